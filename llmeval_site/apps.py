@@ -1,0 +1,8 @@
+"""Django's entry for the llmeval_site app."""
+
+from django.apps import AppConfig
+
+
+class LlmevalSiteConfig(AppConfig):
+    name = "llmeval_site"
+    verbose_name = "LLM-Eval"

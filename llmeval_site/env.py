@@ -1,0 +1,64 @@
+"""The one place that reads the process environment: typed look-ups with errors that name the variable."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+_LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
+
+
+class Environment:
+    """The process environment over an optional `.env` file; the process wins."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    @classmethod
+    def load(cls, dotenv: Path) -> "Environment":
+        """Read `KEY=value` lines of *dotenv*, if it is there, and lay os.environ over them."""
+        values: dict[str, str] = {}
+        if dotenv.is_file():
+            for number, line in enumerate(dotenv.read_text(encoding="utf-8").splitlines(), 1):
+                if not line.strip() or line.lstrip().startswith("#"):
+                    continue
+                match = _LINE.match(line)
+                if match is None:
+                    raise ImproperlyConfigured(f"{dotenv}:{number}: expected KEY=value, found {line.strip()!r}.")
+                values[match[1]] = match[2].strip("'\"")
+        return cls({**values, **os.environ})
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._values.get(name, default)
+
+    def flag(self, name: str, default: bool) -> bool:
+        raw = self._values.get(name)
+        if raw is None:
+            return default
+        if raw.lower() in _TRUE:
+            return True
+        if raw.lower() in _FALSE:
+            return False
+        raise ImproperlyConfigured(f"{name}={raw!r} is not a yes or no; use 1 or 0.")
+
+    def number(self, name: str, default: int) -> int:
+        raw = self._values.get(name)
+        if raw is None or not raw.strip():
+            return default
+        try:
+            return int(raw)
+        except ValueError:
+            raise ImproperlyConfigured(f"{name}={raw!r} is not a whole number.") from None
+
+    def words(self, name: str, default: Iterable[str] = ()) -> list[str]:
+        """A comma-separated list."""
+        raw = self._values.get(name)
+        return list(default) if raw is None else [part.strip() for part in raw.split(",") if part.strip()]
+
+    def lookup(self, name: str) -> str | None:
+        """A variable that a config names (an API key, a `${URL}`), or None where it is unset or empty."""
+        return self._values.get(name) or None

@@ -1,0 +1,202 @@
+"""All settings of LLM-Eval. The environment (and `.env`) is read here and nowhere else; docs/operations.md lists each."""
+
+import secrets
+from pathlib import Path
+
+import dj_database_url
+
+from llmeval_site.env import Environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+ENV = Environment.load(BASE_DIR / ".env")
+
+# Everything that the product writes lies under one folder: database, uploads, queue, tracking store.
+VAR_DIR = Path(ENV.text("LLMEVAL_VAR", str(BASE_DIR / "var"))).resolve()
+VAR_DIR.mkdir(parents=True, exist_ok=True)
+
+DEBUG = ENV.flag("LLMEVAL_DEBUG", False)
+ALLOWED_HOSTS = ENV.words("LLMEVAL_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = ENV.words("LLMEVAL_TRUSTED_ORIGINS")
+
+
+def _secret_key() -> str:
+    """LLMEVAL_SECRET_KEY, or one drawn at the first start and kept readable by its owner alone."""
+    given = ENV.text("LLMEVAL_SECRET_KEY")
+    if given:
+        return given
+    path = VAR_DIR / "secret_key"
+    try:
+        with path.open("x", encoding="ascii") as file:
+            path.chmod(0o600)
+            file.write(secrets.token_urlsafe(50))
+    except FileExistsError:
+        pass
+    return path.read_text(encoding="ascii")
+
+
+SECRET_KEY = _secret_key()
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "template_partials",
+    "django_htmx",
+    "django_filters",
+    "rest_framework",
+    "rest_framework.authtoken",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "csp",
+    "llmeval_site",
+    "sandbox",
+    "hub",
+    "runs",
+    "preferences",
+    "review",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "llmeval_site.urls"
+WSGI_APPLICATION = "llmeval_site.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# ---- database -------------------------------------------------------------------------------------------------------
+
+DATABASES = {
+    "default": dj_database_url.parse(
+        ENV.text("DATABASE_URL", f"sqlite:///{VAR_DIR / 'llmeval.sqlite3'}"), conn_max_age=60, conn_health_checks=True
+    )
+}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # WAL lets readers go on while one writes. IMMEDIATE takes the write lock at BEGIN, so that a transaction never
+    # fails half-way on an upgrade that the busy timeout does not cover.
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 30,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
+        " PRAGMA cache_size=-32000; PRAGMA temp_store=MEMORY;",
+    }
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = False
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# ---- web ------------------------------------------------------------------------------------------------------------
+
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = BASE_DIR / "staticfiles"
+WHITENOISE_USE_FINDERS = True  # served from the packages and static/ where collectstatic has not run
+MEDIA_ROOT = VAR_DIR / "media"
+FILE_UPLOAD_PERMISSIONS = 0o600
+DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
+
+# No inline script, no foreign host: what a model wrote could not run even if escaping failed once.
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    },
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+HTTPS = ENV.flag("LLMEVAL_HTTPS", False)
+if HTTPS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+    SECURE_HSTS_SECONDS = 31_536_000
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "rest_framework.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_VERSIONING_CLASS": None,
+}
+
+# ---- runs -----------------------------------------------------------------------------------------------------------
+
+# Variables that a run's config may name: `api_key_env`, and `${NAME}` in a config file. Nothing else is ever read.
+API_KEY_VARIABLES = ENV.words(
+    "LLMEVAL_API_KEY_VARIABLES",
+    [
+        "OPENAI_API_KEY",
+        "OPENROUTER_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
+        "MISTRAL_API_KEY",
+        "TOGETHER_API_KEY",
+        "VLLM_API_KEY",
+    ],
+)
+CONFIG_VARIABLES = ENV.words("LLMEVAL_CONFIG_VARIABLES", ["OPENAI_BASE_URL", "VLLM_BASE_URL"])
+
+MLFLOW_TRACKING_URI = ENV.text("MLFLOW_TRACKING_URI", f"sqlite:///{VAR_DIR / 'mlflow.sqlite3'}")
+MLFLOW_ARTIFACTS = ENV.text("LLMEVAL_MLFLOW_ARTIFACTS", str(VAR_DIR / "mlartifacts"))
+
+# ---- sandbox --------------------------------------------------------------------------------------------------------
+
+SANDBOX_WORKERS = ENV.number("LLMEVAL_SANDBOX_WORKERS", 0)  # 0: one for each core
+# Tier C separates processes but hardly contains them: live models may use it only where an operator says so here.
+SANDBOX_WEAK_ISOLATION_FOR_LIVE_MODELS = ENV.flag("LLMEVAL_SANDBOX_WEAK_ISOLATION", False)
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": ENV.text("LLMEVAL_LOG_LEVEL", "WARNING")},
+}
