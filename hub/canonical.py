@@ -1,0 +1,31 @@
+"""Canonical JSON and the digests built on it: equal content, equal digest, on every machine."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def canonical_json(value: Any) -> bytes:
+    """RFC 8785 in spirit: sorted keys, no white space, UTF-8; NaN and infinities are refused.
+
+    Lone surrogates, which JSON text can carry but UTF-8 cannot, are kept as escapes.
+    """
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON of *value*, as 64 hexadecimal digits."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def files_digest(files: Mapping[str, str]) -> str:
+    """The digest of a folder: *files* maps each path to the SHA-256 of its content."""
+    return digest(dict(files))
+
+
+def attempt_seed(seed: int, environment: str, case: str, attempt: int) -> int:
+    """The seed of one attempt, 63 bits: SHA-256 of (seed, environment, case, attempt)."""
+    raw = hashlib.sha256(canonical_json([seed, environment, case, attempt])).digest()
+    return int.from_bytes(raw[:8], "big") >> 1
