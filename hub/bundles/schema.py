@@ -1,0 +1,164 @@
+"""The shape of environment.yaml, as pydantic models. Unknown keys are refused; nothing here touches a file."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+Category = Literal["instruction-following", "code-generation", "reasoning", "tool-use", "domain-knowledge"]
+CATEGORIES: tuple[str, ...] = (
+    "instruction-following",
+    "code-generation",
+    "reasoning",
+    "tool-use",
+    "domain-knowledge",
+)
+SLUG = r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?"
+# Semantic Versioning 2.0.0, without build metadata: two builds of one version would share a name.
+VERSION = r"(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)(?:-[0-9A-Za-z.-]+)?"
+DATA_SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
+CASE_FIELDS = ("id", "input", "target", "choices", "files", "metadata")
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+def is_data_path(path: str) -> bool:
+    """Whether the name ends as a dataset's does, `.gz` aside."""
+    return path.removesuffix(".gz").endswith(DATA_SUFFIXES)
+
+
+def check_relative(path: str) -> str:
+    """A path inside the bundle: relative, forward slashes, no `..`. Raises ValueError."""
+    if path.startswith("/") or "\\" in path or ":" in path or any(p in ("", ".", "..") for p in path.split("/")):
+        raise ValueError(f"{path!r} must be a relative path inside the bundle, such as data/cases.jsonl")
+    return path
+
+
+class Join(Strict):
+    """A second data file whose columns are added to the rows of the first with the same value in column `on`."""
+
+    path: str
+    on: str
+
+
+class Dataset(Strict):
+    """Where rows come from, a file of the bundle or the Hugging Face hub, and how columns become case fields."""
+
+    path: str | None = None
+    hf: str | None = None
+    config: str | None = None
+    split: str = "test"
+    revision: str | None = None
+    join: Join | None = None
+    fields: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "Dataset":
+        if (self.path is None) == (self.hf is None):
+            raise ValueError("give either `path` (a data file of the bundle) or `hf` (owner/name), not both")
+        for path in (self.path, self.join.path if self.join else None):
+            if path is not None and not is_data_path(check_relative(path)):
+                raise ValueError(f"{path!r} must end in {', '.join(DATA_SUFFIXES)}, or one of these with .gz")
+        unknown = sorted(set(self.fields) - set(CASE_FIELDS))
+        if unknown:
+            raise ValueError(
+                f"unknown case field {', '.join(unknown)}; the fields are {', '.join(CASE_FIELDS)}, "
+                "and every column of the row is there for templates anyway"
+            )
+        return self
+
+
+class HarnessSpec(BaseModel):
+    """`type` here; the other keys belong to the harness, which refuses those it does not know."""
+
+    model_config = ConfigDict(extra="allow")
+    type: str = "single_turn"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.__pydantic_extra__ or {})
+
+
+class RuleSpec(BaseModel):
+    """A scoring rule: the keys every rule has; the other keys belong to its scorer, which refuses those it does not know."""
+
+    model_config = ConfigDict(extra="allow")
+    type: str
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = ""
+    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    when: bool | str = True
+    required: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.__pydantic_extra__ or {})
+
+
+class Scoring(Strict):
+    """A response passes where sum(weight x score) / sum(weight) reaches `pass` and no `required` rule fails."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    pass_at: Annotated[float, Field(alias="pass", ge=0, le=1)] = 1.0
+    rules: list[RuleSpec] = Field(default_factory=lambda: [RuleSpec(type="reward", name="reward")])
+
+    @model_validator(mode="after")
+    def _names(self) -> "Scoring":
+        if not self.rules:
+            raise ValueError("`rules` is empty; leave it out to score by the harness's own reward")
+        for rule in self.rules:
+            rule.name = rule.name or rule.type
+        names = [rule.name for rule in self.rules]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two rules are named {', '.join(twice)}; give each a `name` of its own")
+        return self
+
+
+class Answers(Strict):
+    """Gold or wrong answers made from each row: `content` for one turn, `messages` for several."""
+
+    content: str | None = None
+    messages: str | list[Any] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "Answers":
+        if (self.content is None) == (self.messages is None):
+            raise ValueError("give either `content` (one turn) or `messages` (the assistant's turns)")
+        return self
+
+
+class Manifest(Strict):
+    """environment.yaml, whole."""
+
+    spec: Literal[1]
+    slug: Annotated[str, Field(pattern=rf"^{SLUG}$")]
+    version: Annotated[str, Field(pattern=rf"^{VERSION}$")]
+    title: Annotated[str, Field(min_length=1, max_length=120)]
+    summary: Annotated[str, Field(min_length=1, max_length=400)]
+    category: Category
+    license: Annotated[str, Field(max_length=120)] = ""
+    tags: list[Annotated[str, Field(pattern=rf"^{SLUG}$")]] = Field(default_factory=list, max_length=20)
+    held_out: bool = False
+    dataset: Dataset
+    harness: HarnessSpec = Field(default_factory=HarnessSpec)
+    scoring: Scoring = Field(default_factory=Scoring)
+    gold: str | Answers | None = None
+    wrong: str | Answers | None = None
+    recordings: str | None = None  # answers of role models (judges, simulated users), for the gates
+
+    @field_validator("gold", "wrong", "recordings")
+    @classmethod
+    def _answer_files(cls, value: str | Answers | None) -> str | Answers | None:
+        if isinstance(value, str) and not check_relative(value).removesuffix(".gz").endswith(".jsonl"):
+            raise ValueError(f"{value!r} must be a .jsonl file of the bundle")
+        return value
+
+
+def version_key(version: str) -> tuple[Any, ...]:
+    """Orders versions as Semantic Versioning does: numbers by value, a pre-release before its release."""
+    core, _, pre = version.partition("-")
+    numbers = tuple(int(part) for part in core.split("."))
+    marks = tuple((0, int(p), "") if re.fullmatch(r"\d+", p) else (1, 0, p) for p in pre.split(".")) if pre else ()
+    return (*numbers, not pre, marks)

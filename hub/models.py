@@ -1,0 +1,122 @@
+"""Environments, their immutable versions, and cases with what a curator found wrong in them."""
+
+from pathlib import PurePosixPath
+from typing import Any
+
+from django.conf import settings
+from django.core.files.storage import Storage, storages
+from django.db import models
+from django.db.models.functions import Lower
+
+
+def bundle_storage() -> Storage:
+    return storages["default"]
+
+
+def bundle_path(version: "EnvironmentVersion", filename: str) -> str:
+    """Content-addressed, so that equal bundles share a file and none is ever overwritten."""
+    return str(PurePosixPath("bundles", version.digest[:2], f"{version.digest}.zip"))
+
+
+class Environment(models.Model):
+    """What people browse: a slug with the versions behind it. Text and flags here may be edited by curators."""
+
+    class Visibility(models.TextChoices):
+        PRIVATE = "private", "private (its owner and curators)"
+        PUBLISHED = "published", "published"
+        RETIRED = "retired", "retired (kept for old runs)"
+
+    slug = models.SlugField(max_length=64, unique=True)
+    title = models.CharField(max_length=120)
+    summary = models.CharField(max_length=400)
+    category = models.CharField(max_length=32, db_index=True)
+    tags = models.JSONField(default=list, blank=True)
+    license = models.CharField(max_length=120, blank=True)
+    held_out = models.BooleanField(default=False, help_text="Training exports and RL episodes refuse it.")
+    featured = models.BooleanField(default=False)
+    visibility = models.CharField(max_length=16, choices=Visibility, default=Visibility.PRIVATE)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    latest = models.ForeignKey("EnvironmentVersion", models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = [Lower("title"), "slug"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class EnvironmentVersion(models.Model):
+    """One version, immutable once stored: manifest, bundle and cases under one digest.
+
+    `digest` is the SHA-256 over the bundle's files. `certificate` is what the gates found; it may be filled in later.
+    """
+
+    environment = models.ForeignKey(Environment, models.CASCADE, related_name="versions")
+    version = models.CharField(max_length=64)
+    digest = models.CharField(max_length=64, db_index=True)
+    manifest = models.JSONField()
+    readme = models.TextField(blank=True)
+    archive = models.FileField(storage=bundle_storage, upload_to=bundle_path, max_length=200)
+    case_count = models.PositiveIntegerField(default=0)
+    certificate = models.JSONField(null=True, blank=True)
+    deprecated = models.CharField(max_length=400, blank=True, help_text="Why people should move on; empty if current.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [models.UniqueConstraint(fields=["environment", "version"], name="one_row_per_version")]
+
+    def __str__(self) -> str:
+        return f"{self.environment.slug}@{self.version}"
+
+
+class Case(models.Model):
+    """One case of a version. `data` is a CaseData as JSON; the digests say what it asks and how it is scored."""
+
+    version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="cases")
+    position = models.PositiveIntegerField()
+    external_id = models.CharField(max_length=200)
+    data = models.JSONField()
+    input_digest = models.CharField(max_length=64)
+    scoring_digest = models.CharField(max_length=64)
+
+    class Meta:
+        ordering = ["version", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["version", "external_id"], name="one_case_per_id"),
+            models.UniqueConstraint(fields=["version", "position"], name="one_case_per_position"),
+        ]
+
+    def __str__(self) -> str:
+        return self.external_id
+
+
+class CaseDefect(models.Model):
+    """A claim that a case is wrong (its statement, target or tests). Scores are never rewritten; once a curator accepts
+    the claim, reports of later runs leave the case out and say so."""
+
+    class Status(models.TextChoices):
+        OPEN = "open", "open"
+        ACCEPTED = "accepted", "accepted: the case is quarantined"
+        REJECTED = "rejected", "rejected: the case stands"
+
+    case = models.ForeignKey(Case, models.CASCADE, related_name="defects")
+    reported_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    description = models.TextField()
+    status = models.CharField(max_length=16, choices=Status, default=Status.OPEN, db_index=True)
+    resolved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    resolution = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    resolved_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"{self.case.external_id}: {self.status}"
+
+
