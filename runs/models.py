@@ -1,0 +1,197 @@
+"""Runs and all they store: models, responses with transcript, scores, the cache of model calls, registered endpoints."""
+
+from django.conf import settings
+from django.db import models
+
+from hub.models import Case, EnvironmentVersion
+
+
+class Run(models.Model):
+    """One evaluation: a config, what it played, and where its tracking lives."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued", "queued"
+        RUNNING = "running", "running"
+        COMPLETED = "completed", "completed"
+        INTERRUPTED = "interrupted", "interrupted"
+        STOPPED = "stopped", "stopped by its budget"
+        CANCELLED = "cancelled", "cancelled"
+        FAILED = "failed", "failed"
+
+    name = models.CharField(max_length=120, db_index=True)
+    status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED, db_index=True)
+    message = models.TextField(blank=True, help_text="Why it ended, where it did not simply complete.")
+    config = models.JSONField(help_text="The config as it was validated, variables filled in, no credentials.")
+    config_hash = models.CharField(max_length=64, db_index=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    seconds = models.FloatField(default=0.0, help_text="Wall time over all its sittings, in seconds.")
+    cost_usd = models.FloatField(default=0.0)
+    host = models.JSONField(default=dict, help_text="Machine, Python and package versions.")
+    tracking = models.JSONField(default=dict, help_text='{"state": off|pending|logged, "parent": id, "cells": {...}}')
+    summaries = models.JSONField(default=dict, help_text="What each later stage reported, by its config key.")
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.name} (run {self.pk})"
+
+
+class RunEnvironment(models.Model):
+    """An environment version within a run, and which of its cases were chosen."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="environments")
+    version = models.ForeignKey(EnvironmentVersion, models.PROTECT, related_name="+")
+    position = models.PositiveSmallIntegerField()
+    selection = models.JSONField(default=dict, help_text='{}, {"limit": n}, {"sample": n} or {"cases": [ids]}')
+    chosen = models.JSONField(null=True, help_text="Positions of the chosen cases; null means the first case_count.")
+    case_count = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ["run", "position"]
+        constraints = [models.UniqueConstraint(fields=["run", "version"], name="version_once_per_run")]
+
+    def __str__(self) -> str:
+        return str(self.version)
+
+
+class RunModel(models.Model):
+    """A model within a run: one that answers (`role` empty), or one that fills a role (rubric, user, judge)."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="models")
+    label = models.CharField(max_length=120)
+    role = models.CharField(max_length=64, blank=True)
+    seat = models.PositiveSmallIntegerField(default=0)
+    position = models.PositiveSmallIntegerField()
+    provider = models.CharField(max_length=32)
+    spec = models.JSONField(help_text="The model as configured; api_key_env is a variable's name, never a key.")
+    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of all that decides its answers.")
+    stopped = models.TextField(blank=True, help_text="Why it was asked no further (a wrong key, an unknown model).")
+
+    class Meta:
+        ordering = ["run", "role", "position"]
+        constraints = [models.UniqueConstraint(fields=["run", "role", "label"], name="label_once_per_role")]
+
+    def __str__(self) -> str:
+        return self.label
+
+
+class Response(models.Model):
+    """One play of one case by one model. `messages` is the whole transcript, prompts included.
+
+    Tokens, cost and latency are sums over the model's own calls; calls to role models are in `role_cost_usd`.
+    `latency_ms` is null where every call came from a recording or the cache.
+    """
+
+    class Status(models.TextChoices):
+        PASSED = "passed", "passed"
+        FAILED = "failed", "failed"
+        ERRORED = "errored", "errored"
+        UNSCORED = "unscored", "unscored"
+
+    run_environment = models.ForeignKey(RunEnvironment, models.CASCADE, related_name="responses")
+    run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="responses")
+    case = models.ForeignKey(Case, models.PROTECT, related_name="+")
+    attempt = models.PositiveSmallIntegerField(default=1)
+    seed = models.BigIntegerField(default=0)
+    status = models.CharField(max_length=16, choices=Status)
+    score = models.FloatField(null=True)
+    reason = models.TextField(blank=True, help_text="Why it did not pass, in one sentence.")
+    error_kind = models.CharField(max_length=32, blank=True)
+
+    messages = models.JSONField(default=list)
+    text = models.TextField(blank=True, help_text="The last answer, as it was scored.")
+    finish_reason = models.CharField(max_length=32, blank=True)
+    stop = models.CharField(max_length=16, blank=True, help_text="done, or the limit that ended the episode.")
+    truncated = models.BooleanField(default=False, help_text="Cut at the token limit.")
+    refused = models.BooleanField(default=False, help_text="Refused, or stopped by a content filter.")
+
+    turns = models.PositiveSmallIntegerField(default=0)
+    input_tokens = models.PositiveIntegerField(default=0)
+    cached_input_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    reasoning_tokens = models.PositiveIntegerField(default=0)
+    latency_ms = models.FloatField(null=True)
+    cost_usd = models.FloatField(default=0.0)
+    role_cost_usd = models.FloatField(default=0.0)
+
+    execution_status = models.CharField(max_length=32, blank=True, help_text="The sandbox's word, where code ran.")
+    execution_ms = models.FloatField(null=True)
+    sandbox_tier = models.CharField(max_length=1, blank=True)
+    host = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["run_model", "case", "attempt"], name="one_response_per_attempt")
+        ]
+        indexes = [models.Index(fields=["run_environment", "run_model", "status"], name="response_cell_status")]
+
+    def __str__(self) -> str:
+        return f"response {self.pk}"
+
+
+class Score(models.Model):
+    """One rule's verdict on one response. `value` is null where the rule could not decide."""
+
+    response = models.ForeignKey(Response, models.CASCADE, related_name="scores")
+    position = models.PositiveSmallIntegerField()
+    rule = models.CharField(max_length=64)
+    type = models.CharField(max_length=32)
+    value = models.FloatField(null=True)
+    weight = models.FloatField(default=1.0)
+    required = models.BooleanField(default=False)
+    reason = models.TextField(blank=True)
+    detail = models.JSONField(default=dict)
+    execution = models.JSONField(null=True, help_text="The sandbox's outcome, where code ran.")
+
+    class Meta:
+        ordering = ["response", "position"]
+        constraints = [models.UniqueConstraint(fields=["response", "rule"], name="one_score_per_rule")]
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.value}"
+
+
+class ModelCall(models.Model):
+    """The cache: one answered model call. `key` is a digest of all that decides the answer, the attempt and the purpose."""
+
+    key = models.CharField(max_length=64, primary_key=True)
+    purpose = models.CharField(max_length=16)
+    model = models.CharField(max_length=200)
+    message = models.JSONField()
+    finish_reason = models.CharField(max_length=32)
+    usage = models.JSONField(default=dict)
+    latency_ms = models.FloatField(null=True)
+    cost_usd = models.FloatField(default=0.0)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.purpose} by {self.model}"
+
+
+class ModelEndpoint(models.Model):
+    """A model that curators have registered: the only kind that the web and REST may name."""
+
+    name = models.SlugField(max_length=120, unique=True)
+    provider = models.CharField(max_length=32, default="openai")
+    model = models.CharField(max_length=200, help_text="The name that the endpoint knows it by.")
+    base_url = models.URLField(blank=True, help_text="Empty: the provider's own address.")
+    api_key_env = models.CharField(max_length=64, blank=True, help_text="The variable that holds the key, never the key.")
+    family = models.CharField(max_length=64, blank=True, help_text="Models of one family judge each other with a warning.")
+    parameters = models.JSONField(default=dict, blank=True)
+    price_input = models.FloatField(null=True, blank=True, help_text="USD per million input tokens")
+    price_cached_input = models.FloatField(null=True, blank=True, help_text="USD per million cached input tokens")
+    price_output = models.FloatField(null=True, blank=True, help_text="USD per million output tokens")
+    enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
