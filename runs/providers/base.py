@@ -1,0 +1,109 @@
+"""What a provider is: a way to reach a model. It knows its wire and nothing of runs, caches or prices."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hub import canonical
+from hub.ports import JSON, CallKey, Message, Reply, Tool, Usage
+
+if TYPE_CHECKING:
+    from runs.config import Source
+
+
+class Price(BaseModel):
+    """USD per million tokens. `cached_input` defaults to `input`. Reasoning tokens are output tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+    input: Annotated[float, Field(ge=0)] = 0.0
+    cached_input: Annotated[float, Field(ge=0)] | None = None
+    output: Annotated[float, Field(ge=0)] = 0.0
+
+    def cost(self, usage: Usage) -> float:
+        """The price of *usage*, in USD."""
+        cached = self.input if self.cached_input is None else self.cached_input
+        fresh = usage.input - usage.cached_input
+        return (fresh * self.input + usage.cached_input * cached + usage.output * self.output) / 1_000_000
+
+
+class ModelSpec(BaseModel):
+    """A model as a config names it: the keys every provider shares; the rest are the provider's own Options."""
+
+    model_config = ConfigDict(extra="allow")
+    name: Annotated[str, Field(min_length=1, max_length=120, pattern=r"^[^#\x00-\x1f]+$")]
+    provider: str
+    family: str = ""  # models of one family judging each other are marked (self-preference)
+    parameters: dict[str, JSON] = Field(default_factory=dict)
+    price: Price | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.__pydantic_extra__ or {})
+
+
+class ProviderOptions(BaseModel):
+    """A provider's own keys of a model; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One call. `parameters` are the model's own, with the caller's over them. `seed` is the attempt's, 63 bits."""
+
+    key: CallKey
+    messages: Sequence[Message]
+    tools: Sequence[Tool] = ()
+    parameters: Mapping[str, JSON]
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderContext:
+    """What a run tells its providers: how often to retry, how many calls are in flight, the secret where one is named."""
+
+    retries: int = 5
+    concurrency: int = 16
+    api_key: str | None = None
+    only_environment: str = ""  # the run's only environment, which recordings may leave out
+
+
+class Provider(ABC):
+    """A connection to one model. Made in the event loop that uses it; `aclose` when done."""
+
+    type: ClassVar[str]
+    summary: ClassVar[str]
+    Options: ClassVar[type[ProviderOptions]]
+    live: ClassVar[bool] = True  # asks a model now; False for recordings, whose answers cost and mean no latency
+
+    def __init__(self, spec: ModelSpec, options: Any, context: ProviderContext) -> None:
+        self.spec = spec
+        self.options = options
+        self.context = context
+
+    @classmethod
+    def problems(cls, options: Any, source: "Source") -> Iterable[tuple[str, str]]:
+        """What is wrong with *options* beyond their types, as (key, sentence): missing files, unset variables."""
+        return ()
+
+    @classmethod
+    @abstractmethod
+    def identity(cls, options: Any) -> dict[str, JSON]:
+        """All of *options* that decides an answer; without credentials and time-outs."""
+
+    @classmethod
+    def fingerprint(cls, spec: ModelSpec, options: Any) -> str:
+        """SHA-256 of all that decides this model's answers, its label aside."""
+        return canonical.digest(
+            {"provider": cls.type, "identity": cls.identity(options), "parameters": spec.parameters}
+        )
+
+    @abstractmethod
+    async def complete(self, request: Request) -> Reply:
+        """Ask once, retries included. Raises AskError. `cost_usd` and `cached` are the caller's business."""
+
+    async def aclose(self) -> None:  # noqa: B027 - most providers hold nothing
+        """Give connections back."""

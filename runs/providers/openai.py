@@ -1,0 +1,165 @@
+"""The `openai` provider: any OpenAI-compatible chat-completions endpoint, through the official client."""
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import openai
+from pydantic import Field, field_validator
+
+from hub.ports import JSON, AskError, Message, Reply, Usage
+from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
+
+if TYPE_CHECKING:
+    from runs.config import Source
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+_KEY_LENGTH = 24  # longer than any variable's name here; what looks like a key is refused before it is stored
+_FATAL_CODES = {"insufficient_quota", "model_not_found", "invalid_api_key", "account_deactivated"}
+_FILTER_CODES = {"content_filter", "content_policy_violation"}
+_DROPPED = ("audio", "function_call", "annotations", "refusal")
+
+
+class OpenAIOptions(ProviderOptions):
+    """`model`: its name at the endpoint. `api_key_env`: the variable that holds the key. `timeout_s`: of one request."""
+
+    model: Annotated[str, Field(min_length=1)]
+    base_url: str = DEFAULT_BASE_URL
+    api_key_env: str | None = None
+    timeout_s: Annotated[float, Field(gt=0)] = 300.0
+
+    @field_validator("base_url")
+    @classmethod
+    def _url(cls, value: str) -> str:
+        if not value.startswith(("http://", "https://")):
+            raise ValueError("must start with http:// or https://, and usually ends in /v1")
+        return value.rstrip("/")
+
+
+class OpenAI(Provider):
+    type = "openai"
+    summary = "Any OpenAI-compatible chat-completions endpoint: a hosted one, vLLM, Ollama, a gateway."
+    Options = OpenAIOptions
+
+    def __init__(self, spec: ModelSpec, options: OpenAIOptions, context: ProviderContext) -> None:
+        super().__init__(spec, options, context)
+        # aiohttp costs about half of the default transport's CPU per call: benchmarks/transports.py.
+        self._client = openai.AsyncOpenAI(
+            api_key=context.api_key or "none",
+            base_url=options.base_url,
+            max_retries=context.retries,
+            timeout=options.timeout_s,
+            http_client=openai.DefaultAioHttpClient(timeout=options.timeout_s),
+        )
+
+    @classmethod
+    def problems(cls, options: OpenAIOptions, source: "Source") -> Iterable[tuple[str, str]]:
+        name = options.api_key_env
+        if name is None:
+            return
+        if name not in source.key_variables:
+            looks_like_key = len(name) > _KEY_LENGTH and not name.isupper()
+            shown = "what stands here looks like a key" if looks_like_key else f"{name!r} is not an allowed variable"
+            allowed = ", ".join(sorted(source.key_variables))
+            yield (
+                "api_key_env",
+                f"{shown}; name the variable that holds it, one of {allowed} (LLMEVAL_API_KEY_VARIABLES adds more)",
+            )
+        elif source.lookup is not None and source.lookup(name) is None:
+            yield "api_key_env", f"the variable {name} is not set; export {name}=<your key> or put it in .env"
+
+    @classmethod
+    def identity(cls, options: OpenAIOptions) -> dict[str, JSON]:
+        return {"model": options.model, "base_url": options.base_url}
+
+    async def complete(self, request: Request) -> Reply:
+        parameters = dict(request.parameters)
+        if parameters.pop("send_seed", False):
+            parameters["seed"] = request.seed
+        extra: dict[str, Any] = {"tools": list(request.tools)} if request.tools else {}
+        try:
+            raw = await self._client.chat.completions.with_raw_response.create(
+                model=self.options.model,
+                messages=list(request.messages),  # type: ignore[arg-type]
+                extra_body=parameters or None,
+                **extra,
+            )
+        except openai.APIStatusError as error:
+            reply = _refusal_by_status(error)
+            if reply is None:
+                raise _ask_error(error, self) from None
+            return reply
+        except openai.APITimeoutError:
+            raise AskError(
+                "timeout", f"{self.options.base_url} did not answer within {self.options.timeout_s:g} s."
+            ) from None
+        except openai.APIConnectionError as error:
+            cause = error.__cause__ or error
+            raise AskError("transport", f"{self.options.base_url} could not be reached: {cause}.") from None
+        response = raw.http_response
+        return _reply(response.content, response.elapsed.total_seconds() * 1000)
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+
+def _reply(body: bytes, latency_ms: float) -> Reply:
+    try:
+        data = json.loads(body)
+    except ValueError:
+        raise AskError("not_json", f"The endpoint answered 200 with a body that is not JSON: {_head(body)}") from None
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        error = data.get("error") if isinstance(data, dict) else None
+        said = f" It said: {_head(json.dumps(error).encode())}" if error else ""
+        raise AskError("empty", f"The endpoint answered 200 with no choice in it.{said}")
+    given = choices[0].get("message")
+    if not isinstance(given, dict):
+        raise AskError("empty", "The endpoint answered 200 with a choice that has no message.")
+    refusal = given.get("refusal")
+    message: Message = {"role": "assistant", **{k: v for k, v in given.items() if v is not None and k not in _DROPPED}}
+    message["content"] = given.get("content") or (refusal if isinstance(refusal, str) else "")
+    finish = "refusal" if refusal else str(choices[0].get("finish_reason") or "stop")
+    return Reply(
+        message=message, finish_reason=finish, usage=_usage(data.get("usage")), latency_ms=round(latency_ms, 1)
+    )
+
+
+def _usage(given: Any) -> Usage:
+    """Token counts from the wire; an endpoint that leaves them out or sends nonsense counts as 0."""
+
+    def count(source: Any, *names: str) -> int:
+        for name in names:
+            source = source.get(name) if isinstance(source, dict) else None
+        return source if isinstance(source, int) and source > 0 else 0
+
+    return Usage(
+        input=count(given, "prompt_tokens"),
+        output=count(given, "completion_tokens"),
+        cached_input=min(count(given, "prompt_tokens_details", "cached_tokens"), count(given, "prompt_tokens")),
+        reasoning=count(given, "completion_tokens_details", "reasoning_tokens"),
+    )
+
+
+def _refusal_by_status(error: openai.APIStatusError) -> Reply | None:
+    """Some endpoints refuse by a 400 with a content-filter code: an answer, so that refusing never raises a score."""
+    if error.status_code == 400 and error.code in _FILTER_CODES:
+        return Reply(message={"role": "assistant", "content": ""}, finish_reason="content_filter")
+    return None
+
+
+def _ask_error(error: openai.APIStatusError, provider: OpenAI) -> AskError:
+    said = _head(error.response.content)
+    where = f"{provider.options.base_url} answered {error.status_code}"
+    if error.status_code in (401, 403):
+        name = provider.options.api_key_env
+        remedy = f"check the key in {name}" if name else "set api_key_env to the variable that holds the key"
+        return AskError("auth", f"{where}: {remedy}. It said: {said}", fatal=True)
+    if error.status_code == 404 or error.code in _FATAL_CODES:
+        return AskError("configuration", f"{where}: check model and base_url. It said: {said}", fatal=True)
+    return AskError("http", f"{where}. It said: {said}")
+
+
+def _head(body: bytes) -> str:
+    text = " ".join(body[:2000].decode("utf-8", "replace").split())
+    return text if len(text) <= 300 else text[:297] + "..."
