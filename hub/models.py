@@ -42,6 +42,7 @@ class Environment(models.Model):
 
     class Meta:
         ordering = [Lower("title"), "slug"]
+        permissions = [("curate_environment", "Can upload, publish and retire environments")]
 
     def __str__(self) -> str:
         return self.slug
@@ -83,7 +84,7 @@ class Case(models.Model):
     scoring_digest = models.CharField(max_length=64)
 
     class Meta:
-        ordering = ["version", "position"]
+        ordering = ["version_id", "position"]  # by the column: "version" would join and sort by the version's date
         constraints = [
             models.UniqueConstraint(fields=["version", "external_id"], name="one_case_per_id"),
             models.UniqueConstraint(fields=["version", "position"], name="one_case_per_position"),

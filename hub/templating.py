@@ -10,6 +10,8 @@ from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.nodes import Output, TemplateData
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+# The marks that control white space belong to the braces: in `{{ -x }}` the minus is the expression's own.
+_LONE = re.compile(r"^\s*\{\{[-+]?(.*?)[-+]?\}\}\s*$", re.DOTALL)
 MAX_RENDERED = 4 * 1024 * 1024  # characters; a template that loops is stopped before it fills the memory
 
 
@@ -41,7 +43,8 @@ class Rendered:
         self.source = source
         try:
             body = _ENV.parse(source).body
-            self._expression = _ENV.compile_expression(_lone(source), undefined_to_none=False) if _is_lone(body) else None
+            lone = _LONE.match(source) if _is_lone(body) else None
+            self._expression = _ENV.compile_expression(lone[1], undefined_to_none=False) if lone else None
             self._template: Template | None = None if self._expression else _ENV.from_string(source)
         except TemplateError as error:
             raise RenderError(f"template {_short(source)} does not compile: {error}") from None
@@ -50,13 +53,13 @@ class Rendered:
         """Raises RenderError, naming the template, where a name is undefined or a filter fails."""
         try:
             if self._expression is not None:
-                value = self._expression(**variables)
+                value = self._expression(variables)
                 if isinstance(value, StrictUndefined):
                     str(value)  # raises with the name that is missing
                 return value
             assert self._template is not None
             pieces, size = [], 0
-            for piece in self._template.generate(**variables):
+            for piece in self._template.generate(variables):
                 size += len(piece)
                 if size > MAX_RENDERED:
                     raise RenderError(f"template {_short(self.source)} renders more than {MAX_RENDERED:,} characters")
@@ -78,13 +81,14 @@ def _is_lone(body: list[Any]) -> bool:
     return len(spoken) == 1 and not isinstance(spoken[0], TemplateData)
 
 
-def _lone(source: str) -> str:
-    return source.strip().removeprefix("{{").removesuffix("}}").strip("-+ \t\r\n")
-
-
 def _short(source: str) -> str:
     flat = " ".join(source.split())
     return repr(flat if len(flat) <= 60 else flat[:57] + "...")
+
+
+def is_template(text: str) -> bool:
+    """Whether *text* has anything to render; all other text stands for itself."""
+    return "{{" in text or "{%" in text
 
 
 @lru_cache(maxsize=4096)
@@ -96,7 +100,7 @@ def compiled(source: str) -> Rendered:
 def render(value: Any, variables: Mapping[str, Any]) -> Any:
     """*value* with every string in it, at any depth, rendered. Keys are left as they are."""
     if isinstance(value, str):
-        return compiled(value).render(variables) if "{{" in value or "{%" in value else value
+        return compiled(value).render(variables) if is_template(value) else value
     if isinstance(value, list):
         return [render(item, variables) for item in value]
     if isinstance(value, dict):
@@ -106,7 +110,7 @@ def render(value: Any, variables: Mapping[str, Any]) -> Any:
 
 def check(value: Any) -> list[str]:
     """The templates within *value* that do not compile, as sentences."""
-    if isinstance(value, str):
+    if isinstance(value, str) and is_template(value):
         try:
             compiled(value)
         except RenderError as error:

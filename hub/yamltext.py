@@ -1,15 +1,25 @@
-"""YAML with places: a safe parse that refuses repeated keys and remembers the line of every key path."""
+"""YAML as people mean it, with line numbers: plain data only, duplicate keys refused, `on` and `no` are words.
 
+PyYAML speaks YAML 1.1, where the key `on` is a truth value and 1:30 a number. The loader here resolves the types of
+YAML 1.2's core schema instead, and keeps the line of every key so that a mistake can be shown where it is.
+"""
+
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
+MAX_BYTES = 1024 * 1024
+MAX_NODES = 50_000  # aliases expanded: a few lines of nested ones would otherwise unfold into gigabytes
+MAX_DEPTH = 60
+
 Path = tuple[str | int, ...]
 
 
 class YamlError(ValueError):
-    """The text is not YAML that can be read; `line` counts from 1."""
+    """Text that is not usable YAML; `line` counts from 1."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(f"line {line}: {message}")
@@ -19,59 +29,83 @@ class YamlError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class YamlText:
-    """A parsed document: plain values, and the line at which each key path stands."""
+    """Parsed YAML: its value and the line on which each key path begins."""
 
     value: Any
     lines: dict[Path, int]
 
-    def line(self, path: Path) -> int:
-        """The line of *path*, or of the nearest ancestor that has one; 1 at the worst."""
-        while path and path not in self.lines:
-            path = path[:-1]
-        return self.lines.get(path, 1)
+    def line(self, path: Sequence[str | int]) -> int:
+        """The line of *path*, or of the nearest part of it that is in the file."""
+        return next(self.lines[tuple(path[:end])] for end in range(len(path), -1, -1) if tuple(path[:end]) in self.lines)
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
+    ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    ("int", r"^[-+]?(?:0|[1-9][0-9]*)$|^0x[0-9a-fA-F]+$", "-+0123456789"),
+    ("float", r"^[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?$|^[-+]?[0-9]+[eE][-+]?[0-9]+$", "-+.0123456789"),
+    ("merge", r"^<<$", "<"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
+# YAML's float constructor reads 1e3 as well as 1.0e3; only the resolver had to learn it.
 
 
 def parse(text: str) -> YamlText:
-    """Raises YamlError for what is not YAML, a repeated key, an alias or a key that is not text."""
+    """Parse one YAML document. Raises YamlError, with the line, for whatever is wrong with it."""
+    if len(text) > MAX_BYTES:
+        raise YamlError(1, f"the file has {len(text):,} characters; at most {MAX_BYTES:,} are read")
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error)
-        raise YamlError(mark.line + 1 if mark else 1, f"not valid YAML: {problem}") from None
-    except RecursionError:
-        raise YamlError(1, "nested too deeply") from None
-    lines: dict[Path, int] = {}
-    constructor = yaml.SafeLoader("")
-    value = _value(node, (), lines, constructor) if node is not None else None
-    return YamlText(value, lines)
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return YamlText(None, {(): 1})
+            lines: dict[Path, int] = {(): node.start_mark.line + 1}
+            _walk(node, (), lines)
+            return YamlText(loader.construct_document(node), lines)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise YamlError(mark.line + 1 if mark else 1, error.problem or "not YAML") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if isinstance(error, YamlError):
+            raise
+        raise YamlError(1, " ".join(str(error).split()) or "not YAML") from None
 
 
-def _value(node: yaml.Node, path: Path, lines: dict[Path, int], constructor: yaml.SafeLoader) -> Any:
-    lines.setdefault(path, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
-        mapping: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 1
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
-            if not isinstance(key, str) or key == "<<":
-                raise YamlError(line, "keys must be plain text; merges and composite keys are not used here")
-            if key in mapping:
-                raise YamlError(line, f"the key {key!r} stands here twice")
-            lines[(*path, key)] = line
-            mapping[key] = _value(value_node, (*path, key), lines, constructor)
-        return mapping
+def _walk(node: yaml.Node, path: Path, lines: dict[Path, int]) -> None:
+    """Note the line of every value below *node*; refuse duplicate keys, keys that are not text, and endless aliases."""
+    line = node.start_mark.line + 1
+    if len(lines) > MAX_NODES or len(path) > MAX_DEPTH:
+        raise YamlError(line, f"more than {MAX_NODES:,} values or {MAX_DEPTH} levels, with aliases expanded")
     if isinstance(node, yaml.SequenceNode):
-        return [_value(item, (*path, i), lines, constructor) for i, item in enumerate(node.value)]
-    try:
-        return constructor.construct_object(node, deep=True)
-    except yaml.YAMLError as error:
-        raise YamlError(node.start_mark.line + 1, f"not a plain value: {getattr(error, 'problem', error)}") from None
+        for index, item in enumerate(node.value):
+            lines[*path, index] = item.start_mark.line + 1
+            _walk(item, (*path, index), lines)
+    elif isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            key_line = key.start_mark.line + 1
+            if key.tag == "tag:yaml.org,2002:merge":
+                _walk(value, (*path, "<<"), lines)
+                continue
+            if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
+                raise YamlError(key_line, "a key is not text; put it in quotes")
+            if key.value in seen:
+                raise YamlError(key_line, f"the key {key.value!r} is given twice")
+            seen.add(key.value)
+            lines[*path, key.value] = key_line
+            _walk(value, (*path, key.value), lines)
 
 
-def dotted(path: Path) -> str:
-    """`("models", 0, "name")` as people write it: `models[0].name`."""
+def dotted(path: Sequence[str | int]) -> str:
+    """`("scoring", "rules", 0, "type")` as `scoring.rules[0].type`."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text

@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
                 ('scoring_digest', models.CharField(max_length=64)),
             ],
             options={
-                'ordering': ['version', 'position'],
+                'ordering': ['version_id', 'position'],
             },
         ),
         migrations.CreateModel(
@@ -66,6 +66,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': [django.db.models.functions.text.Lower('title'), 'slug'],
+                'permissions': [('curate_environment', 'Can upload, publish and retire environments')],
             },
         ),
         migrations.CreateModel(
