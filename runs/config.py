@@ -260,8 +260,11 @@ def _check_models(config: RunConfig, source: Source, note: Callable[[yamltext.Pa
             for item in error.errors():
                 note((*path, *_tidy(item["loc"])), _sentence(item))
             continue
-        for key, message in provider.problems(options, source):
+        found = list(provider.problems(options, source))
+        for key, message in found:
             note((*path, key), message)
+        if not found and spec.__pydantic_extra__ is not None:
+            spec.__pydantic_extra__.update(provider.resolved(options, source))
 
 
 def _fill(value: Any, path: yamltext.Path, source: Source, note: Callable[[yamltext.Path, str], None]) -> Any:

@@ -56,6 +56,10 @@ class Stage(ABC):
     Config: ClassVar[type[StageConfig]]
     implicit: ClassVar[bool] = False  # runs even where the config does not name it, with the defaults of Config
 
+    def identity(self, config: Any) -> JSON:
+        """The part of *config* that can change a result and so belongs into the config's hash; None where none does."""
+        return None
+
     @abstractmethod
     def estimate(self, run_config: Any, config: Any, responses: int) -> Estimate:
         """For `--dry-run`. *run_config* is the RunConfig, *responses* how many the run will have."""

@@ -90,6 +90,11 @@ class Provider(ABC):
         return ()
 
     @classmethod
+    def resolved(cls, options: Any, source: "Source") -> dict[str, JSON]:
+        """Options that depend on where the config stands (paths), made absolute; only where `problems` found none."""
+        return {}
+
+    @classmethod
     @abstractmethod
     def identity(cls, options: Any) -> dict[str, JSON]:
         """All of *options* that decides an answer; without credentials and time-outs."""

@@ -149,6 +149,10 @@ class Replay(Provider):
             yield "responses", str(error)
 
     @classmethod
+    def resolved(cls, options: ReplayOptions, source: "Source") -> dict[str, JSON]:
+        return {"responses": str(((source.base_dir or Path()) / options.responses).resolve())}
+
+    @classmethod
     def identity(cls, options: ReplayOptions) -> dict[str, JSON]:
         return {"sha256": open_recording(Path(options.responses)).digest}
 
