@@ -142,6 +142,7 @@ class Episode:
     async def _finish(self, observation: Observation, stop: str, info: dict[str, JSON]) -> Step:
         score = await self._score(stop)
         self.state["done"] = True
+        self.state["stop"] = stop
         return Step(
             observation=observation,
             reward=score.value or 0.0,

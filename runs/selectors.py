@@ -1,0 +1,45 @@
+"""Reading runs: chunks of cases to play, what is stored already, runs by id."""
+
+from collections.abc import Sequence
+
+from hub.models import Case
+from runs.models import Response, Run, RunEnvironment, RunModel
+
+
+class RunNotFound(LookupError):
+    """No run has that id."""
+
+
+def run_get(run_id: int | str) -> Run:
+    """Raises RunNotFound, with a sentence."""
+    try:
+        return Run.objects.get(pk=int(run_id))
+    except (ValueError, Run.DoesNotExist):
+        raise RunNotFound(f"There is no run {run_id}; `manage.py runs` lists them.") from None
+
+
+def case_chunk(part: RunEnvironment, after: int, size: int) -> list[Case]:
+    """The next *size* chosen cases behind position *after*, in order."""
+    cases = Case.objects.filter(version_id=part.version_id).order_by("position")
+    if part.chosen is not None:
+        wanted = [position for position in part.chosen if position > after][:size]
+        return list(cases.filter(position__in=wanted))
+    return list(cases.filter(position__gt=after, position__lt=part.case_count)[:size])
+
+
+def stored_attempts(model: RunModel, case_ids: Sequence[int]) -> set[tuple[int, int]]:
+    """(case id, attempt) of responses that need not be asked again: all but errored ones."""
+    rows = Response.objects.filter(run_model=model, case_id__in=case_ids).exclude(status=Response.Status.ERRORED)
+    return set(rows.values_list("case_id", "attempt"))
+
+
+def answering_models(run: Run) -> list[RunModel]:
+    return list(run.models.filter(role="").order_by("position"))
+
+
+def role_models(run: Run) -> dict[str, list[RunModel]]:
+    """Models that fill a role, by role, in seat order."""
+    roles: dict[str, list[RunModel]] = {}
+    for model in run.models.exclude(role="").order_by("role", "seat"):
+        roles.setdefault(model.role, []).append(model)
+    return roles
