@@ -135,7 +135,9 @@ class Asker:
             return self.models[key.model]
         seats = self.roles.get(key.role, ())
         if key.seat >= len(seats):
-            raise AskError("configuration", f"No model fills the role {key.role!r} (seat {key.seat}); see `roles`.")
+            raise AskError(
+                "configuration", f"No model fills the role {key.role!r} (seat {key.seat}); see `roles`."
+            )
         return seats[key.seat]
 
     async def _complete(self, connection: Connection, request: Request, tally: Tally | None) -> Reply:

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sandbox.pool import Pool
+
 from hub.canonical import attempt_seed
 from hub.cases import CaseData
 from hub.compiled import CaseError, CompiledEnvironment
@@ -20,7 +22,6 @@ from runs.asking import Asker, Connection, Tally, TimeUp
 from runs.models import Response, RunEnvironment, RunModel, Score
 from runs.selectors import case_chunk, stored_attempts
 from runs.store import Played, Reader, Writer
-from sandbox.pool import Pool
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,14 @@ class Executor:
     """Plays a plan to its end, or until it is stopped. Every response that was played is handed to the writer."""
 
     def __init__(
-        self, plan: Plan, *, asker: Asker, pool: Pool | None, reader: Reader, writer: Writer, listener: Listener
+        self,
+        plan: Plan,
+        *,
+        asker: Asker,
+        pool: Pool | None,
+        reader: Reader,
+        writer: Writer,
+        listener: Listener,
     ) -> None:
         self._plan = plan
         self._asker = asker
@@ -140,7 +148,9 @@ class Executor:
                 after = cases[-1].position
                 stored: set[tuple[int, int]] = set()
                 if self._plan.resumed:
-                    stored = await self._reader.run(stored_attempts, contender.row, [case.pk for case in cases])
+                    stored = await self._reader.run(
+                        stored_attempts, contender.row, [case.pk for case in cases]
+                    )
                 for case in cases:
                     for attempt in attempts:
                         if (case.pk, attempt) not in stored:

@@ -77,7 +77,9 @@ class Provider(ABC):
     type: ClassVar[str]
     summary: ClassVar[str]
     Options: ClassVar[type[ProviderOptions]]
-    live: ClassVar[bool] = True  # asks a model now; False for recordings, whose answers cost and mean no latency
+    live: ClassVar[bool] = (
+        True  # asks a model now; False for recordings, whose answers cost and mean no latency
+    )
 
     def __init__(self, spec: ModelSpec, options: Any, context: ProviderContext) -> None:
         self.spec = spec

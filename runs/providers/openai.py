@@ -59,7 +59,11 @@ class OpenAI(Provider):
             return
         if name not in source.key_variables:
             looks_like_key = len(name) > _KEY_LENGTH and not name.isupper()
-            shown = "what stands here looks like a key" if looks_like_key else f"{name!r} is not an allowed variable"
+            shown = (
+                "what stands here looks like a key"
+                if looks_like_key
+                else f"{name!r} is not an allowed variable"
+            )
             allowed = ", ".join(sorted(source.key_variables))
             yield (
                 "api_key_env",
@@ -107,7 +111,9 @@ def _reply(body: bytes, latency_ms: float) -> Reply:
     try:
         data = json.loads(body)
     except ValueError:
-        raise AskError("not_json", f"The endpoint answered 200 with a body that is not JSON: {_head(body)}") from None
+        raise AskError(
+            "not_json", f"The endpoint answered 200 with a body that is not JSON: {_head(body)}"
+        ) from None
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         error = data.get("error") if isinstance(data, dict) else None
@@ -117,11 +123,17 @@ def _reply(body: bytes, latency_ms: float) -> Reply:
     if not isinstance(given, dict):
         raise AskError("empty", "The endpoint answered 200 with a choice that has no message.")
     refusal = given.get("refusal")
-    message: Message = {"role": "assistant", **{k: v for k, v in given.items() if v is not None and k not in _DROPPED}}
+    message: Message = {
+        "role": "assistant",
+        **{k: v for k, v in given.items() if v is not None and k not in _DROPPED},
+    }
     message["content"] = given.get("content") or (refusal if isinstance(refusal, str) else "")
     finish = "refusal" if refusal else str(choices[0].get("finish_reason") or "stop")
     return Reply(
-        message=message, finish_reason=finish, usage=_usage(data.get("usage")), latency_ms=round(latency_ms, 1)
+        message=message,
+        finish_reason=finish,
+        usage=_usage(data.get("usage")),
+        latency_ms=round(latency_ms, 1),
     )
 
 
@@ -136,7 +148,9 @@ def _usage(given: Any) -> Usage:
     return Usage(
         input=count(given, "prompt_tokens"),
         output=count(given, "completion_tokens"),
-        cached_input=min(count(given, "prompt_tokens_details", "cached_tokens"), count(given, "prompt_tokens")),
+        cached_input=min(
+            count(given, "prompt_tokens_details", "cached_tokens"), count(given, "prompt_tokens")
+        ),
         reasoning=count(given, "completion_tokens_details", "reasoning_tokens"),
     )
 

@@ -82,7 +82,9 @@ class Recording:
                     recorded = self._parse(line, number)
                     place = _place(recorded.purpose, recorded.environment, recorded.case, recorded)
                     if place in self._offsets:
-                        raise ValueError(f"{path}:{number}: a second recording of {' '.join(filter(None, place))}")
+                        raise ValueError(
+                            f"{path}:{number}: a second recording of {' '.join(filter(None, place))}"
+                        )
                     self._offsets[place] = offset
                 offset += len(line)
         self.digest = hasher.hexdigest()

@@ -1,0 +1,142 @@
+"""From a config to what it names: environments found, cases chosen, models identified, all of it digested. Writes nothing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from hub.bundles.loader import Bundle, BundleError, open_bundle
+from hub.selectors import VersionNotFound, case_ids, compile_version, version_get
+
+from hub import canonical
+from hub.compiled import CompiledEnvironment
+from hub.models import EnvironmentVersion
+from runs.config import ConfigError, EnvironmentRef, Problem, RunConfig, Source
+from runs.providers.base import ModelSpec
+from runs.providers.registry import PROVIDERS
+from runs.stages import stages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """An environment of a config, found: compiled, and the cases chosen. `version` is None until its bundle is imported."""
+
+    ref: EnvironmentRef
+    compiled: CompiledEnvironment
+    count: int
+    chosen: list[int] | None
+    version: EnvironmentVersion | None = None
+    bundle: Bundle | None = None
+
+
+def source_for_command(base_dir: Path | None, name: str) -> Source:
+    """What a config on the command line may name: files beside it, and the variables that settings allow."""
+    return Source(
+        name=name,
+        base_dir=base_dir,
+        lookup=settings.ENV.lookup,
+        variables=frozenset(settings.CONFIG_VARIABLES),
+        key_variables=frozenset(settings.API_KEY_VARIABLES),
+    )
+
+
+def environments_find(config: RunConfig) -> list[Chosen]:
+    """Look up every environment of *config*, writing nothing. Raises ConfigError with all that is missing or unfilled."""
+    problems: list[Problem] = []
+    found: list[Chosen] = []
+    for i, ref in enumerate(config.environments):
+        where = f"environments[{i}]"
+        try:
+            item = _find(config, ref)
+        except (VersionNotFound, BundleError, ConfigError) as error:
+            problems.append(Problem(where, str(error)))
+            continue
+        for role in item.compiled.roles:
+            if role not in config.roles:
+                problems.append(
+                    Problem(
+                        where, f"{item.compiled.slug} asks a model by the role {role!r}; add it under `roles`"
+                    )
+                )
+        found.append(item)
+    slugs = [item.compiled.slug for item in found]
+    for slug in sorted({slug for slug in slugs if slugs.count(slug) > 1}):
+        problems.append(
+            Problem("environments", f"{slug} is named twice; a run plays one version of an environment")
+        )
+    if problems:
+        raise ConfigError(problems)
+    return found
+
+
+def _find(config: RunConfig, ref: EnvironmentRef) -> Chosen:
+    if ref.path is not None:
+        if config.base_dir is None:
+            raise BundleError(
+                "bundles by path may be named on the command line only; upload the bundle instead"
+            )
+        bundle = open_bundle(config.base_dir / ref.path)
+        ids = [case.id for case in bundle.cases()]
+        compiled = bundle.compile()
+        count, chosen = _choose(config, ref, compiled.slug, ids)
+        return Chosen(ref=ref, compiled=compiled, count=count, chosen=chosen, bundle=bundle)
+    version = version_get(ref.slug, ref.version)
+    compiled = compile_version(version)
+    if not ref.selection or ref.limit is not None:
+        count = min(version.case_count, ref.limit or version.case_count)
+        return Chosen(ref=ref, compiled=compiled, count=count, chosen=None, version=version)
+    ids = case_ids(version)
+    count, chosen = _choose(config, ref, compiled.slug, ids)
+    return Chosen(ref=ref, compiled=compiled, count=count, chosen=chosen, version=version)
+
+
+def _choose(
+    config: RunConfig, ref: EnvironmentRef, slug: str, ids: list[str]
+) -> tuple[int, list[int] | None]:
+    """How many cases, and their positions where they are not simply the first ones. *ids* are in order of position."""
+    if ref.cases is not None:
+        places = {case_id: position for position, case_id in enumerate(ids)}
+        unknown = [case_id for case_id in ref.cases if case_id not in places]
+        if unknown:
+            raise ConfigError([Problem("cases", f"{slug} has no case {', '.join(unknown[:10])}")])
+        chosen = sorted({places[case_id] for case_id in ref.cases})
+        return len(chosen), chosen
+    if ref.sample is not None and ref.sample < len(ids):
+        # By hash rather than by shuffle: the same seed chooses the same cases whatever else the dataset gains.
+        drawn = sorted(range(len(ids)), key=lambda i: canonical.digest([config.seed, slug, ids[i]]))
+        chosen = sorted(drawn[: ref.sample])
+        return len(chosen), chosen
+    return min(len(ids), ref.limit or len(ids)), None
+
+
+def config_hash(config: RunConfig, found: list[Chosen]) -> str:
+    """SHA-256 of everything that can change a result; labels, concurrency, tracking and credentials cannot."""
+    return canonical.digest(
+        {
+            "environments": sorted(
+                ({"digest": environment_digest(item), "selection": item.ref.selection} for item in found),
+                key=canonical.canonical_json,
+            ),
+            "models": sorted(fingerprint(spec) for spec in config.models),
+            "roles": {role: [fingerprint(spec) for spec in specs] for role, specs in config.roles.items()},
+            "stages": {
+                stage.key: identity
+                for stage in stages()
+                if stage.key in config.stage_configs
+                and (identity := stage.identity(config.stage_configs[stage.key])) is not None
+            },
+            "attempts": config.attempts,
+            "limits": config.limits.model_dump(mode="json", exclude={"budget_usd", "retries"}),
+            "seed": config.seed,
+        }
+    )
+
+
+def environment_digest(item: Chosen) -> str:
+    """The digest of an environment that was found, stored or still a bundle."""
+    return item.version.digest if item.version else item.bundle.digest if item.bundle else ""
+
+
+def fingerprint(spec: ModelSpec) -> str:
+    """SHA-256 of all that decides a model's answers, its label aside."""
+    provider = PROVIDERS[spec.provider]
+    return provider.fingerprint(spec, provider.Options.model_validate(spec.options))

@@ -1,0 +1,83 @@
+"""Writing runs: create one from a config that was found sound, and make one that has ended ready to go on."""
+
+import importlib.metadata
+import platform
+from dataclasses import replace
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from hub.services import bundle_import
+
+from runs.config import RunConfig, parse
+from runs.models import Run, RunEnvironment, RunModel
+from runs.planning import Chosen, config_hash, fingerprint, source_for_command
+from runs.providers.base import ModelSpec
+
+
+def run_create(*, config: RunConfig, found: list[Chosen], user: AbstractBaseUser | None = None) -> Run:
+    """Store a run, queued. Bundles named by path are imported first."""
+    versions = [item.version or bundle_import(bundle=item.bundle, owner=user) for item in found]
+    with transaction.atomic():
+        run = Run.objects.create(
+            name=config.name,
+            config=config.stored(),
+            config_hash=config_hash(config, found),
+            created_by=user,
+            host=_host(),
+        )
+        RunEnvironment.objects.bulk_create(
+            RunEnvironment(
+                run=run,
+                version=version,
+                position=i,
+                selection=item.ref.selection,
+                chosen=item.chosen,
+                case_count=item.count,
+            )
+            for i, (item, version) in enumerate(zip(found, versions, strict=True))
+        )
+        rows = [_model_row(run, spec, position=i) for i, spec in enumerate(config.models)]
+        for role, specs in config.role_specs().items():
+            rows += [_model_row(run, spec, position=i, role=role, seat=i) for i, spec in enumerate(specs)]
+        RunModel.objects.bulk_create(rows)
+    return run
+
+
+def _model_row(run: Run, spec: ModelSpec, *, position: int, role: str = "", seat: int = 0) -> RunModel:
+    return RunModel(
+        run=run,
+        label=spec.name,
+        role=role,
+        seat=seat,
+        position=position,
+        provider=spec.provider,
+        spec=spec.model_dump(mode="json", exclude_none=True),
+        fingerprint=fingerprint(spec),
+    )
+
+
+def _host() -> dict[str, Any]:
+    packages = ("django", "openai", "mlflow", "pydantic")
+    return {
+        "machine": platform.node(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "packages": {name: importlib.metadata.version(name) for name in packages},
+    }
+
+
+def config_of(run: Run) -> RunConfig:
+    """The stored config of *run*, read back. Raises ConfigError where a recording or variable is gone."""
+    source = replace(source_for_command(None, f"run {run.pk}"), lookup=settings.ENV.lookup)
+    # Paths were made absolute when the config was first read, so that any folder serves as their base.
+    from_root = replace(source, base_dir=settings.BASE_DIR)
+    return parse(run.config, from_root)
+
+
+def run_reopen(*, run: Run) -> None:
+    """Make a run that has ended ready to go on: models that were stopped get another chance."""
+    run.models.update(stopped="")
+    run.status, run.message, run.finished_at = Run.Status.QUEUED, "", None
+    run.save(update_fields=["status", "message", "finished_at"])
