@@ -71,7 +71,8 @@ class CompiledEnvironment:
 
     @property
     def needs_sandbox(self) -> bool:
-        return self.harness.needs_sandbox or any(rule.scorer.needs == "sandbox" for rule in self.rules)
+        plays = self.harness.uses_sandbox(self.manifest.harness.options)
+        return plays or any(rule.scorer.needs == "sandbox" for rule in self.rules)
 
     @cached_property
     def roles(self) -> list[str]:
@@ -143,6 +144,17 @@ class CompiledEnvironment:
         return {path: hashlib.sha256(self.files[path]).hexdigest() for path in paths if path in self.files}
 
 
+def code_paths(manifest: Manifest) -> set[str]:
+    """The files of the bundle that harness and rules name as code. Unknown types name none."""
+    paths: set[str] = set()
+    if manifest.harness.type in HARNESSES:
+        paths.update(HARNESSES[manifest.harness.type].code_paths(manifest.harness.options))
+    for spec in manifest.scoring.rules:
+        if spec.type in SCORERS:
+            paths.update(SCORERS[spec.type].code_paths(spec.options))
+    return paths
+
+
 def _options(model: type[BaseModel], raw: Mapping[str, Any], variables: Mapping[str, Any], where: str) -> BaseModel:
     try:
         return model.model_validate(templating.render(dict(raw), variables))
@@ -162,7 +174,10 @@ def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[tuple[
     else:
         options = manifest.harness.options
         yield from _option_problems("harness", harness.Options, options)
-        yield from _missing("harness", harness.code_paths(options), files)
+        missing = list(_missing("harness", harness.code_paths(options), files))
+        yield from missing
+        if not missing:
+            yield from ((f"harness.{key}", text) for key, text in harness.problems(options, files))
     for i, spec in enumerate(manifest.scoring.rules):
         where = f"scoring.rules[{i}]"
         scorer = SCORERS.get(spec.type)

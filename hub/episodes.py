@@ -154,15 +154,17 @@ class Episode:
 
     async def _score(self, stop: str) -> EpisodeScore:
         rules = []
+        harness = self.environment.harness
+        messages = harness.transcript(self._play.options, self.state["messages"])
         for rendered in self.environment.rendered_rules(self.case):
             spec = rendered.rule.spec
             submission = Submission(
                 case=self.case,
                 key=self._play.key,
                 rule=spec.name,
-                text=_last_text(self.state["messages"]),
-                messages=self.state["messages"],
-                state=self.state["harness"],
+                text=_last_text(messages),
+                messages=messages,
+                state=harness.world(self.state["harness"]),
                 reward=self.state["reward"],
                 stop=stop,
                 files=self.environment.files,

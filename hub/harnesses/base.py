@@ -76,15 +76,34 @@ class Harness(ABC):
 
     @abstractmethod
     async def reset(self, play: Play) -> Turn:
-        """The first messages, tools and state. Raises HarnessError."""
+        """The first messages, tools and state. Raises HarnessError, and AskError where a role's model does not answer."""
 
     @abstractmethod
     async def step(self, play: Play, state: JSON, message: Message) -> Turn:
-        """What follows the assistant's *message*. Raises HarnessError; a mistake of the model never raises."""
+        """What follows the assistant's *message*. Raises as `reset` does; a mistake of the model never raises."""
 
     def code_paths(self, options: Mapping[str, Any]) -> list[str]:
         """The bundle files that the raw *options* name as code; their content is part of a case's input digest."""
         return []
+
+    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+        """What can be told to be wrong with the code that the raw *options* name, without running it.
+
+        Pairs of a key path below `harness` and a sentence. Only asked where every one of `code_paths` is in *files*.
+        """
+        return []
+
+    def uses_sandbox(self, options: Mapping[str, Any]) -> bool:
+        """Whether playing with the raw *options* runs code."""
+        return self.needs_sandbox
+
+    def world(self, state: JSON) -> JSON:
+        """What scorers read as the state: the environment's own, without the harness's bookkeeping."""
+        return state
+
+    def transcript(self, options: Any, messages: list[Message]) -> list[Message]:
+        """The transcript as scorers read it: calls in the wire's shape, under the names that the bundle gave its tools."""
+        return messages
 
     def roles(self, options: Mapping[str, Any]) -> list[str]:
         """The roles of models (`user`) that playing needs."""
