@@ -1,0 +1,69 @@
+# Every target makes its own .venv first, so that a fresh clone with Python 3.11+ and make is enough.
+
+PYTHON ?= python3
+BIN := .venv/bin
+CONFIG ?= configs/eval_v1.yaml
+ARGS ?=
+
+.PHONY: help eval test serve check format setup dev-setup migrate requirements sandbox-image clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+eval: migrate ## run CONFIG=configs/eval_v1.yaml and print its report; ARGS="--limit 5" adds options
+	@$(BIN)/python manage.py eval --config $(CONFIG) $(ARGS)
+
+test: dev-setup ## the test suite; parts whose server or browser is missing are skipped by name
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+serve: migrate ## the web site and its worker; prints the address and how to sign in
+	@$(BIN)/python manage.py serve $(ARGS)
+
+check: dev-setup ## ruff, mypy, import-linter, missing migrations, docs
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/mypy
+	@$(BIN)/python manage.py makemigrations --check --dry-run
+	@$(BIN)/python -m pytest -q tests/site/test_docs.py
+
+format: dev-setup ## ruff's fixes and formatting
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+setup: .venv/.installed
+dev-setup: .venv/.installed-dev
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "LLM-Eval needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+			"Name another: make PYTHON=python3.11 ..."; exit 1; }
+	@$(PYTHON) -m venv .venv || { echo "No venv module: on Debian and Ubuntu, apt-get install python3-venv."; exit 1; }
+
+.venv/.installed: requirements.txt | .venv/bin/python
+	@echo "Installing into .venv (about a minute, once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.venv/.installed-dev: requirements-dev.txt .venv/.installed
+	@echo "Installing the developers' packages into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+migrate: setup
+	@$(BIN)/python manage.py prepare
+
+requirements: ## write both requirements files anew from pyproject.toml (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header --upgrade \
+		pyproject.toml -o requirements.txt
+	uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header --extra dev \
+		-c requirements.txt pyproject.toml -o requirements-dev.all
+	{ echo "-r requirements.txt"; grep -vxFf requirements.txt requirements-dev.all; } > requirements-dev.txt
+	rm requirements-dev.all
+
+sandbox-image: ## the Docker image of the sandbox; PACKAGES=1 adds numpy, pandas and pytest for candidates
+	docker build -f sandbox/image/Dockerfile $(if $(PACKAGES),--target with-packages,--target base) \
+		-t llmeval-sandbox .
+
+clean: ## remove .venv, var/ and caches; asks nothing
+	rm -rf .venv var .mypy_cache .ruff_cache .pytest_cache staticfiles

@@ -1,0 +1,41 @@
+"""`manage.py prepare`: bring the database and the catalog up to date; does nothing, quickly, where they are."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+
+class Command(BaseCommand):
+    help = "Migrate the database and load the catalog, where either has changed."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        stamp = settings.VAR_DIR / "prepared"
+        state = _state()
+        if stamp.is_file() and stamp.read_text(encoding="ascii") == state and _database_is_there():
+            return
+        call_command("migrate", verbosity=0, interactive=False)
+        call_command("load_catalog", verbosity=0)
+        stamp.write_text(state, encoding="ascii")
+
+
+def _database_is_there() -> bool:
+    database = settings.DATABASES["default"]
+    return database["ENGINE"] != "django.db.backends.sqlite3" or Path(database["NAME"]).is_file()
+
+
+def _state() -> str:
+    """Changes with the database's address, any migration, and any file of the catalog."""
+    database = settings.DATABASES["default"]
+    parts = [f"{database['ENGINE']} {database['HOST']} {database['PORT']} {database['NAME']}"]
+    for app in apps.get_app_configs():
+        parts += [f"{app.label}/{path.name}" for path in sorted(Path(app.path, "migrations").glob("[0-9]*.py"))]
+    for path in sorted((settings.BASE_DIR / "hub" / "catalog").rglob("*")):
+        if path.is_file():
+            stat = path.stat()
+            parts.append(f"{path} {stat.st_size} {stat.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,69 @@
+"""What a person sees while a run goes on: a live bar on a terminal, plain lines in a pipe."""
+
+import time
+from collections import Counter
+from contextlib import AbstractContextManager
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from runs.models import Response
+
+_LINE_EVERY_S = 10.0  # in a pipe: often enough to see life, rare enough for a CI log
+
+
+class RunProgress(AbstractContextManager["RunProgress"]):
+    """A Listener. Writes to *console*, which should be stderr where stdout carries JSON."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self._console = console
+        self._total = total
+        self._counts: Counter[str] = Counter()
+        self._cost = 0.0
+        self._started = self._last_line = time.monotonic()
+        self._bar = Progress(
+            SpinnerColumn(),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:,}/{task.total:,}"),
+            TextColumn("{task.fields[counts]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task("run", total=total, counts="")
+
+    def __enter__(self) -> "RunProgress":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def played(self, response: Response) -> None:
+        self._counts[response.status] += 1
+        self._cost += response.cost_usd + response.role_cost_usd
+        done = self._counts.total()
+        now = time.monotonic()
+        if self._console.is_terminal:
+            self._bar.update(self._task, completed=done, counts=self._summary(done, now))
+        elif now - self._last_line >= _LINE_EVERY_S:
+            self._last_line = now
+            self._console.print(f"{done:,}/{self._total:,}  {self._summary(done, now)}", highlight=False)
+
+    def model_stopped(self, label: str, reason: str) -> None:
+        self._console.print(f"{label} is asked no further: {reason}", style="bold red", markup=False, highlight=False)
+
+    def _summary(self, done: int, now: float) -> str:
+        counts = self._counts
+        parts = [f"passed {counts['passed']:,}", f"failed {counts['failed']:,}"]
+        parts += [f"{name} {counts[name]:,}" for name in ("errored", "unscored") if counts[name]]
+        parts.append(f"{done / max(now - self._started, 0.001):,.0f}/s")
+        if self._cost:
+            parts.append(f"${self._cost:,.4f}")
+        return "  ".join(parts)
