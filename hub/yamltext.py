@@ -109,3 +109,8 @@ def dotted(path: Sequence[str | int]) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+def undotted(text: str) -> Path:
+    """The reverse of `dotted`, for keys that have neither dots nor brackets in them."""
+    return tuple(int(part[1:-1]) if part[0] == "[" else part for part in re.findall(r"\[\d+\]|[^.\[\]]+", text))

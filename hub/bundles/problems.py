@@ -8,7 +8,7 @@ MAX_LISTED = 100  # of one kind; a dataset with one mistake in every row should 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One mistake. `file` is a path inside the bundle, `line` counts from 1, `key` is a key path such as `harness.type`."""
+    """One mistake. `file` is a path inside the bundle, `line` counts from 1, `key` is a path such as `harness.type`."""
 
     message: str
     remedy: str = ""
@@ -22,7 +22,7 @@ class Problem:
         return f"{place} ({self.key})" if self.key else place
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.message}"
+        text = f"{self.where}: {self.message}" if self.where else self.message
         return f"{text} {self.remedy}" if self.remedy else text
 
     def to_json(self) -> dict[str, str | int | None]:
@@ -32,6 +32,8 @@ class Problem:
 class BundleError(ValueError):
     """A bundle that cannot be used, with every problem found so far; nothing has been stored."""
 
-    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+    def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
+        if isinstance(problems, str):
+            problems = Problem(file="", message=problems)
         self.problems = [problems] if isinstance(problems, Problem) else list(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))

@@ -1,0 +1,261 @@
+"""Archives of bundles: what may be in one, reading one that nobody vouches for, and writing one that is always the same.
+
+A .zip is looked through whole, in memory that does not grow with it, before any of it is used. Nothing is unpacked to
+the disk: a bundle is read out of its archive.
+"""
+
+import hashlib
+import stat
+import struct
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import IO
+
+from hub.bundles.problems import BundleError, Problem
+
+MAX_ENTRIES = 10_000
+MAX_UNPACKED = 512 * 1024 * 1024
+MAX_RATIO = 200
+MAX_DIRECTORY = 8 * 1024 * 1024  # bytes of the central directory: 10,000 entries with long names and extra fields
+MAX_PATH = 400
+JUNK = frozenset({"__pycache__", "__MACOSX", ".DS_Store", ".git", ".hg", ".svn", ".idea", "Thumbs.db", "desktop.ini"})
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_END, _END_SIZE = b"PK\x05\x06", 22
+_LOCAL = struct.Struct("<4s5H3I2H")
+_CHUNK = 256 * 1024
+
+
+class ArchiveError(BundleError):
+    """An archive that is refused whole."""
+
+    def __init__(self, message: str, remedy: str = "", *, entry: str = "") -> None:
+        super().__init__(Problem(file=entry or "the archive", message=message, remedy=remedy))
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file of a bundle: bytes when unpacked, and their SHA-256 in hexadecimal."""
+
+    size: int
+    sha256: str
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+
+def is_junk(path: str) -> bool:
+    """Whether the file is a by-product of tools (caches, version control) that no bundle contains."""
+    return path.endswith(".pyc") or not JUNK.isdisjoint(path.split("/"))
+
+
+def check_names(paths: Iterable[str]) -> None:
+    """Refuse paths that leave the bundle, or that are one and the same on some file system. Raises ArchiveError."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        problem = _name_problem(path)
+        if problem:
+            raise ArchiveError(problem, "Rename it and pack again.", entry=ascii(path)[1:-1][:MAX_PATH])
+        key = _folded(path)
+        if key in seen:
+            raise ArchiveError(
+                f"the name is there twice (also as {seen[key]!r}), or differs in case or accents' encoding only.",
+                "Keep one of the two.",
+                entry=path,
+            )
+        seen[key] = path
+    for key, path in seen.items():
+        parts = key.split("/")
+        for end in range(1, len(parts)):
+            if "/".join(parts[:end]) in seen:
+                raise ArchiveError("a folder of its path is also there as a file.", "Rename one.", entry=path)
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
+
+
+def _name_problem(path: str) -> str:
+    if not path or len(path) > MAX_PATH:
+        return f"the name is empty or longer than {MAX_PATH} characters."
+    if path.startswith("/") or (len(path) > 1 and path[1] == ":"):
+        return "the path is absolute."
+    if "\\" in path or not path.isprintable():
+        return "the name has a backslash or characters that cannot be seen."
+    if any(part in ("", ".", "..") for part in path.split("/")):
+        return "the path leaves the bundle, or has empty parts."
+    return ""
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+class Archive:
+    """A .zip that has been looked through: `files` by path, junk left out, each readable with `open`."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        """*file* is seekable and stays open as long as the archive is used. Raises ArchiveError."""
+        self._zip = _open(file)
+        entries = self._zip.infolist()
+        directory = self._zip.start_dir
+        for entry in entries:
+            _check_entry(entry)
+        named = {entry.orig_filename.rstrip("/") if entry.is_dir() else entry.orig_filename: entry for entry in entries}
+        if len(named) != len(entries):
+            raise ArchiveError("two entries have one name.", "Pack it again.")
+        check_names(named)
+        _check_sizes(entries)
+        _check_overlaps(file, entries, directory)
+        self._entries = {p: e for p, e in named.items() if not e.is_dir() and not is_junk(p)}
+        self.files: dict[str, FileInfo] = {p: _examine(file, e) for p, e in sorted(self._entries.items())}
+
+    def open(self, path: str) -> IO[bytes]:
+        """Raises FileNotFoundError."""
+        if path not in self._entries:
+            raise FileNotFoundError(path)
+        return self._zip.open(self._entries[path])
+
+    def close(self) -> None:
+        self._zip.close()
+
+
+def _open(file: IO[bytes]) -> zipfile.ZipFile:
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _END_SIZE - 0xFFFF))
+    tail = file.read()
+    at = tail.rfind(_END)
+    if at < 0 or len(tail) - at < _END_SIZE:
+        raise ArchiveError("this is not a .zip archive, or its end is missing.", "Pack the bundle's folder with zip.")
+    disk, start_disk, here, entries, length, offset, _ = struct.unpack_from("<4H2IH", tail, at + 4)
+    if 0xFFFF in (here, entries) or 0xFFFFFFFF in (length, offset):
+        raise ArchiveError(f"it has more than {MAX_ENTRIES:,} entries, or is a zip64 archive.", "Pack fewer files.")
+    if disk or start_disk or here != entries:
+        raise ArchiveError("it is one part of several.", "Pack it as one file.")
+    if entries > MAX_ENTRIES or length > MAX_DIRECTORY:
+        raise ArchiveError(f"it has more than {MAX_ENTRIES:,} entries.", "Put the cases into one data file.")
+    if offset + length != size - len(tail) + at:
+        raise ArchiveError("its directory is not where its end says, or something stands before it.", "Pack it again.")
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, UnicodeDecodeError, NotImplementedError, struct.error, ValueError) as error:
+        raise ArchiveError(f"its directory cannot be read: {error}.", "Pack it again.") from None
+    if len(archive.infolist()) != entries:
+        raise ArchiveError("its directory has another number of entries than it says.", "Pack it again.")
+    return archive
+
+
+def _check_entry(entry: zipfile.ZipInfo) -> None:
+    name = entry.orig_filename
+    shown = ascii(name)[1:-1][:MAX_PATH]
+    if entry.flag_bits & (0x1 | 0x40 | 0x2000):
+        raise ArchiveError("the entry is encrypted.", "Pack it without a password.", entry=shown)
+    if not entry.flag_bits & 0x800 and not name.isascii():
+        raise ArchiveError("the name is not ASCII and not marked as UTF-8.", "Rename it and pack again.", entry=shown)
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise ArchiveError("the entry is a link or a device.", "Pack the file itself.", entry=shown)
+    if entry.is_dir() != name.endswith("/") or (entry.is_dir() and entry.file_size):
+        raise ArchiveError("the entry is a folder with content.", "Pack it again.", entry=shown)
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ArchiveError("the entry is packed by another method than deflate.", "Pack it with zip.", entry=shown)
+
+
+def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
+    total = sum(entry.file_size for entry in entries)
+    if total > MAX_UNPACKED:
+        raise ArchiveError(f"it unpacks to {total:,} bytes; at most {MAX_UNPACKED:,} are taken.", "Leave files out.")
+    for entry in entries:
+        if entry.file_size > MAX_RATIO * entry.compress_size:
+            raise ArchiveError(
+                f"the entry unpacks to more than {MAX_RATIO} times its size.",
+                "If that is right, pack it without compression (zip -0).",
+                entry=entry.orig_filename,
+            )
+
+
+def _check_overlaps(file: IO[bytes], entries: list[zipfile.ZipInfo], directory: int) -> None:
+    end = 0
+    for entry in sorted(entries, key=lambda e: e.header_offset):
+        if entry.header_offset < end:
+            raise ArchiveError("the entry shares its bytes with another.", "Pack it again.", entry=entry.orig_filename)
+        end = _data_offset(file, entry) + entry.compress_size
+        if end > directory:
+            raise ArchiveError("the entry runs into the directory.", "Pack it again.", entry=entry.orig_filename)
+
+
+def _data_offset(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
+    """Where the entry's bytes begin. Its own header must agree with the directory's."""
+    file.seek(entry.header_offset)
+    raw = file.read(_LOCAL.size)
+    if len(raw) == _LOCAL.size:
+        mark, _, flags, method, _, _, _, _, _, name_size, extra_size = _LOCAL.unpack(raw)
+        encoding = "utf-8" if flags & 0x800 else "cp437"
+        name = file.read(name_size)
+        same = flags == entry.flag_bits and method == entry.compress_type
+        if mark == b"PK\x03\x04" and same and name == entry.orig_filename.encode(encoding, "replace"):
+            return entry.header_offset + _LOCAL.size + name_size + extra_size
+    raise ArchiveError(
+        "the entry's own header says otherwise than the directory.", "Pack it again.", entry=entry.filename
+    )
+
+
+def _examine(file: IO[bytes], entry: zipfile.ZipInfo) -> FileInfo:
+    """Unpack the entry into nothing: its size and checksum must be as announced, to the byte."""
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS) if entry.compress_type == zipfile.ZIP_DEFLATED else None
+    file.seek(_data_offset(file, entry))
+    left, size, crc, sha256 = entry.compress_size, 0, 0, hashlib.sha256()
+    whole = unpacker is None
+    try:
+        while left > 0 or (unpacker and unpacker.unconsumed_tail):
+            packed = unpacker.unconsumed_tail if unpacker else b""
+            if not packed:
+                packed = file.read(min(left, _CHUNK))
+                left -= len(packed)
+                if not packed:
+                    break
+            data = unpacker.decompress(packed, _CHUNK) if unpacker else packed
+            size += len(data)
+            if size > entry.file_size:
+                break
+            crc = zlib.crc32(data, crc)
+            sha256.update(data)
+        if unpacker:
+            whole = unpacker.eof and not unpacker.unused_data
+    except zlib.error:
+        whole = False
+    if not whole or left or size != entry.file_size or crc != entry.CRC:
+        raise ArchiveError(
+            "the entry's content is not what its header announces.", "Pack it again.", entry=entry.filename
+        )
+    return FileInfo(size, sha256.hexdigest())
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def write_archive(file: IO[bytes], files: Mapping[str, FileInfo], opener: Callable[[str], IO[bytes]]) -> None:
+    """Write *files* as a .zip into *file* (empty, seekable): sorted, without times and owners, equal for equal content.
+
+    What deflate would shrink beyond MAX_RATIO is stored as it is, so that every archive written here can be read here.
+    """
+    stored: set[str] = set()
+    while True:
+        file.seek(0)
+        file.truncate()
+        with zipfile.ZipFile(file, "w") as archive:
+            for path in sorted(files):
+                entry = zipfile.ZipInfo(path, _EPOCH)
+                entry.create_system = 3
+                entry.external_attr = (stat.S_IFREG | 0o644) << 16
+                entry.compress_type = zipfile.ZIP_STORED if path in stored else zipfile.ZIP_DEFLATED
+                entry.file_size = files[path].size  # tells zipfile that zip64 is not needed
+                with opener(path) as source, archive.open(entry, "w") as target:
+                    while chunk := source.read(_CHUNK):
+                        target.write(chunk)
+            over = {e.filename for e in archive.infolist() if e.file_size > MAX_RATIO * e.compress_size} - stored
+        if not over:
+            return
+        stored |= over

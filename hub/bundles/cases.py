@@ -1,0 +1,86 @@
+"""From a bundle's rows to cases that are known to render: what import, validation and runs all go through."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hub.bundles.problems import BundleError, Problem
+from hub.bundles.schema import Manifest
+from hub.cases import CaseData
+from hub.compiled import CaseError, CompiledEnvironment
+from hub.datasets import DatasetError, DiskIndex, Opener, Row, rows
+from hub.mapping import CaseMapper
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCase:
+    """A case with its digests; `position` counts from 0, `file` and `line` say where its row stands."""
+
+    position: int
+    case: CaseData
+    input_digest: str
+    scoring_digest: str
+    file: str
+    line: int
+
+
+def prepared_cases(
+    manifest: Manifest, environment: CompiledEnvironment | None, open_file: Opener
+) -> Iterator[PreparedCase | Problem]:
+    """Every case of the bundle in order, and in the place of one that is wrong, what is wrong with it.
+
+    Without *environment*, which may be what is wrong, rows are only mapped and the digests are empty.
+    """
+    mapper = CaseMapper(manifest.dataset.fields)
+    position = 0
+    with DiskIndex() as ids:
+        try:
+            for number, (file, line, row) in enumerate(rows(manifest.dataset, open_file), 1):
+                try:
+                    yield _prepared(environment, mapper, ids, file, line, row, position, number)
+                    position += 1
+                except BundleError as error:
+                    yield from error.problems
+        except DatasetError as error:
+            yield from error.problems
+            return
+    if position == 0:
+        yield Problem(file=manifest.dataset.path or "environment.yaml", message="the dataset has no usable row.")
+
+
+def _prepared(
+    environment: CompiledEnvironment | None,
+    mapper: CaseMapper,
+    ids: DiskIndex,
+    file: str,
+    line: int,
+    row: Row | DatasetError,
+    position: int,
+    number: int,
+) -> PreparedCase:
+    if isinstance(row, DatasetError):
+        raise row
+    case = mapper.case(row, file=file, line=line, position=number)
+    earlier = ids.add(case.id, str(line))
+    if earlier is not None:
+        raise BundleError(
+            Problem(
+                file=file,
+                line=line,
+                key="dataset.fields.id",
+                message=f"the id {case.id!r} is already that of the row on line {earlier}.",
+                remedy="Give each case an id of its own.",
+            )
+        )
+    if environment is None:
+        return PreparedCase(position, case, "", "", file, line)
+    try:
+        digests = environment.input_digest(case), environment.scoring_digest(case)
+    except CaseError as error:
+        raise BundleError(
+            Problem(file=file, line=line, key=error.where, message=f"case {case.id!r}: {_sentence(error.message)}")
+        ) from None
+    return PreparedCase(position, case, *digests, file, line)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,295 @@
+"""Opens a bundle, a folder or a .zip, as one object: manifest, files with their hashes, data, code and digest."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from pydantic import ValidationError
+
+from hub import canonical, yamltext
+from hub.bundles.archive import (
+    MAX_ENTRIES,
+    MAX_UNPACKED,
+    Archive,
+    ArchiveError,
+    FileInfo,
+    check_names,
+    is_junk,
+    write_archive,
+)
+from hub.bundles.cases import prepared_cases
+from hub.bundles.problems import BundleError, Problem
+from hub.bundles.schema import Manifest
+from hub.cases import CaseData
+from hub.compiled import CompiledEnvironment, CompileError, code_paths
+
+MANIFEST = "environment.yaml"
+CERTIFICATE = "certificate.json"  # speaks of the digest, so it cannot be part of it
+README = "README.md"
+MAX_CODE = 32 * 1024 * 1024  # bytes of all code files; what one sandbox job may carry
+
+
+_PLACEHOLDERS = {
+    "spec": 1,
+    "slug": "unnamed",
+    "version": "0.0.0",
+    "title": "unnamed",
+    "summary": "unnamed",
+    "category": "reasoning",
+}
+
+
+class Source(Protocol):
+    """Where a bundle's files lie."""
+
+    files: dict[str, FileInfo]
+
+    def open(self, path: str) -> IO[bytes]: ...
+
+    def close(self) -> None: ...
+
+
+class Folder:
+    """A bundle's folder on disk, read when it is opened; links are refused, junk is left out."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        found: dict[str, Path] = {}
+        for path, entry in _walk(root, ""):
+            if not entry.is_file(follow_symlinks=False):
+                raise ArchiveError("this is a link or a device.", "Put the file itself there.", entry=path)
+            found[path] = Path(entry.path)
+            if len(found) > MAX_ENTRIES:
+                raise ArchiveError(f"the folder has more than {MAX_ENTRIES:,} files.", "Is it the right folder?")
+        check_names(found)
+        total = sum(path.stat().st_size for path in found.values())
+        if total > MAX_UNPACKED:
+            raise ArchiveError(
+                f"the folder has {total:,} bytes; at most {MAX_UNPACKED:,} are taken.", "Leave files out."
+            )
+        self.files = {path: _hash(found[path]) for path in sorted(found)}
+
+    def open(self, path: str) -> IO[bytes]:
+        return (self._root / path).open("rb")
+
+    def close(self) -> None:
+        pass
+
+
+def _walk(folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda e: e.name):
+            path = prefix + entry.name
+            if is_junk(path):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(Path(entry.path), path + "/")
+            else:
+                yield path, entry
+
+
+def _hash(path: Path) -> FileInfo:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+        return FileInfo(file.tell(), digest.hexdigest())
+
+
+class Packed:
+    """A bundle's .zip, its single top folder, where it has one, taken off the paths."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._archive = Archive(file)
+        self._top = _top(self._archive.files)
+        self.files = {path.removeprefix(self._top): info for path, info in self._archive.files.items()}
+
+    def open(self, path: str) -> IO[bytes]:
+        return self._archive.open(self._top + path)
+
+    def close(self) -> None:
+        self._archive.close()
+        self._file.close()
+
+
+def _top(paths: Mapping[str, FileInfo]) -> str:
+    if MANIFEST in paths:
+        return ""
+    tops = {path.partition("/")[0] for path in paths}
+    if len(tops) == 1 and f"{(top := tops.pop())}/{MANIFEST}" in paths:
+        return f"{top}/"
+    raise ArchiveError(
+        f"there is no {MANIFEST} at its root, nor in its single top folder.",
+        f"Pack the folder that holds {MANIFEST}, and nothing beside it.",
+    )
+
+
+class Bundle:
+    """An opened bundle, to be closed; a context manager. The properties raise BundleError."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.files = {path: info for path, info in source.files.items() if path != CERTIFICATE}
+
+    def __enter__(self) -> "Bundle":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._source.close()
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the path and SHA-256 of every file, the certificate aside."""
+        return canonical.files_digest({path: info.sha256 for path, info in self.files.items()})
+
+    def file(self, path: str) -> IO[bytes]:
+        """Open a file of the bundle. Raises BundleError where there is none."""
+        if path not in self.files:
+            raise BundleError(Problem(file=path, message="there is no such file in the bundle."))
+        return self._source.open(path)
+
+    def text(self, path: str, limit: int = yamltext.MAX_BYTES) -> str:
+        """A file's text. Raises BundleError where it is missing, not UTF-8 or longer than *limit* bytes."""
+        with self.file(path) as file:
+            if self.files[path].size > limit:
+                raise BundleError(Problem(file=path, message=f"the file is longer than {limit:,} bytes."))
+            try:
+                return file.read().decode("utf-8-sig").replace("\r\n", "\n")
+            except UnicodeDecodeError:
+                raise BundleError(Problem(file=path, message="not UTF-8.", remedy="Save it as UTF-8.")) from None
+
+    @cached_property
+    def yaml(self) -> yamltext.YamlText:
+        try:
+            return yamltext.parse(self.text(MANIFEST))
+        except yamltext.YamlError as error:
+            raise BundleError(Problem(line=error.line, message=f"not YAML: {error.message}.")) from None
+
+    @property
+    def readable(self) -> bool:
+        """Whether environment.yaml is there and is YAML."""
+        try:
+            return self.yaml is not None
+        except BundleError:
+            return False
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        try:
+            return Manifest.model_validate(self.yaml.value)
+        except ValidationError as error:
+            raise BundleError([self._problem(item) for item in error.errors()]) from None
+
+    def sound_part(self) -> Manifest | None:
+        """A manifest of what is sound in one that is not, so that the rest can be checked in the same go."""
+        value = self.yaml.value if isinstance(self.yaml.value, dict) else {}
+        try:
+            Manifest.model_validate(value)
+        except ValidationError as error:
+            broken = {item["loc"][0] for item in error.errors() if item["loc"]}
+            value = {**_PLACEHOLDERS, **{key: part for key, part in value.items() if key not in broken}}
+        try:
+            return Manifest.model_validate(value)
+        except ValidationError:
+            return None  # without a usable `dataset` there is nothing to go on with
+
+    def _problem(self, item: Any) -> Problem:
+        """A pydantic error as a sentence at its place; the names of a union's branches are no part of the key path."""
+        value, path = self.yaml.value, []
+        for part in item["loc"]:
+            inside = value[part] if isinstance(value, dict | list) and _has(value, part) else None
+            if inside is not None or part == item["loc"][-1]:
+                path.append(part)
+                value = inside
+        message = item["msg"].removeprefix("Value error, ")
+        if item["type"] == "missing":
+            message = "missing; this key is required"
+        elif item["type"] == "extra_forbidden":
+            message = "unknown key"
+        return self.problem(path, message)
+
+    def problem(self, path: list[str | int], message: str, remedy: str = "") -> Problem:
+        """A problem at a key path of environment.yaml."""
+        dot = "" if message.endswith((".", "!", "?")) else "."
+        return Problem(
+            line=self.yaml.line(path), key=yamltext.dotted(tuple(path)), message=message + dot, remedy=remedy
+        )
+
+    @cached_property
+    def readme(self) -> str:
+        return self.text(README) if README in self.files else ""
+
+    @cached_property
+    def certificate(self) -> dict[str, Any] | None:
+        """The certificate that lies in the folder, if it is about this very content."""
+        if CERTIFICATE not in self._source.files or self._source.files[CERTIFICATE].size > yamltext.MAX_BYTES:
+            return None
+        with self._source.open(CERTIFICATE) as file:
+            try:
+                found = json.load(file)
+            except (ValueError, RecursionError):
+                return None
+        return found if isinstance(found, dict) and found.get("digest") == self.digest else None
+
+    def code(self, manifest: Manifest) -> dict[str, bytes]:
+        """The files that are code, by path: every .py, and whatever the harness or a rule names as code."""
+        named = code_paths(manifest)
+        paths = [path for path in self.files if path.endswith(".py") or path in named]
+        total = sum(self.files[path].size for path in paths)
+        if total > MAX_CODE:
+            raise BundleError(Problem(file=paths[0], message=f"the code files have {total:,} bytes; {MAX_CODE:,} fit."))
+        code = {}
+        for path in paths:
+            with self.file(path) as file:
+                code[path] = file.read()
+        return code
+
+    def compile(self, manifest: Manifest | None = None) -> CompiledEnvironment:
+        """The environment, ready to play, by default of the bundle's own manifest. Raises BundleError."""
+        manifest = manifest or self.manifest
+        try:
+            return CompiledEnvironment(manifest, self.code(manifest))
+        except CompileError as error:
+            raise BundleError(
+                [self.problem(list(yamltext.undotted(path)), message) for path, message in error.problems]
+            ) from None
+
+    def cases(self) -> Iterator[CaseData]:
+        """Every case, in order. Raises BundleError at the first problem."""
+        for found in prepared_cases(self.manifest, self.compile(), self.file):
+            if isinstance(found, Problem):
+                raise BundleError(found)
+            yield found.case
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the bundle as a .zip, byte for byte the same for the same content."""
+        write_archive(file, self.files, self.file)
+
+
+def _has(value: dict[str, Any] | list[Any], part: str | int) -> bool:
+    return part in value if isinstance(value, dict) else isinstance(part, int) and part < len(value)
+
+
+def open_bundle(path: str | Path) -> Bundle:
+    """The bundle at *path*, a folder or a .zip. Raises BundleError."""
+    path = Path(path)
+    if path.is_dir():
+        return Bundle(Folder(path))
+    if not path.is_file():
+        raise BundleError(f"{path}: there is no such file or folder.")
+    return open_archive(path.open("rb"))
+
+
+def open_archive(file: IO[bytes]) -> Bundle:
+    """The bundle in the .zip *file*, which closes with it. Raises BundleError."""
+    try:
+        return Bundle(Packed(file))
+    except BaseException:
+        file.close()
+        raise

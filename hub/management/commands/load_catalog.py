@@ -1,0 +1,25 @@
+"""`manage.py load_catalog`: the environments shipped with the product into the database; what is there is skipped."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from hub.services import catalog_load
+
+CATALOG = Path(__file__).resolve().parents[2] / "catalog"
+
+
+class Command(BaseCommand):
+    help = "Load the environments of hub/catalog, published. What is stored already is skipped; no code of theirs is run."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        failed = 0
+        for name, result in catalog_load(folder=CATALOG):
+            if isinstance(result, Exception):
+                failed += 1
+                self.stderr.write(f"{name}: {result}")
+            elif options["verbosity"]:
+                self.stdout.write(f"{result}: {result.case_count} cases loaded")
+        if failed:
+            raise CommandError(f"{failed} environment(s) of the catalog could not be loaded.", returncode=2)

@@ -1,0 +1,97 @@
+"""Reading environments: versions by name, cases in order, compiled environments, who may see what."""
+
+import zipfile
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from django.contrib.auth.models import User, AnonymousUser
+from django.db.models import Q, QuerySet
+
+from hub.bundles.schema import Manifest
+from hub.compiled import CompiledEnvironment, code_paths
+from hub.models import Case, Environment, EnvironmentVersion
+
+CURATE = "hub.curate_environment"
+
+
+class VersionNotFound(LookupError):
+    """No environment, or no version of it, has that name; the text is a sentence."""
+
+
+def version_get(slug: str, version: str | None = None) -> EnvironmentVersion:
+    """The version of *slug*, by default the latest. Raises VersionNotFound."""
+    name, _, given = slug.partition("@")
+    version = version or given or None
+    environment = Environment.objects.filter(slug=name).select_related("latest__environment").first()
+    if environment is None:
+        known = ", ".join(Environment.objects.order_by("slug").values_list("slug", flat=True)[:20])
+        raise VersionNotFound(f"There is no environment {name!r}. Known are: {known or 'none yet'}.")
+    if version is None:
+        if environment.latest is None:
+            raise VersionNotFound(f"The environment {name!r} has no version yet.")
+        return environment.latest
+    found = environment.versions.select_related("environment").filter(version=version).first()
+    if found is None:
+        known = ", ".join(environment.versions.values_list("version", flat=True)[:20])
+        raise VersionNotFound(f"The environment {name!r} has no version {version}. It has: {known or 'none'}.")
+    return found
+
+
+def compile_version(version: EnvironmentVersion) -> CompiledEnvironment:
+    """The environment of *version*, ready to play; kept, since versions never change. Raises CompileError."""
+    return _compiled(version.digest)
+
+
+@lru_cache(maxsize=64)
+def _compiled(digest: str) -> CompiledEnvironment:
+    version = EnvironmentVersion.objects.filter(digest=digest)[0]
+    manifest = Manifest.model_validate(version.manifest)
+    return CompiledEnvironment(manifest, _code(version, manifest))
+
+
+def _code(version: EnvironmentVersion, manifest: Manifest) -> dict[str, bytes]:
+    """The code files out of the stored archive, which was looked through when it was stored."""
+    named = code_paths(manifest)
+    with version.archive.open("rb") as file, zipfile.ZipFile(file) as archive:
+        return {path: archive.read(path) for path in archive.namelist() if path.endswith(".py") or path in named}
+
+
+def cases_iter(
+    version: EnvironmentVersion,
+    *,
+    after_position: int = -1,
+    ids: Iterable[str] | None = None,
+    limit: int | None = None,
+    chunk: int = 500,
+) -> Iterator[Case]:
+    """Cases in order of position (from 0), behind *after_position*, read *chunk* at a time: memory stays flat."""
+    cases = Case.objects.filter(version=version).order_by("position")
+    if ids is not None:
+        cases = cases.filter(external_id__in=list(ids))
+    left = limit if limit is not None else version.case_count
+    while left > 0:
+        page = list(cases.filter(position__gt=after_position)[: min(chunk, left)])
+        yield from page
+        if len(page) < min(chunk, left):
+            return
+        left -= len(page)
+        after_position = page[-1].position
+
+
+def case_ids(version: EnvironmentVersion) -> list[str]:
+    """The ids of all cases, in order of position."""
+    return list(Case.objects.filter(version=version).order_by("position").values_list("external_id", flat=True))
+
+
+def is_curator(user: User | AnonymousUser | None) -> bool:
+    """Whether *user* may upload, publish and retire environments, and see private ones."""
+    return bool(user and user.has_perm(CURATE))
+
+
+def environments_visible(user: User | AnonymousUser) -> QuerySet[Environment]:
+    """What *user* may see: published ones, retired ones too (old runs link to them), and private ones of their own."""
+    environments = Environment.objects.select_related("latest")
+    if is_curator(user):
+        return environments
+    seen = Q(visibility__in=[Environment.Visibility.PUBLISHED, Environment.Visibility.RETIRED])
+    return environments.filter(seen | Q(owner_id=user.pk) if user.pk else seen)

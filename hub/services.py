@@ -1,0 +1,239 @@
+"""Writing environments: import and export of bundles, publishing, retiring, claims that a case is wrong."""
+
+import itertools
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from django.contrib.auth.models import User
+from django.core.files import File
+from django.db import transaction
+from django.utils import timezone
+
+from hub.bundles.loader import Bundle, open_bundle
+from hub.bundles.problems import BundleError
+from hub.bundles.schema import Manifest, version_key
+from hub.bundles.validation import bundle_problems
+from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, bundle_path, bundle_storage
+from hub.selectors import is_curator
+
+BATCH = 500
+TEXTS = ("title", "summary", "category", "tags", "license")
+
+
+class EnvironmentRefused(ValueError):
+    """What was asked for is not allowed for this environment or this person; the text is a sentence."""
+
+
+def bundle_import(
+    *,
+    bundle: Bundle | str | Path,
+    owner: User | None = None,
+    certificate: dict[str, Any] | None = None,
+    publish: bool = False,
+) -> EnvironmentVersion:
+    """Store a bundle as a new version, private until published. A version already there with this digest is given back.
+
+    *owner* None means the operator at the command line, who may replace anyone's. *certificate* is what the gates found,
+    and counts only where it is about this digest. Raises BundleError with every problem, EnvironmentRefused.
+    """
+    if not isinstance(bundle, Bundle):
+        with open_bundle(bundle) as opened:
+            return bundle_import(bundle=opened, owner=owner, certificate=certificate, publish=publish)
+    manifest = bundle.manifest
+    existing = _existing(manifest, bundle, owner)
+    if existing is None:
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:
+            # Reading, rendering and digesting come first, so that the database is locked for the writing alone.
+            problems = bundle_problems(bundle, on_case=lambda item: spool.write(_case_line(item)))
+            if problems:
+                raise BundleError(problems)
+            archive = _store(bundle)
+            with transaction.atomic():
+                existing = _existing(manifest, bundle, owner) or _create(manifest, bundle, owner, archive, spool)
+    if certificate is not None and certificate.get("digest") == existing.digest:
+        certificate_set(version=existing, certificate=certificate)
+    if publish:
+        environment_publish(environment=existing.environment)
+    return existing
+
+
+def _existing(manifest: Manifest, bundle: Bundle, owner: User | None) -> EnvironmentVersion | None:
+    environment = Environment.objects.filter(slug=manifest.slug).first()
+    if environment is None:
+        return None
+    if owner is not None and environment.owner_id != owner.pk and not is_curator(owner):
+        raise EnvironmentRefused(
+            f"The slug {manifest.slug!r} belongs to someone else; choose another in environment.yaml."
+        )
+    version = environment.versions.filter(version=manifest.version).first()
+    if version is not None and version.digest != bundle.digest:
+        raise BundleError(
+            bundle.problem(
+                ["version"],
+                f"{manifest.slug} {manifest.version} is stored already, with other content.",
+                f"Raise `version`, for example to {_next(manifest.version)}.",
+            )
+        )
+    return version
+
+
+def _next(version: str) -> str:
+    major, minor, patch = version.partition("-")[0].split(".")
+    return f"{major}.{minor}.{int(patch) + 1}"
+
+
+def _case_line(item: Any) -> str:
+    values = [item.position, item.case.id, item.case.to_json(), item.input_digest, item.scoring_digest]
+    return json.dumps(values, separators=(",", ":")) + "\n"
+
+
+def _store(bundle: Bundle) -> str:
+    """The name of the stored archive. Equal content has an equal name and is stored once."""
+    storage = bundle_storage()
+    name = bundle_path(EnvironmentVersion(digest=bundle.digest), "")
+    if storage.exists(name):
+        return name
+    with tempfile.TemporaryFile() as file:
+        bundle.write(file)
+        file.seek(0)
+        return storage.save(name, File(file))
+
+
+def _create(manifest: Manifest, bundle: Bundle, owner: User | None, archive: str, spool: IO[str]) -> EnvironmentVersion:
+    texts = {name: getattr(manifest, name) for name in TEXTS}
+    environment, _ = Environment.objects.get_or_create(
+        slug=manifest.slug, defaults={**texts, "owner": owner, "held_out": manifest.held_out}
+    )
+    version = EnvironmentVersion.objects.create(
+        environment=environment,
+        version=manifest.version,
+        digest=bundle.digest,
+        manifest=bundle.yaml.value,
+        readme=bundle.readme,
+        archive=archive,
+    )
+    version.case_count = _create_cases(version, spool)
+    version.save(update_fields=["case_count"])
+    latest = environment.latest
+    if latest is None or version_key(version.version) > version_key(latest.version):
+        _follow(environment, manifest, latest)
+        environment.latest = version
+    environment.held_out = environment.held_out or manifest.held_out  # can only be tightened
+    environment.save()
+    return version
+
+
+def _create_cases(version: EnvironmentVersion, spool: IO[str]) -> int:
+    spool.seek(0)
+    count = 0
+    while batch := [_case(version, line) for line in itertools.islice(spool, BATCH)]:
+        Case.objects.bulk_create(batch)
+        count += len(batch)
+    return count
+
+
+def _case(version: EnvironmentVersion, line: str) -> Case:
+    position, external_id, data, input_digest, scoring_digest = json.loads(line)
+    return Case(
+        version=version,
+        position=position,
+        external_id=external_id,
+        data=data,
+        input_digest=input_digest,
+        scoring_digest=scoring_digest,
+    )
+
+
+def _follow(environment: Environment, manifest: Manifest, before: EnvironmentVersion | None) -> None:
+    """Take over a newer version's texts where no curator has changed what the version before it said."""
+    told = Manifest.model_validate(before.manifest) if before else manifest
+    for name in TEXTS:
+        if getattr(environment, name) == getattr(told, name):
+            setattr(environment, name, getattr(manifest, name))
+
+
+def bundle_export(*, version: EnvironmentVersion, file: IO[bytes]) -> None:
+    """Copy the version's archive into *file*: byte for byte what every export of this content gives."""
+    with version.archive.open("rb") as source:
+        while chunk := source.read(1 << 20):
+            file.write(chunk)
+
+
+# ---- what curators do ------------------------------------------------------------------------------------------------
+
+
+def certificate_set(*, version: EnvironmentVersion, certificate: dict[str, Any]) -> None:
+    """Keep what the gates found. Raises EnvironmentRefused where it is about other content."""
+    if certificate.get("digest") != version.digest:
+        raise EnvironmentRefused(f"The certificate is not about {version}: its digest is another.")
+    if version.certificate != certificate:
+        version.certificate = certificate
+        version.save(update_fields=["certificate"])
+
+
+def environment_publish(*, environment: Environment) -> None:
+    """Show it to everyone. Raises EnvironmentRefused where its latest version has no certificate, or a gate failed."""
+    version = environment.latest
+    certificate = version.certificate if version else None
+    if version is None or certificate is None:
+        raise EnvironmentRefused(f"{environment.slug} cannot be published: its gates have not been run.")
+    failed = [gate["name"] for gate in certificate["gates"] if gate["status"] == "failed"]
+    if failed:
+        raise EnvironmentRefused(f"{version} cannot be published: it failed {', '.join(failed)}.")
+    _set_visibility(environment, Environment.Visibility.PUBLISHED)
+
+
+def environment_retire(*, environment: Environment) -> None:
+    """Take it out of the catalogue; runs that used it keep it."""
+    _set_visibility(environment, Environment.Visibility.RETIRED)
+
+
+def _set_visibility(environment: Environment, visibility: Environment.Visibility) -> None:
+    if environment.visibility != visibility:
+        environment.visibility = visibility
+        environment.save(update_fields=["visibility", "updated_at"])
+
+
+def version_deprecate(*, version: EnvironmentVersion, reason: str) -> None:
+    """Say why people should move on from this version; an empty reason takes it back."""
+    version.deprecated = reason
+    version.save(update_fields=["deprecated"])
+
+
+def defect_report(*, case: Case, description: str, user: User | None) -> CaseDefect:
+    """Note a claim that *case* is wrong."""
+    return CaseDefect.objects.create(case=case, description=description, reported_by=user)
+
+
+def defect_resolve(*, defect: CaseDefect, accepted: bool, resolution: str, user: User) -> None:
+    """Accept the claim (reports of later runs leave the case out) or reject it. Raises EnvironmentRefused if resolved."""
+    changed = CaseDefect.objects.filter(pk=defect.pk, status=CaseDefect.Status.OPEN).update(
+        status=CaseDefect.Status.ACCEPTED if accepted else CaseDefect.Status.REJECTED,
+        resolution=resolution,
+        resolved_by=user,
+        resolved_at=timezone.now(),
+    )
+    if not changed:
+        raise EnvironmentRefused("This claim has been resolved already.")
+    defect.refresh_from_db()
+
+
+def catalog_load(*, folder: Path) -> Iterator[tuple[str, EnvironmentVersion | BaseException]]:
+    """Import every bundle of *folder* whose content is not stored yet; yields (name, version or error) of those done."""
+    bundles = [
+        (path.name, open_bundle(path)) for path in sorted(folder.iterdir()) if (path / "environment.yaml").is_file()
+    ]
+    stored = dict(
+        EnvironmentVersion.objects.filter(digest__in=[b.digest for _, b in bundles]).values_list("digest", "pk")
+    )
+    for name, bundle in bundles:
+        if bundle.digest in stored:
+            continue
+        try:
+            certificate = bundle.certificate
+            yield name, bundle_import(bundle=bundle, certificate=certificate, publish=certificate is not None)
+        except (BundleError, EnvironmentRefused) as error:
+            yield name, error
