@@ -109,6 +109,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         " PRAGMA cache_size=-32000; PRAGMA temp_store=MEMORY;",
     }
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = False
+    # A file, because the executor's threads each have a connection of their own.
+    DATABASES["default"]["TEST"] = {"NAME": VAR_DIR / "test.sqlite3"}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # ---- web ------------------------------------------------------------------------------------------------------------

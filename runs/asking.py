@@ -24,7 +24,7 @@ class TimeUp(Exception):
 
 @dataclass(slots=True)
 class Budget:
-    """What a run may spend and has spent, in USD. Calls in flight are finished, so that it can be passed by their cost."""
+    """What a run may spend and has spent, in USD. Calls in flight are finished: it can be passed by their cost."""
 
     limit: float | None = None
     spent: float = 0.0
@@ -135,9 +135,7 @@ class Asker:
             return self.models[key.model]
         seats = self.roles.get(key.role, ())
         if key.seat >= len(seats):
-            raise AskError(
-                "configuration", f"No model fills the role {key.role!r} (seat {key.seat}); see `roles`."
-            )
+            raise AskError("configuration", f"No model fills the role {key.role!r} (seat {key.seat}); see `roles`.")
         return seats[key.seat]
 
     async def _complete(self, connection: Connection, request: Request, tally: Tally | None) -> Reply:

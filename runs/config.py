@@ -85,9 +85,7 @@ class EnvironmentRef(_Strict):
         if (self.environment is None) == (self.path is None):
             raise ValueError("give either `environment` (slug or slug@version) or `path` (a bundle)")
         if self.environment is not None and not _REFERENCE.match(self.environment):
-            raise ValueError(
-                f"{self.environment!r} is not slug or slug@version, such as python-functions@1.0.0"
-            )
+            raise ValueError(f"{self.environment!r} is not slug or slug@version, such as python-functions@1.0.0")
         if sum(item is not None for item in (self.limit, self.sample, self.cases)) > 1:
             raise ValueError("choose cases by one of `limit`, `sample` and `cases`")
         return self
@@ -147,9 +145,7 @@ class RunConfig(_Strict):
     def stored(self) -> dict[str, Any]:
         """The config as JSON, for Run.config; `parse` reads it back."""
         data = self.model_dump(mode="json", exclude_none=True)
-        data.update(
-            {key: part.model_dump(mode="json", exclude_none=True) for key, part in self.stage_configs.items()}
-        )
+        data.update({key: part.model_dump(mode="json", exclude_none=True) for key, part in self.stage_configs.items()})
         return data
 
     def role_specs(self) -> dict[str, list[ModelSpec]]:
@@ -181,9 +177,7 @@ def parse_text(text: str, source: Source, overrides: list[str] | None = None) ->
     except yamltext.YamlError as error:
         raise ConfigError([Problem("", error.message, error.line)], source.name) from None
     if not isinstance(document.value, dict):
-        raise ConfigError(
-            [Problem("", "a config is a mapping with name, environments and models", 1)], source.name
-        )
+        raise ConfigError([Problem("", "a config is a mapping with name, environments and models", 1)], source.name)
     problems: list[Problem] = []
     value = document.value
     for override in overrides or []:
@@ -256,9 +250,7 @@ def _check_models(config: RunConfig, source: Source, note: Callable[[yamltext.Pa
                 f"{spec.name!r} is also the name of models[{seen[spec.name]}]; names are labels",
             )
         seen.setdefault(spec.name, i)
-    placed: list[tuple[yamltext.Path, ModelSpec]] = [
-        (("models", i), spec) for i, spec in enumerate(config.models)
-    ]
+    placed: list[tuple[yamltext.Path, ModelSpec]] = [(("models", i), spec) for i, spec in enumerate(config.models)]
     for role, specs in config.roles.items():
         names = [spec.name for spec in specs]
         for i, spec in enumerate(specs):

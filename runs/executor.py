@@ -1,4 +1,4 @@
-"""The only loop over cases and models: plays episodes, several at once for each model, and hands results to the writer."""
+"""The only loop over cases and models: plays episodes, several at once, and hands the results to the writer."""
 
 import asyncio
 import logging
@@ -148,9 +148,7 @@ class Executor:
                 after = cases[-1].position
                 stored: set[tuple[int, int]] = set()
                 if self._plan.resumed:
-                    stored = await self._reader.run(
-                        stored_attempts, contender.row, [case.pk for case in cases]
-                    )
+                    stored = await self._reader.run(stored_attempts, contender.row, [case.pk for case in cases])
                 for case in cases:
                     for attempt in attempts:
                         if (case.pk, attempt) not in stored:
@@ -194,9 +192,7 @@ class _Player:
         self._ask = asker.for_response(self._tally)
         self._services = Services(ask=self._ask, pool=pool, seats=plan.seats)
         self._episode: Episode | None = None
-        self._seed = attempt_seed(
-            plan.seed, self._environment.slug, assignment.case.external_id, assignment.attempt
-        )
+        self._seed = attempt_seed(plan.seed, self._environment.slug, assignment.case.external_id, assignment.attempt)
 
     async def play(self) -> Played:
         """Raises AskError; every other failure becomes an errored response."""

@@ -1,4 +1,4 @@
-"""Runs and all they store: models, responses with transcript, scores, the cache of model calls, registered endpoints."""
+"""Runs and all they store: models, responses, scores, the cache of model calls, registered endpoints."""
 
 from django.conf import settings
 from django.db import models
@@ -21,22 +21,16 @@ class Run(models.Model):
     name = models.CharField(max_length=120, db_index=True)
     status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED, db_index=True)
     message = models.TextField(blank=True, help_text="Why it ended, where it did not simply complete.")
-    config = models.JSONField(
-        help_text="The config as it was validated, variables filled in, no credentials."
-    )
+    config = models.JSONField(help_text="The config as it was validated, variables filled in, no credentials.")
     config_hash = models.CharField(max_length=64, db_index=True)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
-    )
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     seconds = models.FloatField(default=0.0, help_text="Wall time over all its sittings, in seconds.")
     cost_usd = models.FloatField(default=0.0)
     host = models.JSONField(default=dict, help_text="Machine, Python and package versions.")
-    tracking = models.JSONField(
-        default=dict, help_text='{"state": off|pending|logged, "parent": id, "cells": {...}}'
-    )
+    tracking = models.JSONField(default=dict, help_text='{"state": off|pending|logged, "parent": id, "cells": {...}}')
     summaries = models.JSONField(default=dict, help_text="What each later stage reported, by its config key.")
 
     class Meta:
@@ -52,12 +46,8 @@ class RunEnvironment(models.Model):
     run = models.ForeignKey(Run, models.CASCADE, related_name="environments")
     version = models.ForeignKey(EnvironmentVersion, models.PROTECT, related_name="+")
     position = models.PositiveSmallIntegerField()
-    selection = models.JSONField(
-        default=dict, help_text='{}, {"limit": n}, {"sample": n} or {"cases": [ids]}'
-    )
-    chosen = models.JSONField(
-        null=True, help_text="Positions of the chosen cases; null means the first case_count."
-    )
+    selection = models.JSONField(default=dict, help_text='{}, {"limit": n}, {"sample": n} or {"cases": [ids]}')
+    chosen = models.JSONField(null=True, help_text="Positions of the chosen cases; null means the first case_count.")
     case_count = models.PositiveIntegerField()
 
     class Meta:
@@ -77,13 +67,9 @@ class RunModel(models.Model):
     seat = models.PositiveSmallIntegerField(default=0)
     position = models.PositiveSmallIntegerField()
     provider = models.CharField(max_length=32)
-    spec = models.JSONField(
-        help_text="The model as configured; api_key_env is a variable's name, never a key."
-    )
+    spec = models.JSONField(help_text="The model as configured; api_key_env is a variable's name, never a key.")
     fingerprint = models.CharField(max_length=64, help_text="SHA-256 of all that decides its answers.")
-    stopped = models.TextField(
-        blank=True, help_text="Why it was asked no further (a wrong key, an unknown model)."
-    )
+    stopped = models.TextField(blank=True, help_text="Why it was asked no further (a wrong key, an unknown model).")
 
     class Meta:
         ordering = ["run", "role", "position"]
@@ -132,9 +118,7 @@ class Response(models.Model):
     cost_usd = models.FloatField(default=0.0)
     role_cost_usd = models.FloatField(default=0.0)
 
-    execution_status = models.CharField(
-        max_length=32, blank=True, help_text="The sandbox's word, where code ran."
-    )
+    execution_status = models.CharField(max_length=32, blank=True, help_text="The sandbox's word, where code ran.")
     execution_ms = models.FloatField(null=True)
     sandbox_tier = models.CharField(max_length=1, blank=True)
     host = models.CharField(max_length=64, blank=True)
@@ -145,9 +129,7 @@ class Response(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["run_model", "case", "attempt"], name="one_response_per_attempt")
         ]
-        indexes = [
-            models.Index(fields=["run_environment", "run_model", "status"], name="response_cell_status")
-        ]
+        indexes = [models.Index(fields=["run_environment", "run_model", "status"], name="response_cell_status")]
 
     def __str__(self) -> str:
         return f"response {self.pk}"
@@ -176,7 +158,7 @@ class Score(models.Model):
 
 
 class ModelCall(models.Model):
-    """The cache: one answered model call. `key` is a digest of all that decides the answer, the attempt and the purpose."""
+    """The cache: one answered model call. `key` digests all that decides the answer, the attempt and the purpose."""
 
     key = models.CharField(max_length=64, primary_key=True)
     purpose = models.CharField(max_length=16)
@@ -199,17 +181,11 @@ class ModelEndpoint(models.Model):
     provider = models.CharField(max_length=32, default="openai")
     model = models.CharField(max_length=200, help_text="The name that the endpoint knows it by.")
     base_url = models.URLField(blank=True, help_text="Empty: the provider's own address.")
-    api_key_env = models.CharField(
-        max_length=64, blank=True, help_text="The variable that holds the key, never the key."
-    )
-    family = models.CharField(
-        max_length=64, blank=True, help_text="Models of one family judge each other with a warning."
-    )
+    api_key_env = models.CharField(max_length=64, blank=True, help_text="The variable with the key, never the key.")
+    family = models.CharField(max_length=64, blank=True, help_text="Judging within one family is marked as such.")
     parameters = models.JSONField(default=dict, blank=True)
     price_input = models.FloatField(null=True, blank=True, help_text="USD per million input tokens")
-    price_cached_input = models.FloatField(
-        null=True, blank=True, help_text="USD per million cached input tokens"
-    )
+    price_cached_input = models.FloatField(null=True, blank=True, help_text="USD per million cached input tokens")
     price_output = models.FloatField(null=True, blank=True, help_text="USD per million output tokens")
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)

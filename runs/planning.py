@@ -1,15 +1,17 @@
-"""From a config to what it names: environments found, cases chosen, models identified, all of it digested. Writes nothing."""
+"""From a config to what it names: environments found, cases chosen, models identified, all digested. Writes nothing."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
-from hub.bundles.loader import Bundle, BundleError, open_bundle
-from hub.selectors import VersionNotFound, case_ids, compile_version, version_get
 
 from hub import canonical
+from hub.bundles.loader import open_bundle
+from hub.bundles.problems import BundleError
+from hub.bundles.validation import PreparedCase, bundle_problems
 from hub.compiled import CompiledEnvironment
 from hub.models import EnvironmentVersion
+from hub.selectors import VersionNotFound, case_ids, compile_version, version_get
 from runs.config import ConfigError, EnvironmentRef, Problem, RunConfig, Source
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
@@ -18,14 +20,23 @@ from runs.stages import stages
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """An environment of a config, found: compiled, and the cases chosen. `version` is None until its bundle is imported."""
+    """An environment of a config, found, and the cases chosen: positions, or None for the first *count*.
+
+    `version` is None while the environment is a bundle (`path`) that is still to be imported.
+    """
 
     ref: EnvironmentRef
     compiled: CompiledEnvironment
+    digest: str
     count: int
     chosen: list[int] | None
     version: EnvironmentVersion | None = None
-    bundle: Bundle | None = None
+    path: Path | None = None
+
+    @property
+    def label(self) -> str:
+        """slug@version"""
+        return f"{self.compiled.slug}@{self.compiled.manifest.version}"
 
 
 def source_for_command(base_dir: Path | None, name: str) -> Source:
@@ -40,29 +51,31 @@ def source_for_command(base_dir: Path | None, name: str) -> Source:
 
 
 def environments_find(config: RunConfig) -> list[Chosen]:
-    """Look up every environment of *config*, writing nothing. Raises ConfigError with all that is missing or unfilled."""
+    """Look up every environment of *config*. Raises ConfigError with all that is missing or that no model fills."""
     problems: list[Problem] = []
     found: list[Chosen] = []
     for i, ref in enumerate(config.environments):
         where = f"environments[{i}]"
         try:
             item = _find(config, ref)
-        except (VersionNotFound, BundleError, ConfigError) as error:
+        except VersionNotFound as error:
             problems.append(Problem(where, str(error)))
+            continue
+        except BundleError as error:
+            problems += [Problem(f"{where}.path", f"{ref.path}: {problem}") for problem in error.problems]
+            continue
+        except ConfigError as error:
+            problems += [Problem(f"{where}.{problem.path}", problem.message) for problem in error.problems]
             continue
         for role in item.compiled.roles:
             if role not in config.roles:
                 problems.append(
-                    Problem(
-                        where, f"{item.compiled.slug} asks a model by the role {role!r}; add it under `roles`"
-                    )
+                    Problem(where, f"{item.compiled.slug} asks a model by the role {role!r}; add it under `roles`")
                 )
         found.append(item)
     slugs = [item.compiled.slug for item in found]
     for slug in sorted({slug for slug in slugs if slugs.count(slug) > 1}):
-        problems.append(
-            Problem("environments", f"{slug} is named twice; a run plays one version of an environment")
-        )
+        problems.append(Problem("environments", f"{slug} is named twice; a run plays one version of an environment"))
     if problems:
         raise ConfigError(problems)
     return found
@@ -70,28 +83,36 @@ def environments_find(config: RunConfig) -> list[Chosen]:
 
 def _find(config: RunConfig, ref: EnvironmentRef) -> Chosen:
     if ref.path is not None:
-        if config.base_dir is None:
-            raise BundleError(
-                "bundles by path may be named on the command line only; upload the bundle instead"
-            )
-        bundle = open_bundle(config.base_dir / ref.path)
-        ids = [case.id for case in bundle.cases()]
-        compiled = bundle.compile()
-        count, chosen = _choose(config, ref, compiled.slug, ids)
-        return Chosen(ref=ref, compiled=compiled, count=count, chosen=chosen, bundle=bundle)
+        return _find_bundle(config, ref, ref.path)
     version = version_get(ref.slug, ref.version)
     compiled = compile_version(version)
     if not ref.selection or ref.limit is not None:
         count = min(version.case_count, ref.limit or version.case_count)
-        return Chosen(ref=ref, compiled=compiled, count=count, chosen=None, version=version)
-    ids = case_ids(version)
+        return Chosen(ref=ref, compiled=compiled, digest=version.digest, count=count, chosen=None, version=version)
+    count, chosen = _choose(config, ref, compiled.slug, case_ids(version))
+    return Chosen(ref=ref, compiled=compiled, digest=version.digest, count=count, chosen=chosen, version=version)
+
+
+def _find_bundle(config: RunConfig, ref: EnvironmentRef, given: str) -> Chosen:
+    """A bundle named by its path, looked through but not stored."""
+    if config.base_dir is None:
+        raise BundleError("bundles by path may be named on the command line only; upload the bundle instead")
+    path = (config.base_dir / given).resolve()
+    ids: list[str] = []
+
+    def note(prepared: PreparedCase) -> None:
+        ids.append(prepared.case.id)
+
+    with open_bundle(path) as bundle:
+        found = bundle_problems(bundle, on_case=note)
+        if found:
+            raise BundleError(found)
+        compiled, digest = bundle.compile(), bundle.digest
     count, chosen = _choose(config, ref, compiled.slug, ids)
-    return Chosen(ref=ref, compiled=compiled, count=count, chosen=chosen, version=version)
+    return Chosen(ref=ref, compiled=compiled, digest=digest, count=count, chosen=chosen, path=path)
 
 
-def _choose(
-    config: RunConfig, ref: EnvironmentRef, slug: str, ids: list[str]
-) -> tuple[int, list[int] | None]:
+def _choose(config: RunConfig, ref: EnvironmentRef, slug: str, ids: list[str]) -> tuple[int, list[int] | None]:
     """How many cases, and their positions where they are not simply the first ones. *ids* are in order of position."""
     if ref.cases is not None:
         places = {case_id: position for position, case_id in enumerate(ids)}
@@ -113,7 +134,7 @@ def config_hash(config: RunConfig, found: list[Chosen]) -> str:
     return canonical.digest(
         {
             "environments": sorted(
-                ({"digest": environment_digest(item), "selection": item.ref.selection} for item in found),
+                ({"digest": item.digest, "selection": item.ref.selection} for item in found),
                 key=canonical.canonical_json,
             ),
             "models": sorted(fingerprint(spec) for spec in config.models),
@@ -129,11 +150,6 @@ def config_hash(config: RunConfig, found: list[Chosen]) -> str:
             "seed": config.seed,
         }
     )
-
-
-def environment_digest(item: Chosen) -> str:
-    """The digest of an environment that was found, stored or still a bundle."""
-    return item.version.digest if item.version else item.bundle.digest if item.bundle else ""
 
 
 def fingerprint(spec: ModelSpec) -> str:

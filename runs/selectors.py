@@ -29,9 +29,7 @@ def case_chunk(part: RunEnvironment, after: int, size: int) -> list[Case]:
 
 def stored_attempts(model: RunModel, case_ids: Sequence[int]) -> set[tuple[int, int]]:
     """(case id, attempt) of responses that need not be asked again: all but errored ones."""
-    rows = Response.objects.filter(run_model=model, case_id__in=case_ids).exclude(
-        status=Response.Status.ERRORED
-    )
+    rows = Response.objects.filter(run_model=model, case_id__in=case_ids).exclude(status=Response.Status.ERRORED)
     return set(rows.values_list("case_id", "attempt"))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
-from hub.services import bundle_import
 
+from hub.services import bundle_import
 from runs.config import RunConfig, parse
 from runs.models import Run, RunEnvironment, RunModel
 from runs.planning import Chosen, config_hash, fingerprint, source_for_command
@@ -18,7 +18,7 @@ from runs.providers.base import ModelSpec
 
 def run_create(*, config: RunConfig, found: list[Chosen], user: AbstractBaseUser | None = None) -> Run:
     """Store a run, queued. Bundles named by path are imported first."""
-    versions = [item.version or bundle_import(bundle=item.bundle, owner=user) for item in found]
+    versions = [item.version or bundle_import(bundle=item.path or "", owner=user) for item in found]
     with transaction.atomic():
         run = Run.objects.create(
             name=config.name,

@@ -12,11 +12,11 @@ from functools import partial
 from django.conf import settings
 from django.db.models import F, Sum
 from django.utils import timezone
-from hub.selectors import compile_version
 from sandbox.pool import Pool, PoolOptions
 
 from hub.canonical import attempt_seed
 from hub.ports import CallKey
+from hub.selectors import compile_version
 from runs.asking import Asker, Budget, Connection
 from runs.config import RunConfig
 from runs.executor import Contender, Executor, Listener, Part, Plan
@@ -34,7 +34,7 @@ Status = Run.Status
 
 
 def pool_options(config: RunConfig) -> PoolOptions:
-    """The sandbox that *config* asks for. Tier C is let through only for recordings, or where the operator allows more."""
+    """The sandbox that *config* asks for. Tier C passes only for recordings, or where the operator allows more."""
     accept = set(config.sandbox.accept)
     live = any(PROVIDERS[spec.provider].live for spec in config.models)
     if live and not settings.SANDBOX_WEAK_ISOLATION_FOR_LIVE_MODELS:
@@ -116,15 +116,12 @@ class _Session:
         self._resumed = resumed
         self._contenders = [(row, ModelSpec.model_validate(row.spec)) for row in answering_models(run)]
         self._roles = {
-            role: [(row, ModelSpec.model_validate(row.spec)) for row in rows]
-            for role, rows in role_models(run).items()
+            role: [(row, ModelSpec.model_validate(row.spec)) for row in rows] for role, rows in role_models(run).items()
         }
 
     async def play(self) -> None:
         models = {row.label: self._connect(row, spec) for row, spec in self._contenders}
-        roles = {
-            role: [self._connect(row, spec) for row, spec in seats] for role, seats in self._roles.items()
-        }
+        roles = {role: [self._connect(row, spec) for row, spec in seats] for role, seats in self._roles.items()}
         connections = [*models.values(), *(item for seats in roles.values() for item in seats)]
         reader, writer = Reader(), Writer(replaces=self._resumed)
         budget = Budget(self._config.limits.budget_usd, spent=await reader.run(_spent, self._run))
@@ -221,9 +218,7 @@ class _Session:
 
 def _spent(run: Run) -> float:
     """What earlier sittings of *run* cost, in USD."""
-    sums = Response.objects.filter(run_environment__run=run).aggregate(
-        cost=Sum(F("cost_usd") + F("role_cost_usd"))
-    )
+    sums = Response.objects.filter(run_environment__run=run).aggregate(cost=Sum(F("cost_usd") + F("role_cost_usd")))
     return max(run.cost_usd, sums["cost"] or 0.0)
 
 

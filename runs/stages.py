@@ -42,6 +42,7 @@ class StageContext:
 
     run: Run
     ask: Ask
+    tracker: Any = None  # the run's runs.tracking.Tracker
     concurrency: int = 8
     progress: Callable[[int, int], None] = field(default=lambda done, total: None)
     stopping: Callable[[], bool] = field(default=lambda: False)
@@ -52,13 +53,9 @@ class Stage(ABC):
 
     key: ClassVar[str]  # the config's key, and the key of its summary in `eval --json`
     title: ClassVar[str]
-    order: ClassVar[
-        int
-    ]  # stages run from low to high; tracking, which logs what the others found, comes last
+    order: ClassVar[int]  # stages run from low to high; tracking, which logs what the others found, comes last
     Config: ClassVar[type[StageConfig]]
-    implicit: ClassVar[bool] = (
-        False  # runs even where the config does not name it, with the defaults of Config
-    )
+    implicit: ClassVar[bool] = False  # runs even where the config does not name it, with the defaults of Config
 
     def identity(self, config: Any) -> JSON:
         """The part of *config* that can change a result and so belongs into the config's hash; None where none does."""

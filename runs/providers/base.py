@@ -63,7 +63,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContext:
-    """What a run tells its providers: how often to retry, how many calls are in flight, the secret where one is named."""
+    """What a run tells its providers: how often to retry, how many calls at once, the secret where one is named."""
 
     retries: int = 5
     concurrency: int = 16
@@ -77,9 +77,7 @@ class Provider(ABC):
     type: ClassVar[str]
     summary: ClassVar[str]
     Options: ClassVar[type[ProviderOptions]]
-    live: ClassVar[bool] = (
-        True  # asks a model now; False for recordings, whose answers cost and mean no latency
-    )
+    live: ClassVar[bool] = True  # asks a model now; False for recordings, whose answers cost and mean no latency
 
     def __init__(self, spec: ModelSpec, options: Any, context: ProviderContext) -> None:
         self.spec = spec

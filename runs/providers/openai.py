@@ -21,7 +21,7 @@ _DROPPED = ("audio", "function_call", "annotations", "refusal")
 
 
 class OpenAIOptions(ProviderOptions):
-    """`model`: its name at the endpoint. `api_key_env`: the variable that holds the key. `timeout_s`: of one request."""
+    """`model`: its name at the endpoint. `api_key_env`: the variable with the key. `timeout_s`: of one request."""
 
     model: Annotated[str, Field(min_length=1)]
     base_url: str = DEFAULT_BASE_URL
@@ -59,11 +59,7 @@ class OpenAI(Provider):
             return
         if name not in source.key_variables:
             looks_like_key = len(name) > _KEY_LENGTH and not name.isupper()
-            shown = (
-                "what stands here looks like a key"
-                if looks_like_key
-                else f"{name!r} is not an allowed variable"
-            )
+            shown = "what stands here looks like a key" if looks_like_key else f"{name!r} is not an allowed variable"
             allowed = ", ".join(sorted(source.key_variables))
             yield (
                 "api_key_env",
@@ -111,9 +107,7 @@ def _reply(body: bytes, latency_ms: float) -> Reply:
     try:
         data = json.loads(body)
     except ValueError:
-        raise AskError(
-            "not_json", f"The endpoint answered 200 with a body that is not JSON: {_head(body)}"
-        ) from None
+        raise AskError("not_json", f"The endpoint answered 200 with a body that is not JSON: {_head(body)}") from None
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         error = data.get("error") if isinstance(data, dict) else None
@@ -148,9 +142,7 @@ def _usage(given: Any) -> Usage:
     return Usage(
         input=count(given, "prompt_tokens"),
         output=count(given, "completion_tokens"),
-        cached_input=min(
-            count(given, "prompt_tokens_details", "cached_tokens"), count(given, "prompt_tokens")
-        ),
+        cached_input=min(count(given, "prompt_tokens_details", "cached_tokens"), count(given, "prompt_tokens")),
         reasoning=count(given, "completion_tokens_details", "reasoning_tokens"),
     )
 

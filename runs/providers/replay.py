@@ -82,9 +82,7 @@ class Recording:
                     recorded = self._parse(line, number)
                     place = _place(recorded.purpose, recorded.environment, recorded.case, recorded)
                     if place in self._offsets:
-                        raise ValueError(
-                            f"{path}:{number}: a second recording of {' '.join(filter(None, place))}"
-                        )
+                        raise ValueError(f"{path}:{number}: a second recording of {' '.join(filter(None, place))}")
                     self._offsets[place] = offset
                 offset += len(line)
         self.digest = hasher.hexdigest()
@@ -121,7 +119,7 @@ def open_recording(path: Path) -> Recording:
 
 
 class ReplayOptions(ProviderOptions):
-    """`responses`: a .jsonl file of recorded answers, relative to the config. `recorded_from`: whose answers they are."""
+    """`responses`: a .jsonl file of answers, relative to the config. `recorded_from`: whose answers they are."""
 
     responses: str
     recorded_from: str = ""

@@ -37,7 +37,9 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout, the rest on stderr")
         parser.add_argument("--dry-run", action="store_true", help="validate, count and estimate; ask nothing")
         parser.add_argument("--no-cache", action="store_true", help="ask anew even what was answered before")
-        parser.add_argument("--fail-under", type=float, metavar="X", help="exit 1 where an accuracy is below X (0 to 1)")
+        parser.add_argument(
+            "--fail-under", type=float, metavar="X", help="exit 1 where an accuracy (0 to 1) is below X"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         console = Console(stderr=options["json"], soft_wrap=False)
@@ -61,7 +63,9 @@ class Command(BaseCommand):
         """The run to execute, stored; leaves the process after a dry run."""
         if options["resume"]:
             if options["set"] or options["limit"] or options["dry_run"]:
-                raise ConfigError([Problem("--resume", "a run goes on as it was configured; leave --set, --limit and --dry-run out")])
+                raise ConfigError(
+                    [Problem("--resume", "a run goes on as it was configured; leave --set, --limit and --dry-run out")]
+                )
             run = run_get(options["resume"])
             config = config_of(run)
             run_reopen(run=run)
@@ -107,7 +111,8 @@ class Command(BaseCommand):
         rows = results["results"]
         if any(row["passed"] + row["failed"] < row["cases"] * results["attempts"] for row in rows):
             self._leave(
-                INCOMPLETE, f"Some responses are errored or unscored; ask again: python manage.py eval --resume {run.pk}"
+                INCOMPLETE,
+                f"Some responses are errored or unscored; ask again: python manage.py eval --resume {run.pk}",
             )
         floor = options["fail_under"]
         below = [row for row in rows if floor is not None and (row["accuracy"] is None or row["accuracy"] < floor)]
@@ -147,7 +152,8 @@ def _load(options: dict[str, Any]) -> tuple[RunConfig, list[Chosen]]:
     config = parse_text(text, source_for_command(path.resolve().parent, str(path)), options["set"])
     if options["limit"] is not None:
         config.environments = [
-            ref.model_copy(update={"limit": options["limit"], "sample": None, "cases": None}) for ref in config.environments
+            ref.model_copy(update={"limit": options["limit"], "sample": None, "cases": None})
+            for ref in config.environments
         ]
     try:
         return config, environments_find(config)
