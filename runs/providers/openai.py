@@ -89,13 +89,8 @@ class OpenAI(Provider):
             if reply is None:
                 raise _ask_error(error, self) from None
             return reply
-        except openai.APITimeoutError:
-            raise AskError(
-                "timeout", f"{self.options.base_url} did not answer within {self.options.timeout_s:g} s."
-            ) from None
         except openai.APIConnectionError as error:
-            cause = error.__cause__ or error
-            raise AskError("transport", f"{self.options.base_url} could not be reached: {cause}.") from None
+            raise _connection_error(error, self) from None
         response = raw.http_response
         return _reply(response.content, response.elapsed.total_seconds() * 1000)
 
@@ -164,6 +159,20 @@ def _ask_error(error: openai.APIStatusError, provider: OpenAI) -> AskError:
     if error.status_code == 404 or error.code in _FATAL_CODES:
         return AskError("configuration", f"{where}: check model and base_url. It said: {said}", fatal=True)
     return AskError("http", f"{where}. It said: {said}")
+
+
+def _connection_error(error: openai.APIConnectionError, provider: OpenAI) -> AskError:
+    """No answer at all. aiohttp's transport reports a refused connection as a time-out, so that the causes decide."""
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None:
+        causes.append(cause)
+        cause = cause.__cause__
+    refused = any(isinstance(item, OSError) and not isinstance(item, TimeoutError) for item in causes)
+    where, options = provider.options.base_url, provider.options
+    if isinstance(error, openai.APITimeoutError) and not refused:
+        return AskError("timeout", f"{where} did not answer within {options.timeout_s:g} s.")
+    return AskError("transport", f"{where} could not be reached: {causes[-1]}.")
 
 
 def _head(body: bytes) -> str:

@@ -1,0 +1,89 @@
+"""A chat-completions endpoint for tests: a real HTTP server on a free port whose answers a test scripts."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Answer:
+    """What the endpoint sends back. `body` is JSON unless it is bytes."""
+
+    body: Any
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def completion(content: str | None = "hello", *, finish: str = "stop", usage: Any = None, **message: Any) -> Answer:
+    """A well-formed chat completion."""
+    given = usage or {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content, **message}}
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    return Answer({**body, "usage": given})
+
+
+@dataclass
+class Endpoint:
+    """A running endpoint: its address, and every request it got, in order; header names are in lower case."""
+
+    url: str
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    peak: int = 0
+
+
+@contextmanager
+def endpoint(script: Callable[[dict[str, Any], int], Answer]) -> Iterator[Endpoint]:
+    """Serve until the block ends. *script* gets the request's JSON and its number, from 0, and gives the answer."""
+    lock = threading.Lock()
+    inflight = 0
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            nonlocal inflight
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with lock:
+                number = len(running.requests)
+                running.requests.append(request)
+                running.headers.append({name.lower(): value for name, value in self.headers.items()})
+                inflight += 1
+                running.peak = max(running.peak, inflight)
+            try:
+                answer = script(request, number)
+            finally:
+                with lock:
+                    inflight -= 1
+            body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+            self.send_response(answer.status)
+            for name, value in {"Content-Type": "application/json", **answer.headers}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            try:
+                self.end_headers()
+                self.wfile.write(body)
+            except ConnectionError:
+                """The client gave up first, which is what some tests are about."""
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Quiet: a test's output is its own."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 256
+
+    server = Server(("127.0.0.1", 0), Handler)
+    running = Endpoint(f"http://127.0.0.1:{server.server_port}/v1")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield running
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
