@@ -115,16 +115,17 @@ class Executor:
         """Raises what the writer raises; nothing that a model, a case or the sandbox does."""
         feeders = [asyncio.create_task(self._feed(contender)) for contender in self._plan.contenders]
         watch = asyncio.create_task(self._stopping.wait())
-        work = asyncio.gather(*feeders)
         try:
-            await asyncio.wait([work, watch], return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                work.cancel()
-                await asyncio.gather(*feeders, return_exceptions=True)
-            else:
-                work.result()
+            pending = {*feeders}
+            while pending and not self.stopping:
+                done, rest = await asyncio.wait({*pending, watch}, return_when=asyncio.FIRST_COMPLETED)
+                pending = {task for task in pending if task in rest}
+                for task in done - {watch}:
+                    task.result()
         finally:
-            watch.cancel()
+            for task in [*feeders, watch]:
+                task.cancel()
+            await asyncio.gather(*feeders, watch, return_exceptions=True)
 
     async def _feed(self, contender: Contender) -> None:
         room = asyncio.Semaphore(self._window)

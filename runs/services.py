@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from hub.services import bundle_import
@@ -16,7 +16,7 @@ from runs.planning import Chosen, config_hash, fingerprint, source_for_command
 from runs.providers.base import ModelSpec
 
 
-def run_create(*, config: RunConfig, found: list[Chosen], user: AbstractBaseUser | None = None) -> Run:
+def run_create(*, config: RunConfig, found: list[Chosen], user: User | None = None) -> Run:
     """Store a run, queued. Bundles named by path are imported first."""
     versions = [item.version or bundle_import(bundle=item.path or "", owner=user) for item in found]
     with transaction.atomic():

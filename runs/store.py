@@ -167,9 +167,9 @@ def _store(batch: Iterable[Played | ModelCall | _Stopped], replaces: bool) -> No
                     score.response = response
                     scores.append(score)
             Score.objects.bulk_create(scores)
-        for item in batch:
-            if isinstance(item, _Stopped):
-                RunModel.objects.filter(pk=item.run_model_id).update(stopped=item.reason)
+        for stopped in batch:
+            if isinstance(stopped, _Stopped):
+                RunModel.objects.filter(pk=stopped.run_model_id).update(stopped=stopped.reason)
 
 
 def _delete_earlier(responses: list[Response]) -> None:

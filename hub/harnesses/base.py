@@ -21,6 +21,10 @@ class HarnessOptions(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+# An alias, because `type` is an attribute of the classes below.
+OptionsClass = type[HarnessOptions]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """What an episode may use. `pool` and `ask` are None where nothing in the environment needs them.
@@ -71,7 +75,7 @@ class Harness(ABC):
 
     type: ClassVar[str]
     summary: ClassVar[str]
-    Options: ClassVar[type[HarnessOptions]]
+    Options: ClassVar[OptionsClass]
     needs_sandbox: ClassVar[bool] = False
 
     @abstractmethod

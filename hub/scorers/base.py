@@ -22,6 +22,10 @@ class ScorerOptions(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+# An alias, because `type` is an attribute of the classes below.
+OptionsClass = type[ScorerOptions]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """What is scored: the case, the last answer's text, and how it came about.
@@ -72,7 +76,7 @@ class Scorer(ABC):
 
     type: ClassVar[str]
     summary: ClassVar[str]
-    Options: ClassVar[type[ScorerOptions]]
+    Options: ClassVar[OptionsClass]
     needs: ClassVar[Literal["", "sandbox", "ask"]] = ""
 
     @abstractmethod

@@ -50,6 +50,10 @@ class ProviderOptions(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+# An alias, because `type` is an attribute of the classes below.
+OptionsClass = type[ProviderOptions]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One call. `parameters` are the model's own, with the caller's over them. `seed` is the attempt's, 63 bits."""
@@ -76,7 +80,7 @@ class Provider(ABC):
 
     type: ClassVar[str]
     summary: ClassVar[str]
-    Options: ClassVar[type[ProviderOptions]]
+    Options: ClassVar[OptionsClass]
     live: ClassVar[bool] = True  # asks a model now; False for recordings, whose answers cost and mean no latency
 
     def __init__(self, spec: ModelSpec, options: Any, context: ProviderContext) -> None:
