@@ -1,8 +1,8 @@
 """The exceptions of the sandbox.
 
-    SandboxError
-      +-- SandboxUnavailable    no engine, or a weaker isolation tier than the configuration accepts
-      +-- EngineFailed          an engine died or broke its protocol; the pool turns it into `infra_error`
+SandboxError
+  +-- SandboxUnavailable    no engine, or a weaker isolation tier than the configuration accepts
+  +-- EngineFailed          an engine died or broke its protocol; the pool turns it into `infra_error`
 """
 
 

@@ -1,0 +1,263 @@
+"""Values on the wire: tagged JSON of exact built-in types, never pickle.
+
+None, bool, text, 64-bit integers, finite floats and lists are themselves. Everything else is an object with one key:
+
+    t tuple   s set   f frozenset   m mapping with text keys   d other mapping, as pairs   i integer, hexadecimal
+    n nan, inf, -inf   b bytes   y bytearray   c complex   x [type, text] of the standard library
+    o what cannot cross, its type's name only; it equals nothing
+
+Subclasses are flattened to the built-in they extend by that built-in's own methods, so nothing that the sender
+overrides takes part. Decoding builds only what is listed here, whatever the bytes say.
+"""
+
+import datetime
+import decimal
+import fractions
+import json
+import math
+import uuid
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+MAX_DEPTH = 150
+_SAFE_INT = 1 << 63
+_MAX_LIBRARY_TEXT = 8192
+_CROWDED = 16  # members with one and the same hash from which a set or mapping is taken for an attack
+
+Export = Callable[[Any], dict[str, Any] | None]
+Restore = Callable[[str, Any], Any]
+
+
+class CodecError(ValueError):
+    """The bytes are not what an honest encoder writes."""
+
+
+class Opaque:
+    """A value that could not cross. It equals nothing, itself included."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    def __ne__(self, other: object) -> bool:
+        return True
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"<{self.name} object>"
+
+
+# ---- encoding -------------------------------------------------------------------------------------------------------
+
+
+def _foreign(value: Any, export: Export | None) -> Any:
+    tagged = export(value) if export else None
+    if tagged is not None:
+        return tagged
+    name = type.__getattribute__(type(value), "__name__")
+    return {"o": str.__str__(name)[:80] if isinstance(name, str) else "unknown"}
+
+
+def _encode_scalar(value: Any) -> Any:
+    """Numbers and texts of a built-in's subclass too. NotImplemented for everything else."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        number = int.__index__(value)
+        return number if -_SAFE_INT <= number < _SAFE_INT else {"i": format(number, "x")}
+    if isinstance(value, float):
+        number = float.__float__(value)
+        if math.isfinite(number):
+            return number
+        return {"n": "nan" if number != number else "inf" if number > 0 else "-inf"}
+    if isinstance(value, complex):
+        exact = complex.__complex__(value)
+        return {"c": [_encode_scalar(exact.real), _encode_scalar(exact.imag)]}
+    if isinstance(value, bytes):
+        return {"b": bytes.hex(value)}
+    if isinstance(value, bytearray):
+        return {"y": bytearray.hex(value)}
+    return NotImplemented
+
+
+def _encode_library(value: Any) -> Any:
+    """The standard library's value types, exact types only. NotImplemented for everything else."""
+    kind = type(value)
+    if kind in (decimal.Decimal, uuid.UUID):
+        return {"x": [kind.__name__, str(value)]}
+    if kind is fractions.Fraction:
+        return {"x": ["Fraction", f"{value.numerator:x} {value.denominator:x}"]}
+    if kind in (datetime.datetime, datetime.date, datetime.time):
+        return {"x": [kind.__name__, value.isoformat()]}
+    if kind is datetime.timedelta:
+        return {"x": ["timedelta", f"{value.days} {value.seconds} {value.microseconds}"]}
+    if kind is range:
+        return {"x": ["range", f"{value.start:x} {value.stop:x} {value.step:x}"]}
+    return NotImplemented
+
+
+def _from_numpy(value: Any) -> Any:
+    """The built-in equivalent of a numpy scalar or array; NotImplemented for everything else."""
+    kind = type(value)
+    if getattr(kind, "__module__", None) == "numpy" and callable(getattr(kind, "tolist", None)):
+        return value.tolist()
+    return NotImplemented
+
+
+def encode(value: Any, export: Export | None = None, depth: int = 0) -> Any:
+    """JSON for any value. `export` may give a tagged object for what is not a built-in; None makes it opaque."""
+    kind = type(value)
+    if value is None or kind is bool or kind is str:
+        return value
+    if kind is int and -_SAFE_INT <= value < _SAFE_INT:
+        return value
+    if depth > MAX_DEPTH:
+        return {"o": "too deeply nested"}
+    deeper = depth + 1
+    if isinstance(value, list):
+        return [encode(item, export, deeper) for item in list.__iter__(value)]
+    if isinstance(value, tuple):
+        return {"t": [encode(item, export, deeper) for item in tuple.__iter__(value)]}
+    if isinstance(value, dict):
+        return _encode_mapping(value, export, deeper)
+    scalar = _encode_scalar(value)
+    if scalar is not NotImplemented:
+        return scalar
+    for base, tag in ((set, "s"), (frozenset, "f")):
+        if isinstance(value, base):
+            return {tag: [encode(item, export, deeper) for item in base.__iter__(value)]}
+    if kind is deque:
+        return {"x": ["deque", [encode(item, export, deeper) for item in value]]}
+    library = _encode_library(value)
+    if library is not NotImplemented:
+        return library
+    plain = _from_numpy(value)
+    if plain is not NotImplemented:
+        return encode(plain, export, deeper)
+    return _foreign(value, export)
+
+
+def _encode_mapping(value: dict[Any, Any], export: Export | None, depth: int) -> Any:
+    items = list(dict.items(value))
+    if all(type(key) is str for key, _ in items):
+        return {"m": {key: encode(item, export, depth) for key, item in items}}
+    return {"d": [[encode(key, export, depth), encode(item, export, depth)] for key, item in items]}
+
+
+# ---- decoding -------------------------------------------------------------------------------------------------------
+
+
+def _timedelta(text: str) -> datetime.timedelta:
+    days, seconds, microseconds = map(int, text.split())
+    return datetime.timedelta(days, seconds, microseconds)
+
+
+def _range(text: str) -> range:
+    return range(*(int(number, 16) for number in text.split()))
+
+
+def _fraction(text: str) -> fractions.Fraction:
+    numerator, denominator = text.split()
+    return fractions.Fraction(int(numerator, 16), int(denominator, 16))
+
+
+_LIBRARY: dict[str, Callable[[str], Any]] = {
+    "Decimal": decimal.Decimal,
+    "Fraction": _fraction,
+    "UUID": uuid.UUID,
+    "datetime": datetime.datetime.fromisoformat,
+    "date": datetime.date.fromisoformat,
+    "time": datetime.time.fromisoformat,
+    "timedelta": _timedelta,
+    "range": _range,
+}
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def _refuse_crowded(keys: list[Any]) -> None:
+    """Refuse keys chosen to have one hash: inserting n of them would take n * n steps."""
+    if len(keys) <= _CROWDED:
+        return
+    hashes = sorted(map(hash, keys))
+    if any(a == b for a, b in zip(hashes, hashes[_CROWDED:], strict=False)):
+        raise CodecError("a set or mapping whose members all have one hash")
+
+
+def decode(data: Any, restore: Restore | None = None, depth: int = 0) -> Any:
+    """The value that `data` stands for. `restore(tag, content)` builds tags that are not the codec's own.
+
+    Raises CodecError for anything that `encode` does not write.
+    """
+    if isinstance(data, list):
+        if depth > MAX_DEPTH + 1:
+            raise CodecError("nested too deeply")
+        return [decode(item, restore, depth + 1) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if len(data) != 1 or depth > MAX_DEPTH + 1:
+        raise CodecError("an object must have one tag")
+    ((tag, content),) = data.items()
+    try:
+        return _decode_tagged(tag, content, restore, depth + 1)
+    except CodecError:
+        raise
+    except Exception as error:  # content of the wrong shape for its tag
+        raise CodecError(f"tag {tag!r}: {type(error).__name__}") from None
+
+
+def _decode_tagged(tag: str, content: Any, restore: Restore | None, depth: int) -> Any:
+    if tag in ("t", "s", "f"):
+        items = [decode(item, restore, depth) for item in content]
+        if tag == "t":
+            return tuple(items)
+        _refuse_crowded(items)
+        return set(items) if tag == "s" else frozenset(items)
+    if tag == "m":
+        return {key: decode(item, restore, depth) for key, item in content.items()}
+    if tag == "d":
+        pairs = [(decode(key, restore, depth), decode(item, restore, depth)) for key, item in content]
+        _refuse_crowded([key for key, _ in pairs])
+        return dict(pairs)
+    if tag == "i":
+        return int(content, 16)
+    if tag == "n":
+        return _NOT_FINITE[content]
+    if tag in ("b", "y"):
+        return bytes.fromhex(content) if tag == "b" else bytearray.fromhex(content)
+    if tag == "c":
+        real, imaginary = (decode(part) for part in content)
+        return complex(real, imaginary)
+    if tag == "x":
+        name, text = content
+        if name == "deque":
+            return deque(decode(item, restore, depth) for item in text)
+        if len(text) > _MAX_LIBRARY_TEXT:  # reducing a fraction of a million digits would take seconds
+            raise CodecError(f"a {name} of {len(text)} characters")
+        return _LIBRARY[name](text)
+    if tag == "o":
+        return Opaque(str(content)[:80])
+    if restore is None:
+        raise CodecError(f"unknown tag {tag!r}")
+    return restore(tag, content)
+
+
+# ---- bytes ----------------------------------------------------------------------------------------------------------
+
+
+def dumps(data: Any) -> bytes:
+    """Encoded data as bytes."""
+    return json.dumps(data, separators=(",", ":")).encode("ascii")
+
+
+def loads(data: bytes) -> Any:
+    """Bytes as encoded data. Raises CodecError."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CodecError(f"not JSON: {type(error).__name__}") from None

@@ -1,0 +1,119 @@
+"""Framing on both pipes: between the pool and an engine, and between an engine and a run.
+
+Pool and engine: length (4 bytes), session (2 bytes), kind (1 byte), payload. Session 0 is the engine itself.
+Engine and run:  length (4 bytes), kind (1 byte), payload. All numbers big-endian; length counts the payload.
+"""
+
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+_ENGINE = struct.Struct(">IHB")
+_RUN = struct.Struct(">IB")
+_LENGTH = struct.Struct(">I")
+
+MAX_FRAME = 96 * 1024 * 1024
+
+# Pool to engine
+OPTIONS = ord("O")  # JSON; answered by READY
+START = ord("S")  # head JSON {limits, peer, max_frame}, then the job for the run
+DATA = ord("D")  # kind byte and payload of a run's frame, in either direction
+KILL = ord("K")
+PING = ord("P")  # answered by PONG with the same payload
+
+# Engine to pool
+READY = ord("R")
+PONG = ord("Q")
+EXIT = ord("X")  # head JSON {code, why, begun, fault, cpu_ms, wall_ms, peak_mb, ...}, then stdout, then stderr
+
+# Between an engine and a run
+JOB = ord("J")  # to the run, first: its job
+BEGUN = ord("B")  # from the run, first: locked down, about to run the code
+REPORT = ord("V")  # from the run, for the pool
+PEER = ord("P")  # between candidate and judge
+PEER_GONE = ord("G")  # to the judge: the candidate's process is no more
+
+
+class FrameTooLarge(Exception):
+    """A frame announced more bytes than its reader accepts."""
+
+
+def to_engine(session: int, kind: int, payload: bytes = b"") -> bytes:
+    """One frame between pool and engine."""
+    return _ENGINE.pack(len(payload), session, kind) + payload
+
+
+def to_run(kind: int, payload: bytes = b"") -> bytes:
+    """One frame between engine and run."""
+    return _RUN.pack(len(payload), kind) + payload
+
+
+def with_head(head: Any, *bodies: bytes) -> bytes:
+    """A payload made of a JSON head and bodies, each with its length."""
+    parts = [json.dumps(head).encode(), *bodies]
+    return b"".join(_LENGTH.pack(len(part)) + part for part in parts)
+
+
+def split_head(payload: bytes) -> tuple[Any, list[bytes]]:
+    """The reverse of `with_head`. Raises ValueError where the lengths do not add up."""
+    parts, at = [], 0
+    while at < len(payload):
+        if at + 4 > len(payload):
+            raise ValueError("cut length")
+        (length,) = _LENGTH.unpack_from(payload, at)
+        at += 4
+        if at + length > len(payload):
+            raise ValueError("cut body")
+        parts.append(payload[at : at + length])
+        at += length
+    if not parts:
+        raise ValueError("no head")
+    return json.loads(parts[0]), parts[1:]
+
+
+class _Buffer:
+    """Bytes received so far, taken out frame by frame."""
+
+    header: struct.Struct
+
+    def __init__(self, limit: int = MAX_FRAME) -> None:
+        self.limit = limit
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        self._data += data
+
+    def _frames(self) -> Iterator[tuple[tuple[int, ...], bytes]]:
+        size = self.header.size
+        while len(self._data) >= size:
+            length, *rest = self.header.unpack_from(self._data)
+            if length > self.limit:
+                raise FrameTooLarge(f"a frame of {length} bytes, over the limit of {self.limit}")
+            if len(self._data) < size + length:
+                return
+            payload = bytes(self._data[size : size + length])
+            del self._data[: size + length]
+            yield tuple(rest), payload
+
+
+class EngineBuffer(_Buffer):
+    """Reads frames between pool and engine."""
+
+    header = _ENGINE
+
+    def frames(self) -> Iterator[tuple[int, int, bytes]]:
+        """Every complete frame as (session, kind, payload). Raises FrameTooLarge."""
+        for (session, kind), payload in self._frames():
+            yield session, kind, payload
+
+
+class RunBuffer(_Buffer):
+    """Reads frames between engine and run."""
+
+    header = _RUN
+
+    def frames(self) -> Iterator[tuple[int, bytes]]:
+        """Every complete frame as (kind, payload). Raises FrameTooLarge."""
+        for (kind,), payload in self._frames():
+            yield kind, payload

@@ -1,0 +1,385 @@
+"""The engine's own process: speaks with the pool, has the zygote start runs, relays their frames, drains their output.
+
+It holds one session per run. A judge's session names the session of its candidate, its peer, and their frames for each
+other are passed on here; where the peer lives in another engine the pool passes them on instead.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import frames, lockdown, zygote
+from .lockdown import Base
+
+_CHUNK = 1 << 18
+_BACKLOG = 4 << 20  # bytes waiting for a slow reader, from which its writer is not read any more
+_DISK_WATCH_S = 0.1
+
+
+@dataclass
+class Session:
+    """One run, from START to EXIT."""
+
+    number: int
+    pipe: socket.socket
+    out: int
+    err: int
+    deadline: float
+    started: float
+    keep: int  # bytes of stdout and of stderr
+    buffer: frames.RunBuffer
+    peer: int = 0
+    begun: bool = False
+    fault: str = ""
+    why: str = ""  # why the engine killed it
+    sending: bytearray = field(default_factory=bytearray)
+    output: dict[int, bytearray] = field(default_factory=dict)
+    cut: bool = False
+    disk: tuple[str, int, int] | None = None  # without namespaces: directory, bytes and files allowed
+
+
+class Engine:
+    """The event loop."""
+
+    def __init__(self, base: Base, control: socket.socket, read_fd: int, write_fd: int) -> None:
+        self._base = base
+        self._control = control
+        self._read_fd, self._write_fd = read_fd, write_fd
+        self._incoming = frames.EngineBuffer()
+        self._outgoing = bytearray()
+        self._sessions: dict[int, Session] = {}
+        self._owners: dict[int, Session] = {}  # descriptor -> session
+        self._poll = select.poll()
+        self._open = True
+
+    def serve(self) -> None:
+        """Until the pool closes its end or the zygote dies."""
+        os.set_blocking(self._read_fd, False)
+        os.set_blocking(self._write_fd, False)
+        self._poll.register(self._read_fd, select.POLLIN)
+        self._poll.register(self._control, select.POLLIN)
+        while self._open:
+            self._choose_readers()
+            for fd, events in self._poll.poll(self._patience()):
+                self._handle(fd, events)
+            self._enforce()
+
+    # ---- the loop's parts -------------------------------------------------------------------------------------------
+
+    def _choose_readers(self) -> None:
+        """Write where something waits; leave unread what would only grow another backlog."""
+        if self._outgoing:
+            self._flush()
+        crowded = len(self._outgoing) > _BACKLOG
+        writing = select.POLLOUT if self._outgoing else 0
+        if self._read_fd == self._write_fd:
+            self._poll.register(self._read_fd, select.POLLIN | writing)
+        else:
+            self._poll.register(self._write_fd, writing)
+        for session in self._sessions.values():
+            if session.pipe.fileno() not in self._owners:
+                continue  # it has closed its end
+            peer = self._sessions.get(session.peer)
+            full = crowded or (peer is not None and len(peer.sending) > _BACKLOG)
+            events = (0 if full else select.POLLIN) | (select.POLLOUT if session.sending else 0)
+            self._poll.register(session.pipe, events)
+
+    def _patience(self) -> float | None:
+        """Milliseconds until something must be enforced."""
+        if not self._sessions:
+            return None
+        now = time.monotonic()
+        soonest = min(session.deadline for session in self._sessions.values()) - now
+        if any(session.disk for session in self._sessions.values()):
+            soonest = min(soonest, _DISK_WATCH_S)
+        return max(0.0, soonest) * 1000 + 1
+
+    def _handle(self, fd: int, events: int) -> None:
+        if fd == self._read_fd:
+            self._from_pool()
+        elif fd == self._control.fileno():
+            self._from_zygote()
+        elif fd == self._write_fd:
+            self._flush()
+        elif (session := self._owners.get(fd)) is not None:
+            if fd != session.pipe.fileno():
+                self._drain(session, fd)
+                return
+            if events & select.POLLOUT:
+                self._send_on(session)
+            if events & ~select.POLLOUT:
+                self._from_run(session)
+
+    def _enforce(self) -> None:
+        now = time.monotonic()
+        for session in list(self._sessions.values()):
+            if session.why:
+                continue
+            if now >= session.deadline:
+                self._kill(session, "wall")
+            elif session.disk and _used_too_much(*session.disk):
+                self._kill(session, "disk")
+
+    # ---- pool -------------------------------------------------------------------------------------------------------
+
+    def _from_pool(self) -> None:
+        try:
+            data = os.read(self._read_fd, _CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            self._open = False
+            return
+        self._incoming.feed(data)
+        for number, kind, payload in self._incoming.frames():
+            if kind == frames.START:
+                self._start(number, payload)
+            elif kind == frames.DATA and number in self._sessions:
+                self._queue(self._sessions[number], payload[0], payload[1:])
+            elif kind == frames.KILL and number in self._sessions:
+                self._kill(self._sessions[number], "asked")
+            elif kind == frames.PING:
+                self._tell(0, frames.PONG, payload)
+
+    def _tell(self, number: int, kind: int, payload: bytes) -> None:
+        self._outgoing += frames.to_engine(number, kind, payload)
+
+    def _flush(self) -> None:
+        try:
+            written = os.write(self._write_fd, self._outgoing)
+            del self._outgoing[:written]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:
+            self._open = False
+
+    # ---- sessions ---------------------------------------------------------------------------------------------------
+
+    def _start(self, number: int, payload: bytes) -> None:
+        head, (job,) = frames.split_head(payload)
+        limits = head["limits"]
+        ours, theirs = socket.socketpair()
+        out, out_writer = os.pipe()
+        err, err_writer = os.pipe()
+        for fd in (out, err):
+            os.set_blocking(fd, False)
+        ours.setblocking(False)
+        now = time.monotonic()
+        session = Session(
+            number,
+            ours,
+            out,
+            err,
+            deadline=now + limits["wall_s"],
+            started=now,
+            keep=limits["output_kb"] * 1024,
+            buffer=frames.RunBuffer(head["max_frame"]),
+            peer=head.get("peer", 0),
+            output={out: bytearray(), err: bytearray()},
+        )
+        request = lockdown.Request(number, limits, self._base.work_directory(number))
+        if not self._base.namespaces:
+            session.disk = (request.work, request.disk_mb << 20, lockdown.INODES)
+        self._sessions[number] = session
+        if session.peer in self._sessions:
+            self._sessions[session.peer].peer = number
+        for fd in (ours.fileno(), out, err):
+            self._owners[fd] = session
+            self._poll.register(fd, select.POLLIN)
+        order = {"session": number, "limits": limits, "work": request.work}
+        socket.send_fds(self._control, [json.dumps(order).encode()], [theirs.fileno(), out_writer, err_writer])
+        theirs.close()
+        os.close(out_writer)
+        os.close(err_writer)
+        self._queue(session, frames.JOB, job)
+
+    def _queue(self, session: Session, kind: int, payload: bytes) -> None:
+        session.sending += frames.to_run(kind, payload)
+        self._send_on(session)
+
+    def _send_on(self, session: Session) -> None:
+        try:
+            while session.sending:
+                sent = session.pipe.send(session.sending)
+                del session.sending[:sent]
+        except BlockingIOError:
+            pass
+        except OSError:
+            session.sending.clear()  # it is gone; its exit is on the way
+
+    def _from_run(self, session: Session) -> bool:
+        """Read and pass on what a run sent; False when there is nothing more to read for now."""
+        try:
+            data = session.pipe.recv(_CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self._poll.unregister(session.pipe)
+            self._owners.pop(session.pipe.fileno(), None)
+            return False
+        session.buffer.feed(data)
+        try:
+            for kind, payload in session.buffer.frames():
+                self._pass_on(session, kind, payload)
+        except frames.FrameTooLarge:
+            self._kill(session, "large")
+        return True
+
+    def _pass_on(self, session: Session, kind: int, payload: bytes) -> None:
+        if not session.begun:
+            # Until BEGUN no untrusted code has run, so what comes first is the engine's own word.
+            session.begun = kind == frames.BEGUN
+            if not session.begun:
+                session.fault = payload.decode("utf-8", "replace")[:500]
+        elif kind == frames.PEER and session.peer in self._sessions:
+            self._queue(self._sessions[session.peer], kind, payload)
+        else:
+            self._tell(session.number, frames.DATA, bytes([kind]) + payload)
+
+    def _drain(self, session: Session, fd: int) -> bool:
+        """Read output, keep what fits; False when there is nothing more for now."""
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._poll.unregister(fd)
+            self._owners.pop(fd, None)
+            return False
+        kept = session.output[fd]
+        room = session.keep - len(kept)
+        kept += data[: max(0, room)]
+        session.cut = session.cut or len(data) > room
+        return True
+
+    def _kill(self, session: Session, why: str) -> None:
+        if not session.why:
+            session.why = why
+            self._control.send(json.dumps({"kill": session.number}).encode())
+
+    # ---- zygote -----------------------------------------------------------------------------------------------------
+
+    def _from_zygote(self) -> None:
+        try:
+            data = self._control.recv(4096)
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._open = False
+            return
+        event = json.loads(data)
+        session = self._sessions.get(event["session"])
+        if session is not None:
+            self._finish(session, event)
+
+    def _finish(self, session: Session, event: dict[str, Any]) -> None:
+        """The run has ended: take what is left of its words and output, and tell the pool."""
+        while session.pipe.fileno() in self._owners and self._from_run(session):
+            pass
+        for fd in (session.out, session.err):
+            while fd in self._owners and self._drain(session, fd):
+                pass
+        for fd in (session.pipe.fileno(), session.out, session.err):
+            if self._owners.pop(fd, None) is not None:
+                self._poll.unregister(fd)
+        session.pipe.close()
+        os.close(session.out)
+        os.close(session.err)
+        del self._sessions[session.number]
+        peer = self._sessions.get(session.peer)
+        if peer is not None:
+            self._queue(peer, frames.PEER_GONE, b"")
+        if session.disk:
+            lockdown.remove_tree(session.disk[0])
+        head = {
+            "code": event.get("code", 0),
+            "why": session.why,
+            "begun": session.begun,
+            "fault": event.get("fault", session.fault),
+            "cpu_ms": event.get("cpu_ms", 0.0),
+            "peak_mb": event.get("peak_mb", 0.0),
+            "wall_ms": round((time.monotonic() - session.started) * 1000, 3),
+            "cut": session.cut,
+        }
+        out, err = bytes(session.output[session.out]), bytes(session.output[session.err])
+        self._tell(session.number, frames.EXIT, frames.with_head(head, out, err))
+
+
+def _used_too_much(folder: str, max_bytes: int, max_files: int) -> bool:
+    size, count, folders = 0, 0, [folder]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if count > max_files or size > max_bytes:
+                        return True
+        except OSError:
+            continue  # it changed under the walk
+    return False
+
+
+def _read_options(read_fd: int) -> dict[str, Any]:
+    """The first frame, which says how this engine is to be set up."""
+    buffer = frames.EngineBuffer()
+    while True:
+        data = os.read(read_fd, 4096)
+        if not data:
+            os._exit(0)
+        buffer.feed(data)
+        for _, kind, payload in buffer.frames():
+            if kind == frames.OPTIONS:
+                options: dict[str, Any] = json.loads(payload)
+                return options
+
+
+def _spare_standard_descriptors() -> tuple[int, int]:
+    """Move the pool's pipes off 0 and 1, and put nothing there, so that no stray print can reach them."""
+    read_fd, write_fd = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+    return read_fd, write_fd
+
+
+def main() -> None:
+    """Serve the pool over stdin and stdout until it closes them."""
+    if os.getpid() != 1 and os.getsid(0) != os.getpid():
+        os.setsid()  # Ctrl-C in the pool's terminal is the pool's to handle
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    read_fd, write_fd = _spare_standard_descriptors()
+    options = _read_options(read_fd)
+    packages = tuple(options.get("packages", ()))
+    base = lockdown.survey(packages, options.get("strongest", "A"))
+    sys.path[:] = [path for path in sys.path if path not in options.get("hide", ())] + list(packages)
+    base.enter()
+    control, zygote_end = socket.socketpair(socket.AF_UNIX, zygote.KIND)
+    pid = os.fork()
+    if pid == 0:
+        for fd in (read_fd, write_fd, control.fileno()):
+            os.close(fd)
+        zygote.main(base, zygote_end)
+    zygote_end.close()
+    engine = Engine(base, control, read_fd, write_fd)
+    ready = {"tier": base.tier, "missing": base.missing, "python": sys.version.split()[0], "pid": os.getpid()}
+    os.write(write_fd, frames.to_engine(0, frames.READY, json.dumps(ready).encode()))
+    try:
+        engine.serve()
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        base.leave()
+        os._exit(0)

@@ -1,0 +1,131 @@
+"""The base of tier A: an unprivileged user in its own namespaces, on a read-only root that holds Python and no more."""
+
+import os
+import sys
+
+from . import syscalls
+from .syscalls import MS_BIND, MS_NODEV, MS_NOSUID, MS_PRIVATE, MS_REC
+
+BOX = "/box"  # a run's own tmpfs is mounted on /box/work
+WORK = "/box/work"
+INNER_ID = 1000
+_UID_BASE = 0x70000000  # no distribution hands these out, so nobody else's process has the same uid
+_NOBODY = 65534
+_DEVICES = ("null", "zero", "urandom")
+# Any directory that hides none of the trees will do: the new root is mounted over it, in a namespace of its own.
+_STAGES = ("/mnt", "/media", "/srv", "/tmp", "/run")
+_RDONLY, _NOSUID, _NODEV = 1, 2, 4  # MOUNT_ATTR_*
+
+_NEW = (
+    syscalls.CLONE_NEWNS
+    | syscalls.CLONE_NEWPID
+    | syscalls.CLONE_NEWNET
+    | syscalls.CLONE_NEWIPC
+    | syscalls.CLONE_NEWUTS
+    | syscalls.CLONE_NEWCGROUP
+)
+
+
+def python_trees(packages: tuple[str, ...] = ()) -> list[str]:
+    """The directories that a running interpreter reads from: system libraries, its prefix, offered packages."""
+    wanted = ["/usr", "/lib", "/lib64", "/lib32", "/opt/python", sys.base_prefix, sys.base_exec_prefix]
+    wanted += [path for path in sys.path if os.path.isdir(path)] + list(packages)
+    trees: list[str] = []
+    for path in sorted({os.path.realpath(path) for path in wanted if os.path.isdir(path)}):
+        if path != "/" and not any(path.startswith(tree + "/") for tree in trees):
+            trees.append(path)
+    return trees
+
+
+def leave_root() -> None:
+    """Become an unprivileged user for good, one that no other process runs as. Does nothing for other users."""
+    if os.geteuid() != 0:
+        return
+    os.setgroups([])
+    for uid in (_UID_BASE | os.getpid(), _NOBODY):
+        try:
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            return
+        except OSError:  # a container that maps fewer ids
+            continue
+    raise OSError("Cannot leave root: neither a private uid nor 65534 is mapped here")
+
+
+def enter(trees: list[str]) -> None:
+    """Move this process into the base; its next child is process 1 of a new pid namespace. Raises OSError.
+
+    Root builds the new file system first, because the interpreter may lie where only root may look (a home), and
+    leaves root before the user namespace is made: root inside one would not be held by RLIMIT_NPROC.
+    """
+    process = os.open("/proc/self", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if os.geteuid() == 0:
+            syscalls.call("unshare", syscalls.CLONE_NEWNS)
+            _change_root(trees)
+            leave_root()
+            _new_user(process, _NEW)
+        else:
+            _new_user(process, _NEW)
+            _change_root(trees)
+    finally:
+        os.close(process)
+
+
+def _new_user(process: int, flags: int) -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)  # else /proc/self belongs to root since the uid changed
+    syscalls.call("unshare", syscalls.CLONE_NEWUSER | flags)
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{INNER_ID} {uid} 1"),
+        ("gid_map", f"{INNER_ID} {gid} 1"),
+    ):
+        fd = os.open(name, os.O_WRONLY, dir_fd=process)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+
+
+def _change_root(trees: list[str]) -> None:
+    """Make a small read-only root out of `trees` and move into it; the old one is out of reach afterwards."""
+    syscalls.mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    stage = next(path for path in _STAGES if os.path.isdir(path) and not any(t.startswith(path) for t in trees))
+    syscalls.mount("llmeval", stage, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=2k")
+    for tree in trees:
+        os.makedirs(stage + tree, exist_ok=True)
+        syscalls.mount(tree, stage + tree, flags=MS_BIND | MS_REC)
+        syscalls.set_mount_attributes(stage + tree, _RDONLY | _NOSUID | _NODEV)
+    for name in ("bin", "lib", "lib64", "lib32", "sbin"):
+        if os.path.islink("/" + name):
+            os.symlink(os.readlink("/" + name), f"{stage}/{name}")
+    for path in (stage + "/dev", stage + WORK):
+        os.makedirs(path)
+    for name in _DEVICES:
+        os.close(os.open(f"{stage}/dev/{name}", os.O_CREAT | os.O_WRONLY, 0o666))
+        syscalls.mount(f"/dev/{name}", f"{stage}/dev/{name}", flags=MS_BIND)
+    os.chdir(stage)
+    syscalls.call("pivot_root", b".", b".")
+    syscalls.call("umount2", b".", syscalls.MNT_DETACH)
+    os.chdir("/")
+    syscalls.set_mount_attributes("/", _RDONLY | _NOSUID, recursive=False)
+
+
+def fresh_pid_namespace(own: int) -> None:
+    """Make the next child process 1 of a new pid namespace; `own` is a pidfd of this process. Raises OSError."""
+    # A second unshare is refused while the first one's namespace still waits for children: return to our own first.
+    syscalls.call("setns", own, syscalls.CLONE_NEWPID)
+    syscalls.call("unshare", syscalls.CLONE_NEWPID)
+
+
+def pidfd_of_self() -> int:
+    """A descriptor of this process, usable where no /proc is mounted."""
+    return syscalls.call("pidfd_open", os.getpid(), 0)
+
+
+def mount_work(size_mb: int, inodes: int) -> None:
+    """Give this process an empty, sized scratch directory at WORK that nobody else sees. Raises OSError."""
+    syscalls.call("unshare", syscalls.CLONE_NEWNS)
+    options = f"mode=700,size={size_mb}m,nr_inodes={inodes}"
+    syscalls.mount("work", WORK, "tmpfs", MS_NOSUID | MS_NODEV, options)

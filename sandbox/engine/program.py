@@ -1,0 +1,76 @@
+"""The role that runs a whole program as `__main__`; what it prints is for the caller to judge."""
+
+import os
+import sys
+import traceback
+import types
+from typing import Any
+
+from . import codec, frames
+from .channel import Channel
+from .describing import describe
+from .source import compile_source
+
+_FILE = "main.py"
+
+
+def give_stdin(text: bytes) -> None:
+    """Make descriptor 0 a file that holds `text`."""
+    try:
+        fd = os.memfd_create("stdin")
+    except (AttributeError, OSError):
+        fd = os.open(".stdin", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        os.unlink(".stdin")
+    with os.fdopen(os.dup(fd), "wb") as file:
+        file.write(text)
+    os.lseek(fd, 0, os.SEEK_SET)
+    os.dup2(fd, 0)
+    os.close(fd)
+
+
+def run(job: dict[str, Any], channel: Channel) -> None:
+    """Run `code` with `argv`. Reports {"raised"} or {"syntax"} where it failed; SystemExit passes through."""
+    sys.argv = [_FILE, *job["argv"]]
+    module = types.ModuleType("__main__")
+    module.__dict__["__file__"] = _FILE
+    sys.modules["__main__"] = module
+    try:
+        exec(compile_source(job["code"], _FILE), module.__dict__)
+    except SystemExit:
+        raise
+    except SyntaxError as error:
+        traceback.print_exc(limit=0)
+        channel.send(frames.REPORT, codec.dumps({"syntax": describe(error, _FILE)}))
+        raise SystemExit(1) from None
+    except BaseException as error:
+        _print_traceback(error)
+        channel.send(frames.REPORT, codec.dumps({"raised": describe(error, _FILE)}))
+        raise SystemExit(1) from None
+
+
+def _print_traceback(error: BaseException) -> None:
+    """As the interpreter would, without this module's own frames."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != _FILE:
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace)
+
+
+def exit_code(error: SystemExit) -> int:
+    """The process's exit code, as the interpreter derives it from SystemExit."""
+    code = error.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return int(code) & 0xFF
+    print(code, file=sys.stderr)
+    return 1
+
+
+def report_crash(error: BaseException, channel: Channel) -> int:
+    """A role itself failed: the code interfered, or memory ran out. Tell the pool; the exit code."""
+    try:
+        channel.send(frames.REPORT, codec.dumps({"crashed": describe(error)}))
+    except BaseException:
+        pass
+    return 1

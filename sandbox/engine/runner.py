@@ -1,0 +1,92 @@
+"""A fresh fork of the zygote: locks itself down, reads its job, and takes the role that the job names."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from . import attacks, call, candidate, channel, codec, frames, judge, program, shared_process
+from .lockdown import Base, Request
+
+ROLES: dict[str, Callable[[dict[str, Any], channel.Channel], None]] = {
+    "candidate": candidate.run,
+    "judge": judge.run,
+    "program": program.run,
+    "call": call.run,
+    "shared": shared_process.run,
+    "attacks": attacks.run,
+}
+
+_exit = os._exit
+
+
+def main(base: Base, request: Request, descriptors: list[int]) -> None:
+    """Never returns. `descriptors` are the pipe to the engine, stdout and stderr."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _take_descriptors(base, descriptors)
+        pipe = channel.Channel()
+        base.lock_down(request)
+        kind, payload = pipe.receive()
+        if kind != frames.JOB:
+            raise ValueError(f"expected a job, got kind {kind}")
+        head, bodies = frames.split_head(payload)
+        if head.get("stdin"):
+            program.give_stdin(bodies.pop())
+        _write_files(head.get("files", []), bodies)
+        base.limit(request)
+        pipe.send(frames.BEGUN)
+    except BaseException as error:  # not the fault of the code, which has not run yet
+        _say_fault(error)
+        _exit(code)
+    try:
+        ROLES[head["role"]](head, pipe)
+        code = 0
+    except SystemExit as error:  # a program that ends itself
+        code = program.exit_code(error)
+    except channel.Closed:
+        pass
+    except BaseException as error:
+        code = program.report_crash(error, pipe)
+    finally:
+        _flush()
+        _exit(code)
+
+
+def _take_descriptors(base: Base, descriptors: list[int]) -> None:
+    """Put the pipe on 3, output on 1 and 2, and close everything else but what locking down still needs."""
+    pipe, out, err = (os.dup2(fd, high) for fd, high in zip(descriptors, (200, 201, 202), strict=True))
+    for fd, low in ((pipe, channel.FD), (out, 1), (err, 2)):
+        os.dup2(fd, low, inheritable=True)
+    base.close_descriptors()
+
+
+def _write_files(names: list[str], contents: list[bytes]) -> None:
+    """Write the job's files below the working directory; the pool has checked that their paths stay there."""
+    for name, content in zip(names, contents, strict=True):
+        folder = os.path.dirname(name)
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        with open(name, "wb") as file:
+            file.write(content)
+    if names:
+        sys.path.insert(0, os.getcwd())
+
+
+def _say_fault(error: BaseException) -> None:
+    text = f"{type(error).__name__}: {error}"[:500]
+    try:
+        os.write(channel.FD, frames.to_run(frames.REPORT, codec.dumps({"fault": text})))
+    except OSError:
+        pass
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            pass

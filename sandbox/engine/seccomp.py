@@ -1,0 +1,137 @@
+"""The system call filter of a run: an allowlist, everything else fails with EPERM."""
+
+import ctypes
+import errno
+import struct
+
+from . import syscalls
+
+_AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32_BIT = 0x40000000
+
+_ALLOW = 0x7FFF0000
+_ERRNO = 0x00050000
+_KILL_PROCESS = 0x80000000
+_SECCOMP_SET_MODE_FILTER = 1
+_FLAG_SPEC_ALLOW = 4  # without it some processors run the whole process slower
+
+# Offsets in struct seccomp_data: number, arch, then six 64-bit arguments (little-endian: low word first).
+_NUMBER, _ARCH = 0, 4
+
+_ALWAYS = """
+read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 open openat openat2 close close_range creat
+lseek dup dup2 dup3 pipe pipe2 fcntl flock fsync fdatasync truncate ftruncate fallocate fadvise64 sendfile
+copy_file_range stat lstat fstat newfstatat statx statfs fstatfs access faccessat faccessat2 getdents getdents64 getcwd
+chdir fchdir rename renameat renameat2 mkdir mkdirat rmdir link linkat unlink unlinkat symlink symlinkat readlink
+readlinkat umask mknod mknodat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr memfd_create mmap mprotect
+munmap mremap brk madvise msync mincore membarrier futex futex_waitv set_robust_list get_robust_list set_tid_address
+rseq wait4 waitid exit exit_group rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend
+sigaltstack pause restart_syscall alarm setitimer getitimer timer_create timer_settime timer_gettime timer_getoverrun
+timer_delete timerfd_create timerfd_settime timerfd_gettime nanosleep clock_nanosleep clock_gettime clock_getres
+gettimeofday time times getrusage getrlimit setrlimit getpid getppid gettid getuid geteuid getgid getegid getresuid
+getresgid getgroups getpgid getpgrp getsid getpriority sched_yield sched_getaffinity sched_getparam sched_getscheduler
+sched_get_priority_max sched_get_priority_min sched_rr_get_interval getcpu uname sysinfo getrandom poll ppoll select
+pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 signalfd4 sendto
+recvfrom sendmsg recvmsg shutdown getsockname getpeername getsockopt setsockopt arch_prctl capget
+""".split()
+
+# These change files that Landlock does not guard, so they are allowed only where no host file is in sight (tier A).
+_METADATA = ["chmod", "fchmod", "fchmodat", "utime", "utimes", "utimensat", "futimesat"]
+_PROCESSES = ["fork", "vfork", "execve", "execveat", "setsid", "setpgid"]
+_SIGNALS = ["kill", "tkill", "tgkill"]
+_CLONE_NEW = 0x7E020000  # every CLONE_NEW* flag that clone takes
+
+# Terminal and descriptor queries that Python's own io makes. TIOCSTI and the rest stay out.
+_IOCTLS = [0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451]  # TCGETS TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
+_PRCTLS = [syscalls.PR_SET_NAME, 16, 22, 39]  # set and get name, get seccomp, get no_new_privs
+_AF_UNIX, _SOCK_STREAM = 1, 1
+
+
+def _statement(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value & 0xFFFFFFFF)
+
+
+def _load(offset: int) -> bytes:
+    return _statement(0x20, offset)
+
+
+def _argument(index: int) -> int:
+    return 16 + 8 * index
+
+
+def _return(value: int) -> bytes:
+    return _statement(0x06, value)
+
+
+def _equal(value: int, if_true: int, if_false: int) -> bytes:
+    return _statement(0x15, value, if_true, if_false)
+
+
+def _when(name: str, body: list[bytes]) -> list[bytes]:
+    """`body` for the system call `name`; body must end in a return on every path."""
+    number = syscalls.NUMBERS.get(name)
+    return [] if number is None else [_equal(number, 0, len(body)), *body]
+
+
+def _one_of(index: int, values: list[int]) -> list[bytes]:
+    """Allow where the argument's low word is one of `values`, else EPERM."""
+    tests = [_equal(value, len(values) - i, 0) for i, value in enumerate(values)]
+    return [_load(_argument(index)), *tests, _return(_ERRNO | errno.EPERM), _return(_ALLOW)]
+
+
+def build(*, own_pid: int, processes: bool, metadata: bool, signals: bool) -> bytes:
+    """The BPF program.
+
+    own_pid    the only process that kill, prlimit64 and sched_setaffinity may name, besides 0 for the last two
+    processes  whether fork and exec are allowed
+    metadata   whether chmod and utime are allowed
+    signals    whether any process may be signalled: only where something else keeps them inside the run
+    """
+    deny = _return(_ERRNO | errno.EPERM)
+    program = [
+        _load(_ARCH),
+        _equal(_AUDIT_ARCH[syscalls.MACHINE], 1, 0),
+        _return(_KILL_PROCESS),
+        _load(_NUMBER),
+        _statement(0x35, _X32_BIT, 0, 1),  # x32 numbers on x86_64; beyond every table elsewhere
+        _return(_KILL_PROCESS),
+    ]
+    program += _when("clone3", [_return(_ERRNO | errno.ENOSYS)])  # its flags lie in memory; libc falls back to clone
+    allowed = [*_ALWAYS]
+    for names, wanted in ((_METADATA, metadata), (_PROCESSES, processes), (_SIGNALS, signals)):
+        allowed += names if wanted else []
+    numbers = sorted(syscalls.NUMBERS[name] for name in allowed if name in syscalls.NUMBERS)
+    for first in range(0, len(numbers), 120):  # a jump reaches 255 statements
+        part = numbers[first : first + 120]
+        tests = [_equal(number, len(part) - i, 0) for i, number in enumerate(part)]
+        program += [*tests, _statement(0x05, 1), _return(_ALLOW)]
+    if processes:
+        flags = [_statement(0x45, _CLONE_NEW, 1, 0), _return(_ALLOW), deny]
+    else:
+        flags = [_statement(0x45, syscalls.CLONE_THREAD, 0, 1), _return(_ALLOW), deny]
+    program += _when("clone", [_load(_argument(0)), *flags])
+    if not signals:
+        for name in ("kill", "tgkill"):
+            program += _when(name, _one_of(0, [own_pid]))
+    program += _when("ioctl", _one_of(1, _IOCTLS))
+    program += _when("prctl", _one_of(0, _PRCTLS))
+    for name in ("prlimit64", "sched_setaffinity"):
+        program += _when(name, _one_of(0, [0, own_pid]))
+    stream = [_load(_argument(1)), _statement(0x54, 0xF), _equal(_SOCK_STREAM, 0, 1), _return(_ALLOW), deny]
+    program += _when("socketpair", [_load(_argument(0)), _equal(_AF_UNIX, 1, 0), deny, *stream])
+    return b"".join([*program, deny])
+
+
+def install(program: bytes) -> None:
+    """Put the filter on the calling thread, for good. Needs no_new_privs. Raises OSError."""
+
+    class _Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+    argument = _Program(len(program) // 8, program)
+    syscalls.call("seccomp", _SECCOMP_SET_MODE_FILTER, _FLAG_SPEC_ALLOW, ctypes.byref(argument))
+
+
+def works() -> bool:
+    """Whether this machine's architecture is known; installing may still fail."""
+    return syscalls.MACHINE in _AUDIT_ARCH and bool(syscalls.NUMBERS)

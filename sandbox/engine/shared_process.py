@@ -1,0 +1,5 @@
+"""x"""
+
+
+def run(job, channel):
+    raise NotImplementedError

@@ -1,0 +1,172 @@
+"""The pool's end of one engine: starts runs in it, sends to them, hears from them."""
+
+import json
+import select
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.engine import frames
+from sandbox.errors import EngineFailed, SandboxUnavailable
+from sandbox.limits import Limits
+from sandbox.transports.base import Transport
+
+_READY_S = 30.0
+_CODE_FRAME = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A frame from a run."""
+
+    session: int
+    kind: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run's end.
+
+    code    exit code, or minus a signal
+    why     why the engine killed it: "", wall, disk, large, asked
+    begun   whether the code was ever started; False is the sandbox's fault, and `fault` says which
+    """
+
+    session: int
+    code: int
+    why: str
+    begun: bool
+    fault: str
+    cpu_ms: float
+    wall_ms: float
+    peak_mb: float
+    cut: bool
+    stdout: bytes
+    stderr: bytes
+
+
+Event = Said | Ended
+
+
+class Engine:
+    """One engine, used by one thread at a time. Every method raises EngineFailed once the engine is gone."""
+
+    def __init__(self, transport: Transport, *, strongest: str = "A", packages: tuple[str, ...] = ()) -> None:
+        self.transport = transport
+        self.runs = 0
+        self.harmed = False
+        self.tier = ""
+        self.missing: dict[str, str] = {}
+        self._options = {"strongest": strongest, "packages": packages}
+        self._buffer = frames.EngineBuffer()
+        self._session = 0
+        self._live: set[int] = set()
+
+    def open(self) -> None:
+        """Start the engine and hear what isolation it found. Raises SandboxUnavailable."""
+        self.transport.open()
+        try:
+            self.transport.write(frames.to_engine(0, frames.OPTIONS, json.dumps(self._options).encode()))
+            kind, payload = self._answer(_READY_S)
+        except EngineFailed as error:
+            self.close()
+            raise SandboxUnavailable(f"The sandbox engine did not start: {error}") from error
+        if kind != frames.READY:
+            self.close()
+            raise SandboxUnavailable("The sandbox engine did not start: it speaks another protocol.")
+        ready = json.loads(payload)
+        self.tier, self.missing = ready["tier"], ready["missing"]
+
+    def start(
+        self,
+        job: dict[str, Any],
+        bodies: Sequence[bytes],
+        limits: Limits,
+        *,
+        max_frame: int = _CODE_FRAME,
+        peer: int = 0,
+    ) -> int:
+        """Start a run and return its session. `peer` is the session whose PEER frames belong to it."""
+        self._session = self._session % 65535 + 1
+        self.runs += 1
+        size_mb = sum(map(len, bodies)) // (1 << 20) + (1 if bodies else 0)
+        head = {"limits": limits.to_json() | {"input_mb": size_mb}, "max_frame": max_frame, "peer": peer}
+        payload = frames.with_head(head, frames.with_head(job, *bodies))
+        self.transport.write(frames.to_engine(self._session, frames.START, payload))
+        self._live.add(self._session)
+        return self._session
+
+    def send(self, session: int, kind: int, payload: bytes) -> None:
+        """Send a frame to a run; one that has ended does not get it."""
+        self.transport.write(frames.to_engine(session, frames.DATA, bytes([kind]) + payload))
+
+    def kill(self, session: int) -> None:
+        """End a run. Its `Ended` follows."""
+        self.transport.write(frames.to_engine(session, frames.KILL))
+
+    def read(self) -> list[Event]:
+        """Events that have arrived; blocks for the first bytes."""
+        data = self.transport.read()
+        if not data:
+            raise EngineFailed("The engine ended.")
+        self._buffer.feed(data)
+        events: list[Event] = []
+        try:
+            for session, kind, payload in self._buffer.frames():
+                if session not in self._live:
+                    continue
+                if kind == frames.DATA:
+                    events.append(Said(session, payload[0], payload[1:]))
+                elif kind == frames.EXIT:
+                    self._live.discard(session)
+                    events.append(_ended(session, payload))
+        except (ValueError, KeyError, IndexError, frames.FrameTooLarge) as error:
+            raise EngineFailed(f"The engine broke its protocol: {error}.") from error
+        return events
+
+    def healthy(self, patience_s: float = 2.0) -> bool:
+        """Whether the engine answers."""
+        try:
+            self.transport.write(frames.to_engine(0, frames.PING, b"?"))
+            return self._answer(patience_s)[0] == frames.PONG
+        except EngineFailed:
+            return False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run has not ended yet."""
+        return bool(self._live)
+
+    def close(self) -> None:
+        """End the engine and everything in it."""
+        self.transport.close()
+
+    def _answer(self, patience_s: float) -> tuple[int, bytes]:
+        """The next frame of session 0."""
+        deadline = time.monotonic() + patience_s
+        while True:
+            for session, kind, payload in self._buffer.frames():
+                if session == 0:
+                    return kind, payload
+            if not wait_readable([self.transport], deadline - time.monotonic()):
+                raise EngineFailed(f"no answer within {patience_s:g} seconds.")
+            data = self.transport.read()
+            if not data:
+                raise EngineFailed("it ended.")
+            self._buffer.feed(data)
+
+
+def _ended(session: int, payload: bytes) -> Ended:
+    head, (stdout, stderr) = frames.split_head(payload)
+    return Ended(session=session, stdout=stdout, stderr=stderr, **head)
+
+
+def wait_readable(transports: Sequence[Transport], timeout_s: float) -> list[Transport]:
+    """Those with something to read, after waiting for the first; none on timeout."""
+    poll = select.poll()
+    by_fd = {transport.fileno(): transport for transport in transports}
+    for fd in by_fd:
+        poll.register(fd, select.POLLIN)
+    return [by_fd[fd] for fd, _ in poll.poll(max(0.0, timeout_s) * 1000)]

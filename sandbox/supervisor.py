@@ -1,0 +1,257 @@
+"""Runs one job on a station and reaches its verdict, outside of every process that untrusted code runs in."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from sandbox import judged, literal, verdicts
+from sandbox.engine import codec, frames
+from sandbox.engines import Ended, Said
+from sandbox.jobs import CallJob, FunctionJob, Job, ProgramJob
+from sandbox.literal import LiteralPlan, LiteralTest
+from sandbox.results import Outcome, Status
+from sandbox.station import Station
+from sandbox.verdicts import InfrastructureFailed
+
+_MAX_RESULT = 4 * 1024 * 1024  # bytes of one encoded answer
+
+
+def run(job: Job, station: Station) -> Outcome:
+    """The outcome of a job. Raises InfrastructureFailed or EngineFailed where the sandbox is to blame."""
+    if isinstance(job, CallJob):
+        return _Call(station, job).run()
+    if isinstance(job, ProgramJob):
+        return _Program(station, job).run()
+    if job.trust == "in_process":
+        return judged.run_shared(station, job)
+    plan = _plan(job)
+    return _Literal(station, job, plan).run() if plan else judged.run_judged(station, job)
+
+
+def _plan(job: FunctionJob) -> LiteralPlan | None:
+    if isinstance(job.tests, str):
+        return literal.plan(job.tests, job.entry_point, job.setup)
+    if isinstance(job.tests[0], dict):
+        assert job.entry_point is not None
+        return literal.plan_of_values(job.tests, job.entry_point)  # type: ignore[arg-type]
+    return literal.plan("\n".join(job.tests), job.entry_point, job.setup)  # type: ignore[arg-type]
+
+
+class _Single:
+    """A job that one run answers. Subclasses start it, hear its reports and conclude."""
+
+    def __init__(self, station: Station, job: Job) -> None:
+        self.station = station
+        self.limits = job.limits
+        self.session = 0
+        self.tampered = ""
+
+    def start(self) -> int:
+        raise NotImplementedError
+
+    def hear(self, report: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def conclude(self, end: Ended) -> Outcome:
+        raise NotImplementedError
+
+    def run(self) -> Outcome:
+        """Start, listen to the end, conclude."""
+        self.session = self.start()
+        end = None
+        for event in self.station.events(self.limits.wall):
+            if isinstance(event, Said):
+                self._hear(event)
+            else:
+                end = event
+        if end is None:
+            raise InfrastructureFailed("the engine did not report the run's end")
+        if self.tampered:
+            self.station.engine.harmed = True
+            return self.outcome(Status.TAMPERED, f"The code interfered with the sandbox: {self.tampered}.", end)
+        result = self.conclude(end)
+        self.station.engine.harmed |= result.status is Status.TIMEOUT
+        return result
+
+    def _hear(self, event: Said) -> None:
+        if self.tampered:
+            return
+        try:
+            if event.kind != frames.REPORT:
+                raise codec.CodecError("a frame of a kind that it may not send")
+            self.hear(verdicts.parse(event.payload))
+        except (codec.CodecError, KeyError, TypeError) as error:
+            self.tampered = str(error) if isinstance(error, codec.CodecError) else "a report of the wrong shape"
+            self.station.engine.kill(self.session)
+
+    def outcome(self, status: Status, message: str, end: Ended, **more: Any) -> Outcome:
+        engine = self.station.engine
+        return verdicts.outcome(status, message, end, backend=engine.transport.backend, tier=engine.tier, **more)
+
+
+class _Literal(_Single):
+    """Literal tests: the answers are compared here."""
+
+    def __init__(self, station: Station, job: FunctionJob, plan: LiteralPlan) -> None:
+        super().__init__(station, job)
+        self.job, self.plan = job, plan
+        self.calls = [call for test in plan.tests for call in test.calls]
+        self.defined: dict[str, Any] | None = None
+        self.answers: list[dict[str, Any]] = []
+
+    def start(self) -> int:
+        files, bodies = list(self.job.files), list(self.job.files.values())
+        head = {
+            "role": "candidate",
+            "code": self.job.code,
+            "files": files,
+            "calls": [[call.target, call.args, call.kwargs] for call in self.calls],
+            "max_result": _MAX_RESULT,
+        }
+        return self.station.engine.start(head, bodies, self.limits)
+
+    def hear(self, report: dict[str, Any]) -> None:
+        if self.defined is None:
+            self.defined = report
+            return
+        if "defined" not in self.defined or report["n"] != len(self.answers) + 1 or report["n"] > len(self.calls):
+            raise codec.CodecError("an answer that was not asked for")
+        if "value" in report:
+            report = {"value": codec.decode(report["value"])}
+        self.answers.append(report)
+
+    def conclude(self, end: Ended) -> Outcome:
+        ended = verdicts.of_end(end, self.limits)
+        if self.defined is not None and "defined" not in self.defined:
+            return self.outcome(*verdicts.of_definition(self.defined, self.limits), end)
+        if self.defined is None:
+            return self.outcome(*(ended or _left_early(end)), end)
+        passed, first, at = 0, None, 0
+        for test in self.plan.tests:
+            answers = self.answers[at : at + len(test.calls)]
+            at += len(test.calls)
+            if len(answers) < len(test.calls) and first is None:
+                status, message = ended or _left_early(end)
+                first = status, message, verdicts.failure(test.text, test.expected, line=test.line)
+                continue
+            judged_test = self._judge(test, answers)
+            if judged_test is None:
+                passed += 1
+            elif first is None:
+                first = judged_test
+        total = len(self.plan.tests)
+        if first is None:
+            return self.outcome(Status.PASSED, f"All {total} tests passed.", end, passed=passed, total=total)
+        status, message, failure = first
+        return self.outcome(status, message, end, passed=passed, total=total, failure=failure)
+
+    def _judge(self, test: LiteralTest, answers: list[dict[str, Any]]) -> Any:
+        """None where the test holds, else status, sentence and failure."""
+        for answer in answers:
+            if "error" in answer:
+                status, message = verdicts.of_exception(answer["error"], self.limits)
+                return status, message, verdicts.failure(test.text, test.expected, line=test.line)
+            if "large" in answer:
+                message = f"The code returned {answer['large']} bytes; {_MAX_RESULT} are allowed."
+                return Status.OUTPUT_LIMIT, message, verdicts.failure(test.text, test.expected, line=test.line)
+        values = [answer["value"] for answer in answers]
+        got = ", ".join(map(verdicts.shown, values))
+        try:
+            if len(values) == len(test.calls) and test.holds(values):
+                return None
+        except literal.NeedsJudge:
+            raise
+        except Exception as error:  # such as abs() of a text that the code returned
+            got = f"{got}: {error}"
+        message = verdicts.cut(f"A test failed: {test.text}")
+        return Status.ASSERTION, message, verdicts.failure(test.text, test.expected, got, test.line)
+
+    def run(self) -> Outcome:
+        try:
+            return super().run()
+        except literal.NeedsJudge:
+            return judged.run_judged(self.station, self.job)
+
+
+def _left_early(end: Ended) -> tuple[Status, str]:
+    return Status.EXITED, f"The code ended its process with exit code {end.code} before it had answered."
+
+
+class _Program(_Single):
+    """A whole program."""
+
+    job: ProgramJob
+
+    def __init__(self, station: Station, job: ProgramJob) -> None:
+        super().__init__(station, job)
+        self.job = job
+        self.report: dict[str, Any] = {}
+
+    def start(self) -> int:
+        stdin = self.job.stdin.encode("utf-8", "surrogatepass")
+        head = {"role": "program", "code": self.job.code, "argv": self.job.argv, "files": list(self.job.files)}
+        return self.station.engine.start(head | {"stdin": True}, [*self.job.files.values(), stdin], self.limits)
+
+    def hear(self, report: dict[str, Any]) -> None:
+        self.report = self.report or report
+
+    def conclude(self, end: Ended) -> Outcome:
+        ended = verdicts.of_end(end, self.limits)
+        if ended is not None:
+            return self.outcome(*ended, end)
+        if self.report and end.code:
+            report = self.report if "crashed" not in self.report else {"raised": self.report["crashed"]}
+            return self.outcome(*verdicts.of_definition(report, self.limits), end)
+        if end.code:
+            return self.outcome(Status.EXITED, f"The program ended with exit code {end.code}.", end)
+        return self.outcome(Status.COMPLETED, "The program ran to its end.", end)
+
+
+class _Call(_Single):
+    """A call of bundle code."""
+
+    def __init__(self, station: Station, job: CallJob) -> None:
+        super().__init__(station, job)
+        self.job = job
+        self.report: dict[str, Any] | None = None
+        self.value: Any = None
+
+    def start(self) -> int:
+        job = self.job
+        head = {
+            "role": "call",
+            "module": job.module,
+            "function": job.function,
+            "args": job.args,
+            "kwargs": job.kwargs,
+            "files": list(job.files),
+            "max_result": job.max_result_bytes,
+        }
+        frame = 2 * job.max_result_bytes + 65_536  # the JSON text is quoted once more on the wire
+        return self.station.engine.start(head, list(job.files.values()), job.limits, max_frame=frame)
+
+    def hear(self, report: dict[str, Any]) -> None:
+        if self.report is not None:
+            raise codec.CodecError("a second result")
+        if "value" in report:
+            try:
+                self.value = json.loads(report["value"])
+            except (ValueError, RecursionError) as error:
+                raise codec.CodecError("a result that is no JSON") from error
+        self.report = report
+
+    def conclude(self, end: Ended) -> Outcome:
+        ended = verdicts.of_end(end, self.limits)
+        report, name = self.report, f"{self.job.module}:{self.job.function}"
+        if report is None:
+            return self.outcome(*(ended or _left_early(end)), end)
+        if "value" in report:
+            return replace(self.outcome(Status.COMPLETED, f"{name} returned.", end), value=self.value)
+        if "not_json" in report:
+            return self.outcome(
+                Status.NOT_JSON, verdicts.cut(f"{name} returned what is not JSON: {report['not_json']}."), end
+            )
+        if "large" in report:
+            sizes = f"{report['large']} bytes; {self.job.max_result_bytes} are allowed"
+            return self.outcome(Status.OUTPUT_LIMIT, f"{name} returned {sizes}.", end)
+        return self.outcome(*verdicts.of_definition(report, self.limits), end)

@@ -1,0 +1,43 @@
+"""What every way of reaching an engine has to offer."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+
+class Transport(ABC):
+    """A started engine at the other end of two byte streams. Used by one thread at a time.
+
+    backend          the name under which results and settings know it
+    separate_judge   whether a judge must run in another engine than the code it judges
+    max_runs         runs after which an engine is replaced
+    keep_after_harm  whether an engine may be used again after a run timed out or tampered
+    """
+
+    backend: ClassVar[str]
+    separate_judge: ClassVar[bool] = False
+    max_runs: ClassVar[int] = 2000
+    keep_after_harm: ClassVar[bool] = False
+
+    @abstractmethod
+    def open(self) -> None:
+        """Start or reach the engine. Raises SandboxUnavailable with a sentence on what is missing."""
+
+    @abstractmethod
+    def fileno(self) -> int:
+        """A descriptor that polls readable when `read` would not block."""
+
+    @abstractmethod
+    def read(self) -> bytes:
+        """What has arrived, at least one byte; b"" once the engine is gone."""
+
+    @abstractmethod
+    def write(self, data: bytes) -> None:
+        """Send all of `data`. Raises EngineFailed when the engine is gone."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the engine and everything it runs, and leave nothing behind. Never raises; may be called twice."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """In a forked child: let go of the parent's engine without ending it."""
