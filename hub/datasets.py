@@ -368,11 +368,19 @@ class DiskIndex:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._db.close()
 
     def get(self, key: str) -> str | None:
         found = self._db.execute("SELECT value FROM pairs WHERE key = ?", (key,)).fetchone()
         return found[0] if found else None
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """The keys that begin with *prefix*, in order."""
+        for (key,) in self._db.execute("SELECT key FROM pairs WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)):
+            yield key
 
     def add(self, key: str, value: str) -> str | None:
         """Keep *value* under *key*, or give back what is there already and change nothing."""

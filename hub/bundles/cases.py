@@ -31,7 +31,7 @@ def prepared_cases(
     Without *environment*, which may be what is wrong, rows are only mapped and the digests are empty.
     """
     mapper = CaseMapper(manifest.dataset.fields)
-    position = 0
+    position = number = 0
     with DiskIndex() as ids:
         try:
             for number, (file, line, row) in enumerate(rows(manifest.dataset, open_file), 1):
@@ -40,11 +40,11 @@ def prepared_cases(
                     position += 1
                 except BundleError as error:
                     yield from error.problems
-        except DatasetError as error:
+        except BundleError as error:  # a file that is missing, or cannot be read on
             yield from error.problems
             return
-    if position == 0:
-        yield Problem(file=manifest.dataset.path or "environment.yaml", message="the dataset has no usable row.")
+    if number == 0:
+        yield Problem(file=manifest.dataset.path or "environment.yaml", message="the dataset has no rows.")
 
 
 def _prepared(
@@ -76,9 +76,7 @@ def _prepared(
     try:
         digests = environment.input_digest(case), environment.scoring_digest(case)
     except CaseError as error:
-        raise BundleError(
-            Problem(file=file, line=line, key=error.where, message=f"case {case.id!r}: {_sentence(error.message)}")
-        ) from None
+        raise BundleError(Problem(file=file, line=line, key=error.where, message=_sentence(error.message))) from None
     return PreparedCase(position, case, *digests, file, line)
 
 

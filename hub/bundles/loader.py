@@ -22,6 +22,7 @@ from hub.bundles.archive import (
     write_archive,
 )
 from hub.bundles.cases import prepared_cases
+from hub.bundles.explain import explain
 from hub.bundles.problems import BundleError, Problem
 from hub.bundles.schema import Manifest
 from hub.cases import CaseData
@@ -201,18 +202,16 @@ class Bundle:
 
     def _problem(self, item: Any) -> Problem:
         """A pydantic error as a sentence at its place; the names of a union's branches are no part of the key path."""
-        value, path = self.yaml.value, []
+        value: Any = self.yaml.value
+        path: list[str | int] = []
         for part in item["loc"]:
-            inside = value[part] if isinstance(value, dict | list) and _has(value, part) else None
-            if inside is not None or part == item["loc"][-1]:
-                path.append(part)
-                value = inside
-        message = item["msg"].removeprefix("Value error, ")
-        if item["type"] == "missing":
-            message = "missing; this key is required"
-        elif item["type"] == "extra_forbidden":
-            message = "unknown key"
-        return self.problem(path, message)
+            if _has(value, part):
+                value = value[part]
+            elif part != item["loc"][-1] or item["type"] != "missing":
+                continue
+            path.append(part)
+        message, remedy = explain(item, path)
+        return self.problem(path, message, remedy)
 
     def problem(self, path: list[str | int], message: str, remedy: str = "") -> Problem:
         """A problem at a key path of environment.yaml."""
@@ -272,8 +271,10 @@ class Bundle:
         write_archive(file, self.files, self.file)
 
 
-def _has(value: dict[str, Any] | list[Any], part: str | int) -> bool:
-    return part in value if isinstance(value, dict) else isinstance(part, int) and part < len(value)
+def _has(value: Any, part: str | int) -> bool:
+    if isinstance(value, dict):
+        return part in value
+    return isinstance(value, list) and isinstance(part, int) and part < len(value)
 
 
 def open_bundle(path: str | Path) -> Bundle:

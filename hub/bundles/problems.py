@@ -1,9 +1,11 @@
 """What is wrong with a bundle: where, what, and how to mend it. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
-MAX_LISTED = 100  # of one kind; a dataset with one mistake in every row should not print a book
+MAX_LISTED = 100  # different ones; a report is to be read
+MAX_ALIKE = 3  # lines shown of the same mistake; the rest is counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,38 @@ class Problem:
 
     def to_json(self) -> dict[str, str | int | None]:
         return asdict(self)
+
+
+class ProblemList:
+    """Problems as they are found: the same one on many lines is shown a few times and counted."""
+
+    def __init__(self) -> None:
+        self._alike: dict[tuple[str, str, str], list[Problem]] = {}
+        self._count: Counter[tuple[str, str, str]] = Counter()
+
+    def add(self, *problems: Problem) -> None:
+        for problem in problems:
+            kind = problem.file, problem.key, problem.message
+            self._count[kind] += 1
+            if self._count[kind] <= MAX_ALIKE:
+                self._alike.setdefault(kind, []).append(problem)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are so many different ones that looking on helps nobody."""
+        return len(self._alike) >= MAX_LISTED
+
+    def sorted(self) -> list[Problem]:
+        """All of them by file and line, environment.yaml first."""
+        shown = []
+        for kind, problems in self._alike.items():
+            more = self._count[kind] - len(problems)
+            last = replace(problems[-1], message=f"{problems[-1].message} The same on {more:,} more lines.")
+            shown += [*problems[:-1], last] if more else problems
+        if self.full:
+            shown.append(Problem(file="~", message=f"Only the first {MAX_LISTED} kinds of problem are shown."))
+        order = sorted(shown, key=lambda p: (p.file != "environment.yaml", p.file, p.line or 0))
+        return [replace(p, file="") if p.file == "~" else p for p in order]
 
 
 class BundleError(ValueError):

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 Category = Literal["instruction-following", "code-generation", "reasoning", "tool-use", "domain-knowledge"]
 CATEGORIES: tuple[str, ...] = (
@@ -58,6 +58,11 @@ class Dataset(Strict):
     def _one_source(self) -> "Dataset":
         if (self.path is None) == (self.hf is None):
             raise ValueError("give either `path` (a data file of the bundle) or `hf` (owner/name), not both")
+        if self.hf is not None and not re.fullmatch(r"[0-9a-f]{40}", self.revision or ""):
+            raise ValueError(
+                "a dataset of the Hugging Face hub needs `revision`, the 40 hexadecimal digits of a commit "
+                "(its page lists them under Files, History): branches and tags can change under the same name"
+            )
         for path in (self.path, self.join.path if self.join else None):
             if path is not None and not is_data_path(check_relative(path)):
                 raise ValueError(f"{path!r} must end in {', '.join(DATA_SUFFIXES)}, or one of these with .gz")
@@ -129,6 +134,14 @@ class Answers(Strict):
         return self
 
 
+def _answer_kind(value: Any) -> str:
+    return "template" if isinstance(value, dict | Answers) else "file"
+
+
+# Told apart by its look, so that a mistake in one form is not also reported as a mistake in the other.
+AnswerSource = Annotated[Annotated[str, Tag("file")] | Annotated[Answers, Tag("template")], Discriminator(_answer_kind)]
+
+
 class Manifest(Strict):
     """environment.yaml, whole."""
 
@@ -144,8 +157,8 @@ class Manifest(Strict):
     dataset: Dataset
     harness: HarnessSpec = Field(default_factory=HarnessSpec)
     scoring: Scoring = Field(default_factory=Scoring)
-    gold: str | Answers | None = None
-    wrong: str | Answers | None = None
+    gold: AnswerSource | None = None
+    wrong: AnswerSource | None = None
     recordings: str | None = None  # answers of role models (judges, simulated users), for the gates
 
     @field_validator("gold", "wrong", "recordings")

@@ -1,12 +1,18 @@
 """Checks a bundle without running any of it: every problem at once, each with its place and a remedy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
+from hub import templating
+from hub.bundles.answers import AnswerBook, RecordedAsk
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import Bundle, open_bundle
-from hub.bundles.problems import MAX_LISTED, BundleError, Problem
+from hub.bundles.problems import BundleError, Problem, ProblemList
+from hub.bundles.schema import Answers, Manifest
+from hub.compiled import CompiledEnvironment
+from hub.datasets import DiskIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,28 +57,82 @@ def validate_bundle(bundle: Bundle) -> Report:
 
 
 def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]) -> list[Problem]:
-    """Every problem of the bundle, up to MAX_LISTED; *on_case* is given each case that is sound, in order."""
-    problems: list[Problem] = []
-    manifest = environment = None
+    """Every problem of the bundle, by file and line; *on_case* is given each case that is sound, in order."""
+    problems = ProblemList()
+    manifest: Manifest | None = None
+    environment: CompiledEnvironment | None = None
     try:
         manifest = bundle.manifest
     except BundleError as error:
-        problems += error.problems
+        problems.add(*error.problems)
         manifest = bundle.sound_part() if bundle.readable else None
     if manifest is None:
-        return problems
+        return problems.sorted()
     try:
         environment = bundle.compile(manifest)
     except BundleError as error:
-        problems += error.problems
-    for found in prepared_cases(manifest, environment, bundle.file):
-        if isinstance(found, PreparedCase):
-            on_case(found)
+        problems.add(*error.problems)
+    missing, broken = list(_missing_files(bundle, manifest)), list(_bad_templates(bundle, manifest))
+    problems.add(*missing, *broken)
+    manifest = manifest.model_copy(deep=True)
+    for problem in broken:
+        manifest.dataset.fields.pop(problem.key.rpartition(".")[2], None)  # said once, not again for every row
+    with DiskIndex() as ids:
+        if not any(problem.key.startswith("dataset") for problem in missing):
+            for found in prepared_cases(manifest, environment, bundle.file):
+                if isinstance(found, Problem):
+                    problems.add(found)
+                else:
+                    ids.add(found.case.id, "")
+                    on_case(found)
+                if problems.full:
+                    return problems.sorted()
+            problems.add(*_answer_problems(bundle, manifest, ids))
+    return problems.sorted()
+
+
+def _missing_files(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
+    join = manifest.dataset.join
+    named: list[tuple[list[str | int], object]] = [
+        (["dataset", "path"], manifest.dataset.path),
+        (["dataset", "join", "path"], join.path if join else None),
+        (["gold"], manifest.gold),
+        (["wrong"], manifest.wrong),
+        (["recordings"], manifest.recordings),
+    ]
+    for key, path in named:
+        if isinstance(path, str) and path not in bundle.files:
+            near = get_close_matches(path, bundle.files, n=1)
+            remedy = f"Did you mean {near[0]!r}?" if near else "Add the file, or take the key out."
+            yield bundle.problem(key, f"the bundle has no file {path!r}", remedy)
+
+
+def _bad_templates(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
+    for name, value in manifest.dataset.fields.items():
+        for message in templating.check(value):
+            yield bundle.problem(["dataset", "fields", name], message)
+    for key in ("gold", "wrong"):
+        answers = getattr(manifest, key)
+        if isinstance(answers, Answers):
+            for message in templating.check([answers.content or "", answers.messages or ""]):
+                yield bundle.problem([key], message)
+
+
+def _answer_problems(bundle: Bundle, manifest: Manifest, ids: DiskIndex) -> Iterator[Problem]:
+    """Answer files that cannot be read, or that answer cases which are not there."""
+    for key in ("gold", "wrong"):
+        source = getattr(manifest, key)
+        if not isinstance(source, str) or source not in bundle.files:
             continue
-        problems.append(found)
-        if len(problems) == MAX_LISTED:
-            problems.append(
-                Problem(file=found.file, message=f"more than {MAX_LISTED} problems; the rest is not shown.")
-            )
-            break
-    return problems
+        try:
+            with AnswerBook(source, key, bundle.file) as book:
+                for case in book.cases():
+                    if ids.get(case) is None:
+                        yield Problem(file=source, message=f"an answer names the case {case!r}, which is not there.")
+        except BundleError as error:
+            yield from error.problems
+    if manifest.recordings in bundle.files:
+        try:
+            RecordedAsk.read(manifest.recordings or "", bundle.file)
+        except BundleError as error:
+            yield from error.problems

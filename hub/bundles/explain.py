@@ -1,0 +1,58 @@
+"""Pydantic's errors about environment.yaml as sentences with a remedy. Pure."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel
+
+from hub.bundles.schema import CATEGORIES, Answers, Dataset, Join, Manifest, Scoring
+
+_REMEDIES = {
+    "spec": "Write `spec: 1`, the version of this format.",
+    "slug": "Use lower-case letters, digits and hyphens, at most 64, such as order-desk.",
+    "version": "Write three numbers such as 1.0.0, in quotes where there are only two.",
+    "title": "Give a title of 1 to 120 characters.",
+    "summary": "Say in 1 to 400 characters what the environment measures.",
+    "category": f"Choose one of {', '.join(CATEGORIES)}.",
+    "tags": "Give up to 20 words of lower-case letters, digits and hyphens.",
+    "dataset": "Name a data file: `dataset: {path: cases.jsonl}`.",
+    "weight": "Give a number above 0.",
+    "pass": "Give a number from 0 to 1.",
+    "type": "Name the rule's type, such as `type: exact_match`.",
+    "name": "Use letters, digits, hyphens and underscores, at most 64.",
+    "held_out": "Write true or false.",
+    "required": "Write true or false.",
+}
+_KNOWN: Mapping[str, type[BaseModel]] = {
+    "": Manifest,
+    "dataset": Dataset,
+    "dataset.join": Join,
+    "scoring": Scoring,
+    "gold": Answers,
+    "wrong": Answers,
+}
+
+
+def explain(item: Any, path: Sequence[str | int]) -> tuple[str, str]:
+    """(what is wrong, how to mend it) of an entry of `ValidationError.errors()` at *path*."""
+    last = str(path[-1]) if path else ""
+    remedy = _REMEDIES.get(next((str(p) for p in reversed(path) if isinstance(p, str)), ""), "")
+    if item["type"] == "missing":
+        return "this key is missing", remedy
+    if item["type"] == "extra_forbidden":
+        return "unknown key", _known(last, ".".join(str(part) for part in path[:-1]))
+    if item["type"] == "value_error":
+        return item["msg"].removeprefix("Value error, "), ""
+    if not path:
+        return "the file must be a mapping of keys such as `slug: order-desk`", ""
+    return item["msg"].replace("Input should", "the value should").replace("String should", "the text should"), remedy
+
+
+def _known(key: str, parent: str) -> str:
+    model = _KNOWN.get(parent)
+    if model is None:
+        return ""
+    names = [field.alias or name for name, field in model.model_fields.items()]
+    near = get_close_matches(key, names, n=1)
+    return f"Did you mean `{near[0]}`?" if near else f"Known are {', '.join(names)}."
