@@ -221,7 +221,7 @@ def defect_resolve(*, defect: CaseDefect, accepted: bool, resolution: str, user:
     defect.refresh_from_db()
 
 
-def catalog_load(*, folder: Path) -> Iterator[tuple[str, EnvironmentVersion | BaseException]]:
+def catalog_load(*, folder: Path) -> Iterator[tuple[str, EnvironmentVersion | BundleError | EnvironmentRefused]]:
     """Import every bundle of *folder* whose content is not stored yet; yields (name, version or error) of those done."""
     bundles = [
         (path.name, open_bundle(path)) for path in sorted(folder.iterdir()) if (path / "environment.yaml").is_file()

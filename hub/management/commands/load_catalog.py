@@ -11,7 +11,9 @@ CATALOG = Path(__file__).resolve().parents[2] / "catalog"
 
 
 class Command(BaseCommand):
-    help = "Load the environments of hub/catalog, published. What is stored already is skipped; no code of theirs is run."
+    help = (
+        "Load the environments of hub/catalog, published. What is stored already is skipped; no code of theirs is run."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         failed = 0

@@ -1,0 +1,33 @@
+"""`manage.py export_bundle`: a stored version as a .zip, byte for byte the same each time."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from hub.management.bundles import BundleCommand
+from hub.selectors import VersionNotFound, version_get
+from hub.services import bundle_export
+
+
+class Command(BundleCommand):
+    help = "Write a version of an environment as a .zip that import_bundle takes."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("environment", metavar="SLUG[@VERSION]")
+        parser.add_argument("out", metavar="OUT.zip")
+        parser.add_argument("--force", action="store_true", help="replace OUT.zip where it is there already")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        out = Path(options["out"])
+        try:
+            version = version_get(options["environment"])
+        except VersionNotFound as error:
+            raise self.refuse(str(error)) from None
+        try:
+            with out.open("wb" if options["force"] else "xb") as file:
+                bundle_export(version=version, file=file)
+        except FileExistsError:
+            raise self.refuse(f"{out} is there already; --force replaces it.") from None
+        except OSError as error:
+            raise self.refuse(f"{out} cannot be written: {error.strerror}.") from None
+        self.stdout.write(f"{out}: {version}, {out.stat().st_size:,} bytes")

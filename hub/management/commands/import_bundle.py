@@ -1,0 +1,54 @@
+"""`manage.py import_bundle`: a bundle into the database."""
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from hub.bundles.loader import open_bundle
+from hub.bundles.problems import BundleError
+from hub.bundles.validation import validate_bundle
+from hub.management.bundles import BundleCommand, failed_gates
+from hub.services import EnvironmentRefused, bundle_import
+
+
+class Command(BundleCommand):
+    help = "Store a bundle (a folder or a .zip) as a new version of its environment; usable at once, private at first."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", help="the bundle's folder or .zip")
+        parser.add_argument(
+            "--publish", action="store_true", help="run the gates, and show it to everyone if they pass"
+        )
+        parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+        self.add_gate_arguments(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            with open_bundle(Path(options["path"])) as bundle:
+                certificate = None
+                if options["publish"]:
+                    problems = validate_bundle(bundle).problems
+                    if problems:
+                        raise BundleError(problems)
+                    certificate = self.gates(bundle, options["accept"])
+                    if failed_gates(certificate):
+                        self.show(certificate) if not options["json"] else None
+                        raise self.refuse(
+                            f"Not published, nothing stored: failed {', '.join(failed_gates(certificate))}."
+                        )
+                version = bundle_import(bundle=bundle, certificate=certificate, publish=options["publish"])
+        except BundleError as error:
+            raise self.refuse(error.problems) from None
+        except EnvironmentRefused as error:
+            raise self.refuse(str(error)) from None
+        stored = {
+            "environment": str(version),
+            "digest": version.digest,
+            "cases": version.case_count,
+            "visibility": version.environment.visibility,
+        }
+        if options["json"]:
+            self.stdout.write(json.dumps(stored))
+        else:
+            self.stdout.write(f"{version}: {version.case_count:,} cases, {version.environment.visibility}.")

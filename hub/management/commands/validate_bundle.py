@@ -1,0 +1,74 @@
+"""`manage.py validate_bundle`: every problem of a bundle, and what the gates say; nothing is stored."""
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from hub.bundles.loader import CERTIFICATE, open_bundle
+from hub.bundles.problems import BundleError
+from hub.bundles.validation import Report, validate_bundle
+from hub.management.bundles import INCOMPLETE, WRONG_INPUT, BundleCommand, failed_gates
+
+
+class Command(BundleCommand):
+    help = "Check a bundle (a folder or a .zip): all problems at once, then the gates. Nothing is stored."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", help="the bundle's folder or .zip")
+        parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+        parser.add_argument("--no-gates", action="store_true", help="check the files only; run nothing")
+        parser.add_argument(
+            "--write-certificate", action="store_true", help=f"write {CERTIFICATE} into the bundle's folder"
+        )
+        self.add_gate_arguments(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path = Path(options["path"])
+        if options["write_certificate"] and not (path.is_dir() and not options["no_gates"]):
+            raise self.refuse("--write-certificate needs a folder, and the gates.")
+        certificate = None
+        try:
+            with open_bundle(path) as bundle:
+                report = validate_bundle(bundle)
+                if report.valid and not options["no_gates"]:
+                    certificate = self.gates(bundle, options["accept"])
+        except BundleError as error:
+            report = Report(problems=error.problems)
+        if certificate is not None and options["write_certificate"]:
+            text = json.dumps(certificate, indent=1, ensure_ascii=False) + "\n"
+            (path / CERTIFICATE).write_text(text, encoding="utf-8")
+        if options["json"]:
+            self._print_json(report, certificate)
+        else:
+            self._print(report, certificate)
+        if report.problems:
+            raise self._leave(WRONG_INPUT, f"{path}: not valid.")
+        if certificate and failed_gates(certificate):
+            raise self._leave(INCOMPLETE, f"Gates failed: {', '.join(failed_gates(certificate))}.")
+
+    def _leave(self, code: int, message: str) -> CommandError:
+        return CommandError(message, returncode=code)
+
+    def _print_json(self, report: Report, certificate: dict[str, Any] | None) -> None:
+        document = {
+            "valid": report.valid,
+            "environment": f"{report.slug}@{report.version}" if report.slug else None,
+            "digest": report.digest or None,
+            "cases": report.cases,
+            "problems": [problem.to_json() for problem in report.problems],
+            "certificate": certificate,
+        }
+        self.stdout.write(json.dumps(document, ensure_ascii=False))
+
+    def _print(self, report: Report, certificate: dict[str, Any] | None) -> None:
+        for problem in report.problems:
+            self.stdout.write(f"  {problem}")
+        if report.valid:
+            self.stdout.write(
+                f"{report.slug}@{report.version}: valid, {report.cases:,} cases, digest {report.digest[:12]}"
+            )
+        if certificate is not None:
+            self.show(certificate)
