@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -157,13 +157,20 @@ def code_paths(manifest: Manifest) -> set[str]:
 
 def _options(model: type[BaseModel], raw: Mapping[str, Any], variables: Mapping[str, Any], where: str) -> BaseModel:
     try:
-        return model.model_validate(templating.render(dict(raw), variables))
+        return model.model_validate(templating.render({**_templates(model), **raw}, variables))
     except templating.RenderError as error:
         raise CaseError(where, str(error)) from None
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join([where, *(str(part) for part in first["loc"])])
         raise CaseError(path, first["msg"].removeprefix("Value error, ")) from None
+
+
+@lru_cache(maxsize=256)
+def _templates(model: type[BaseModel]) -> Mapping[str, str]:
+    """The defaults of *model* that are templates themselves, such as a prompt that is the case's input."""
+    defaults = {name: field.default for name, field in model.model_fields.items()}
+    return {name: value for name, value in defaults.items() if isinstance(value, str) and "{{" in value}
 
 
 def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[tuple[str, str]]:
