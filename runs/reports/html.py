@@ -1,0 +1,126 @@
+"""The report as one HTML file: no script, no foreign address, everything that models wrote escaped by the template."""
+
+import json
+from typing import Any
+
+from django.template.loader import render_to_string
+from django.utils import timezone
+
+from runs.models import Run
+from runs.reports import text as write
+from runs.reports.results import CellResult, Shortcoming, run_results, shortcomings, warnings
+from runs.reports.terminal import detail_lines
+
+FAILURES = 50  # listed for each environment and model
+ANSWER = 4000  # characters of an answer
+REASON = 500
+
+
+def render_html(run: Run) -> str:
+    """The whole report of *run* as the text of an HTML document."""
+    cells = run_results(run)
+    environments = [
+        {
+            "name": write.clean(name),
+            "digest": group[0].run_environment.version.digest,
+            "selection": _json(group[0].run_environment.selection)
+            if group[0].run_environment.selection
+            else "all cases",
+            "rows": [_row(cell) for cell in group],
+        }
+        for name, group in _grouped(cells).items()
+    ]
+    return render_to_string(
+        "runs/report.html",
+        {
+            "run": run,
+            "name": write.clean(run.name),
+            "status": run.get_status_display(),
+            "duration": write.duration(run.seconds),
+            "cost": write.money(run.cost_usd),
+            "generated": timezone.now(),
+            "environments": environments,
+            "sections": [section for cell in cells if (section := _section(cell))],
+            "warnings": [write.clean(note) for note in warnings(run, cells)],
+            "summaries": {key: _json(value) for key, value in run.summaries.items()},
+            "config": write.clean(_json(run.config), lines=True),
+            "host": _json(run.host),
+        },
+    )
+
+
+def _selection(cell: CellResult) -> str:
+    return _json(cell.run_environment.selection) if cell.run_environment.selection else "all cases"
+
+
+def _grouped(cells: list[CellResult]) -> dict[str, list[CellResult]]:
+    groups: dict[str, list[CellResult]] = {}
+    for cell in cells:
+        groups.setdefault(cell.environment, []).append(cell)
+    return groups
+
+
+def _row(cell: CellResult) -> dict[str, Any]:
+    latency = [write.milliseconds(cell.latency(q)) for q in (0.5, 0.95)]
+    return {
+        "model": write.clean(cell.model),
+        "recorded": cell.recorded,
+        "incomplete": cell.incomplete,
+        "accuracy": write.percent(cell.accuracy.value),
+        "interval": write.interval(cell.accuracy.low, cell.accuracy.high),
+        "method": cell.accuracy.note or cell.accuracy.method.replace("_", " "),
+        "n": f"{cell.accuracy.n:,}",
+        # Whole per mille as text: the bar's geometry must not depend on the reader's language.
+        "bar": _bar(cell),
+        "counts": [(status, f"{cell.statuses[status]:,}") for status in ("passed", "failed", "errored", "unscored")],
+        "truncated": f"{cell.truncated:,}",
+        "refused": f"{cell.refused:,}",
+        "latency": write.UNDEFINED if cell.latency(0.5) is None else " / ".join(latency),
+        "tokens": f"{write.tokens(cell.tokens['input'])} / {write.tokens(cell.tokens['output'])}",
+        "cost": write.money(cell.total_cost_usd),
+        "details": [write.clean(line) for line in detail_lines(cell)],
+    }
+
+
+def _bar(cell: CellResult) -> dict[str, str] | None:
+    """Where point and interval lie on a line from 0 to 1000."""
+    accuracy = cell.accuracy
+    if accuracy.value is None or accuracy.low is None or accuracy.high is None:
+        return None
+    low, high = round(1000 * accuracy.low), round(1000 * accuracy.high)
+    return {"low": str(low), "width": str(max(high - low, 1)), "point": str(round(1000 * accuracy.value))}
+
+
+def _section(cell: CellResult) -> dict[str, Any] | None:
+    """The responses of one cell that did not pass, or None where all did."""
+    found = shortcomings(cell, statuses=["failed", "errored", "unscored"], limit=FAILURES)
+    total = cell.responses - cell.statuses["passed"]
+    if not found:
+        return None
+    return {
+        "model": write.clean(cell.model),
+        "environment": write.clean(cell.environment),
+        "total": f"{total:,}",
+        "shown": f"{len(found):,}",
+        "capped": total > len(found),
+        "items": [_item(item, cell.attempts) for item in found],
+    }
+
+
+def _item(item: Shortcoming, attempts: int) -> dict[str, Any]:
+    answer = write.clean(item.text, lines=True)
+    return {
+        "case": write.clean(item.case),
+        "attempt": item.attempt if attempts > 1 else None,
+        "status": item.status,
+        "flags": item.flags,
+        "reason": write.cut(write.clean(item.reason), REASON) or "no reason was given",
+        "answer": answer[:ANSWER],
+        "size": f"{len(answer):,}",
+        "cut": len(answer) > ANSWER,
+        "cut_at": f"{ANSWER:,}",
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False, default=str)

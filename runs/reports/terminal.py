@@ -1,0 +1,158 @@
+"""The report on a terminal or in a pipe: a table for each environment, then what fell short, then what to know."""
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from runs.models import Run
+from runs.reports import text as write
+from runs.reports.results import CellResult, Shortcoming, run_results, shortcomings, warnings
+
+PIPE_WIDTH = 116  # columns where no terminal says how wide it is
+WIDE = 110  # from here on, all columns fit beside each other
+_OUTCOMES = ("accuracy [95 %]", "n", "passed", "failed", "error", "unsc.", "trunc.", "refus.")
+_SPENT = ("p50/p95 ms", "tokens in/out", "cost")
+_FAILURES = 5  # listed for each environment and model
+_ERRORS = 3
+_REASON = 160
+STATUS_STYLES = {"passed": "green", "failed": "red", "errored": "magenta", "unscored": "yellow"}
+
+
+def print_report(run: Run, console: Console) -> None:
+    """Print the whole report of *run*. What models wrote is printed as text, never as markup or terminal commands."""
+    if not console.is_terminal and console.width < PIPE_WIDTH:
+        console.width = PIPE_WIDTH
+    wide = console.width >= WIDE
+    cells = run_results(run)
+    _print(console, _headline(run))
+    for environment in dict.fromkeys(cell.environment for cell in cells):
+        group = [cell for cell in cells if cell.environment == environment]
+        console.print()
+        console.print(_table(environment, group, wide=wide), soft_wrap=False)
+        for cell in group:
+            _print_details(console, cell, wide=wide)
+    for cell in cells:
+        _print_shortcomings(console, cell)
+    notes = warnings(run, cells)
+    if notes:
+        console.print()
+    for note in notes:
+        _print(console, Text.assemble(("Note: ", "bold yellow"), write.clean(note)))
+
+
+def _headline(run: Run) -> Text:
+    return Text.assemble(
+        (write.clean(run.name), "bold"),
+        f"  run {run.pk}  {run.get_status_display()}  {write.duration(run.seconds)}  {write.money(run.cost_usd)}  ",
+        (f"config {run.config_hash[:12]}", "dim"),
+    )
+
+
+def _table(environment: str, cells: Sequence[CellResult], *, wide: bool) -> Table:
+    table = Table(
+        title=Text(write.clean(environment), style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=0,
+    )
+    # The only column that may shrink: it folds, so that no figure is ever cut.
+    table.add_column("model", overflow="fold", min_width=8)
+    for head in (*_OUTCOMES, *(_SPENT if wide else ())):
+        table.add_column(head, justify="right", no_wrap=True)
+    for cell in cells:
+        table.add_row(Text(write.clean(cell.model)), *_outcomes(cell), *(_spent(cell) if wide else ()))
+    return table
+
+
+def _outcomes(cell: CellResult) -> list[Text]:
+    accuracy = Text(write.percent(cell.accuracy.value), style="bold")
+    accuracy.append(f" {write.interval(cell.accuracy.low, cell.accuracy.high)}", style="not bold")
+    if cell.incomplete:
+        accuracy.append(" *")
+    counts = [
+        Text(f"{cell.statuses[status]:,}", style=STATUS_STYLES[status] if cell.statuses[status] else "dim")
+        for status in ("passed", "failed", "errored", "unscored")
+    ]
+    return [accuracy, Text(f"{cell.accuracy.n:,}"), *counts, Text(f"{cell.truncated:,}"), Text(f"{cell.refused:,}")]
+
+
+def _spent(cell: CellResult) -> list[Text]:
+    times = "/".join(write.milliseconds(cell.latency(q)) for q in (0.5, 0.95))
+    return [
+        Text(times if cell.latencies else write.UNDEFINED),
+        Text(f"{write.tokens(cell.tokens['input'])}/{write.tokens(cell.tokens['output'])}"),
+        Text(write.money(cell.total_cost_usd)),
+    ]
+
+
+def _print_details(console: Console, cell: CellResult, *, wide: bool) -> None:
+    lines = detail_lines(cell)
+    if not wide:
+        pairs = zip(_SPENT, _spent(cell), strict=True)
+        lines.insert(0, ", ".join(f"{head} {value.plain}" for head, value in pairs))
+    for line in lines:
+        _print(console, Text(f"  {write.clean(cell.model)}: {write.clean(line)}", style="dim"))
+
+
+def detail_lines(cell: CellResult) -> list[str]:
+    """What the table has no column for, one fact to a line: pass@k, partial scores, executions, errors, limits."""
+    lines = []
+    if cell.accuracy.note:
+        lines.append(f"accuracy: {cell.accuracy.note}")
+    if cell.attempts > 1:
+        lines.append(
+            ", ".join(
+                f"pass@{k} {write.percent(cell.pass_at[k])}, pass^{k} {write.percent(cell.pass_hat[k])}"
+                for k in cell.pass_at
+            )
+            + f" ({cell.pass_cases[max(cell.pass_cases)]:,} cases have all {cell.attempts} attempts)"
+        )
+    if cell.score.value is not None and abs(cell.score.value - (cell.accuracy.value or 0.0)) > 1e-9:
+        lines.append(
+            f"mean score {write.percent(cell.score.value)} of the most possible "
+            f"{write.interval(cell.score.low, cell.score.high)}"
+        )
+    if cell.executions:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in cell.execution_failures.items()) or "no failures"
+        p50, p95 = (write.milliseconds(cell.execution_time(q)) for q in (0.5, 0.95))
+        lines.append(
+            f"{cell.executions.total():,} executions, tier {cell.tier or write.UNDEFINED}, "
+            f"p50 {p50} ms, p95 {p95} ms; {kinds}"
+        )
+    if cell.errors:
+        lines.append("errors: " + ", ".join(f"{kind} {count:,}" for kind, count in cell.errors.most_common()))
+    if cell.limits:
+        lines.append("ended by a limit: " + ", ".join(f"{kind} {n:,}" for kind, n in cell.limits.most_common()))
+    if cell.role_cost_usd:
+        lines.append(f"of the cost, {write.money(cell.role_cost_usd)} went to role models (judges, simulated users)")
+    return lines
+
+
+def _print_shortcomings(console: Console, cell: CellResult) -> None:
+    failed = shortcomings(cell, statuses=["failed"], limit=_FAILURES)
+    others = shortcomings(cell, statuses=["errored", "unscored"], limit=_ERRORS)
+    if not failed and not others:
+        return
+    left = cell.responses - cell.statuses["passed"] - len(failed) - len(others)
+    console.print()
+    _print(console, Text(f"{write.clean(cell.model)} on {write.clean(cell.environment)}", style="bold"))
+    for item in (*failed, *others):
+        _print(console, _shortcoming_line(item, cell.attempts))
+    if left:
+        _print(console, Text(f"  and {left:,} more", style="dim"))
+
+
+def _shortcoming_line(item: Shortcoming, attempts: int) -> Text:
+    case = write.clean(item.case) + (f" #{item.attempt}" if attempts > 1 else "")
+    flags = f" ({', '.join(item.flags)})" if item.flags else ""
+    reason = write.cut(write.clean(item.reason), _REASON) or "no reason was given"
+    return Text.assemble("  ", (item.status, STATUS_STYLES[item.status]), "  ", (case, "bold"), f"{flags}  {reason}")
+
+
+def _print(console: Console, line: Text) -> None:
+    console.print(line, highlight=False, soft_wrap=not console.is_terminal)

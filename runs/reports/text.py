@@ -1,0 +1,81 @@
+"""How figures and foreign text are written in every report: units, money, shares, and text made safe to print."""
+
+import re
+import unicodedata
+
+UNDEFINED = "-"
+# Terminal sequences: CSI (colours, cursor), OSC (titles, links), and the two-character ones.
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
+
+
+def clean(text: str, *, lines: bool = False) -> str:
+    """Foreign text without terminal sequences, control and format characters, or halves of surrogate pairs.
+
+    A model's answer may hold any of them, to hide what it says or to write over what a person reads. One line, unless
+    *lines* keeps line ends and tabs.
+    """
+    text = _ESCAPES.sub("", text)
+    if not lines:
+        text = " ".join(text.split())
+    keep = "\n\t" if lines else ""
+    return "".join(c for c in text if c in keep or c.isprintable() or unicodedata.category(c) in ("Zs", "Co"))
+
+
+def cut(text: str, size: int) -> str:
+    """*text* in at most *size* characters, a cut shown by three dots."""
+    return text if len(text) <= size else text[: size - 3].rstrip() + "..."
+
+
+def percent(share: float | None) -> str:
+    """0.853 as `85.3 %`."""
+    return UNDEFINED if share is None else f"{100 * share:.1f} %"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Shares as `[73.9, 91.9]`, in percent."""
+    return UNDEFINED if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def points(difference: float | None) -> str:
+    """A difference of shares in percentage points, with its sign."""
+    return UNDEFINED if difference is None else f"{100 * difference:+.1f}"
+
+
+def money(usd: float | None) -> str:
+    """To the cent above a dollar, to four digits below."""
+    if usd is None:
+        return UNDEFINED
+    if usd == 0:
+        return "$0"
+    return f"${usd:,.2f}" if abs(usd) >= 1 else f"${usd:.4f}"
+
+
+def tokens(count: float) -> str:
+    """12,345 as `12.3 k`."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """A time in milliseconds: whole from a hundred on, one digit below."""
+    if value is None:
+        return UNDEFINED
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def p_value(value: float | None) -> str:
+    if value is None:
+        return UNDEFINED
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def duration(seconds: float) -> str:
+    """Wall time for a person: `3.1 s`, `4 min 05 s`, `2 h 03 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

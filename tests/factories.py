@@ -1,0 +1,130 @@
+"""Rows for tests, made with as little as a test needs to name."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from hub.canonical import digest
+from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
+from runs.models import Response, Run, RunEnvironment, RunModel, Score
+
+# ---- environments ----------------------------------------------------------------------------------------------------
+
+
+def stored_version(
+    slug: str = "sums",
+    cases: int | Sequence[dict[str, Any]] = 4,
+    *,
+    version: str = "1.0.0",
+    held_out: bool = False,
+    **manifest: Any,
+) -> EnvironmentVersion:
+    """A version with its cases in the database and no archive. *cases*: how many, or each one's `data`."""
+    data = [{"id": f"c{i}", "input": f"{i} + 1?"} for i in range(cases)] if isinstance(cases, int) else list(cases)
+    environment, _ = Environment.objects.get_or_create(
+        slug=slug, defaults={"title": slug, "summary": slug, "category": "reasoning", "held_out": held_out}
+    )
+    row = EnvironmentVersion.objects.create(
+        environment=environment,
+        version=version,
+        digest=digest([slug, version]),
+        manifest={"spec": 1, "slug": slug, "version": version, **manifest},
+        case_count=len(data),
+    )
+    Case.objects.bulk_create(
+        Case(
+            version=row,
+            position=i,
+            external_id=item["id"],
+            data=item,
+            input_digest=digest(item),
+            scoring_digest=digest([item["id"], "scoring"]),
+        )
+        for i, item in enumerate(data)
+    )
+    return row
+
+
+def accepted_defect(case: Case, *, hours_ago: float) -> CaseDefect:
+    return CaseDefect.objects.create(
+        case=case,
+        description="The target is wrong.",
+        status=CaseDefect.Status.ACCEPTED,
+        resolved_at=timezone.now() - timedelta(hours=hours_ago),
+    )
+
+
+# ---- runs ------------------------------------------------------------------------------------------------------------
+
+
+def stored_run(
+    versions: EnvironmentVersion | Sequence[EnvironmentVersion],
+    models: Sequence[str] = ("alpha",),
+    *,
+    attempts: int = 1,
+    provider: str = "openai",
+    **fields: Any,
+) -> Run:
+    """A completed run of all cases of *versions* by *models*, without responses."""
+    now = timezone.now()
+    run = Run.objects.create(
+        **{
+            "name": "test run",
+            "status": Run.Status.COMPLETED,
+            "config": {"name": "test run", "attempts": attempts, "tracking": {"mlflow": False}},
+            "config_hash": "0" * 64,
+            "started_at": now,
+            "finished_at": now,
+            **fields,
+        }
+    )
+    for i, version in enumerate([versions] if isinstance(versions, EnvironmentVersion) else versions):
+        RunEnvironment.objects.create(run=run, version=version, position=i, case_count=version.case_count)
+    for i, label in enumerate(models):
+        spec = {"name": label, "provider": provider}
+        RunModel.objects.create(
+            run=run, label=label, position=i, provider=provider, spec=spec, fingerprint=digest(label)
+        )
+    return run
+
+
+def stored_response(run: Run, case: Case, status: str = "passed", *, model: str = "", **fields: Any) -> Response:
+    """A response of *model* (by default the first) to *case*. A passed one scores 1, a failed one 0."""
+    models = run.models.filter(role="").order_by("position")
+    return Response.objects.create(
+        **{
+            "run_environment": run.environments.get(version_id=case.version_id),
+            "run_model": models.get(label=model) if model else models[0],
+            "case": case,
+            "status": status,
+            "score": {"passed": 1.0, "failed": 0.0}.get(status),
+            "reason": "" if status == "passed" else "It is wrong.",
+            "messages": [
+                {"role": "user", "content": case.data.get("input", "")},
+                {"role": "assistant", "content": "an answer"},
+            ],
+            "text": "an answer",
+            "finish_reason": "stop",
+            "stop": "" if status == "errored" else "done",
+            "turns": 1,
+            **fields,
+        }
+    )
+
+
+def stored_outcomes(run: Run, outcomes: str, *, model: str = "", version: EnvironmentVersion | None = None) -> None:
+    """One response per case in order: `p` passed, `f` failed, `e` errored, `u` unscored, `-` none."""
+    words = {"p": "passed", "f": "failed", "e": "errored", "u": "unscored"}
+    part = run.environments.get(version=version) if version else run.environments.order_by("position")[0]
+    cases = Case.objects.filter(version_id=part.version_id).order_by("position")
+    for case, letter in zip(cases, outcomes, strict=True):
+        if letter != "-":
+            stored_response(run, case, words[letter], model=model)
+
+
+def stored_score(response: Response, rule: str = "answer", value: float | None = 0.0, **fields: Any) -> Score:
+    return Score.objects.create(
+        **{"response": response, "position": 0, "rule": rule, "type": "exact_match", "value": value, **fields}
+    )
