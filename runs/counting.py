@@ -1,0 +1,42 @@
+"""Which responses of a run count: attempts owed, cases a curator found wrong, clusters, the cells of the result table."""
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from hub.models import Case, CaseDefect
+from runs.models import Response, Run, RunEnvironment, RunModel
+
+
+def attempts_of(run: Run) -> int:
+    """Responses of each model to each case."""
+    return int(run.config.get("attempts", 1))
+
+
+def quarantined_cases(run: Run, part: RunEnvironment) -> frozenset[int]:
+    """Ids of the chosen cases that a curator had found wrong when *run* started."""
+    start = run.started_at or run.created_at or timezone.now()
+    wrong = Case.objects.filter(
+        version_id=part.version_id,
+        pk__in=CaseDefect.objects.filter(
+            status=CaseDefect.Status.ACCEPTED, resolved_at__lte=start, case__version_id=part.version_id
+        ).values("case_id"),
+    )
+    if part.chosen is None:
+        wrong = wrong.filter(position__lt=part.case_count)
+    found = dict(wrong.values_list("pk", "position"))
+    chosen = None if part.chosen is None else set(part.chosen)
+    return frozenset(pk for pk, position in found.items() if chosen is None or position in chosen)
+
+
+def case_clusters(part: RunEnvironment) -> dict[int, str]:
+    """Case id to cluster, where the dataset has a column or a metadata key `cluster`; else empty."""
+    named = Case.objects.filter(version_id=part.version_id).filter(
+        Q(data__metadata__cluster__isnull=False) | Q(data__row__cluster__isnull=False)
+    )
+    rows = named.order_by().values_list("pk", "data__metadata__cluster", "data__row__cluster").iterator(chunk_size=2000)
+    return {pk: str(row if metadata is None else metadata) for pk, metadata, row in rows}
+
+
+def cell_responses(part: RunEnvironment, model: RunModel) -> QuerySet[Response]:
+    """The responses of one cell, in the order of the unique index, so that no database sorts them."""
+    return Response.objects.filter(run_environment=part, run_model=model).order_by("run_model_id", "case_id", "attempt")
