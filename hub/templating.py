@@ -1,6 +1,5 @@
 """Templates of a bundle: Jinja2, sandboxed, undefined names an error; one lone `{{ expression }}` keeps its type."""
 
-import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -8,7 +7,8 @@ from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.nodes import Output, TemplateData
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from hub.template_guard import check_syntax, guarded_environment
 
 # The marks that control white space belong to the braces: in `{{ -x }}` the minus is the expression's own.
 _LONE = re.compile(r"^\s*\{\{[-+]?(.*?)[-+]?\}\}\s*$", re.DOTALL)
@@ -19,21 +19,7 @@ class RenderError(ValueError):
     """A template that does not compile or does not render for a case."""
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    env = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
-    env.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "sort_keys": True}
-    env.filters["fromjson"] = json.loads
-    env.filters["regex_search"] = _regex_search
-    return env
-
-
-def _regex_search(text: str, pattern: str, group: int | str = 0) -> str:
-    """The first match of *pattern* in *text*, or the empty string: for columns that bury their answer in prose."""
-    match = re.search(pattern, text)
-    return "" if match is None else str(match[group])
-
-
-_ENV = _environment()
+_ENV = guarded_environment()
 
 
 class Rendered:
@@ -42,8 +28,9 @@ class Rendered:
     def __init__(self, source: str) -> None:
         self.source = source
         try:
-            body = _ENV.parse(source).body
-            lone = _LONE.match(source) if _is_lone(body) else None
+            parsed = _ENV.parse(source)
+            check_syntax(parsed)
+            lone = _LONE.match(source) if _is_lone(parsed.body) else None
             self._expression = _ENV.compile_expression(lone[1], undefined_to_none=False) if lone else None
             self._template: Template | None = None if self._expression else _ENV.from_string(source)
         except TemplateError as error:

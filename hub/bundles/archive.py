@@ -10,7 +10,7 @@ import struct
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO
 
@@ -52,8 +52,11 @@ def is_junk(path: str) -> bool:
     return path.endswith(".pyc") or not JUNK.isdisjoint(path.split("/"))
 
 
-def check_names(paths: Iterable[str]) -> None:
-    """Refuse paths that leave the bundle, or that are one and the same on some file system. Raises ArchiveError."""
+def check_names(paths: Iterable[str], folders: Container[str] = ()) -> None:
+    """Refuse paths that leave the bundle, or that are one and the same on some file system. Raises ArchiveError.
+
+    *folders* are those of the paths that are folders.
+    """
     seen: dict[str, str] = {}
     for path in paths:
         problem = _name_problem(path)
@@ -70,7 +73,8 @@ def check_names(paths: Iterable[str]) -> None:
     for key, path in seen.items():
         parts = key.split("/")
         for end in range(1, len(parts)):
-            if "/".join(parts[:end]) in seen:
+            above = seen.get("/".join(parts[:end]))
+            if above is not None and above not in folders:
                 raise ArchiveError("a folder of its path is also there as a file.", "Rename one.", entry=path)
 
 
@@ -103,13 +107,14 @@ class Archive:
         directory = self._zip.start_dir
         for entry in entries:
             _check_entry(entry)
-        named = {entry.orig_filename.rstrip("/") if entry.is_dir() else entry.orig_filename: entry for entry in entries}
+        named = {entry.orig_filename.rstrip("/"): entry for entry in entries}
         if len(named) != len(entries):
             raise ArchiveError("two entries have one name.", "Pack it again.")
-        check_names(named)
+        folders = {path for path, entry in named.items() if _is_folder(entry)}
+        check_names(named, folders)
         _check_sizes(entries)
         _check_overlaps(file, entries, directory)
-        self._entries = {p: e for p, e in named.items() if not e.is_dir() and not is_junk(p)}
+        self._entries = {p: e for p, e in named.items() if p not in folders and not is_junk(p)}
         self.files: dict[str, FileInfo] = {p: _examine(file, e) for p, e in sorted(self._entries.items())}
 
     def open(self, path: str) -> IO[bytes]:
@@ -147,6 +152,10 @@ def _open(file: IO[bytes]) -> zipfile.ZipFile:
     return archive
 
 
+def _is_folder(entry: zipfile.ZipInfo) -> bool:
+    return entry.orig_filename.endswith("/")
+
+
 def _check_entry(entry: zipfile.ZipInfo) -> None:
     name = entry.orig_filename
     shown = ascii(name)[1:-1][:MAX_PATH]
@@ -157,7 +166,7 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise ArchiveError("the entry is a link or a device.", "Pack the file itself.", entry=shown)
-    if entry.is_dir() != name.endswith("/") or (entry.is_dir() and entry.file_size):
+    if _is_folder(entry) and (entry.file_size or kind == stat.S_IFREG):
         raise ArchiveError("the entry is a folder with content.", "Pack it again.", entry=shown)
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ArchiveError("the entry is packed by another method than deflate.", "Pack it with zip.", entry=shown)

@@ -1,0 +1,55 @@
+"""YAML as people mean it: words stay words, mistakes have lines, and hostile text is refused."""
+
+import pytest
+
+from hub.yamltext import YamlError, dotted, parse, undotted
+
+
+def test_words_dates_and_times_stay_text_while_numbers_and_truth_values_do_not():
+    text = "a: {on: id, off: no}\nb: [1, 2.5, 1e3, true, ~, 1:30, 2024-01-01, 010, 'x', 1.0.0]\n"
+    assert parse(text).value == {
+        "a": {"on": "id", "off": "no"},
+        "b": [1, 2.5, 1000.0, True, None, "1:30", "2024-01-01", "010", "x", "1.0.0"],
+    }
+
+
+def test_every_key_path_has_its_line_and_unknown_ones_that_of_their_parent():
+    document = parse("a: 1\nb:\n  - x: 1\n    y: 2\n  - z\n")
+    assert document.line(("b", 0, "y")) == 4
+    assert document.line(("b", 1)) == 5
+    assert document.line(("b", 0, "missing")) == 3
+    assert document.line(("missing",)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "sentence"),
+    [
+        ("a: 1\nb: 2\na: 3\n", 3, "given twice"),
+        ("a:\n  b: 1\n  b: 2\n", 3, "given twice"),
+        ("a: [1\n", 2, ""),
+        ("1: 2\n", 1, "not text"),
+        ("a: !!python/object/apply:os.system [ls]\n", 1, "constructor"),
+        ("a: &a [*a]\n", 1, "values or"),
+        ("a: \x00", 1, "special characters"),
+        ("a: 1\n---\nb: 1\n", 2, "another document"),
+        ("[" * 3000, 1, "recursion"),
+    ],
+)
+def test_what_is_wrong_has_a_line_and_a_sentence(text, line, sentence):
+    with pytest.raises(YamlError) as caught:
+        parse(text)
+    assert caught.value.line == line
+    assert sentence in caught.value.message
+
+
+def test_aliases_that_unfold_into_gigabytes_are_refused_at_once():
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
+    with pytest.raises(YamlError, match="aliases expanded"):
+        parse("\n".join(lines))
+
+
+def test_key_paths_are_written_and_read_back():
+    path = ("scoring", "rules", 0, "type")
+    assert dotted(path) == "scoring.rules[0].type"
+    assert undotted(dotted(path)) == path
