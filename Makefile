@@ -14,7 +14,7 @@ eval: migrate ## run CONFIG=configs/eval_v1.yaml and print its report; ARGS="--l
 	@$(BIN)/python manage.py eval --config $(CONFIG) $(ARGS)
 
 test: dev-setup ## the test suite; parts whose server or browser is missing are skipped by name
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m tests $(ARGS)
 
 serve: migrate ## the web site and its worker; prints the address and how to sign in
 	@$(BIN)/python manage.py serve $(ARGS)
