@@ -53,8 +53,8 @@ class Play:
 class Turn:
     """What a harness answers to reset and step: its new JSON state and the *new* messages only.
 
-    `reward` is the harness's own and feeds the rule `reward`; None where it has none. `truncated` marks an episode that a
-    limit of the harness ended. `info` goes to the transcript's reader, never to a score.
+    `reward` is the harness's own and feeds the rule `reward`; None where it has none. `truncated` marks an episode
+    that a limit of the harness ended. `info` goes to the transcript's reader, never to a score.
     """
 
     state: JSON = None
@@ -80,7 +80,7 @@ class Harness(ABC):
 
     @abstractmethod
     async def reset(self, play: Play) -> Turn:
-        """The first messages, tools and state. Raises HarnessError, and AskError where a role's model does not answer."""
+        """The first messages, tools and state. Raises HarnessError; AskError where a role's model does not answer."""
 
     @abstractmethod
     async def step(self, play: Play, state: JSON, message: Message) -> Turn:
@@ -106,7 +106,7 @@ class Harness(ABC):
         return state
 
     def transcript(self, options: Any, messages: list[Message]) -> list[Message]:
-        """The transcript as scorers read it: calls in the wire's shape, under the names that the bundle gave its tools."""
+        """The transcript as scorers read it: calls in the wire's shape, tools under the names that the bundle gave."""
         return messages
 
     def roles(self, options: Mapping[str, Any]) -> list[str]:

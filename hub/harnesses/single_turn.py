@@ -7,7 +7,7 @@ from hub.ports import JSON, Message
 
 
 class SingleTurnOptions(HarnessOptions):
-    """`system`: an optional system message. `prompt`: the user's message, or a list of chat messages; default the input."""
+    """`system`: an optional system message. `prompt`: the user's message, or chat messages; default the input."""
 
     system: str | None = None
     prompt: str | list[dict[str, Any]] = "{{ input }}"

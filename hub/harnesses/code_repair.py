@@ -1,0 +1,206 @@
+"""The `code_repair` harness: a small project as files in the episode's state, and tools to read, change and test it."""
+
+import base64
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, cast
+
+from pydantic import Field
+
+from hub.harnesses.base import HarnessError, Play
+from hub.harnesses.bundlecode import need_pool
+from hub.harnesses.calls import Call, call_problem
+from hub.harnesses.toolloop import Acted, ToolLoop, ToolLoopOptions
+from hub.ports import JSON, Tool
+from sandbox.jobs import ProgramJob
+from sandbox.limits import Limits
+from sandbox.results import Status
+
+MAX_FILES = 200
+MAX_PROJECT_BYTES = 768 * 1024  # of all files; the state of an episode may hold a megabyte
+Files = dict[str, JSON]  # path -> text, or {"b64": ...}
+
+
+class CodeRepairOptions(ToolLoopOptions):
+    """`files`: the project. `tests`: patterns of its visible tests, which the model can read and run but not write.
+
+    `memory_mb` and `call_seconds` bound one run of the visible tests.
+    """
+
+    files: dict[str, Any] = cast(dict[str, Any], "{{ files }}")  # rendered before it is validated
+    tests: list[str] = ["test_*.py", "tests/test_*.py"]
+    memory_mb: Annotated[int, Field(ge=64, le=4096)] = 512
+
+
+class CodeRepair(ToolLoop):
+    type = "code_repair"
+    summary = "A small project to mend: read, write and test its files; hidden tests score what is left."
+    Options = CodeRepairOptions
+    needs_sandbox = True
+
+    def offered(self, play: Play) -> list[Tool]:
+        return TOOLS
+
+    async def begin(self, play: Play) -> JSON:
+        options: CodeRepairOptions = play.options
+        if not options.files:
+            raise HarnessError("The case has no files; give it `files`, the project to mend.")
+        if problem := _size_problem(options.files):
+            raise HarnessError(f"The case's project is too large: {problem}.")
+        return {"files": dict(options.files)}
+
+    async def act(self, play: Play, world: JSON, call: Call) -> Acted:
+        problem = call_problem(call, _PARAMETERS)
+        if problem:
+            return Acted(f"error: {problem}", world)
+        files: Files = world["files"]
+        if call.name == "run_tests":
+            return await self._run_tests(play, world)
+        try:
+            if call.name in _READING:
+                return Acted(_READING[call.name](files, **call.arguments), world)
+            changed, text = _WRITING[call.name](files, **call.arguments)
+        except _Mistake as mistake:
+            return Acted(f"error: {mistake}", world)
+        path = str(call.arguments["path"])
+        if is_visible_test(play.options, path):
+            return Acted(f"error: {path} is a test; it can be read and run, not changed", world)
+        if problem := _size_problem(changed):
+            return Acted(f"error: {problem}", world)
+        return Acted(text, {**world, "files": changed})
+
+    async def _run_tests(self, play: Play, world: JSON) -> Acted:
+        options: CodeRepairOptions = play.options
+        files: Files = world["files"]
+        paths = sorted(path for path in files if is_visible_test(options, path))
+        if not paths:
+            return Acted("error: the project has no visible tests", world)
+        job = ProgramJob(
+            code=_runner(),
+            files={path: file_bytes(content) for path, content in files.items()},
+            argv=tuple(paths),
+            limits=Limits(cpu_s=options.call_seconds, wall_s=options.call_seconds, memory_mb=options.memory_mb),
+        )
+        outcome = await need_pool(play).arun(job)
+        if outcome.status is Status.INFRA_ERROR:
+            raise HarnessError(f"The visible tests could not be run: {outcome.message}")
+        text = outcome.stdout.rstrip() + ("\n[output cut]" if outcome.output_cut else "")
+        if outcome.status not in (Status.COMPLETED, Status.EXITED):
+            text = f"{text}\nThe run was stopped: {outcome.message}".lstrip()
+        return Acted(text or f"The tests printed nothing. {outcome.message}", world, outcome.wall_ms)
+
+
+def is_visible_test(options: CodeRepairOptions, path: str) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in options.tests)
+
+
+def file_bytes(content: JSON) -> bytes:
+    """A case's file as bytes: text as UTF-8, `{"b64": ...}` decoded."""
+    if isinstance(content, dict):
+        return base64.b64decode(content["b64"])
+    return str(content).encode("utf-8", "surrogatepass")
+
+
+# ---- what the tools do -----------------------------------------------------------------------------------------------
+
+
+class _Mistake(Exception):
+    """The model asked for what cannot be done; the message says what."""
+
+
+def _list_files(files: Files) -> str:
+    return "\n".join(f"{path} ({len(file_bytes(content)):,} bytes)" for path, content in sorted(files.items()))
+
+
+def _read_file(files: Files, path: str) -> str:
+    if path not in files:
+        raise _Mistake(f"there is no file {path!r}; the files are {', '.join(sorted(files))}")
+    content = files[path]
+    if not isinstance(content, str):
+        raise _Mistake(f"{path} is a binary file")
+    return content
+
+
+def _write_file(files: Files, path: str, content: str) -> tuple[Files, str]:
+    if not is_project_path(path):
+        raise _Mistake(f"{path!r} must be a relative path inside the project, such as package/module.py")
+    return {**files, path: content}, f"wrote {path} ({len(content.encode('utf-8', 'surrogatepass')):,} bytes)"
+
+
+def _replace_in_file(files: Files, path: str, old: str, new: str) -> tuple[Files, str]:
+    content = _read_file(files, path)
+    times = content.count(old) if old else 0
+    if times != 1:
+        found = "does not occur" if times == 0 else f"occurs {times} times"
+        raise _Mistake(f"the old text {found} in {path}; it must occur exactly once, white space included")
+    return {**files, path: content.replace(old, new)}, f"replaced 1 place in {path}"
+
+
+def _delete_file(files: Files, path: str) -> tuple[Files, str]:
+    _ = path in files or _read_file(files, path)
+    return {name: content for name, content in files.items() if name != path}, f"deleted {path}"
+
+
+def is_project_path(path: str) -> bool:
+    """Whether *path* is relative, has no `..` and is spelled the one way that the sandbox takes."""
+    parts = PurePosixPath(path).parts
+    plain = bool(path) and path == "/".join(parts) and not path.startswith("/")
+    return plain and ".." not in parts and "\\" not in path and path.isprintable() and len(path) <= 200
+
+
+def _size_problem(files: Files) -> str:
+    if len(files) > MAX_FILES:
+        return f"a project may have {MAX_FILES} files, not {len(files)}"
+    size = sum(len(file_bytes(content)) for content in files.values())
+    return f"a project may hold {MAX_PROJECT_BYTES:,} bytes, not {size:,}" if size > MAX_PROJECT_BYTES else ""
+
+
+_READING: Mapping[str, Callable[..., str]] = {"list_files": _list_files, "read_file": _read_file}
+_WRITING: Mapping[str, Callable[..., tuple[Files, str]]] = {
+    "write_file": _write_file,
+    "replace_in_file": _replace_in_file,
+    "delete_file": _delete_file,
+}
+
+
+@cache
+def _runner() -> str:
+    return Path(__file__).with_name("testrunner.py").read_text(encoding="utf-8")
+
+
+# ---- what the model is told ------------------------------------------------------------------------------------------
+
+
+def _tool(name: str, description: str, **parameters: str) -> Tool:
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": text} for name, text in parameters.items()},
+        "required": list(parameters),
+        "additionalProperties": False,
+    }
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+_PATH = "Path inside the project, such as package/module.py."
+TOOLS: list[Tool] = [
+    _tool("list_files", "List the project's files with their sizes."),
+    _tool("read_file", "Read a file of the project.", path=_PATH),
+    _tool(
+        "write_file",
+        "Write a file of the project, whole: an existing one is replaced.",
+        path=_PATH,
+        content="The file.",
+    ),
+    _tool(
+        "replace_in_file",
+        "Replace a piece of text in a file. The old text must occur exactly once.",
+        path=_PATH,
+        old="The text to replace, exactly as it stands, white space included.",
+        new="What to put there.",
+    ),
+    _tool("delete_file", "Delete a file of the project.", path=_PATH),
+    _tool("run_tests", "Run the project's visible tests and show what failed."),
+]
+_PARAMETERS = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}

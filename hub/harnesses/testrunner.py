@@ -1,0 +1,97 @@
+"""Runs a project's visible tests and prints what failed: a whole program for the sandbox, standard library only.
+
+Arguments are the paths of test files. Functions named `test*` are called, `unittest.TestCase` classes are run. What
+this prints is feedback for a model: the project under test shares the process, so it proves nothing.
+"""
+
+import ast
+import importlib
+import linecache
+import sys
+import traceback
+import types
+import unittest
+
+
+def main(paths: list[str]) -> int:
+    passed, failed = 0, 0
+    for path in paths:
+        for name, problem in run_file(path):
+            say(f"{'FAILED' if problem else 'passed'} {name}")
+            if problem:
+                say("    " + problem.replace("\n", "\n    "))
+            passed, failed = passed + (not problem), failed + bool(problem)
+    say(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def run_file(path: str) -> list[tuple[str, str]]:
+    """Each test of a file with what went wrong, "" where it passed. A file that cannot be imported is one failure."""
+    try:
+        module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+    except BaseException as error:
+        return [(path, describe(error, path))]
+    results = []
+    for name, value in list(vars(module).items()):
+        if name.startswith("test") and isinstance(value, types.FunctionType):
+            results.append((f"{path}::{name}", attempt(value, path)))
+    for case in cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
+        results.append((f"{path}::{type(case).__name__}.{case._testMethodName}", attempt(case.debug, path)))
+    return results
+
+
+def cases(suite: unittest.TestSuite) -> list[unittest.TestCase]:
+    """The tests of a suite, at any depth."""
+    found: list[unittest.TestCase] = []
+    for item in suite:
+        found += cases(item) if isinstance(item, unittest.TestSuite) else [item]
+    return found
+
+
+def attempt(test: object, path: str) -> str:
+    try:
+        test()  # type: ignore[operator]
+    except unittest.SkipTest:
+        return ""
+    except BaseException as error:
+        return describe(error, path)
+    return ""
+
+
+def describe(error: BaseException, path: str) -> str:
+    """The exception with the lines of the project that led to it, and both sides of a bare `assert a == b`."""
+    foreign = ("<frozen", sys.prefix, sys.base_prefix, __file__)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(foreign)]
+    lines = [f"{f.filename.rpartition('/')[2]}:{f.lineno}: {f.line}" for f in frames[-4:]]
+    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    return "\n".join([*lines, text, *sides(error)])[:2000]
+
+
+def sides(error: BaseException) -> list[str]:
+    """What the two sides of a failed bare comparison were, by evaluating them again where it stands."""
+    trace = error.__traceback__
+    if not isinstance(error, AssertionError) or error.args or trace is None:
+        return []
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    frame = trace.tb_frame
+    try:
+        statement = ast.parse(linecache.getline(frame.f_code.co_filename, trace.tb_lineno).strip()).body[0]
+        if not isinstance(statement, ast.Assert) or not isinstance(statement.test, ast.Compare):
+            return []
+        left, right = statement.test.left, statement.test.comparators[0]
+        shown = []
+        for word, node in (("left", left), ("right", right)):
+            value = eval(ast.unparse(node), frame.f_globals, frame.f_locals)  # noqa: S307
+            shown.append(f"{word}: {value!r}"[:300])
+        return shown
+    except Exception:
+        return []
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,172 @@
+"""The `tools` harness: functions of the bundle that the model may call, on a JSON state of the episode's own."""
+
+import ast
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hub.harnesses.base import HarnessError, Play, Turn
+from hub.harnesses.bundlecode import BundleCodeFailed, call_function, call_tool
+from hub.harnesses.calls import Call, call_problem, native_calls, result_text, text_calls, wire_call
+from hub.harnesses.toolloop import Acted, ToolLoop, ToolLoopOptions
+from hub.harnesses.toolschema import ToolModule, ToolSourceError, declared_tools, read_tools
+from hub.harnesses.users import UserOptions, user_roles
+from hub.ports import JSON, Message, Tool
+
+MAX_WORLD_BYTES = 960 * 1024  # of JSON; the rest of an episode's megabyte is the harness's
+
+
+class ToolsOptions(ToolLoopOptions):
+    """`tools`: a .py file of the bundle, or a list of function schemas, where a call ends the episode and runs nothing.
+
+    `reads`: further files of the bundle that the tools import or open. `user`: who speaks after the opening, as in
+    multi_turn; without one the episode ends when the model speaks without calling.
+    """
+
+    tools: str | list[dict[str, Any]]
+    reads: list[str] = []
+    user: UserOptions | None = None
+
+
+class Tools(ToolLoop):
+    type = "tools"
+    summary = "Functions of the bundle as tools on a JSON state, or function schemas alone."
+    Options = ToolsOptions
+    needs_sandbox = True
+
+    def offered(self, play: Play) -> list[Tool]:
+        options: ToolsOptions = play.options
+        if isinstance(options.tools, str):
+            return _module(play).tools
+        try:
+            return declared_tools(options.tools)[0]
+        except ValueError as error:
+            raise HarnessError(f"The case's tools are not function schemas: {error}.") from None
+
+    async def begin(self, play: Play) -> JSON:
+        options: ToolsOptions = play.options
+        if not isinstance(options.tools, str) or not _module(play).has_reset:
+            return {}
+        return await call_function(
+            play,
+            options.tools,
+            "reset",
+            [play.case.to_json(), play.seed],
+            files=_carried(play),
+            seconds=options.call_seconds,
+        )
+
+    async def step(self, play: Play, state: JSON, message: Message) -> Turn:
+        options: ToolsOptions = play.options
+        if isinstance(options.tools, list) and _called(options, message):
+            return Turn(state={**state, "turns": state["turns"] + 1}, done=True)
+        return await super().step(play, state, message)
+
+    async def act(self, play: Play, world: JSON, call: Call) -> Acted:
+        options: ToolsOptions = play.options
+        assert isinstance(options.tools, str)
+        functions = _module(play).functions
+        problem = call_problem(call, {name: function.parameters for name, function in functions.items()})
+        if problem:
+            return Acted(f"error: {problem}", world)
+        try:
+            result = await call_tool(
+                play,
+                options.tools,
+                call.name,
+                takes_state=functions[call.name].takes_state,
+                state=world,
+                arguments=call.arguments,
+                files=_carried(play),
+                seconds=options.call_seconds,
+            )
+        except BundleCodeFailed as error:
+            return Acted(f"error: the tool {call.name} failed and changed nothing: {error}", world, error.wall_ms)
+        if result.error:
+            return Acted(f"error: {result.error}", world, result.wall_ms)
+        if len(json.dumps(result.state)) > MAX_WORLD_BYTES:
+            text = f"error: the tool {call.name} failed and changed nothing: the state it left is too large"
+            return Acted(text, world, result.wall_ms)
+        return Acted(result_text(result.result), result.state, result.wall_ms)
+
+    def user(self, options: ToolsOptions) -> UserOptions | None:
+        return options.user
+
+    def transcript(self, options: ToolsOptions, messages: list[Message]) -> list[Message]:
+        messages = super().transcript(options, messages)
+        declared = declared_tools(options.tools)[1] if isinstance(options.tools, list) else {}
+        return [_renamed(message, declared) for message in messages] if declared else messages
+
+    def code_paths(self, options: Mapping[str, Any]) -> list[str]:
+        tools, reads = options.get("tools"), options.get("reads")
+        named = [tools] if isinstance(tools, str) and "{{" not in tools else []
+        return named + [path for path in reads if isinstance(path, str)] if isinstance(reads, list) else named
+
+    def uses_sandbox(self, options: Mapping[str, Any]) -> bool:
+        return bool(self.code_paths(options))
+
+    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+        tools = options.get("tools")
+        if not isinstance(tools, str) or "{{" in tools:
+            return []
+        if not tools.endswith(".py"):
+            return [("tools", f"{tools!r} must be a .py file of the bundle, or a template that gives function schemas")]
+        try:
+            read_tools(files[tools], tools)
+        except ToolSourceError as error:
+            return [("tools", problem) for problem in error.problems]
+        return [("reads", text) for text in undeclared_imports(self.code_paths(options), files)]
+
+    def roles(self, options: Mapping[str, Any]) -> list[str]:
+        return user_roles(options)
+
+
+def undeclared_imports(paths: list[str], files: Mapping[str, bytes]) -> list[str]:
+    """Modules of the bundle that the code at *paths* imports and that are not among them, as sentences."""
+    problems = []
+    for path in paths:
+        if not path.endswith(".py"):
+            continue
+        try:
+            tree = ast.parse(files[path])
+        except (SyntaxError, ValueError) as error:
+            problems.append(f"{path} is not Python: {error}")
+            continue
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            for module in (f"{name.replace('.', '/')}.py" for name in names):
+                if module in files and module not in paths:
+                    problems.append(f"{path} imports {module}, which is not listed; add it to `reads`")
+    return problems
+
+
+def _module(play: Play) -> ToolModule:
+    options: ToolsOptions = play.options
+    assert isinstance(options.tools, str)
+    if options.tools not in play.files:
+        raise HarnessError(f"The bundle has no tools file {options.tools!r}.")
+    try:
+        return read_tools(play.files[options.tools], options.tools)
+    except ToolSourceError as error:
+        raise HarnessError(f"The tools cannot be offered: {error}.") from None
+
+
+def _carried(play: Play) -> dict[str, bytes]:
+    options: ToolsOptions = play.options
+    return {path: play.files[path] for path in [options.tools, *options.reads] if isinstance(path, str)}
+
+
+def _called(options: ToolsOptions, message: Message) -> bool:
+    if options.protocol == "native":
+        return bool(native_calls(message))
+    content = message.get("content")
+    return bool(text_calls(content if isinstance(content, str) else "")[0])
+
+
+def _renamed(message: Message, declared: Mapping[str, str]) -> Message:
+    """*message* with its calls under the names that the bundle declared."""
+    calls = native_calls(message)
+    if not any(call.name in declared for call in calls):
+        return message
+    return {**message, "tool_calls": [wire_call(call, declared.get(call.name)) for call in calls]}

@@ -1,0 +1,92 @@
+"""Episodes for tests: an environment from a few lines, a model that says what the test wants, a real sandbox."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hub.bundles.schema import Manifest
+from hub.cases import CaseData
+from hub.compiled import CompiledEnvironment
+from hub.episodes import Episode
+from hub.harnesses.base import Services
+from hub.ports import CallKey, Message, Reply, Tool
+from sandbox.pool import PoolOptions, shared
+
+
+def environment(
+    harness: dict[str, Any], *, files: Mapping[str, str] | None = None, rules: list[dict[str, Any]] | None = None
+) -> CompiledEnvironment:
+    manifest = Manifest.model_validate(
+        {
+            "spec": 1,
+            "slug": "play",
+            "version": "1.0.0",
+            "title": "Play",
+            "summary": "For a test.",
+            "category": "tool-use",
+            "dataset": {"path": "cases.jsonl"},
+            "harness": harness,
+            **({"scoring": {"rules": rules}} if rules else {}),
+        }
+    )
+    return CompiledEnvironment(manifest, {path: text.encode() for path, text in (files or {}).items()})
+
+
+def episode(
+    harness: dict[str, Any],
+    *,
+    files: Mapping[str, str] | None = None,
+    rules: list[dict[str, Any]] | None = None,
+    case: CaseData | None = None,
+    ask: Any = None,
+    state: dict[str, Any] | None = None,
+) -> Episode:
+    """An episode whose code runs in a real sandbox. *state* continues one that was begun elsewhere."""
+    return Episode(
+        environment(harness, files=files, rules=rules),
+        case or CaseData(id="c", input="Hello."),
+        key=CallKey(purpose="answer", environment="play", case="c", attempt=2, model="a"),
+        seed=7,
+        services=Services(ask=ask, pool=shared(PoolOptions())),
+        state=state,
+    )
+
+
+class Recorded:
+    """A model that says *replies* in turn, and remembers what it was asked."""
+
+    def __init__(self, *replies: str) -> None:
+        self.replies = list(replies)
+        self.keys: list[CallKey] = []
+        self.heard: list[list[Message]] = []
+
+    async def __call__(
+        self, key: CallKey, messages: Sequence[Message], tools: Sequence[Tool] = (), parameters: Any = None
+    ) -> Reply:
+        self.keys.append(key)
+        self.heard.append(list(messages))
+        return Reply(message={"role": "assistant", "content": self.replies.pop(0)})
+
+
+def says(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def calls(*named: tuple[str, Any]) -> Message:
+    """An assistant message with one call per (name, arguments); arguments that are text go out as they are."""
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": f"id{i}",
+                "type": "function",
+                "function": {"name": name, "arguments": given if isinstance(given, str) else json.dumps(given)},
+            }
+            for i, (name, given) in enumerate(named)
+        ],
+    }
+
+
+def contents(messages: Sequence[Message]) -> list[Any]:
+    return [message["content"] for message in messages]

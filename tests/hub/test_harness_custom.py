@@ -1,0 +1,79 @@
+"""An environment's own reset and step."""
+
+import pytest
+
+from hub.compiled import CompileError
+from hub.harnesses.base import HarnessError
+from tests.hub.playing import contents, environment, episode, says
+
+GUESS = """
+def reset(case, seed):
+    return {"state": {"secret": seed, "tries": 0}, "messages": [{"role": "user", "content": case["input"]}]}
+
+def step(state, message):
+    state["tries"] += 1
+    if message["content"] == str(state["secret"]):
+        return {"state": state, "done": True, "reward": 1 / state["tries"]}
+    return {"state": state, "messages": [{"role": "user", "content": "No."}], "info": {"tries": state["tries"]}}
+"""
+
+
+def play(source=GUESS, **options):
+    return episode({"type": "custom", **options}, files={"harness.py": source})
+
+
+def stepping(body):
+    return f"def reset(case, seed):\n    return {{'state': {{'n': 1}}}}\ndef step(state, message):\n    {body}\n"
+
+
+async def test_the_bundles_code_leads_the_episode_and_gives_the_reward():
+    playing = play()
+    assert contents((await playing.reset()).messages) == ["Hello."]
+    step = await playing.step(says("1"))
+    assert (contents(step.observation.messages), step.done, step.info) == (["No."], False, {"tries": 1})
+    step = await playing.step(says("7"))
+    assert (step.done, step.truncated, playing.state["reward"]) == (True, False, 0.5)
+    assert playing.environment.harness.world(playing.state["harness"]) == {"secret": 7, "tries": 2}
+
+
+async def test_the_turn_limit_truncates():
+    playing = play(max_turns=1)
+    await playing.reset()
+    step = await playing.step(says("1"))
+    assert (step.done, step.truncated, step.info) == (True, True, {"tries": 1, "limit": "max_turns"})
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return {}['x']", "step failed"),
+        ("import os; os._exit(0)", "step failed"),
+        ("while True: pass", "step failed"),
+        ("return {'state': {1, 2}}", "step failed"),
+        ("return {'state': 'x' * 2_000_000}", "step failed"),
+        ("return None", "step must return"),
+        ("return {'dnoe': True}", "dnoe"),
+        ("return {'messages': [{'role': 'robot'}]}", r"messages\.0\.role"),
+        ("return {'reward': float('nan')}", "step failed"),
+    ],
+)
+async def test_code_that_fails_is_the_environments_fault_and_leaves_the_state_as_it_was(body, said):
+    playing = play(stepping(body), call_seconds=1)
+    await playing.reset()
+    before = dict(playing.state["harness"])
+    with pytest.raises(HarnessError, match=said):
+        await playing.step(says("x"))
+    assert playing.state["harness"] == before
+    assert playing.turns == 0
+
+
+async def test_reset_that_fails_is_the_environments_fault():
+    with pytest.raises(HarnessError, match=r"harness\.py: reset failed"):
+        await play("def step(state, message):\n    return {}\n").reset()
+
+
+def test_a_missing_file_and_an_unlisted_import_are_told_without_running_anything():
+    with pytest.raises(CompileError, match=r"no file 'harness\.py'"):
+        environment({"type": "custom"})
+    with pytest.raises(CompileError, match=r"imports rules\.py"):
+        environment({"type": "custom"}, files={"harness.py": "import rules", "rules.py": ""})
