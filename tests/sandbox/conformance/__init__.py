@@ -1,0 +1,1 @@
+"""What every backend and tier of the sandbox must withstand, as one table of attacks and honest programs."""

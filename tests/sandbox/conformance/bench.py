@@ -1,0 +1,67 @@
+"""The backends and tiers that the table runs on, each a pool beside a host with something to steal."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.errors import SandboxUnavailable
+from sandbox.pool import Pool, PoolOptions
+from tests.sandbox.conformance.host import Host
+from tests.services import unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One backend at one tier."""
+
+    backend: str
+    tier: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.backend}-{self.tier}"
+
+
+SETUPS = [Setup("local", "A"), Setup("local", "B"), Setup("local", "C"), Setup("docker", "B"), Setup("socket", "B")]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A pool and the host that it must protect."""
+
+    setup: Setup
+    pool: Pool
+    host: Host
+
+
+@contextmanager
+def bench(setup: Setup) -> Iterator[Bench]:
+    """Open a bench; the running test is skipped where this machine does not give the backend or the tier."""
+    with Host() as host:
+        options = PoolOptions(backend=setup.backend, strongest=setup.tier, accept=frozenset("ABC"), workers=2)
+        try:
+            pool = Pool.open(options)
+        except SandboxUnavailable as error:
+            unavailable(setup.backend if setup.backend in ("docker", "socket") else "sandbox", str(error))
+        with pool:
+            if pool.tier != setup.tier:
+                unavailable(f"tier-{setup.tier}", f"this machine gives tier {pool.tier} with the {setup.backend} backend")
+            host.belong_to(engine_user())
+            yield Bench(setup, pool, host)
+
+
+def engine_user() -> int:
+    """The user of the local engine that this process has started; 65534, the containers' user, where there is none."""
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and _parent(entry) == os.getpid() and b"sandbox/engine" in (entry / "cmdline").read_bytes():
+                return entry.stat().st_uid
+        except OSError:
+            continue  # gone since it was listed
+    return 65534
+
+
+def _parent(entry: Path) -> int:
+    return int((entry / "stat").read_text().rpartition(")")[2].split()[1])

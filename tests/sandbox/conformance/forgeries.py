@@ -1,0 +1,410 @@
+"""Forgeries by what a function returns, by walking the interpreter and by ending the process (kind F)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sandbox.results import Status
+from tests.sandbox.conformance.case import ADD_TESTS, FORGED, Case, Plain, Tests, function_job
+
+
+def forgery(
+    id: str,
+    promise: str,
+    code: str,
+    *,
+    tests: Mapping[str, Tests] = ADD_TESTS,
+    plain: Plain | str = Plain(),
+    statuses: frozenset[Status] = FORGED,
+    **options: Any,
+) -> list[Case]:
+    """A row for each form of the tests; the plain harness has to fall for the first form only."""
+    rows = []
+    for number, (form, text) in enumerate(tests.items()):
+        built = function_job(code, text, **options)
+        bites = plain if number == 0 else "Shown with the first form of the tests."
+        rows.append(
+            Case(f"{id}/{form}", "F", promise, lambda host, job=built: job, statuses, plain=bites)  # type: ignore[misc]
+        )
+    return rows
+
+
+CLOSE_TESTS = {
+    "literal": "def check(candidate):\n    assert abs(candidate(1.0) - 2.0) < 1e-6\n",
+    "judged": "def check(candidate):\n    for x in (1.0, 4.0):\n        assert abs(candidate(x) - 2 * x) < 1e-6\n",
+}
+
+LOOKS_EQUAL = """
+class Any:
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __hash__(self): return 0
+"""
+
+RETURNED = [
+    *forgery(
+        "always-equal",
+        "An object whose __eq__ returns True equals nothing.",
+        LOOKS_EQUAL + "def add(a, b):\n    return Any()\n",
+    ),
+    *forgery(
+        "int-subclass",
+        "A subclass of int is compared by its number, not by its own __eq__.",
+        """
+        class Sly(int):
+            def __eq__(self, other): return True
+            def __ne__(self, other): return False
+            __hash__ = int.__hash__
+        def add(a, b):
+            return Sly(-1)
+        """,
+    ),
+    *forgery(
+        "list-subclass",
+        "A subclass of list is compared by its items, not by its own __eq__.",
+        """
+        class Sly(list):
+            def __eq__(self, other): return True
+            def __len__(self): return 3
+            def __getitem__(self, i): return i + 1
+        def count(n):
+            return Sly()
+        """,
+        tests={
+            "literal": "def check(candidate):\n    assert candidate(3) == [1, 2, 3]\n",
+            "judged": "def check(candidate):\n    n = 3\n    assert candidate(n) == list(range(1, n + 1))\n",
+            "rows": [{"args": [3], "expect": [1, 2, 3]}],
+        },
+        entry_point="count",
+    ),
+    *forgery(
+        "str-subclass",
+        "A subclass of str is compared by its text, not by its own __eq__.",
+        """
+        class Sly(str):
+            def __eq__(self, other): return True
+            __hash__ = str.__hash__
+        def shout(text):
+            return Sly("no")
+        """,
+        tests={
+            "literal": "def check(candidate):\n    assert candidate('a') == 'A!'\n",
+            "judged": "def check(candidate):\n    for t in 'ab':\n        assert candidate(t) == t.upper() + '!'\n",
+        },
+        entry_point="shout",
+    ),
+    *forgery(
+        "nested-always-equal",
+        "An object whose __eq__ returns True equals nothing inside a list or a dict either.",
+        LOOKS_EQUAL + "def pair(a):\n    return [Any(), {'sum': Any()}]\n",
+        tests={
+            "literal": "def check(candidate):\n    assert candidate(1) == [1, {'sum': 2}]\n",
+            "judged": "def check(candidate):\n    for a in (1, 2):\n        assert candidate(a) == [a, {'sum': a + 1}]\n",
+            "rows": [{"args": [1], "expect": [1, {"sum": 2}]}],
+        },
+        entry_point="pair",
+    ),
+    *forgery(
+        "faked-tolerance",
+        "A tolerance is worked out from numbers, not by the __sub__ and __abs__ of what was returned.",
+        """
+        class Near:
+            def __sub__(self, other): return self
+            __rsub__ = __sub__
+            def __abs__(self): return 0.0
+            def __lt__(self, other): return True
+            __le__ = __lt__
+            def __float__(self): return 2.0
+        def double(x):
+            return Near()
+        """,
+        tests=CLOSE_TESTS,
+        entry_point="double",
+    ),
+    *forgery(
+        "float-subclass-tolerance",
+        "A float subclass that fakes its difference is compared by its number.",
+        """
+        class Near(float):
+            def __sub__(self, other): return 0.0
+            __rsub__ = __sub__
+        def double(x):
+            return Near(99.0)
+        """,
+        tests=CLOSE_TESTS,
+        entry_point="double",
+    ),
+    *forgery(
+        "claims-a-class",
+        "An object that names int as its __class__ is still not a number.",
+        LOOKS_EQUAL + "    __class__ = property(lambda self: int)\ndef add(a, b):\n    return Any()\n",
+    ),
+    *forgery(
+        "faked-membership",
+        "A container that claims to hold everything is compared by what it holds.",
+        """
+        class Everything(list):
+            def __contains__(self, item): return True
+            def __len__(self): return 2
+            def __bool__(self): return True
+        def evens(n):
+            return Everything()
+        """,
+        tests={
+            "literal": "def check(candidate):\n    assert 2 in candidate(4)\n    assert len(candidate(4)) == 2\n",
+            "judged": "def check(candidate):\n    for n in (2, 4):\n        assert n in candidate(4)\n",
+        },
+        entry_point="evens",
+    ),
+    *forgery(
+        "equal-from-a-method",
+        "What a method of a candidate's class returns is compared by the judge, never by the candidate.",
+        LOOKS_EQUAL
+        + "class Stack:\n    def push(self, x): pass\n    def pop(self): return Any()\n    def items(self): return [Any()]\n",
+        tests={
+            "judged": """
+def check(candidate):
+    stack = candidate()
+    stack.push(1)
+    assert stack.items() == [1]
+    assert stack.pop() == 1
+"""
+        },
+        entry_point="Stack",
+    ),
+    *forgery(
+        "equal-in-an-argument",
+        "What a candidate writes into an argument is compared by its value.",
+        LOOKS_EQUAL + "def arrange(items):\n    items[:] = [Any() for _ in items]\n",
+        tests={
+            "judged": """
+def check(candidate):
+    items = [3, 1, 2]
+    candidate(items)
+    assert items == [1, 2, 3]
+"""
+        },
+        entry_point="arrange",
+    ),
+    *forgery(
+        "reduce-bomb",
+        "Nothing that comes back is unpickled: __reduce__ is never asked.",
+        """
+        class Bomb:
+            def __reduce__(self): return (exec, ("raise SystemExit(0)",))
+            __reduce_ex__ = lambda self, protocol: self.__reduce__()
+        def add(a, b):
+            return Bomb()
+        """,
+        plain="The plain harness keeps the value in its own process and never pickles it.",
+    ),
+]
+
+PEEK = """
+import dis, gc, sys
+
+def after(code, offset):
+    for step in dis.get_instructions(code):
+        if step.offset > offset and step.opname == "LOAD_CONST":
+            return step.argval
+"""
+
+WALKED = [
+    *forgery(
+        "frame-walk",
+        "The frames above a candidate do not hold the expected answer.",
+        PEEK
+        + """
+def add(a, b):
+    frame = sys._getframe(1)
+    while frame is not None:
+        found = after(frame.f_code, frame.f_lasti)
+        if isinstance(found, int):
+            return found
+        frame = frame.f_back
+""",
+    ),
+    *forgery(
+        "traceback-walk",
+        "The frames of an exception's traceback do not hold the expected answer.",
+        PEEK
+        + """
+def add(a, b):
+    try:
+        raise ValueError
+    except ValueError as error:
+        frame = error.__traceback__.tb_frame.f_back
+        while frame is not None:
+            found = after(frame.f_code, frame.f_lasti)
+            if isinstance(found, int):
+                return found
+            frame = frame.f_back
+""",
+    ),
+    *forgery(
+        "gc-walk",
+        "No object that the collector knows in the candidate's process holds the tests.",
+        """
+        import dis, gc, types
+        def add(a, b):
+            for thing in gc.get_objects():
+                if isinstance(thing, types.FunctionType) and thing.__name__.startswith(("check", "test")):
+                    seen = [s.argval for s in dis.get_instructions(thing) if s.opname == "LOAD_CONST"]
+                    for i in range(len(seen) - 2):
+                        if seen[i:i + 2] == [a, b]:
+                            return seen[i + 2]
+        """,
+    ),
+    *forgery(
+        "settrace",
+        "A trace function sees the candidate's own frames only.",
+        LOOKS_EQUAL
+        + """
+import sys
+def tracer(frame, event, arg):
+    if "candidate" in frame.f_locals:
+        frame.f_locals["candidate"] = lambda *args: Any()
+    return tracer
+sys.settrace(tracer)
+def add(a, b):
+    return 0
+""",
+    ),
+    *forgery(
+        "redefined-check",
+        "A candidate's own check is not the check that judges it.",
+        """
+        def check(candidate): pass
+        def add(a, b): return 0
+        class AddTest:
+            pass
+        """,
+        plain=Plain(tests_first=True),
+    ),
+    *forgery(
+        "patched-testcase",
+        "A patched TestCase.assertEqual patches nothing in the judge.",
+        """
+        import unittest
+        for name in ("assertEqual", "assertTrue", "fail"):
+            setattr(unittest.TestCase, name, lambda *args, **kwargs: None)
+        unittest.TestResult.wasSuccessful = lambda self: True
+        def add(a, b):
+            return 0
+        """,
+        tests={"unittest": ADD_TESTS["unittest"]},
+    ),
+    *forgery(
+        "patched-builtins",
+        "Patched builtins are not the judge's builtins.",
+        """
+        import builtins
+        builtins.abs = lambda x: 0
+        builtins.isinstance = lambda x, kind: True
+        builtins.all = builtins.any = lambda items: True
+        def double(x):
+            return 99.0
+        """,
+        tests={
+            "literal": "def check(candidate):\n    assert abs(candidate(1.0) - 2.0) < 1e-6\n    assert isinstance(candidate(1.0), str)\n",
+            "judged": "def check(candidate):\n    for x in (1.0, 4.0):\n        assert abs(candidate(x) - 2 * x) < 1e-6\n",
+            "all": "def check(candidate):\n    assert all(candidate(x) == 2 * x for x in (1.0, 4.0))\n",
+        },
+        entry_point="double",
+    ),
+    *forgery(
+        "poisoned-modules",
+        "A module put into sys.modules is not what the tests import.",
+        """
+        import sys, types
+        fake = types.ModuleType("math")
+        fake.isclose = lambda a, b, **options: True
+        sys.modules["math"] = fake
+        def double(x):
+            return 99.0
+        """,
+        tests={
+            "judged": "import math\ndef check(candidate):\n    for x in (1.0, 4.0):\n        assert math.isclose(candidate(x), 2 * x)\n",
+            "literal": "import math\ndef check(candidate):\n    assert math.isclose(candidate(1.0), 2.0)\n",
+        },
+        entry_point="double",
+    ),
+    *forgery(
+        "patched-operators",
+        "Patched operator and json modules judge nothing.",
+        """
+        import json, operator, sys
+        operator.eq = lambda a, b: True
+        json.dumps = lambda *args, **kwargs: "5"
+        def add(a, b):
+            return 0
+        """,
+        tests={"judged": "import operator\ndef check(candidate):\n    assert operator.eq(candidate(2, 3), 5)\n"},
+    ),
+]
+
+ENDED = [
+    *forgery(
+        "exit-on-import",
+        "Leaving with code 0 on import passes nothing.",
+        "import sys\nsys.exit(0)\ndef add(a, b): return 0\n",
+        plain=Plain("exit_code"),
+    ),
+    *forgery(
+        "os-exit-in-the-call",
+        "os._exit(0) in the call passes nothing.",
+        "import os\ndef add(a, b):\n    os._exit(0)\n",
+        plain=Plain("exit_code"),
+    ),
+    *forgery(
+        "system-exit-in-the-call",
+        "Raising SystemExit(0) in the call passes nothing.",
+        "def add(a, b):\n    raise SystemExit(0)\n",
+        plain=Plain("exit_code"),
+    ),
+    *forgery(
+        "atexit-prints-a-pass",
+        "What a candidate prints at its exit is output, not a verdict.",
+        """
+        import atexit
+        atexit.register(print, '{"passed": true}')
+        def add(a, b):
+            return 0
+        """,
+        plain=Plain("stdout"),
+    ),
+    *forgery(
+        "prints-a-verdict",
+        "A verdict printed by the candidate is output, not a verdict.",
+        """
+        import os, sys
+        def add(a, b):
+            for text in ('{"status": "passed", "passed": 2, "total": 2}', '{"passed": true}'):
+                print(text, flush=True)
+                print(text, file=sys.stderr, flush=True)
+            os._exit(0)
+        """,
+        plain=Plain("stdout"),
+    ),
+    *forgery(
+        "raises-assertion-error",
+        "An AssertionError that the candidate raises is a failure of its own making.",
+        "def add(a, b):\n    raise AssertionError('passed')\n",
+        plain="There, too, an exception out of the code fails the tests.",
+    ),
+    *forgery(
+        "unclosed-quote",
+        "Code and tests are compiled apart, so an open quote swallows no test.",
+        'def add(a, b): return 0\ndef check(candidate): pass\nif False:\n    """',
+        tests={"judged": 'def check(candidate):\n    """# adds"""\n    assert candidate(2, 3) == 5\n'},
+        statuses=frozenset({Status.SYNTAX_ERROR}),
+    ),
+    *forgery(
+        "open-continuation",
+        "Code and tests are compiled apart, so a trailing backslash swallows no test.",
+        "def add(a, b): return 0\nif False: \\",
+        tests={"lines": ["assert add(2, 3) == 5"]},
+        statuses=frozenset({Status.SYNTAX_ERROR}),
+    ),
+]
+
+ROWS = [*RETURNED, *WALKED, *ENDED]

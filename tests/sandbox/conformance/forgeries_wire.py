@@ -1,0 +1,342 @@
+"""Forgeries over the wire, by what lies about on disk, and by the tests' own tools (kind F)."""
+
+from sandbox.results import Status
+from tests.sandbox.conformance.case import FORGED, Case, Plain, function_job
+from tests.sandbox.conformance.forgeries import LOOKS_EQUAL, forgery
+from tests.sandbox.conformance.host import Host
+
+NO_WIRE = "The plain harness calls the code directly; there is no wire to write to."
+
+SPEAKS = """
+import json, os, struct
+def frame(kind, payload):
+    return struct.pack(">IB", len(payload), ord(kind)) + payload
+def everywhere(data):
+    for fd in range(64):
+        try:
+            os.write(fd, data)
+        except OSError:
+            pass
+"""
+
+WIRE = [
+    *forgery(
+        "bytes-on-every-descriptor",
+        "Nothing written to a descriptor is a verdict.",
+        """
+        import os
+        def add(a, b):
+            for fd in range(64):
+                try:
+                    os.write(fd, b"passed")
+                except OSError:
+                    pass
+            os._exit(0)
+        """,
+    ),
+    *forgery(
+        "forged-verdict-frame",
+        "A well-formed frame that claims a verdict is no verdict.",
+        SPEAKS
+        + """
+def add(a, b):
+    for kind in "VBPXRDGS":
+        for claim in ({"passed": 2, "total": 2}, {"status": "passed"}, {"tests": 2, "passed": 2, "failed": 0},
+                      {"done": True}, {"verdict": "passed", "passed": 2, "total": 2}, {"finished": 2}):
+            everywhere(frame(kind, json.dumps(claim).encode()))
+    os._exit(0)
+""",
+        plain=NO_WIRE,
+    ),
+    *forgery(
+        "forged-engine-frame",
+        "A frame of the engine's own protocol, coming from a run, reaches nobody.",
+        SPEAKS
+        + """
+def add(a, b):
+    head = json.dumps({"code": 0, "why": "", "begun": True, "fault": "", "cpu_ms": 1, "peak_mb": 1, "wall_ms": 1, "cut": False})
+    parts = [head.encode(), b"", b""]
+    body = b"".join(struct.pack(">I", len(part)) + part for part in parts)
+    for session in range(1, 16):
+        everywhere(struct.pack(">IHB", len(body), session, ord("X")) + body)
+    os._exit(0)
+""",
+        plain=NO_WIRE,
+    ),
+    *forgery(
+        "early-answers",
+        "Answers sent before their questions are not taken for answers.",
+        SPEAKS
+        + """
+for number in range(0, 8):
+    for value in (5, 42):
+        for kind in "VP":
+            for key in ("n", "id", "call"):
+                everywhere(frame(kind, json.dumps({key: number, "value": value}).encode()))
+def add(a, b):
+    return 0
+""",
+        plain=NO_WIRE,
+    ),
+    *forgery(
+        "extra-answers",
+        "A second answer to a question does not become the answer to the next.",
+        SPEAKS
+        + """
+def add(a, b):
+    for value in (5, 42):
+        for number in range(0, 8):
+            everywhere(frame("V", json.dumps({"n": number, "value": value}).encode()))
+            everywhere(frame("P", json.dumps({"n": number, "value": value}).encode()))
+    return 0
+""",
+        plain=NO_WIRE,
+    ),
+    *forgery(
+        "peer-gone",
+        "A candidate that declares itself gone, or answers nothing at all, passes nothing.",
+        SPEAKS + "def add(a, b):\n    everywhere(frame('G', b''))\n    os.close(3)\n    os._exit(0)\n",
+        plain=NO_WIRE,
+    ),
+    *forgery(
+        "broken-frames",
+        "Half a frame, a frame without a tag and a frame that is no JSON pass nothing.",
+        SPEAKS
+        + """
+def add(a, b):
+    everywhere(frame("V", b"not json") + frame("P", b"{") + frame("V", b"[]") + frame("P", b'{"n": 1, "value": {"z": 1}}'))
+    everywhere(struct.pack(">IB", 1000, ord("V")) + b"half")
+    os._exit(0)
+""",
+        plain=NO_WIRE,
+    ),
+    *forgery(
+        "patched-engine",
+        "The engine's modules in the candidate's process can be replaced without changing the verdict.",
+        LOOKS_EQUAL
+        + """
+import gc, json, sys, types
+for name, module in list(sys.modules.items()):
+    if getattr(module, "__name__", "").startswith(("engine", "sandbox", "__main__")) or "codec" in name:
+        for attribute, value in list(vars(module).items()):
+            if attribute in ("encode", "encode_safely"):
+                setattr(module, attribute, lambda *args, **kwargs: 5)
+            if attribute in ("failed", "total", "wrong"):
+                setattr(module, attribute, 0)
+json.dumps = lambda *args, **kwargs: '{"passed": 2, "total": 2, "n": 1, "value": 5}'
+def add(a, b):
+    return Any()
+""",
+        plain=NO_WIRE,
+    ),
+    *forgery(
+        "peer-attributes",
+        "A remote handle does not lead back into the judge.",
+        """
+        class Stack:
+            def push(self, x):
+                self.x = x
+            def pop(self):
+                raise AssertionError
+            def __getattr__(self, name):
+                if name.startswith("__"):
+                    raise AttributeError(name)
+                return self
+            def __call__(self, *args, **kwargs):
+                return self
+            def __eq__(self, other): return True
+            def __bool__(self): return True
+        """,
+        tests={
+            "judged": """
+def check(candidate):
+    stack = candidate()
+    stack.push(1)
+    assert stack.size() == 1
+    assert stack.peek == 7
+"""
+        },
+        entry_point="Stack",
+    ),
+]
+
+LYING_ABOUT = [
+    *forgery(
+        "reads-the-tests",
+        "The tests lie in no file, argument or descriptor that the candidate can read.",
+        """
+        import os, re, sys
+        def texts():
+            yield from sys.argv
+            places = [globals().get("__file__", ""), sys.argv[0] if sys.argv else "", *os.listdir(".")]
+            try:
+                places += ["/proc/self/fd/" + fd for fd in os.listdir("/proc/self/fd")]
+            except OSError:
+                places += [f"/dev/fd/{n}" for n in range(16)]
+            try:
+                places.append("/proc/self/cmdline")
+                places.append("/proc/%d/cmdline" % os.getppid())
+            except OSError:
+                pass
+            for place in places:
+                try:
+                    fd = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
+                    yield os.read(fd, 1 << 20).decode("utf-8", "replace")
+                except OSError:
+                    continue
+        def add(a, b):
+            for text in texts():
+                found = re.search(r"\\(%d, %d\\) == (\\d+)" % (a, b), text)
+                if found:
+                    return int(found[1])
+        """,
+        plain=Plain("exit_code"),
+    ),
+    *forgery(
+        "reads-the-judge's-files",
+        "What the tests write to disk is not seen by the candidate.",
+        """
+        def add(a, b):
+            for place in ("", "/tmp/", "/dev/shm/", "/box/work/"):
+                try:
+                    return int(open(place + "expected").read())
+                except (OSError, ValueError):
+                    continue
+        """,
+        tests={
+            "judged": """
+def check(candidate):
+    import os
+    for a, b in ((2, 3), (40, 2)):
+        for place in ("", "/tmp/", "/dev/shm/", "/box/work/"):
+            try:
+                with open(place + "expected", "w") as file:
+                    file.write(str(a + b))
+            except OSError:
+                continue
+        assert candidate(a, b) == a + b
+    os.unlink("expected")
+"""
+        },
+    ),
+    *forgery(
+        "reads-the-setup",
+        "What the tests' setup defines is not defined for the candidate.",
+        """
+        def add(a, b):
+            import builtins, sys
+            for place in (globals(), vars(sys.modules["__main__"]), vars(builtins)):
+                if "reference" in place:
+                    return place["reference"](a, b)
+        """,
+        tests={"judged": "def check(candidate):\n    for a, b in ((2, 3), (40, 2)):\n        assert candidate(a, b) == reference(a, b)\n"},
+        setup="def reference(a, b):\n    return a + b\n",
+    ),
+    *forgery(
+        "calls-the-judge's-argument",
+        "A function that the tests hand over does not open the judge's namespace.",
+        """
+        def add(a, b):
+            return b.__globals__["expected"][a]
+        """,
+        tests={
+            "judged": """
+expected = {1: 11, 2: 12}
+def plus_ten(x):
+    return x + 10
+def check(candidate):
+    assert candidate(1, plus_ten) == 11
+    assert candidate(2, plus_ten) == 12
+"""
+        },
+    ),
+]
+
+SECRETS = [
+    Case(
+        f"reads-the-environment/{form}",
+        "F",
+        "No environment that the candidate can read holds a secret of the host.",
+        lambda host, form=form: function_job(  # type: ignore[misc]
+            """
+            import os
+            def steal():
+                found = [os.environ.get("LLMEVAL_PLANTED_KEY", "")]
+                for pid in ("self", "1", str(os.getppid()), "2", "3"):
+                    try:
+                        found.append(open(f"/proc/{pid}/environ", "rb").read().decode("utf-8", "replace"))
+                    except OSError:
+                        continue
+                for text in found:
+                    at = text.find("llmeval-secret-")
+                    if at >= 0:
+                        return text[at:at + 31]
+            """,
+            _secret_tests(host)[form],
+            "steal",
+        ),
+        FORGED,
+        plain=Plain() if form == "literal" else "Shown with the first form of the tests.",
+    )
+    for form in ("literal", "rows")
+]
+
+
+def _secret_tests(host: Host) -> dict[str, str | list[dict[str, object]]]:
+    return {
+        "literal": f"def check(candidate):\n    assert candidate() == {host.secret!r}\n",
+        "rows": [{"args": [], "expect": host.secret}],
+    }
+
+
+CAUGHT = frozenset({Status.TAMPERED, Status.ASSERTION, Status.EXCEPTION, Status.EXITED})
+SHARED = {"unittest": "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(add(2, 3), 5)\n"}
+
+IN_PROCESS = [
+    *forgery(
+        "in-process-always-equal",
+        "Where tests share the code's process, an object that equals everything is caught by the negative control.",
+        LOOKS_EQUAL + "def add(a, b):\n    return Any()\n",
+        tests=SHARED,
+        statuses=CAUGHT,
+        trust="in_process",
+    ),
+    *forgery(
+        "in-process-patched-testcase",
+        "Where tests share the code's process, a patched TestCase is caught by the negative control.",
+        """
+        import unittest
+        for name in ("assertEqual", "assertTrue", "fail"):
+            setattr(unittest.TestCase, name, lambda *args, **kwargs: None)
+        def add(a, b):
+            return 0
+        """,
+        tests=SHARED,
+        statuses=CAUGHT,
+        trust="in_process",
+    ),
+    *forgery(
+        "in-process-exit",
+        "Where tests share the code's process, leaving it with code 0 passes nothing.",
+        "import os\ndef add(a, b):\n    os._exit(0)\n",
+        tests=SHARED,
+        statuses=CAUGHT,
+        trust="in_process",
+        plain=Plain("exit_code"),
+    ),
+    *forgery(
+        "in-process-replaced-test",
+        "Where tests share the code's process, a test class emptied by the code is caught by the negative control.",
+        """
+        import sys, unittest
+        unittest.TestCase.run = lambda self, result=None: (result.startTest(self), result.addSuccess(self), result.stopTest(self)) and result
+        def add(a, b):
+            return 0
+        """,
+        tests=SHARED,
+        statuses=CAUGHT,
+        trust="in_process",
+    ),
+]
+
+ROWS = [*WIRE, *LYING_ABOUT, *SECRETS, *IN_PROCESS]

@@ -1,0 +1,346 @@
+"""Honest programs, plain and odd (kind P): they pass, or end in a named status."""
+
+from typing import Any
+
+from sandbox.jobs import Job
+from sandbox.limits import Limits
+from sandbox.results import Outcome, Status
+from tests.sandbox.conformance.case import ADD_TESTS, SHORT, Case, Tests, call_job, function_job, program_job
+from tests.sandbox.conformance.host import Host
+
+PASSED = frozenset({Status.PASSED})
+COMPLETED = frozenset({Status.COMPLETED})
+
+
+def honest(id: str, promise: str, code: str, tests: Tests, *, entry_point: str = "f", **options: Any) -> Case:
+    """A correct function that must pass."""
+    job = function_job(code, tests, entry_point, **options)
+    return Case(id, "P", promise, lambda host: job, PASSED)
+
+
+def named(id: str, promise: str, job: Job, *statuses: Status, stdout: str | None = None, value: Any = None) -> Case:
+    """Anything else, with the statuses it may end in, and what it must have printed or returned."""
+
+    def holds(outcome: Outcome, host: Host) -> str | None:
+        if stdout is not None and outcome.stdout != stdout:
+            return f"It printed {outcome.stdout!r} instead of {stdout!r}."
+        if value is not None and outcome.value != value:
+            return f"It returned {outcome.value!r} instead of {value!r}."
+        return None
+
+    return Case(id, "P", promise, lambda host: job, frozenset(statuses), holds=holds)
+
+
+CORRECT = [
+    honest(f"correct/{form}", "A correct solution passes.", "def add(a, b): return a + b\n", tests, entry_point="add")
+    for form, tests in ADD_TESTS.items()
+]
+
+WRONG = [
+    named(
+        f"wrong/{form}",
+        "A wrong solution is reported as an assertion that did not hold.",
+        function_job("def add(a, b): return a - b\n", tests),
+        Status.ASSERTION,
+    )
+    for form, tests in ADD_TESTS.items()
+]
+
+SAME = {
+    "literal": "def check(candidate):\n    assert candidate() == {value}\n",
+    "judged": "import math\nfrom decimal import Decimal\nimport datetime\ndef check(candidate):\n    for _ in range(1):\n        assert candidate() == {value}\n",
+}
+
+VALUES = {
+    "negative-zero": "-0.0",
+    "huge-int": "10**4000 + 7",
+    "negative-huge-int": "-(2**64)",
+    "tuple": "(1, (2, 3), [])",
+    "set": "{1, 2, 3}",
+    "empty-set": "set()",
+    "frozenset": "frozenset({1, 2})",
+    "nested-dict": "{'a': {'b': [{'c': (1, 2)}]}, 'd': {}}",
+    "dict-with-other-keys": "{1: 'a', (1, 2): 'b', None: 'c', 1.5: 'd'}",
+    "bytes": "b'\\x00\\xff'",
+    "complex": "1 + 2j",
+    "none": "None",
+    "booleans": "[True, False]",
+    "inf": "float('inf')",
+    "text": "'\\x00 \\u2603 \\U0001f600 \\x7f'",
+    "surrogate": "'\\ud800'",
+    "deep-enough": "[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]",
+}
+
+ROUND_TRIPS = [
+    honest(
+        f"value-{name}/{form}",
+        "A value of the built-in types comes back as it was.",
+        f"def f():\n    return {value}\n",
+        text.replace("{value}", value),
+    )
+    for name, value in VALUES.items()
+    for form, text in SAME.items()
+]
+
+JUDGED = "def check(candidate):\n    for x in (1, 2):\n        "
+
+ODD_VALUES = [
+    honest(
+        "nan",
+        "A NaN comes back as a NaN, which equals nothing.",
+        "def f(x):\n    return float('nan')\n",
+        "import math\n" + JUDGED + "assert math.isnan(candidate(x))\n        assert candidate(x) != candidate(x)\n",
+    ),
+    named(
+        "nan-is-not-equal",
+        "A NaN equals not even an expected NaN.",
+        function_job("def f(x):\n    return float('nan')\n", [{"args": [1], "expect": float("nan")}], "f"),
+        Status.ASSERTION,
+    ),
+    named(
+        "tuple-is-no-list",
+        "A tuple is not the list that a test expects.",
+        function_job("def f(x):\n    return (x,)\n", "def check(candidate):\n    assert candidate(1) == [1]\n", "f"),
+        Status.ASSERTION,
+    ),
+    named(
+        "bool-and-int",
+        "True equals 1, as it does in Python.",
+        function_job("def f(x):\n    return True\n", "def check(candidate):\n    assert candidate(1) == 1\n", "f"),
+        Status.PASSED,
+    ),
+    honest(
+        "decimal",
+        "A Decimal comes back as a Decimal.",
+        "from decimal import Decimal\ndef f(x):\n    return Decimal(x) / 4\n",
+        "from decimal import Decimal\n" + JUDGED + "assert candidate(x) == Decimal(x) / 4\n",
+    ),
+    honest(
+        "datetime",
+        "Dates and times come back as they were.",
+        "import datetime\ndef f(x):\n    return [datetime.date(2024, 2, 29), datetime.timedelta(days=x)]\n",
+        "import datetime\n" + JUDGED + "assert candidate(x) == [datetime.date(2024, 2, 29), datetime.timedelta(days=x)]\n",
+    ),
+    honest(
+        "generator",
+        "A generator can be listed by the tests.",
+        "def f(x):\n    for i in range(x):\n        yield i\n",
+        "def check(candidate):\n    for n in (0, 3):\n        assert list(candidate(n)) == list(range(n))\n",
+    ),
+    honest(
+        "generator-literal",
+        "A generator can be listed by tests that are literal.",
+        "def f(x):\n    for i in range(x):\n        yield i\n",
+        "def check(candidate):\n    assert list(candidate(3)) == [0, 1, 2]\n",
+    ),
+    honest(
+        "mutated-argument",
+        "A list changed in place is changed for the tests as well.",
+        "def f(items):\n    items.sort()\n    items.append(9)\n",
+        "def check(candidate):\n    items = [3, 1, 2]\n    assert candidate(items) is None\n    assert items == [1, 2, 3, 9]\n",
+    ),
+    honest(
+        "mutated-nested-argument",
+        "A dict changed deep inside is changed for the tests as well.",
+        "def f(data):\n    data['a']['b'].append(2)\n    data['c'] = {3}\n",
+        "def check(candidate):\n    data = {'a': {'b': [1]}}\n    candidate(data)\n    assert data == {'a': {'b': [1, 2]}, 'c': {3}}\n",
+    ),
+    honest(
+        "class",
+        "A class can be made, used, compared and asked for its attributes.",
+        """
+        class Stack:
+            def __init__(self, items=()): self.items = list(items)
+            def push(self, x): self.items.append(x); return self
+            def pop(self): return self.items.pop()
+            def __len__(self): return len(self.items)
+        """,
+        """
+def check(candidate):
+    stack = candidate([1])
+    stack.push(2).push(3)
+    assert len(stack) == 3
+    assert stack.pop() == 3
+    assert stack.items == [1, 2]
+""",
+        entry_point="Stack",
+    ),
+    honest(
+        "expected-exception",
+        "An exception that the tests expect can be caught by its class.",
+        "def f(x):\n    raise ValueError(f'no {x}')\n",
+        JUDGED
+        + "try:\n            candidate(x)\n        except ValueError as error:\n            assert 'no' in str(error)\n        else:\n            assert False\n",
+    ),
+    honest(
+        "callback",
+        "A function among the arguments can be called.",
+        "def f(g, x):\n    return g(g(x))\n",
+        "def check(candidate):\n    assert candidate(lambda x: x + 1, 1) == 3\n",
+    ),
+    honest(
+        "prompt-helper",
+        "The tests may use what the prompt defines.",
+        "def twice(x): return 2 * x\ndef f(x): return twice(x) + 1\n",
+        "def check(candidate):\n    for x in (1, 2):\n        assert candidate(x) == twice(x) + 1\n",
+        prompt="def twice(x): return 2 * x\ndef f(x):\n    ",
+    ),
+    honest(
+        "large-but-allowed",
+        "An answer of a megabyte passes.",
+        "def f(x):\n    return 'x' * (1 << 20)\n",
+        "def check(candidate):\n    assert len(candidate(1)) == 1048576\n",
+    ),
+    honest(
+        "two-megabytes-of-source",
+        "Source of two megabytes runs.",
+        "DATA = '" + "x" * (2 << 20) + "'\ndef f(x):\n    return len(DATA)\n",
+        "def check(candidate):\n    assert candidate(1) == 2097152\n",
+    ),
+    honest(
+        "noise",
+        "What a solution prints while it answers changes nothing.",
+        "import sys\ndef f(x):\n    print('passed', file=sys.stderr)\n    print('{}')\n    return x\n",
+        "def check(candidate):\n    assert candidate(1) == 1\n",
+    ),
+    honest(
+        "threads",
+        "A solution may use a few threads.",
+        """
+        import threading
+        def f(x):
+            found = []
+            threads = [threading.Thread(target=found.append, args=(i,)) for i in range(8)]
+            for t in threads: t.start()
+            for t in threads: t.join()
+            return sorted(found)
+        """,
+        "def check(candidate):\n    assert candidate(1) == [0, 1, 2, 3, 4, 5, 6, 7]\n",
+    ),
+]
+
+ODD_SOURCES = [
+    named(
+        "nul-in-source",
+        "A NUL in the source is a syntax error.",
+        function_job("def f(x):\n    return 1\n\0", "def check(candidate):\n    assert candidate(1) == 1\n", "f"),
+        Status.SYNTAX_ERROR,
+    ),
+    named(
+        "surrogate-in-source",
+        "A lone surrogate in the source is a syntax error or runs.",
+        function_job("x = '\ud800'\ndef f(x):\n    return 1\n", "def check(candidate):\n    assert candidate(1) == 1\n", "f"),
+        Status.SYNTAX_ERROR,
+        Status.PASSED,
+    ),
+    named(
+        "deep-source",
+        "Source nested too deeply for the parser is a syntax error.",
+        function_job("x = " + "(" * 5000 + ")" * 5000 + "\n", "def check(candidate):\n    assert candidate(1) == 1\n", "f"),
+        Status.SYNTAX_ERROR,
+        Status.EXITED,
+        Status.MEMORY_LIMIT,
+    ),
+    named(
+        "nothing-there",
+        "Code that defines nothing of the name is named so.",
+        function_job("def g(x): return 1\n", "def check(candidate):\n    assert candidate(1) == 1\n", "f"),
+        Status.MISSING_ENTRY_POINT,
+    ),
+    named(
+        "broken-tests",
+        "Tests that do not compile say nothing about the code.",
+        function_job("def f(x): return 1\n", "def check(candidate):\n    assert candidate(1) ==\n", "f"),
+        Status.BAD_TESTS,
+    ),
+    named(
+        "no-asserts",
+        "Tests that test nothing say nothing about the code.",
+        function_job("def f(x): return 1\n", "def check(candidate):\n    for x in (1, 2):\n        candidate(x)\n", "f"),
+        Status.BAD_TESTS,
+        Status.PASSED,
+    ),
+]
+
+PROGRAMS = [
+    named("prints", "A program's output comes back.", program_job("print('hello')"), *COMPLETED, stdout="hello\n"),
+    named(
+        "stdin",
+        "A program reads what it is given, up to the end.",
+        program_job("import sys\nprint(sum(map(int, sys.stdin.read().split())))", stdin="1 2\n3\n"),
+        *COMPLETED,
+        stdout="6\n",
+    ),
+    named(
+        "stdin-at-its-end",
+        "A program that reads at the end of its input gets an end of file.",
+        program_job("import sys\nprint(repr(sys.stdin.read()), repr(sys.stdin.read()))\ninput()"),
+        Status.EXCEPTION,
+        stdout="'' ''\n",
+    ),
+    named(
+        "invalid-utf-8",
+        "Output that is not UTF-8 comes back with the wrong bytes replaced.",
+        program_job("import os\nos.write(1, b'a\\xff\\xfeb')"),
+        *COMPLETED,
+        stdout="a\ufffd\ufffdb",
+    ),
+    named(
+        "exit-code",
+        "A program that ends itself with a code is said to have done so.",
+        program_job("import sys\nprint('x')\nsys.exit(3)"),
+        Status.EXITED,
+        Status.COMPLETED,
+        stdout="x\n",
+    ),
+    named(
+        "files-and-arguments",
+        "A program finds its files and its arguments, and may write beside them.",
+        program_job(
+            "import sys, helper\nopen('out.txt', 'w').write('y')\nprint(helper.x, open('data/in.txt').read(), *sys.argv[1:])",
+            files={"helper.py": b"x = 1", "data/in.txt": b"z"},
+            argv=("a", "b c"),
+        ),
+        *COMPLETED,
+        stdout="1 z a b c\n",
+    ),
+    named(
+        "call",
+        "A call gives JSON and gets JSON.",
+        call_job("def pay(state, amount):\n    state['paid'] += amount\n    return [state, 'ok']\n", "pay", {"paid": 1}, 2),
+        *COMPLETED,
+        value=[{"paid": 3}, "ok"],
+    ),
+    named(
+        "call-not-json",
+        "A call that returns what JSON cannot hold is named so.",
+        call_job("def f():\n    return {1, 2}\n", "f"),
+        Status.NOT_JSON,
+    ),
+    named(
+        "call-too-large",
+        "A call that returns more than allowed is named so.",
+        call_job("def f():\n    return 'x' * 2000\n", "f", max_result_bytes=1000),
+        Status.OUTPUT_LIMIT,
+    ),
+    named(
+        "call-hangs",
+        "A call that hangs ends at the clock.",
+        call_job("import time\ndef f():\n    time.sleep(60)\n", "f", limits=Limits(cpu_s=1, wall_s=1)),
+        Status.TIMEOUT,
+    ),
+    named(
+        "call-dies",
+        "A call that ends its process is named so.",
+        call_job("import os\ndef f():\n    os._exit(0)\n", "f"),
+        Status.EXITED,
+    ),
+    named(
+        "call-prints-a-result",
+        "What a call prints is not its result.",
+        call_job("import os\ndef f():\n    print('{\"value\": 1}', flush=True)\n    os._exit(0)\n", "f", limits=SHORT),
+        Status.EXITED,
+    ),
+]
+
+ROWS = [*CORRECT, *WRONG, *ROUND_TRIPS, *ODD_VALUES, *ODD_SOURCES, *PROGRAMS]

@@ -1,0 +1,392 @@
+"""Attacks on time, memory, processes, disk and output (kind C): contained, named, and the next run clean."""
+
+from collections.abc import Callable
+
+from sandbox.limits import Limits
+from sandbox.results import Outcome, Status
+from tests.sandbox.conformance.case import Case, Tests, function_job, program_job
+from tests.sandbox.conformance.host import Host
+
+QUICK = Limits(cpu_s=1, wall_s=1.5)
+FAMILY = Limits(cpu_s=2, wall_s=2, memory_mb=128, processes=8)
+"""A run that may have children; everything else may not even fork."""
+
+ENDED = frozenset({Status.EXCEPTION, Status.EXITED, Status.MEMORY_LIMIT, Status.TIMEOUT})
+OUT_OF_TIME = frozenset({Status.TIMEOUT})
+OUT_OF_MEMORY = frozenset({Status.MEMORY_LIMIT})
+OUT_OF_DISK = frozenset({Status.DISK_LIMIT, Status.EXCEPTION})
+ANSWERED = frozenset({Status.PASSED})
+MARK = "llmeval-marked"
+"""The name that an attack gives its processes, for the host to look for; the kernel keeps no more than 15 characters."""
+
+NO_FAMILY_IN_B = {
+    "B": "Child processes need a pid namespace to be sure of their end; tier B refuses them.",
+    "C": "Child processes need a pid namespace to be sure of their end; tier C refuses them.",
+}
+
+RENAME = f"""
+import ctypes, os, signal, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(15, b"{MARK}", 0, 0, 0)
+"""
+
+
+def no_marked_process(outcome: Outcome, host: Host) -> str | None:
+    """Complains of a process that outlived its run."""
+    left = host.processes_left(MARK)
+    return f"Processes {left} outlived the run." if left else None
+
+
+def attack(
+    id: str,
+    promise: str,
+    code: str,
+    statuses: frozenset[Status],
+    *,
+    limits: Limits = QUICK,
+    holds: Callable[[Outcome, Host], str | None] = no_marked_process,
+    skips: dict[str, str] | None = None,
+) -> Case:
+    """A program that takes more than its share."""
+    job = program_job(code, limits)
+    return Case(id, "C", promise, lambda host: job, statuses, holds=holds, skips=skips or {})
+
+
+def greedy_function(id: str, promise: str, code: str, tests: Tests, statuses: frozenset[Status]) -> Case:
+    """A function that takes more than its share while tests wait for its answer."""
+    job = function_job(code, tests, "f", limits=QUICK)
+    return Case(id, "C", promise, lambda host: job, statuses, holds=no_marked_process)
+
+
+TIME = [
+    attack("busy-loop", "A busy loop ends at its processor time.", "while True: pass", OUT_OF_TIME),
+    attack("endless-sleep", "A sleep ends at the clock.", "import time\ntime.sleep(3600)", OUT_OF_TIME),
+    attack(
+        "signals-ignored",
+        "A process that ignores every signal is killed all the same.",
+        """
+        import signal
+        for number in signal.valid_signals():
+            try:
+                signal.signal(number, signal.SIG_IGN)
+            except (OSError, ValueError):
+                pass
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        while True: pass
+        """,
+        OUT_OF_TIME,
+    ),
+    attack(
+        "stops-itself",
+        "A process that stops itself does not stop the clock.",
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(3600)",
+        frozenset({Status.TIMEOUT, Status.EXCEPTION}),
+    ),
+    attack(
+        "raised-limits",
+        "The processor limit cannot be raised from inside.",
+        """
+        import resource
+        for limit in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE):
+            try:
+                resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            except (OSError, ValueError):
+                pass
+        while True: pass
+        """,
+        OUT_OF_TIME,
+    ),
+    attack("huge-power", "10**10**8 ends at its time or its memory.", "print(len(str(10**10**8)))", ENDED),
+    attack(
+        "regex-backtracking",
+        "A regular expression that backtracks for ever holds the interpreter, not the clock.",
+        "import re\nre.match(r'(a+)+$', 'a' * 64 + '!')",
+        OUT_OF_TIME,
+    ),
+    attack(
+        "colliding-keys",
+        "A dict of colliding ints ends at its time.",
+        """
+        step = 2**61 - 1
+        table = {}
+        for i in range(10**9):
+            table[i * step] = i
+        """,
+        frozenset({Status.TIMEOUT, Status.MEMORY_LIMIT}),
+    ),
+    greedy_function(
+        "patched-clock",
+        "A candidate that patches clocks and alarms times out all the same.",
+        """
+        import time
+        clock = time.perf_counter
+        import signal
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.alarm = signal.setitimer = signal.signal = lambda *args: None
+        time.time = time.monotonic = time.perf_counter = lambda: 0.0
+        def f(x):
+            end = clock() + 1.9
+            while clock() < end: pass
+            return x + 1
+        """,
+        "def check(candidate):\n    assert candidate(1) == 2\n",
+        OUT_OF_TIME,
+    ),
+    greedy_function(
+        "sleeps-in-the-call",
+        "A call that never answers ends at the clock.",
+        "import time\ndef f(x):\n    time.sleep(3600)\n",
+        "def check(candidate):\n    for x in (1, 2):\n        assert candidate(x) == x\n",
+        OUT_OF_TIME,
+    ),
+]
+
+PROCESSES = [
+    attack(
+        "fork-bomb",
+        "A run without children cannot fork, whoever started the engine.",
+        RENAME + "while True:\n    os.fork()\n",
+        frozenset({Status.EXCEPTION}),
+    ),
+    attack(
+        "fork-bomb-in-a-family",
+        "A run with eight children cannot have more.",
+        RENAME
+        + """
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+""",
+        ENDED,
+        limits=FAMILY,
+        skips=NO_FAMILY_IN_B,
+    ),
+    attack(
+        "thread-bomb",
+        "Threads without end stop at a limit.",
+        RENAME + "while True:\n    threading.Thread(target=time.sleep, args=(3600,)).start()\n",
+        ENDED,
+    ),
+    attack(
+        "daemon",
+        "A daemon in a session of its own is gone when its run is.",
+        RENAME
+        + """
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for fd in range(64):
+            try: os.close(fd)
+            except OSError: pass
+        time.sleep(3600)
+    os._exit(0)
+os.wait()
+print("left it behind")
+""",
+        frozenset({Status.COMPLETED}),
+        limits=FAMILY,
+        skips=NO_FAMILY_IN_B,
+    ),
+    attack(
+        "forbidden-daemon",
+        "A run without children leaves no daemon.",
+        RENAME + "if os.fork() == 0:\n    os.setsid()\n    time.sleep(3600)\n",
+        frozenset({Status.EXCEPTION}),
+    ),
+]
+
+MEMORY = [
+    attack("two-gigabytes", "One large allocation ends at the memory limit.", "x = bytearray(2 << 30)", OUT_OF_MEMORY),
+    attack(
+        "slow-growth",
+        "Memory taken bit by bit ends at the memory limit.",
+        "x = []\nwhile True:\n    x.append(bytearray(1 << 20))\n",
+        OUT_OF_MEMORY,
+    ),
+    attack(
+        "swallowed-memory-error",
+        "A program that swallows every MemoryError stays within its memory and its time.",
+        """
+        x = []
+        while True:
+            try:
+                x.append(bytearray(1 << 20))
+            except MemoryError:
+                pass
+        """,
+        frozenset({Status.TIMEOUT, Status.MEMORY_LIMIT}),
+    ),
+    attack(
+        "memory-over-children",
+        "Children cannot take together what one of them may not take.",
+        RENAME
+        + """
+for _ in range(7):
+    if os.fork() == 0:
+        break
+x = []
+while True:
+    try:
+        x.append(bytearray(b"x") * (1 << 20))
+    except MemoryError:
+        time.sleep(0.1)
+""",
+        ENDED,
+        limits=FAMILY,
+        skips=NO_FAMILY_IN_B,
+        holds=lambda outcome, host: no_marked_process(outcome, host)
+        or (f"It held {outcome.peak_mb} MB." if outcome.peak_mb > 8 * FAMILY.memory_mb else None),
+    ),
+    attack(
+        "recursion",
+        "Recursion without end stops at a limit.",
+        "import sys\nsys.setrecursionlimit(10**9)\ndef f(): return f() + 1\nf()\n",
+        ENDED,
+    ),
+    attack(
+        "recursion-in-c",
+        "Recursion through the interpreter's own C code stops at a limit.",
+        """
+        import sys
+        sys.setrecursionlimit(10**9)
+        class A:
+            def __getattr__(self, name): return getattr(self, name + "x")
+        A().x
+        """,
+        ENDED,
+    ),
+    attack(
+        "memory-file",
+        "A file in memory counts as memory or as a file, and so has an end.",
+        """
+        import os
+        fd = os.memfd_create("x")
+        block = b"x" * (1 << 20)
+        for _ in range(2048):
+            os.write(fd, block)
+        """,
+        frozenset({Status.MEMORY_LIMIT, *OUT_OF_DISK, Status.EXITED}),
+    ),
+]
+
+ANSWERS = [
+    greedy_function(
+        "deep-list",
+        "A list 200,000 deep comes back as a value that equals nothing.",
+        "def f(x):\n    v = []\n    for _ in range(200_000):\n        v = [v]\n    return v\n",
+        "def check(candidate):\n    assert candidate(1) == [[]]\n",
+        frozenset({Status.ASSERTION, Status.EXCEPTION, Status.OUTPUT_LIMIT}),
+    ),
+    greedy_function(
+        "deep-list-judged",
+        "A list 200,000 deep does not bring down the judge.",
+        "def f(x):\n    v = []\n    for _ in range(200_000):\n        v = [v]\n    return v\n",
+        "def check(candidate):\n    for x in (1, 2):\n        assert candidate(x) == [x]\n",
+        frozenset({Status.ASSERTION, Status.EXCEPTION, Status.OUTPUT_LIMIT}),
+    ),
+    greedy_function(
+        "own-loop",
+        "A list that holds itself comes back as a value that equals nothing.",
+        "def f(x):\n    v = []\n    v.append(v)\n    return v\n",
+        "def check(candidate):\n    assert candidate(1) == [[]]\n",
+        frozenset({Status.ASSERTION, Status.EXCEPTION, Status.OUTPUT_LIMIT}),
+    ),
+    greedy_function(
+        "large-answer",
+        "An answer of 64 MB is refused by its size.",
+        "def f(x):\n    return 'x' * (64 << 20)\n",
+        "def check(candidate):\n    assert candidate(1) == 'x'\n",
+        frozenset({Status.OUTPUT_LIMIT}),
+    ),
+    greedy_function(
+        "large-exception",
+        "An exception with a message of 64 MB is cut.",
+        "def f(x):\n    raise ValueError('x' * (64 << 20))\n",
+        "def check(candidate):\n    assert candidate(1) == 'x'\n",
+        frozenset({Status.EXCEPTION, Status.OUTPUT_LIMIT}),
+    ),
+    attack(
+        "flood-without-end",
+        "Output without end fills nothing and ends at the clock.",
+        "import os\nblock = b'x' * 65536\nwhile True:\n    os.write(1, block)\n",
+        frozenset({Status.TIMEOUT, Status.OUTPUT_LIMIT}),
+        holds=lambda outcome, host: None
+        if outcome.output_cut and len(outcome.stdout) <= 70_000
+        else f"Kept {len(outcome.stdout)} characters; cut: {outcome.output_cut}.",
+    ),
+]
+
+DISK = [
+    attack(
+        "sparse-file",
+        "A sparse file of 8 GB cannot be made.",
+        "open('big', 'wb').truncate(8 << 30)",
+        OUT_OF_DISK,
+    ),
+    attack(
+        "real-file",
+        "A real file of 8 GB cannot be written.",
+        """
+        block = b'x' * (1 << 20)
+        with open('big', 'wb', buffering=0) as file:
+            for _ in range(8192):
+                file.write(block)
+        """,
+        OUT_OF_DISK,
+    ),
+    attack(
+        "many-files",
+        "Many files of the allowed size end at the limit of everything written.",
+        """
+        block = b'x' * (1 << 20)
+        for number in range(8192):
+            with open(f'big{number}', 'wb', buffering=0) as file:
+                file.write(block)
+        """,
+        OUT_OF_DISK,
+    ),
+    attack(
+        "million-inodes",
+        "A million empty files cannot be made.",
+        "for number in range(10**6):\n    open(f'f{number}', 'w').close()\n",
+        OUT_OF_DISK,
+    ),
+    attack(
+        "all-descriptors",
+        "Descriptors end at their limit.",
+        "import os\nkept = []\nwhile True:\n    kept.append(os.open('/dev/null', os.O_RDONLY))\n",
+        frozenset({Status.EXCEPTION}),
+    ),
+]
+
+HONEST = [
+    Case(
+        "flood-then-answer",
+        "C",
+        "A flood of output is cut, said to be cut, and the honest answer behind it counts.",
+        lambda host: function_job(
+            "import sys\ndef f(x):\n    for _ in range(64):\n        print('y' * 65536)\n    return x\n",
+            "def check(candidate):\n    assert candidate(1) == 1\n",
+            "f",
+        ),
+        ANSWERED,
+        holds=lambda outcome, host: None if outcome.output_cut else "The cut was not said.",
+    ),
+    Case(
+        "closed-stdout",
+        "C",
+        "A candidate that closes its output and answers honestly passes.",
+        lambda host: function_job(
+            "import os, sys\nsys.stdout.close()\nos.close(1)\nos.close(2)\ndef f(x):\n    return x\n",
+            "def check(candidate):\n    assert candidate(1) == 1\n",
+            "f",
+        ),
+        ANSWERED,
+    ),
+]
+
+ROWS = [*TIME, *PROCESSES, *MEMORY, *ANSWERS, *DISK, *HONEST]

@@ -1,0 +1,96 @@
+"""The conformance table on every backend and tier that this machine has."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.jobs import FunctionJob, ProgramJob
+from sandbox.results import Status
+from tests.sandbox.conformance.bench import SETUPS, Bench, bench
+from tests.sandbox.conformance.case import ADD_TESTS, Case, Plain, function_job
+from tests.sandbox.conformance.host import Host
+from tests.sandbox.conformance.plain import plain_passes
+from tests.sandbox.conformance.table import TABLE
+
+HONEST = function_job("def add(a, b): return a + b\n", ADD_TESTS["literal"])
+
+
+@pytest.fixture(scope="module", params=SETUPS, ids=lambda setup: setup.name)
+def engines(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    with bench(request.param) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", TABLE, ids=lambda case: f"{case.kind}-{case.id}")
+def test_the_promise_is_kept(engines: Bench, case: Case) -> None:
+    reason = case.why_not_on(engines.setup.backend, engines.setup.tier)
+    if reason:
+        pytest.skip(reason)
+    if case.before:
+        engines.pool.run(case.before(engines.host))
+    outcome = engines.pool.run(case.job(engines.host))
+    complaint = case.complaint(outcome, engines.host)
+    after = engines.pool.run(HONEST)
+    assert complaint is None, complaint
+    assert (outcome.tier, outcome.backend) == (engines.setup.tier, engines.setup.backend)
+    assert after.status is Status.PASSED, f"After it an honest solution did not pass: {after!r}"
+
+
+FORGERIES = [case for case in TABLE if isinstance(case.plain, Plain)]
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    with Host() as planted:
+        yield planted
+
+
+@pytest.mark.parametrize("case", FORGERIES, ids=lambda case: case.id)
+def test_a_forgery_passes_in_a_harness_that_shares_one_process(case: Case, host: Host, tmp_path: Path) -> None:
+    job = case.job(host)
+    assert isinstance(job, FunctionJob) and isinstance(case.plain, Plain)
+    assert plain_passes(job, case.plain, tmp_path), "The plain harness is not fooled, so the row proves nothing."
+
+
+def test_a_forgery_says_how_the_plain_harness_falls_for_it_or_why_it_cannot() -> None:
+    assert [case.id for case in TABLE if case.kind == "F" and not case.plain] == []
+
+
+@pytest.mark.parametrize("reads", ["flag", "exit_code", "stdout"])
+@pytest.mark.parametrize("form", ADD_TESTS)
+def test_the_plain_harness_tells_right_from_wrong(reads: str, form: str, tmp_path: Path) -> None:
+    right = function_job("def add(a, b): return a + b\n", ADD_TESTS[form])
+    wrong = function_job("def add(a, b): return 0\n", ADD_TESTS[form])
+    assert plain_passes(right, Plain(reads), tmp_path)  # type: ignore[arg-type]
+    assert not plain_passes(wrong, Plain(reads), tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("case", [case for case in TABLE if case.outside], ids=lambda case: case.id)
+@pytest.mark.skipif(os.geteuid() != 0, reason="Without a sandbox only root can do all that the escapes try.")
+def test_an_escape_succeeds_without_a_sandbox(case: Case, tmp_path: Path) -> None:
+    with Host() as planted:
+        if case.before:
+            _let_loose(case.before(planted), tmp_path)
+        managed = _let_loose(case.job(planted), tmp_path)
+    assert managed, "Nothing came of it without a sandbox either, so the row proves nothing."
+
+
+def _let_loose(job: object, folder: Path) -> list[str]:
+    """What a program manages as an ordinary process that holds a descriptor of a file."""
+    assert isinstance(job, ProgramJob)
+    with (folder / "held").open("w+") as held:
+        run = subprocess.run(
+            [sys.executable, "-c", job.code], cwd=folder, stdin=held, capture_output=True, text=True, timeout=20
+        )
+    assert "Traceback" not in run.stderr, run.stderr
+    return json.loads(run.stdout) if run.stdout else []
+
+
+def test_every_row_has_a_name_of_its_own_and_a_promise() -> None:
+    assert len({case.id for case in TABLE}) == len(TABLE)
+    assert all(case.promise.endswith(".") for case in TABLE)
