@@ -1,5 +1,6 @@
 """The pool's end of one engine: starts runs in it, sends to them, hears from them."""
 
+import itertools
 import json
 import select
 import time
@@ -13,6 +14,7 @@ from sandbox.limits import Limits
 from sandbox.transports.base import Transport
 
 _READY_S = 30.0
+_sessions = itertools.count()  # of the whole process, so that two engines of one job never use the same
 _CODE_FRAME = 16 * 1024 * 1024
 
 
@@ -61,7 +63,6 @@ class Engine:
         self.missing: dict[str, str] = {}
         self._options = {"strongest": strongest, "packages": packages}
         self._buffer = frames.EngineBuffer()
-        self._session = 0
         self._live: set[int] = set()
 
     def open(self) -> None:
@@ -89,14 +90,14 @@ class Engine:
         peer: int = 0,
     ) -> int:
         """Start a run and return its session. `peer` is the session whose PEER frames belong to it."""
-        self._session = self._session % 65535 + 1
+        session = next(_sessions) % 65535 + 1
         self.runs += 1
         size_mb = sum(map(len, bodies)) // (1 << 20) + (1 if bodies else 0)
         head = {"limits": limits.to_json() | {"input_mb": size_mb}, "max_frame": max_frame, "peer": peer}
         payload = frames.with_head(head, frames.with_head(job, *bodies))
-        self.transport.write(frames.to_engine(self._session, frames.START, payload))
-        self._live.add(self._session)
-        return self._session
+        self.transport.write(frames.to_engine(session, frames.START, payload))
+        self._live.add(session)
+        return session
 
     def send(self, session: int, kind: int, payload: bytes) -> None:
         """Send a frame to a run; one that has ended does not get it."""

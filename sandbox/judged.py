@@ -1,13 +1,263 @@
 """Jobs whose tests have to be executed: by a judge apart from the code, or in one process with it where allowed."""
 
+import ast
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from sandbox import verdicts
+from sandbox.engine import codec, frames, judge
+from sandbox.engines import Ended, Event, Said
 from sandbox.jobs import FunctionJob
-from sandbox.results import Outcome
+from sandbox.limits import Limits
+from sandbox.results import Failure, Outcome, Status
 from sandbox.station import Station
+from sandbox.verdicts import InfrastructureFailed
+
+_MAX_RESULT = 4 * 1024 * 1024  # bytes of one answer to a judge
 
 
 def run_judged(station: Station, job: FunctionJob) -> Outcome:
-    raise NotImplementedError
+    """Run the tests in a judge. Raises InfrastructureFailed or EngineFailed where the sandbox is to blame."""
+    return _Judged(station, job).run()
 
 
 def run_shared(station: Station, job: FunctionJob) -> Outcome:
-    raise NotImplementedError
+    """Run the tests in the code's own process, and once more as a negative control if they passed."""
+    outcome = _Shared(station, job, control=False).run()
+    if outcome.status is Status.PASSED:
+        control = _Shared(station, job, control=True).run()
+        if control.passed or control.status is Status.PASSED:
+            station.engine.harmed = True
+            message = "The code passed tests that nothing can pass: it interferes with them."
+            outcome = replace(outcome, status=Status.TAMPERED, message=message, passed=0)
+    return replace(outcome, trust="in_process")
+
+
+def _tests_as_text(job: FunctionJob) -> str | list[str]:
+    """Tests for the engine. Values given as {args, kwargs, expect} become asserts."""
+    if isinstance(job.tests, str) or isinstance(job.tests[0], str):
+        return job.tests  # type: ignore[return-value]
+    lines = []
+    for test in job.tests:
+        assert isinstance(test, dict)
+        shown = [repr(arg) for arg in test.get("args", [])]
+        shown += [f"{name}={value!r}" for name, value in test.get("kwargs", {}).items()]
+        lines.append(f"assert candidate({', '.join(shown)}) == {test['expect']!r}")
+    return lines
+
+
+def _shared_classes(job: FunctionJob) -> list[str]:
+    """Classes that the prompt defines whole: judge and candidate both have them."""
+    try:
+        tree = ast.parse(job.prompt)
+    except (SyntaxError, ValueError):
+        return []
+    classes = [s.name for s in tree.body if isinstance(s, ast.ClassDef) and not judge.is_stub(s)]
+    return [name for name in classes if name != job.entry_point]
+
+
+def _project_modules(job: FunctionJob) -> list[str]:
+    """Top-level names that the project's files can be imported by."""
+    tops = {PurePosixPath(path).parts[0] for path in job.files if path.endswith(".py")}
+    return sorted(top.removesuffix(".py") for top in tops)
+
+
+class _Judged:
+    """A candidate and its judge, side by side."""
+
+    def __init__(self, station: Station, job: FunctionJob) -> None:
+        self.station, self.job, self.limits = station, job, job.limits
+        self.defined: dict[str, Any] | None = None
+        self.verdict: dict[str, Any] | None = None
+        self.tampered = ""
+        self.ends: dict[int, Ended] = {}
+        self.candidate = self.judge = 0
+
+    def run(self) -> Outcome:
+        self._start()
+        for event in self.station.events(self.limits.wall):
+            self._hear(event)
+        if self.ends.keys() != {self.candidate, self.judge}:
+            raise InfrastructureFailed("the engine did not report the end of both runs")
+        status, message, more = self._conclude()
+        if status in (Status.TAMPERED, Status.TIMEOUT):
+            self.station.engine.harmed = True
+        engine = self.station.engine
+        end = self.ends[self.candidate]
+        if status is Status.PASSED:
+            more["exit_code"] = None  # it was ended because nothing more was wanted of it
+        return verdicts.outcome(status, message, end, backend=engine.transport.backend, tier=engine.tier, **more)
+
+    def _start(self) -> None:
+        job, shared = self.job, _shared_classes(self.job)
+        candidate = {
+            "role": "candidate",
+            "code": job.code,
+            "files": list(job.files),
+            "calls": None,
+            "required": [job.entry_point] if job.entry_point else [],
+            "shared": shared,
+            "max_result": _MAX_RESULT,
+        }
+        tests = {
+            "role": "judge",
+            "prompt": job.prompt,
+            "setup": job.setup,
+            "tests": _tests_as_text(job),
+            "entry_point": job.entry_point,
+            "shared": shared,
+            "modules": _project_modules(job),
+        }
+        limits = replace(self.limits, processes=0, descriptors=max(64, self.limits.descriptors))
+        self.candidate = self.station.engine.start(candidate, list(job.files.values()), self.limits)
+        apart = self.station.judge is not self.station.engine
+        self.judge = self.station.judge.start(tests, [], limits, peer=0 if apart else self.candidate)
+        self.station.link(self.candidate, self.judge)
+
+    # ---- listening --------------------------------------------------------------------------------------------------
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Ended):
+            self.ends[event.session] = event
+        elif event.kind == frames.REPORT:
+            try:
+                report = verdicts.parse(event.payload)
+                if event.session == self.candidate:
+                    self._hear_candidate(report)
+                else:
+                    self.verdict = report
+                    self._stop_candidate()
+            except codec.CodecError as error:
+                self._stop(str(error))
+
+    def _hear_candidate(self, report: dict[str, Any]) -> None:
+        if self.defined is not None:
+            self._stop("a report that was not asked for")
+            return
+        self.defined = report
+        if "defined" not in report and self.judge not in self.ends:
+            self.station.judge.kill(self.judge)
+
+    def _stop_candidate(self) -> None:
+        if self.candidate not in self.ends:
+            self.station.engine.kill(self.candidate)
+
+    def _stop(self, tampered: str) -> None:
+        self.tampered = self.tampered or tampered
+        self._stop_candidate()
+
+    # ---- verdict ----------------------------------------------------------------------------------------------------
+
+    def _conclude(self) -> tuple[Status, str, dict[str, Any]]:
+        """Status, sentence, and the Outcome's fields about tests."""
+        end, judge_end = self.ends[self.candidate], self.ends[self.judge]
+        if self.tampered:
+            return Status.TAMPERED, f"The code interfered with the sandbox: {self.tampered}.", {}
+        ended = verdicts.of_end(end, self.limits)
+        if self.defined is not None and "defined" not in self.defined:
+            return *verdicts.of_definition(self.defined, self.limits), {}
+        if self.verdict is None and self.defined is None:
+            return *(ended or verdicts.left_early(end)), {}
+        if self.verdict is None:
+            return *(ended or _judge_lost(judge_end, self.limits)), {}
+        return conclude(self.verdict, ended or verdicts.left_early(end), self.limits)
+
+
+def _judge_lost(end: Ended, limits: Limits) -> tuple[Status, str]:
+    """The judge did not reach a verdict though the candidate was there to the end."""
+    found = verdicts.of_end(end, limits)
+    if found is not None and found[0] is Status.TIMEOUT:
+        return Status.TIMEOUT, f"The tests did not end within {limits.wall:g} seconds."
+    return Status.EXCEPTION, "The tests crashed on what the code returned."
+
+
+def conclude(verdict: dict[str, Any], gone: tuple[Status, str], limits: Limits) -> tuple[Status, str, dict[str, Any]]:
+    """Status, sentence and counts for a verdict. `gone` is what to say where the candidate's process ended."""
+    if "bad_tests" in verdict:
+        return Status.BAD_TESTS, verdicts.cut(str(verdict["bad_tests"])), {}
+    counts: dict[str, Any] = {"passed": int(verdict["passed"]), "total": int(verdict["total"])}
+    failure = verdict["failure"]
+    if failure is None:
+        if not counts["total"]:
+            return Status.BAD_TESTS, "The tests asserted nothing.", counts
+        return Status.PASSED, f"All {counts['total']} tests passed.", counts
+    counts["failure"] = _failure(failure)
+    return *_failed(failure, gone, limits), counts
+
+
+def _failed(failure: dict[str, Any], gone: tuple[Status, str], limits: Limits) -> tuple[Status, str]:
+    kind, message = failure["kind"], str(failure.get("message", ""))
+    if kind == "gone":
+        return gone
+    if kind == "assertion":
+        what = failure.get("test") or message or f"line {failure.get('line')}"
+        return Status.ASSERTION, verdicts.cut(f"A test failed: {what}{f' ({message})' if message else ''}")
+    if kind == "raised":
+        return verdicts.of_exception(failure["error"], limits)
+    if kind == "missing":
+        return Status.MISSING_ENTRY_POINT, verdicts.cut(f"The code defines no {message}.")
+    if kind == "large":
+        return Status.OUTPUT_LIMIT, f"The code returned {message} bytes; {_MAX_RESULT} are allowed."
+    if kind == "tampered":
+        return Status.TAMPERED, verdicts.cut(f"The code interfered with the sandbox: {message}.")
+    error = failure["error"]
+    said = f"{error['type']}: {error['message']}"
+    if kind == "bad_tests":
+        return Status.BAD_TESTS, verdicts.cut(f"The tests themselves failed: {said} (line {failure.get('line')})")
+    return Status.EXCEPTION, verdicts.cut(f"The tests could not use what the code returned: {said}")
+
+
+def _failure(failure: dict[str, Any]) -> Failure:
+    texts = [str(failure.get(key, "")) for key in ("test", "expected", "got")]
+    line = failure.get("line")
+    return verdicts.failure(*texts, line=line if isinstance(line, int) else None)
+
+
+class _Shared:
+    """Code and tests in one process. What it reports is the code's word; see `run_shared`."""
+
+    def __init__(self, station: Station, job: FunctionJob, *, control: bool) -> None:
+        self.station, self.job, self.control = station, job, control
+
+    def run(self) -> Outcome:
+        job, engine = self.job, self.station.engine
+        head = {
+            "role": "shared",
+            "code": job.code,
+            "prompt": job.prompt,
+            "setup": job.setup,
+            "tests": _tests_as_text(job),
+            "entry_point": job.entry_point,
+            "files": list(job.files),
+            "control": self.control,
+        }
+        engine.start(head, list(job.files.values()), job.limits)
+        reports: list[dict[str, Any]] = []
+        end = None
+        try:
+            for event in self.station.events(job.limits.wall):
+                if isinstance(event, Ended):
+                    end = event
+                elif isinstance(event, Said):
+                    reports.append(verdicts.parse(event.payload))
+        except codec.CodecError as error:
+            raise InfrastructureFailed(str(error)) from error
+        if end is None:
+            raise InfrastructureFailed("the engine did not report the run's end")
+        status, message, more = self._conclude(reports, end)
+        return verdicts.outcome(status, message, end, backend=engine.transport.backend, tier=engine.tier, **more)
+
+    def _conclude(self, reports: list[dict[str, Any]], end: Ended) -> tuple[Status, str, dict[str, Any]]:
+        limits = self.job.limits
+        ended = verdicts.of_end(end, limits)
+        if ended is not None or not reports:
+            return *(ended or verdicts.left_early(end)), {}
+        if len(reports) > 1:
+            return Status.TAMPERED, "The code interfered with the sandbox: it reported a verdict itself.", {}
+        report = reports[0]
+        if "crashed" in report:
+            return *verdicts.of_exception(report["crashed"], limits), {}
+        if "failure" not in report and "bad_tests" not in report:
+            return *verdicts.of_definition(report, limits), {}
+        return conclude(report, verdicts.left_early(end), limits)

@@ -5,11 +5,10 @@ import atexit
 import os
 import threading
 import time
-import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from sandbox import supervisor
 from sandbox.engines import Engine
@@ -17,7 +16,7 @@ from sandbox.errors import EngineFailed, SandboxUnavailable
 from sandbox.jobs import FunctionJob, Job
 from sandbox.results import Outcome, Status
 from sandbox.station import Station
-from sandbox.transports import TRANSPORTS, Transport
+from sandbox.transports import BACKENDS, Transport, TransportOptions, transport_class
 from sandbox.verdicts import InfrastructureFailed
 
 _IDLE_CHECK_S = 30.0  # an engine that lay idle longer is asked for a sign of life first
@@ -33,6 +32,7 @@ class PoolOptions:
     workers    jobs at once; None means twice the processors, four at least
     strongest  leave out what makes a stronger tier, as if this machine did not have it
     packages   directories of packages that candidates may import besides the standard library
+    transport  image, runtime and socket, for the backends that have them
     """
 
     backend: str = "auto"
@@ -40,8 +40,11 @@ class PoolOptions:
     workers: int | None = None
     strongest: str = "A"
     packages: tuple[str, ...] = ()
+    transport: TransportOptions = field(default_factory=TransportOptions)
 
     def __post_init__(self) -> None:
+        if self.backend != "auto" and self.backend not in BACKENDS:
+            raise ValueError(f"backend must be auto, {', '.join(sorted(BACKENDS))}, not {self.backend!r}.")
         if not self.accept or not self.accept <= set("ABC"):
             raise ValueError(f"accept must name isolation tiers out of A, B and C, not {sorted(self.accept)}.")
         if self.workers is not None and self.workers < 1:
@@ -72,7 +75,7 @@ class Pool:
     def open(cls, options: PoolOptions | None = None) -> Self:
         """A pool with its first engine warm and its isolation tested. Raises SandboxUnavailable."""
         options = options or PoolOptions()
-        pool = cls(options, TRANSPORTS["local" if options.backend == "auto" else options.backend])
+        pool = cls(options, transport_class("local" if options.backend == "auto" else options.backend))
         try:
             station = pool._new_station()
             pool.tier = station.engine.tier
@@ -127,7 +130,7 @@ class Pool:
         return Station(self._new_engine(), self._new_engine)
 
     def _new_engine(self) -> Engine:
-        engine = Engine(self._transport(), strongest=self.options.strongest, packages=self.options.packages)
+        engine = Engine(self._transport(self.options.transport), strongest=self.options.strongest, packages=self.options.packages)
         engine.open()
         return engine
 

@@ -125,13 +125,13 @@ class _Literal(_Single):
         if self.defined is not None and "defined" not in self.defined:
             return self.outcome(*verdicts.of_definition(self.defined, self.limits), end)
         if self.defined is None:
-            return self.outcome(*(ended or _left_early(end)), end)
+            return self.outcome(*(ended or verdicts.left_early(end)), end)
         passed, first, at = 0, None, 0
         for test in self.plan.tests:
             answers = self.answers[at : at + len(test.calls)]
             at += len(test.calls)
             if len(answers) < len(test.calls) and first is None:
-                status, message = ended or _left_early(end)
+                status, message = ended or verdicts.left_early(end)
                 first = status, message, verdicts.failure(test.text, test.expected, line=test.line)
                 continue
             judged_test = self._judge(test, answers)
@@ -171,10 +171,6 @@ class _Literal(_Single):
             return super().run()
         except literal.NeedsJudge:
             return judged.run_judged(self.station, self.job)
-
-
-def _left_early(end: Ended) -> tuple[Status, str]:
-    return Status.EXITED, f"The code ended its process with exit code {end.code} before it had answered."
 
 
 class _Program(_Single):
@@ -244,7 +240,7 @@ class _Call(_Single):
         ended = verdicts.of_end(end, self.limits)
         report, name = self.report, f"{self.job.module}:{self.job.function}"
         if report is None:
-            return self.outcome(*(ended or _left_early(end)), end)
+            return self.outcome(*(ended or verdicts.left_early(end)), end)
         if "value" in report:
             return replace(self.outcome(Status.COMPLETED, f"{name} returned.", end), value=self.value)
         if "not_json" in report:

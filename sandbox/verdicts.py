@@ -88,6 +88,11 @@ def of_end(end: Ended, limits: Limits) -> tuple[Status, str] | None:
     return None
 
 
+def left_early(end: Ended) -> tuple[Status, str]:
+    """Status and sentence for code that ended its process while something was still wanted of it."""
+    return Status.EXITED, f"The code ended its process with exit code {end.code} before it had answered."
+
+
 def parse(payload: bytes) -> dict[str, Any]:
     """A report as a mapping. Raises codec.CodecError."""
     report = codec.loads(payload)

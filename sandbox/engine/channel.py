@@ -28,13 +28,21 @@ class Channel:
 
     def receive(self) -> tuple[int, bytes]:
         """The next frame as (kind, payload). Raises Closed at the end of the stream."""
+        self._await_one()
+        return self._waiting.pop(0)
+
+    def peek(self) -> int:
+        """The next frame's kind, left where it is."""
+        self._await_one()
+        return self._waiting[0][0]
+
+    def _await_one(self) -> None:
         while not self._waiting:
             data = os.read(self._fd, 1 << 18)
             if not data:
                 raise Closed
             self._buffer.feed(data)
             self._waiting = list(self._buffer.frames())
-        return self._waiting.pop(0)
 
     def has_input(self) -> bool:
         """Whether a frame, or part of one, has already come."""

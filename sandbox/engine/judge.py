@@ -1,5 +1,183 @@
-"""x"""
+"""The role that executes tests: it never runs the code under test, only asks the candidate's process about it."""
+
+import ast
+import builtins
+import importlib
+import importlib.machinery
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+from . import codec, frames
+from .channel import Channel
+from .describing import describe
+from .remote import CandidateGone, Missing, Peer, Tampered
+from .testing import Recorder, asserts_nothing, units
+from .verdict import run_units
+
+_LOST = {CandidateGone: "gone", Missing: "missing", Tampered: "tampered"}
+_ALIASES = {"np": "numpy", "pd": "pandas"}
 
 
-def run(job, channel):
-    raise NotImplementedError
+class BadTests(Exception):
+    """The tests cannot be run, whatever the code is."""
+
+
+def run(job: dict[str, Any], channel: Channel) -> None:
+    """Run `tests` against the candidate. Reports a verdict (see `run_units`) or {"bad_tests": sentence}."""
+    try:
+        report = _judge(job, channel)
+    except BadTests as error:
+        report = {"bad_tests": str(error)}
+    channel.send(frames.REPORT, codec.dumps(report))
+
+
+def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    recorder = Recorder()
+    namespace: dict[str, Any] = {"__name__": "tests", **recorder.hooks()}
+    peer = Peer(channel, namespace, job["shared"])
+    sys.meta_path.insert(0, _ProjectFinder(peer, job["modules"]))
+    define(namespace, recorder, prompt=job["prompt"], setup=job["setup"])
+    text = job["tests"] if isinstance(job["tests"], str) else "\n".join(job["tests"])
+    try:
+        tree = ast.parse(text, "<tests>")
+        if asserts_nothing(text):
+            raise BadTests("The tests assert nothing.")
+        _import_first(tree, namespace)
+    except SyntaxError as error:
+        raise BadTests(f"The tests do not compile: {error.msg} (line {error.lineno}).") from None
+    try:
+        candidate = _bind(tree, namespace, peer, job)
+    except (CandidateGone, Missing, Tampered) as error:
+        return {"passed": 0, "total": 0, "failure": {"kind": _LOST[type(error)], "message": str(error)}}
+    try:
+        found = units(job["tests"], namespace, recorder, candidate)
+        return run_units(found, recorder, lambda: peer.influenced)
+    except SyntaxError as error:  # one of a list of tests
+        raise BadTests(f"A test does not compile: {error.msg}: {error.text}") from None
+
+
+def define(namespace: dict[str, Any], recorder: Recorder, *, prompt: str, setup: str) -> None:
+    """Execute what the tests stand on. Raises BadTests."""
+    for source, what in ((_completed(prompt), "prompt"), (setup, "setup")):
+        try:
+            exec(recorder.compile(source, f"<{what}>"), namespace)
+        except BaseException as error:
+            told = describe(error, f"<{what}>")
+            raise BadTests(f"The {what} of the tests failed: {told['type']}: {told['message']}") from None
+
+
+def _completed(prompt: str) -> str:
+    """The prompt as a program: one that ends in a bare signature gets a body, one that is prose defines nothing."""
+    for text in (prompt, prompt.rstrip() + "\n    pass\n"):
+        try:
+            ast.parse(text)
+            return text
+        except (SyntaxError, ValueError):
+            continue
+    return ""
+
+
+def _import_first(tree: ast.Module, namespace: dict[str, Any]) -> None:
+    """Make star imports of the tests now, so that the names they bring are known. Raises BadTests."""
+    stars = [s for s in tree.body if isinstance(s, ast.ImportFrom) and s.names[0].name == "*"]
+    try:
+        exec(compile(ast.Module(stars, []), "<tests>", "exec"), namespace)
+    except Exception as error:
+        raise BadTests(f"An import of the tests failed: {error}") from None
+
+
+def free_names(tree: ast.Module) -> list[str]:
+    """Names that the text uses and nowhere defines, in order."""
+    used: dict[str, None] = {}
+    bound: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                used[node.id] = None
+            else:
+                bound.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.add(node.name)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            bound.add(node.name)
+    return [name for name in used if name not in bound]
+
+
+def _bind(tree: ast.Module, namespace: dict[str, Any], peer: Peer, job: dict[str, Any]) -> Any:
+    """Give the tests the names they need from the code, and return the entry point. Raises BadTests.
+
+    A name that this process can give is never taken from the code; nor, where there is an entry point, any other name.
+    """
+    entry_point = job["entry_point"]
+    stubs = set() if entry_point else stubs_of(job["prompt"])
+    candidate = peer.find(entry_point) if entry_point else None
+    if entry_point:
+        namespace[entry_point.rpartition(":")[2].split(".")[0]] = candidate
+        namespace.setdefault("candidate", candidate)
+    for name in free_names(tree):
+        if name not in stubs and (name in namespace or hasattr(builtins, name) or name in job["modules"]):
+            continue
+        module = _ALIASES.get(name, name)
+        if module in sys.stdlib_module_names or name in _ALIASES:
+            try:
+                namespace[name] = importlib.import_module(module)
+                continue
+            except ImportError as error:
+                raise BadTests(f"The tests need {module}, which is not installed here.") from error
+        if entry_point is not None:
+            raise BadTests(f"The tests use {name}, which neither they nor their setup define.")
+        namespace[name] = peer.find(name)
+    return candidate
+
+
+def stubs_of(prompt: str) -> set[str]:
+    """Functions and classes that a prompt only announces: nothing in them but a docstring, `pass` or `...`."""
+    return {s.name for s in ast.parse(_completed(prompt)).body if is_stub(s)}
+
+
+def is_stub(statement: ast.stmt) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Whether a definition has nothing in it yet."""
+    if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    return all(
+        isinstance(s, ast.Pass)
+        or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        or (isinstance(s, ast.Raise) and "NotImplemented" in ast.unparse(s))
+        or is_stub(s)
+        for s in statement.body
+    )
+
+
+class _ProjectFinder:
+    """Imports of the project's modules give proxies of what the candidate's process imports."""
+
+    def __init__(self, peer: Peer, modules: Sequence[str]) -> None:
+        self._peer, self._modules = peer, modules
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name.split(".")[0] not in self._modules:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        return _ProjectModule(spec.name, self._peer)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Nothing runs here."""
+
+
+class _ProjectModule(types.ModuleType):
+    def __init__(self, name: str, peer: Peer) -> None:
+        super().__init__(name)
+        self.__dict__["_llm_peer"] = peer
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._llm_peer.find(f"{self.__name__}:{name}")

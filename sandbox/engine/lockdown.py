@@ -66,6 +66,8 @@ class Base:
             namespaces.enter(self.trees)
             self.private_user = True  # the namespace counts its own processes
         else:
+            if was_root and syscalls.LINUX:
+                namespaces.open_up(self.trees)
             namespaces.leave_root()
             self.private_user = was_root and os.geteuid() != 65534
             self.scratch = tempfile.mkdtemp(prefix="llmeval-")

@@ -198,6 +198,8 @@ class Engine:
         os.close(out_writer)
         os.close(err_writer)
         self._queue(session, frames.JOB, job)
+        if session.peer and session.peer not in self._sessions:
+            self._queue(session, frames.PEER_GONE, b"")  # it ended before its judge was asked for
 
     def _queue(self, session: Session, kind: int, payload: bytes) -> None:
         session.sending += frames.to_run(kind, payload)
@@ -239,8 +241,9 @@ class Engine:
             session.begun = kind == frames.BEGUN
             if not session.begun:
                 session.fault = payload.decode("utf-8", "replace")[:500]
-        elif kind == frames.PEER and session.peer in self._sessions:
-            self._queue(self._sessions[session.peer], kind, payload)
+        elif kind == frames.PEER and session.peer:
+            if session.peer in self._sessions:
+                self._queue(self._sessions[session.peer], kind, payload)
         else:
             self._tell(session.number, frames.DATA, bytes([kind]) + payload)
 

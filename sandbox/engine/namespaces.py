@@ -52,6 +52,34 @@ def leave_root() -> None:
     raise OSError("Cannot leave root: neither a private uid nor 65534 is mapped here")
 
 
+def open_up(trees: list[str]) -> None:
+    """As root, before leaving root: make trees inside a directory closed to others, such as /root, reachable.
+
+    The closed directory is covered, in a mount namespace of this process's own, by one that holds the trees alone.
+    Raises OSError where that is not possible and a tree could not be read.
+    """
+    closed: dict[str, list[str]] = {}
+    for tree in trees:
+        parts = tree.split("/")
+        for depth in range(2, len(parts) + 1):
+            parent = "/".join(parts[:depth])
+            if not os.stat(parent).st_mode & 0o001:
+                closed.setdefault(parent, []).append(tree)
+                break
+    if os.geteuid() != 0 or not closed:
+        return
+    syscalls.call("unshare", syscalls.CLONE_NEWNS)
+    syscalls.mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    for parent, inside in closed.items():
+        kept = [os.open(tree, os.O_PATH | os.O_DIRECTORY) for tree in inside]
+        syscalls.mount("llmeval", parent, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m")
+        for tree, fd in zip(inside, kept, strict=True):
+            os.makedirs(tree, exist_ok=True)
+            syscalls.mount(f"/proc/self/fd/{fd}", tree, flags=MS_BIND | MS_REC)
+            os.close(fd)
+        syscalls.set_mount_attributes(parent, _RDONLY | _NOSUID | _NODEV)
+
+
 def enter(trees: list[str]) -> None:
     """Move this process into the base; its next child is process 1 of a new pid namespace. Raises OSError.
 

@@ -1,5 +1,212 @@
-"""x"""
+"""The candidate's end of a judged run: answers what the judge asks about the code under test.
+
+Requests are numbered; each has one answer of the same number. Objects that cannot cross stay here and are known to the
+judge by a handle. In between, the code may call back a function that the judge passed in.
+"""
+
+import asyncio
+import builtins
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+from . import codec, frames
+from .channel import Channel
+from .describing import describe, encode_safely
+from .source import EntryPointMissing, find
+from .values import attributes_of, rebuild
 
 
 class Service:
-    pass
+    """Owns the handles of one run."""
+
+    def __init__(self, namespace: types.ModuleType, channel: Channel, shared: list[str], max_result: int) -> None:
+        self._namespace = namespace
+        self._channel = channel
+        self._shared = {name: vars(namespace).get(name) for name in shared}
+        self._max_result = max_result
+        self._objects: dict[int, Any] = {}
+        self._handles: dict[int, int] = {}  # id(object) -> handle; the object is kept alive above
+        self._callbacks: dict[int, Any] = {}
+
+    def serve(self) -> None:
+        """Answer until the engine closes the pipe."""
+        while True:
+            kind, payload = self._channel.receive()
+            if kind == frames.PEER:
+                self._answer(codec.loads(payload))
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        try:
+            answer = _OPERATIONS[request["op"]](self, request)
+        except BaseException as error:
+            answer = {"error": self._describe(error)}
+        answer["n"] = request["n"]
+        data = codec.dumps(answer)
+        if len(data) > self._max_result:
+            data = codec.dumps({"n": request["n"], "large": len(data)})
+        self._channel.send(frames.PEER, data)
+
+    def _describe(self, error: BaseException) -> dict[str, Any]:
+        described = describe(error)
+        if isinstance(error, EntryPointMissing):
+            described["missing"] = str(error)
+        described["args"] = encode_safely(error.args)
+        described["bases"] = [base.__name__ for base in type(error).__mro__]
+        return described
+
+    # ---- values -----------------------------------------------------------------------------------------------------
+
+    def export(self, value: Any) -> dict[str, Any] | None:
+        """What stands for an object that is not a built-in value."""
+        if isinstance(value, _Callback):
+            return {"k": value.number}
+        shared = attributes_of(value, self._shared)
+        if shared is not None:
+            name, attributes = shared
+            return {"v": [name, codec.encode(attributes, self.export)]}
+        return {"h": [self._handle(value), _kind(value), _class_name(value)]}
+
+    def restore(self, tag: str, content: Any) -> Any:
+        """The object that the judge means."""
+        if tag == "r":
+            return self._objects[content]
+        if tag == "k":
+            return self._callbacks.setdefault(content, _Callback(self, content))
+        if tag == "g":
+            return getattr(builtins, content)
+        if tag == "v":
+            return rebuild(content, self._shared, lambda data: codec.decode(data, self.restore))
+        raise codec.CodecError(f"unknown tag {tag!r}")
+
+    def _handle(self, value: Any) -> int:
+        handle = self._handles.get(id(value))
+        if handle is None:
+            handle = self._handles[id(value)] = len(self._objects) + 1
+            self._objects[handle] = value
+        return handle
+
+    def _encode(self, value: Any) -> dict[str, Any]:
+        return {"value": encode_safely(value, self.export)}
+
+    def _target(self, request: dict[str, Any]) -> Any:
+        return self._objects[request["on"]]
+
+    # ---- operations -------------------------------------------------------------------------------------------------
+
+    def get(self, request: dict[str, Any]) -> dict[str, Any]:
+        """A name of the code, or of a module of its project."""
+        return self._encode(find(self._namespace, request["name"]))
+
+    def call(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Call; the answer also has the arguments that the call changed."""
+        args = [codec.decode(arg, self.restore) for arg in request["args"]]
+        kwargs = {name: codec.decode(arg, self.restore) for name, arg in request["kwargs"].items()}
+        result = self._target(request)(*args, **kwargs)
+        mutable = [i for i, arg in enumerate(args) if not isinstance(arg, _SCALARS)]
+        answer = self._encode(result)
+        for i in mutable:
+            if result is args[i]:
+                answer = {"same": i}
+        changed = {}
+        for i in mutable:
+            now = encode_safely(args[i], self.export)
+            if now != request["args"][i]:
+                changed[i] = now
+        return answer | ({"changed": changed} if changed else {})
+
+    def apply(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One of the plain functions on an object, such as len or getattr."""
+        args = [codec.decode(arg, self.restore) for arg in request["args"]]
+        return self._encode(_FUNCTIONS[request["name"]](self._target(request), *args))
+
+    def call_back(self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Have the judge call one of its functions."""
+        request = {
+            "callback": number,
+            "args": [encode_safely(arg, self.export) for arg in args],
+            "kwargs": {name: encode_safely(arg, self.export) for name, arg in kwargs.items()},
+        }
+        self._channel.send(frames.PEER, codec.dumps(request))
+        while True:
+            kind, payload = self._channel.receive()
+            reply = codec.loads(payload) if kind == frames.PEER else {}
+            if "op" in reply:
+                self._answer(reply)  # the judge's function uses the code in turn
+            elif "raised" in reply:
+                raise getattr(builtins, reply["raised"], Exception)(reply["message"])
+            elif "returned" in reply:
+                return codec.decode(reply["returned"], self.restore)
+
+
+class _Callback:
+    """A function of the judge."""
+
+    def __init__(self, service: Service, number: int) -> None:
+        self._service = service
+        self.number = number
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._service.call_back(self.number, args, kwargs)
+
+
+_SCALARS = (type(None), bool, int, float, complex, str, bytes)
+
+_OPERATIONS: dict[str, Callable[[Service, dict[str, Any]], dict[str, Any]]] = {
+    "get": Service.get,
+    "call": Service.call,
+    "apply": Service.apply,
+}
+
+
+def _run_coroutine(awaitable: Any) -> Any:
+    async def wait() -> Any:
+        return await awaitable
+
+    return asyncio.run(wait())
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name: getattr(operator, name)
+    for name in (
+        *("eq", "ne", "lt", "le", "gt", "ge", "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+        *("and_", "or_", "xor", "neg", "pos", "abs", "invert", "getitem", "setitem", "delitem"),
+    )
+}
+_FUNCTIONS |= {
+    "getattr": getattr,
+    "setattr": setattr,
+    "delattr": delattr,
+    "len": len,
+    "str": str,
+    "repr": repr,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "iter": iter,
+    "next": next,
+    "enter": lambda manager: manager.__enter__(),
+    "exit": lambda manager: manager.__exit__(None, None, None),
+    "await": _run_coroutine,
+    "isinstance": isinstance,
+    "radd": lambda right, left: left + right,
+    "rsub": lambda right, left: left - right,
+    "rmul": lambda right, left: left * right,
+}
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, type):
+        return "exception" if issubclass(value, BaseException) else "class"
+    if isinstance(value, types.ModuleType):
+        return "module"
+    if isinstance(value, types.CoroutineType):
+        return "coroutine"
+    return "function" if callable(value) else "object"
+
+
+def _class_name(value: Any) -> list[str]:
+    """The names of a class and its bases, or of an object's class and its bases."""
+    kind = value if isinstance(value, type) else type(value)
+    return [str(base.__name__)[:80] for base in kind.__mro__][:20]

@@ -1,5 +1,41 @@
-"""x"""
+"""The role for tests that must share a process with the code, such as those that mock parts of it.
+
+The code can reach everything here, the verdict included. The negative control makes cheap forgeries show: the same
+tests run once more with expectations that nothing meets, and code that passes even those has tampered.
+"""
+
+import sys
+import types
+from typing import Any
+
+from . import codec, frames, judge
+from .channel import Channel
+from .source import define, find, report_of_definition
+from .testing import Recorder, controlled, units
+from .verdict import run_units
 
 
-def run(job, channel):
-    raise NotImplementedError
+def run(job: dict[str, Any], channel: Channel) -> None:
+    """Define the code, run the tests in its namespace. Reports like a candidate that failed, or a judge."""
+    try:
+        module = define(job["prompt"] + "\n", "prompt") if job["prompt"] else types.ModuleType("prompt")
+    except BaseException:
+        module = types.ModuleType("prompt")  # a prompt in prose; the code is complete without it
+    try:
+        solution = define(job["code"])
+        target = find(solution, job["entry_point"]) if job["entry_point"] else None
+    except BaseException as error:
+        channel.send(frames.REPORT, codec.dumps(report_of_definition(error)))
+        return
+    recorder = Recorder(control=job["control"])
+    namespace = vars(module) | vars(solution) | recorder.hooks() | {"__name__": "tests", "candidate": target}
+    sys.modules["tests"] = types.ModuleType("tests")
+    try:
+        judge.define(namespace, recorder, prompt="", setup=job["setup"])
+        found = units(job["tests"], namespace, recorder, target)
+        report = run_units(controlled(found) if job["control"] else found, recorder, lambda: True)
+    except judge.BadTests as error:
+        report = {"bad_tests": str(error)}
+    except SyntaxError as error:
+        report = {"bad_tests": f"The tests do not compile: {error.msg} (line {error.lineno})."}
+    channel.send(frames.REPORT, codec.dumps(report))

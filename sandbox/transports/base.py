@@ -1,7 +1,26 @@
 """What every way of reaching an engine has to offer."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class TransportOptions:
+    """Where engines come from, for the backends that need to be told.
+
+    image      docker: an image built by `make sandbox-image`; None is its default name
+    runtime    docker: a container runtime other than the daemon's default, such as runsc (gVisor)
+    memory_mb  docker: MiB of memory of one container, an engine and its run together
+    cpus       docker: processors of one container
+    socket     socket: path of the unix socket that the engine's service listens on
+    """
+
+    image: str | None = None
+    runtime: str | None = None
+    memory_mb: int = 1024
+    cpus: float = 1.0
+    socket: str = "/run/llm-eval/sandbox.sock"
 
 
 class Transport(ABC):
@@ -17,6 +36,9 @@ class Transport(ABC):
     separate_judge: ClassVar[bool] = False
     max_runs: ClassVar[int] = 2000
     keep_after_harm: ClassVar[bool] = False
+
+    def __init__(self, options: TransportOptions) -> None:
+        self.options = options
 
     @abstractmethod
     def open(self) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from sandbox.errors import EngineFailed, SandboxUnavailable
-from sandbox.transports.base import Transport
+from sandbox.transports.base import Transport, TransportOptions
 
 ENGINE = Path(__file__).resolve().parent.parent / "engine"
 _CLOSE_PATIENCE_S = 5.0
@@ -27,7 +27,8 @@ class LocalTransport(Transport):
 
     backend = "local"
 
-    def __init__(self) -> None:
+    def __init__(self, options: TransportOptions) -> None:
+        super().__init__(options)
         self._process: subprocess.Popen[bytes] | None = None
 
     def open(self) -> None:

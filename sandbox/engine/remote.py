@@ -1,0 +1,326 @@
+"""The judge's view of the code under test: proxies that ask the candidate's process, and decide nothing by its word.
+
+What a test compares is always a built-in value of this process. An object of the code's own class equals no built-in
+value, whatever its `__eq__` says, because that would hand the expected value to the code and let it answer. Two objects
+of the code compare by its `__eq__` only if the tests themselves name a class of the code.
+"""
+
+import builtins
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from . import codec, frames
+from .channel import Channel
+from .values import attributes_of, rebuild
+
+
+class CandidateGone(BaseException):
+    """The candidate's process ended. Not an Exception, so that no test's `except` takes it for an answer."""
+
+
+class Tampered(BaseException):
+    """The candidate sent what no honest one sends."""
+
+
+class TooLarge(BaseException):
+    """The candidate's answer is larger than allowed."""
+
+
+class Missing(BaseException):
+    """The code does not define a name that the tests use."""
+
+
+class RemoteError(Exception):
+    """An exception of the code for which there is no built-in of the same name."""
+
+
+class Peer:
+    """Asks the candidate, one numbered question after another."""
+
+    def __init__(self, channel: Channel, namespace: dict[str, Any], shared: list[str]) -> None:
+        self._channel = channel
+        self._namespace = namespace
+        self._shared_names = shared
+        self._number = 0
+        self._callbacks: list[Callable[..., Any]] = []
+        self._objects: dict[int, Remote] = {}
+        self._exceptions: dict[str, type[BaseException]] = {}
+        self.class_named = False  # whether the tests name a class of the code
+        self.answered = 0  # questions answered so far
+        self.found = 0  # of these, those that only gave a proxy for a name
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """Classes that this process and the candidate's both define."""
+        return {name: self._namespace.get(name) for name in self._shared_names}
+
+    def find(self, name: str) -> Any:
+        """What the code defines as "name" or "module:name". Raises Missing."""
+        value = self.ask("get", name=name)
+        if isinstance(value, Remote):
+            self.found += 1
+            self.class_named = self.class_named or value._llm_kind == "class"
+        return value
+
+    @property
+    def influenced(self) -> bool:
+        """Whether anything that the code decides has reached this process."""
+        return self.answered > self.found
+
+    def ask(self, operation: str, changing: tuple[Any, ...] = (), **request: Any) -> Any:
+        """The decoded answer; arguments in `changing` that the call changed are changed here too."""
+        if self._channel.has_input() and self._channel.peek() != frames.PEER_GONE:
+            raise Tampered("an answer came before its question")
+        self._number += 1
+        number = self._number
+        self._send({"op": operation, "n": number, **request})
+        while True:
+            kind, payload = self._channel.receive()
+            if kind == frames.PEER_GONE:
+                raise CandidateGone
+            try:
+                answer = codec.loads(payload)
+                is_question = "callback" in answer
+                if not is_question:
+                    value, error = self._read(answer, number, changing)
+            except (codec.CodecError, KeyError, IndexError, TypeError, AttributeError, ValueError) as problem:
+                raise Tampered(f"an answer that cannot be read ({type(problem).__name__})") from None
+            if is_question:
+                self._call_back(answer)
+                continue
+            self.answered += 1
+            if error is not None:
+                raise error
+            return value
+
+    def _read(self, answer: dict[str, Any], number: int, changing: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
+        """An answer's value, or the exception that it stands for."""
+        if answer["n"] != number:
+            return None, Tampered("an answer to another question")
+        for index, data in answer.get("changed", {}).items():
+            write_back(changing[int(index)], codec.decode(data, self.restore))
+        if "error" in answer:
+            return None, self._exception(answer["error"])
+        if "large" in answer:
+            return None, TooLarge(answer["large"])
+        if "same" in answer:
+            return changing[answer["same"]], None
+        return codec.decode(answer["value"], self.restore), None
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._channel.send(frames.PEER, codec.dumps(message))
+
+    # ---- values -----------------------------------------------------------------------------------------------------
+
+    def encode(self, value: Any) -> Any:
+        return codec.encode(value, self._export)
+
+    def _export(self, value: Any) -> dict[str, Any] | None:
+        if isinstance(value, Remote):
+            return {"r": value._llm_handle}
+        shared = attributes_of(value, self.shared)
+        if shared is not None:
+            name, attributes = shared
+            return {"v": [name, self.encode(attributes)]}
+        if getattr(builtins, getattr(value, "__name__", ""), None) is value:
+            return {"g": value.__name__}
+        if callable(value):
+            self._callbacks.append(value)
+            return {"k": len(self._callbacks) - 1}
+        return None
+
+    def restore(self, tag: str, content: Any) -> Any:
+        """What the candidate's tags stand for here."""
+        if tag == "h":
+            handle, kind, names = content
+            if kind == "exception":
+                return self._exception_class(names)
+            if handle not in self._objects:
+                self._objects[handle] = Remote(self, handle, kind, names)
+            remote = self._objects[handle]
+            return _awaiting(remote) if kind == "coroutine" else remote
+        if tag == "k":
+            return self._callbacks[content]
+        if tag == "v":
+            return rebuild(content, self.shared, lambda data: codec.decode(data, self.restore))
+        raise codec.CodecError(f"unknown tag {tag!r}")
+
+    # ---- exceptions -------------------------------------------------------------------------------------------------
+
+    def _exception_class(self, names: list[str]) -> type[BaseException]:
+        """A class of this process that stands for an exception class of the code, with the same ancestry by name."""
+        name = names[0]
+        if name not in self._exceptions:
+            known = getattr(builtins, name, None)
+            own = self._namespace.get(name)
+            if isinstance(known, type) and issubclass(known, BaseException):
+                self._exceptions[name] = known if issubclass(known, Exception) else RemoteError
+            elif name in self._shared_names and isinstance(own, type) and issubclass(own, Exception):
+                self._exceptions[name] = own
+            else:
+                base = self._exception_class(names[1:]) if len(names) > 1 else RemoteError
+                self._exceptions[name] = type(name, (base,), {})
+        return self._exceptions[name]
+
+    def _exception(self, error: dict[str, Any]) -> BaseException:
+        if "missing" in error:
+            return Missing(error["missing"])
+        kind = self._exception_class([str(name) for name in error["bases"]])
+        args = codec.decode(error["args"])
+        try:
+            made = kind(*args)
+        except Exception:
+            made = RemoteError(error["message"])
+        made.__dict__["_llm_remote"] = {key: error.get(key) for key in ("type", "builtin", "message", "line")}
+        return made
+
+    # ---- callbacks --------------------------------------------------------------------------------------------------
+
+    def _call_back(self, request: dict[str, Any]) -> None:
+        function = self._callbacks[request["callback"]]
+        args = [codec.decode(arg, self.restore) for arg in request["args"]]
+        kwargs = {name: codec.decode(arg, self.restore) for name, arg in request["kwargs"].items()}
+        try:
+            reply = {"returned": self.encode(function(*args, **kwargs))}
+        except Exception as error:
+            reply = {"raised": type(error).__name__, "message": str(error)[:500]}
+        self._send(reply)
+
+
+def write_back(old: Any, new: Any) -> None:
+    """Make a container of this process look like its changed copy, keeping inner containers that are still there."""
+    if isinstance(old, list) and isinstance(new, list):
+        old[:] = [_merged(a, b) for a, b in zip(old, new, strict=False)] + new[len(old) :]
+    elif isinstance(old, dict) and isinstance(new, dict):
+        merged = {key: _merged(old.get(key), value) for key, value in new.items()}
+        old.clear()
+        old.update(merged)
+    elif isinstance(old, set) and isinstance(new, set):
+        old.clear()
+        old.update(new)
+    elif isinstance(old, bytearray) and isinstance(new, bytearray):
+        old[:] = new
+    elif type(old) is type(new) and not isinstance(old, Remote) and hasattr(old, "__dict__"):
+        old.__dict__.update(new.__dict__)
+
+
+def _merged(old: Any, new: Any) -> Any:
+    keeps_identity = isinstance(old, list | dict | set | bytearray) or hasattr(old, "__dict__")
+    if type(old) is not type(new) or not keeps_identity or isinstance(old, Remote):
+        return new
+    write_back(old, new)
+    return old
+
+
+def _asks(name: str) -> Callable[..., Any]:
+    def method(self: "Remote", *args: Any) -> Any:
+        return self._llm_apply(name, *args)
+
+    return method
+
+
+def _compares(name: str, apart: Any) -> Callable[..., Any]:
+    """A comparison, by the code's word only between its own objects in tests that name one of its classes."""
+
+    def method(self: "Remote", other: Any) -> Any:
+        if not isinstance(other, Remote):
+            return apart
+        if name in ("eq", "ne") and (self is other or not self._llm_peer.class_named):
+            return (self is other) == (name == "eq")
+        return self._llm_apply(name, other)
+
+    return method
+
+
+def _computes(name: str) -> Callable[..., Any]:
+    """Arithmetic on the code's objects. Its result must be such an object again: a number would be the code's word."""
+
+    def method(self: "Remote", *others: Any) -> Any:
+        if not self._llm_peer.class_named:
+            return NotImplemented
+        result = self._llm_apply(name, *others)
+        if isinstance(result, Remote) or (all(isinstance(other, Remote) for other in others) and others):
+            return result
+        raise TypeError(f"{name} of an object of the code and a built-in value gave a built-in value")
+
+    return method
+
+
+class Remote:
+    """An object, function or class of the code."""
+
+    def __init__(self, peer: Peer, handle: int, kind: str, names: list[str]) -> None:
+        fields = {"peer": peer, "handle": handle, "kind": kind, "names": names}
+        self.__dict__.update({f"_llm_{name}": value for name, value in fields.items()})
+
+    def _llm_apply(self, name: str, *args: Any) -> Any:
+        encoded = [self._llm_peer.encode(arg) for arg in args]
+        return self._llm_peer.ask("apply", name=name, on=self._llm_handle, args=encoded)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        encode = self._llm_peer.encode
+        return self._llm_peer.ask(
+            "call",
+            args,
+            on=self._llm_handle,
+            args=[encode(arg) for arg in args],
+            kwargs={name: encode(arg) for name, arg in kwargs.items()},
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__") and name not in ("__name__", "__doc__"):
+            raise AttributeError(name)
+        return self._llm_apply("getattr", name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._llm_apply("setattr", name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._llm_apply("delattr", name)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, Remote) and self._llm_names[0] in instance._llm_names
+
+    __eq__ = _compares("eq", False)
+    __ne__ = _compares("ne", True)
+    __lt__ = _compares("lt", NotImplemented)
+    __le__ = _compares("le", NotImplemented)
+    __gt__ = _compares("gt", NotImplemented)
+    __ge__ = _compares("ge", NotImplemented)
+    __hash__ = object.__hash__
+
+    __add__, __sub__, __mul__ = _computes("add"), _computes("sub"), _computes("mul")
+    __radd__, __rsub__, __rmul__ = _computes("radd"), _computes("rsub"), _computes("rmul")
+    __truediv__, __floordiv__, __mod__ = _computes("truediv"), _computes("floordiv"), _computes("mod")
+    __pow__, __matmul__, __neg__ = _computes("pow"), _computes("matmul"), _computes("neg")
+    __and__, __or__, __xor__ = _computes("and_"), _computes("or_"), _computes("xor")
+    __abs__, __pos__, __invert__ = _computes("abs"), _computes("pos"), _computes("invert")
+
+    __len__, __str__, __repr__ = _asks("len"), _asks("str"), _asks("repr")
+    __int__, __float__, __bool__ = _asks("int"), _asks("float"), _asks("bool")
+    __getitem__, __setitem__, __delitem__ = _asks("getitem"), _asks("setitem"), _asks("delitem")
+    __enter__ = _asks("enter")
+
+    def __exit__(self, *_: object) -> bool:
+        return bool(self._llm_apply("exit")) and False
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator = self._llm_apply("iter")
+        while True:
+            try:
+                item = iterator._llm_apply("next")
+            except StopIteration:
+                return
+            yield item
+
+    def __next__(self) -> Any:
+        return self._llm_apply("next")
+
+    def __contains__(self, wanted: Any) -> bool:
+        # By looking, not by asking: the code's own `__contains__` would be told what is expected.
+        return any(item is wanted or item == wanted for item in self)
+
+
+async def _awaiting(remote: Remote) -> Any:
+    """A coroutine of this process whose result is the candidate's coroutine's."""
+    return remote._llm_apply("await")

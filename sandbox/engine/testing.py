@@ -1,0 +1,223 @@
+"""Executes tests and keeps count: asserts that held, units that passed, and what the first failure was."""
+
+import ast
+import operator
+import unittest
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+_HOOK = "__llm_eval_check__"
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+    "Is": operator.is_,
+    "IsNot": operator.is_not,
+    "In": lambda a, b: a in b,
+    "NotIn": lambda a, b: a not in b,
+}
+
+
+class Sentinel:
+    """An expectation that no answer meets; for the negative control."""
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = object.__hash__
+
+
+@dataclass
+class Recorder:
+    """Counts asserts. With `control` every expectation is one that no honest answer meets."""
+
+    control: bool = False
+    asserts: list[tuple[str, int]] = field(default_factory=list)  # text and line of each
+    passed: int = 0
+    total: int = 0
+    failed: tuple[int, str, tuple[Any, ...]] | None = None  # assert, operator, operands
+
+    def check(self, index: int, name: str, *operands: Any) -> bool:
+        """What an assert's condition is replaced by."""
+        self.total += 1
+        self.failed = index, name, operands
+        if self.control:
+            held = bool(operands[0] == Sentinel()) if name else False
+        else:
+            held = bool(_OPERATORS[name](*operands)) if name else bool(operands[0])
+        if held:
+            self.passed += 1
+            self.failed = None
+        return held
+
+    def compile(self, source: str, filename: str) -> Any:
+        """The code of `source` with every assert reporting to this recorder. Raises SyntaxError."""
+        tree = _Instrument(self.asserts).visit(ast.parse(source, filename))
+        return compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True)
+
+    def hooks(self) -> dict[str, Any]:
+        """Names that compiled code needs."""
+        return {_HOOK: self.check}
+
+
+class _Instrument(ast.NodeTransformer):
+    def __init__(self, asserts: list[tuple[str, int]]) -> None:
+        self._asserts = asserts
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        index = ast.Constant(len(self._asserts))
+        self._asserts.append((ast.unparse(node.test), node.lineno))
+        test = node.test
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            values = [ast.Constant(type(test.ops[0]).__name__), test.left, test.comparators[0]]
+        else:
+            values = [ast.Constant(""), test]
+        hook = ast.Call(ast.Name(_HOOK, ast.Load()), [index, *values], [])
+        return ast.copy_location(ast.Assert(ast.copy_location(hook, test), node.msg), node)
+
+
+@dataclass
+class Unit:
+    """One thing that passes or fails: an assert line, a test function or method; nameless: the text, or its `check`.
+
+    must_assert  it holds asserts and not one of them being executed would be no proof of anything
+    defines      it only defines the units that follow
+    """
+
+    name: str
+    line: int | None
+    run: Callable[[], None]
+    must_assert: bool = False
+    defines: bool = False
+
+
+def units(tests: str | list[str], namespace: dict[str, Any], recorder: Recorder, candidate: Any) -> Iterator[Unit]:
+    """The units of `tests`, in order. What stands at module level is executed first."""
+    if not isinstance(tests, str):
+        for number, line in enumerate(tests, start=1):
+            yield Unit(line, number, partial(exec, recorder.compile(line, "<tests>"), namespace), must_assert=True)
+        return
+    tree = ast.parse(tests, "<tests>")
+    functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
+    check = functions.get("check")
+    is_check = check is not None and bool(check.args.args) and not _calls_check(tree)
+    found = [name for name, s in functions.items() if name.startswith("test") and not s.args.args]
+    classes = [s.name for s in tree.body if isinstance(s, ast.ClassDef) and _is_test_class(s)]
+    must = _has_assert(tree)
+    defines = is_check or bool(found or classes)
+    program = partial(exec, recorder.compile(tests, "<tests>"), namespace)
+    yield Unit("", None, program, must_assert=must and not defines, defines=defines)
+    if is_check:
+        yield Unit("", None, partial(_call, namespace, "check", candidate), must_assert=must)
+        return
+    for name in found:
+        run = partial(_call, namespace, name)
+        yield Unit(name, functions[name].lineno, run, must_assert=_has_assert(functions[name]))
+    for name in classes:
+        yield from _methods(namespace.get(name))
+
+
+def _call(namespace: dict[str, Any], name: str, *args: Any) -> None:
+    namespace[name](*args)
+
+
+def _has_assert(tree: ast.AST) -> bool:
+    return any(isinstance(node, ast.Assert) for node in ast.walk(tree))
+
+
+def _is_test_class(statement: ast.ClassDef) -> bool:
+    return statement.name.startswith("Test") or any("TestCase" in ast.unparse(base) for base in statement.bases)
+
+
+def _methods(kind: Any) -> Iterator[Unit]:
+    """The test methods of a unittest case, or of a plain class named Test…"""
+    if not isinstance(kind, type):
+        return
+    if issubclass(kind, unittest.TestCase):
+        for name in unittest.TestLoader().getTestCaseNames(kind):
+            yield Unit(f"{kind.__name__}.{name}", None, partial(_run_case, kind, name))
+    else:
+        for name in [name for name in vars(kind) if name.startswith("test")]:
+            yield Unit(f"{kind.__name__}.{name}", None, partial(_run_method, kind, name))
+
+
+def _run_method(kind: type, name: str) -> None:
+    getattr(kind(), name)()
+
+
+def _calls_check(tree: ast.Module) -> bool:
+    """Whether the text calls its own `check`."""
+    calls = [s.value for s in tree.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
+    return any(isinstance(call.func, ast.Name) and call.func.id == "check" for call in calls)
+
+
+def asserts_nothing(tests: str | list[str]) -> bool:
+    """Whether nothing in the tests could ever fail by intention."""
+    text = tests if isinstance(tests, str) else "\n".join(tests)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Assert | ast.Raise):
+            return False
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name.lower().startswith(("assert", "fail")):
+                return False
+    return True
+
+
+def controlled(found: Iterable[Unit]) -> Iterator[Unit]:
+    """The units, each made to end in an expectation that nothing meets."""
+    for unit in found:
+        yield unit if unit.defines else replace(unit, run=partial(_then_fail, unit.run), must_assert=False)
+
+
+def _then_fail(run: Callable[[], None]) -> None:
+    run()
+    unittest.TestCase().assertEqual(Sentinel(), Sentinel())
+
+
+class _Stop(unittest.TestResult):
+    """Keeps the exception of a test method as it was raised."""
+
+    error: BaseException | None = None
+    ran = False
+
+    def addFailure(self, test: Any, err: Any) -> None:
+        self.error = self.error or err[1]
+
+    addError = addFailure
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        if err is not None:
+            self.error = self.error or err[1]
+
+    def addUnexpectedSuccess(self, test: Any) -> None:
+        self.error = AssertionError("unexpected success")
+
+    def startTest(self, test: Any) -> None:
+        self.ran = True
+
+
+def _run_case(kind: type[unittest.TestCase], name: str) -> None:
+    result = _Stop()
+    suite = unittest.TestSuite([kind(name)])
+    suite.run(result)
+    if result.error is not None:
+        raise result.error
+    if not result.ran:
+        raise RuntimeError(f"{kind.__name__}.{name} was not run")
+
+
+def line_in_tests(error: BaseException) -> int | None:
+    """The line of the tests' text at which an exception passed through it last."""
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == "<tests>":
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

@@ -1,0 +1,42 @@
+"""Instances of classes that both judge and code define, from the same prompt: they cross as their attributes."""
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+_MEMBER = "_member_"
+
+
+def attributes_of(value: Any, classes: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """(class name, attributes) of an instance of one of `classes`; None for everything else."""
+    kind = type(value)
+    name = kind.__name__
+    if classes.get(name) is not kind:
+        return None
+    if isinstance(value, enum.Enum):
+        return name, {_MEMBER: value.name}
+    slots = [slot for base in kind.__mro__ for slot in _slots(base) if hasattr(value, slot)]
+    return name, {slot: getattr(value, slot) for slot in slots} | getattr(value, "__dict__", {})
+
+
+def _slots(kind: type) -> list[str]:
+    slots = kind.__dict__.get("__slots__", ())
+    names = [slots] if isinstance(slots, str) else list(slots)
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
+
+
+def rebuild(content: Any, classes: dict[str, Any], decode: Callable[[Any], Any]) -> Any:
+    """The instance that (class name, encoded attributes) stands for, made of this process's own class.
+
+    The class's own code is not asked, so the other side decides no more than the attributes' values.
+    Raises KeyError for a class that is not shared.
+    """
+    name, data = content
+    kind = classes[name]
+    attributes = decode(data)
+    if issubclass(kind, enum.Enum):
+        return kind[attributes[_MEMBER]]
+    instance = object.__new__(kind)
+    for attribute, value in attributes.items():
+        object.__setattr__(instance, attribute, value)
+    return instance

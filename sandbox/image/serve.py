@@ -1,0 +1,111 @@
+"""The socket backend's service: an engine of its own for every connection to a unix socket.
+
+Usage: serve.py SOCKET [CONNECTIONS]       serve, at most so many connections at once (64)
+       serve.py --check SOCKET             exit 0 if an engine answers there, 1 if not
+
+Standard library only, for it runs in the engine's image, as process 1. An engine ends when its connection does.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+ENGINE = Path(__file__).resolve().parent / "engine"
+CHECK_S = 10.0
+_OPTIONS, _READY = ord("O"), ord("R")
+
+
+class Server:
+    """Accepts, starts, reaps. Adopted orphans are reaped as well, since this may be process 1."""
+
+    def __init__(self, path: str, connections: int) -> None:
+        self._path = path
+        self._most = connections
+        self._engines: dict[int, subprocess.Popen[bytes]] = {}
+        self._listener = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        self._listener.bind(path)
+        os.chmod(path, 0o666)  # whoever may enter the directory may ask; a run may not open any socket
+        self._listener.listen(connections)
+
+    def run(self) -> None:
+        """Until SIGTERM or SIGINT."""
+        wake, waker = socket.socketpair()
+        waker.setblocking(False)
+        wake.setblocking(False)
+        signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        while True:
+            waiting = [wake, self._listener] if len(self._engines) < self._most else [wake]
+            ready, _, _ = select.select(waiting, [], [])
+            if wake in ready:
+                with contextlib.suppress(BlockingIOError):
+                    wake.recv(4096)
+                self._reap()
+            if self._listener in ready:
+                self._accept()
+
+    def _accept(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection:
+            command = [sys.executable, "-I", "-S", "-X", "utf8", str(ENGINE)]
+            engine = subprocess.Popen(
+                command, stdin=connection, stdout=connection, stderr=subprocess.DEVNULL, env={}, cwd="/"
+            )
+        self._engines[engine.pid] = engine
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                engine = self._engines.pop(pid, None)
+                if engine is not None:
+                    engine.returncode = os.waitstatus_to_exitcode(status)
+
+    def _stop(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+        for engine in self._engines.values():
+            with contextlib.suppress(OSError):
+                engine.kill()
+        os._exit(0)
+
+
+def answers(path: str) -> bool:
+    """Whether an engine starts at the socket and says that it is ready."""
+    header = struct.Struct(">IHB")
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(CHECK_S)
+        try:
+            connection.connect(path)
+            connection.sendall(header.pack(2, 0, _OPTIONS) + b"{}")
+            reply = connection.recv(header.size, socket.MSG_WAITALL)
+        except OSError:
+            return False
+    return len(reply) == header.size and header.unpack(reply)[2] == _READY
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code."""
+    if len(arguments) == 2 and arguments[0] == "--check":
+        return 0 if answers(arguments[1]) else 1
+    if len(arguments) not in (1, 2) or arguments[0].startswith("-"):
+        print((__doc__ or "").strip(), file=sys.stderr)
+        return 2
+    Server(arguments[0], int(arguments[1]) if len(arguments) == 2 else 64).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
