@@ -1,4 +1,4 @@
-"""All settings of LLM-Eval. The environment (and `.env`) is read here and nowhere else; docs/operations.md lists each."""
+"""All settings. The environment (and `.env`) is read here and nowhere else; docs/operations.md lists each variable."""
 
 import secrets
 from pathlib import Path
@@ -188,6 +188,27 @@ CONFIG_VARIABLES = ENV.words("LLMEVAL_CONFIG_VARIABLES", ["OPENAI_BASE_URL", "VL
 
 MLFLOW_TRACKING_URI = ENV.text("MLFLOW_TRACKING_URI", f"sqlite:///{VAR_DIR / 'mlflow.sqlite3'}")
 MLFLOW_ARTIFACTS = ENV.text("LLMEVAL_MLFLOW_ARTIFACTS", str(VAR_DIR / "mlartifacts"))
+
+# ---- workers --------------------------------------------------------------------------------------------------------
+
+CELERY_BROKER_URL = ENV.text("CELERY_BROKER_URL", "filesystem://")
+if CELERY_BROKER_URL.startswith("filesystem://"):
+    QUEUE_DIR = VAR_DIR / "queue"
+    for _name in ("messages", "control"):
+        (QUEUE_DIR / _name).mkdir(parents=True, exist_ok=True)
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": str(QUEUE_DIR / "messages"),
+        "data_folder_out": str(QUEUE_DIR / "messages"),
+        "control_folder": str(QUEUE_DIR / "control"),
+    }
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+# A message that got lost, and a run whose worker died, are found at the next sweep.
+CELERY_BEAT_SCHEDULE = {"sweep": {"task": "runs.look", "schedule": 15.0, "options": {"expires": 15.0}}}
+CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 
 # ---- sandbox --------------------------------------------------------------------------------------------------------
 

@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sandbox.pool import Pool
-
 from hub.canonical import attempt_seed
 from hub.cases import CaseData
 from hub.compiled import CaseError, CompiledEnvironment
@@ -22,6 +20,7 @@ from runs.asking import Asker, Connection, Tally, TimeUp
 from runs.models import Response, RunEnvironment, RunModel, Score
 from runs.selectors import case_chunk, stored_attempts
 from runs.store import Played, Reader, Writer
+from sandbox.pool import Pool
 
 logger = logging.getLogger(__name__)
 

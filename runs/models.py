@@ -33,6 +33,10 @@ class Run(models.Model):
     tracking = models.JSONField(default=dict, help_text='{"state": off|pending|logged, "parent": id, "cells": {...}}')
     summaries = models.JSONField(default=dict, help_text="What each later stage reported, by its config key.")
 
+    lease_owner = models.CharField(max_length=100, blank=True, help_text="The process that executes it.")
+    lease_until = models.DateTimeField(null=True, blank=True, help_text="When others may take it over.")
+    cancel_requested = models.BooleanField(default=False)
+
     class Meta:
         ordering = ["-id"]
 

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils import timezone
 
 from hub.services import bundle_import
 from runs.config import RunConfig, parse
@@ -79,5 +80,19 @@ def config_of(run: Run) -> RunConfig:
 def run_reopen(*, run: Run) -> None:
     """Make a run that has ended ready to go on: models that were stopped get another chance."""
     run.models.update(stopped="")
-    run.status, run.message, run.finished_at = Run.Status.QUEUED, "", None
+    run.status, run.message, run.finished_at, run.cancel_requested = Run.Status.QUEUED, "", None, False
+    run.save(update_fields=["status", "message", "finished_at", "cancel_requested"])
+
+
+def run_cancel(*, run: Run) -> None:
+    """Stop a run: at once where it waits, within seconds where it is being executed. Ended runs stay as they are."""
+    waiting = Run.objects.filter(pk=run.pk, status=Run.Status.QUEUED, lease_owner="")
+    if not waiting.update(status=Run.Status.CANCELLED, finished_at=timezone.now()):
+        Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.RUNNING]).update(cancel_requested=True)
+    run.refresh_from_db()
+
+
+def run_fail(*, run: Run, message: str) -> None:
+    """End a run that could not be executed, with the reason."""
+    run.status, run.message, run.finished_at = Run.Status.FAILED, message, timezone.now()
     run.save(update_fields=["status", "message", "finished_at"])

@@ -4,15 +4,14 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 
 from django.conf import settings
 from django.db.models import F, Sum
 from django.utils import timezone
-from sandbox.pool import Pool, PoolOptions
 
 from hub.canonical import attempt_seed
 from hub.ports import CallKey
@@ -20,6 +19,7 @@ from hub.selectors import compile_version
 from runs.asking import Asker, Budget, Connection
 from runs.config import RunConfig
 from runs.executor import Contender, Executor, Listener, Part, Plan
+from runs.leases import RENEW_EVERY_S, LeaseLost, lease_release, lease_renew, lease_take, owner_name
 from runs.models import Response, Run, RunModel
 from runs.providers.base import ModelSpec, ProviderContext
 from runs.providers.registry import PROVIDERS
@@ -27,6 +27,7 @@ from runs.selectors import answering_models, role_models
 from runs.stages import StageContext, stages
 from runs.store import DatabaseCache, Reader, Writer
 from runs.tracking import Tracker
+from sandbox.pool import Pool, PoolOptions
 
 logger = logging.getLogger(__name__)
 
@@ -46,74 +47,94 @@ def pool_options(config: RunConfig) -> PoolOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """How a run is to be executed here. `signals`: Ctrl-C and SIGTERM interrupt it (the main thread only)."""
+    """How a run is to be executed here.
+
+    `signals`: Ctrl-C and SIGTERM interrupt it (the main thread only). `stopping` is asked every few seconds; once it
+    is true the run goes back into the queue: a worker that shuts down.
+    """
 
     use_cache: bool = True
     signals: bool = False
+    stopping: Callable[[], bool] = field(default=lambda: False)
 
 
-def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Execution) -> Run:
+def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Execution, owner: str = "") -> Run:
     """Play what is missing of *run*, then its stages. Returns the run in its final state.
 
-    Raises SandboxUnavailable before anything is asked. Any other failure is stored in the run and raised.
+    *owner* holds the run's lease already; without it the lease is taken here. Raises RunBusy, LeaseLost, and
+    SandboxUnavailable before anything is asked. Any other failure is stored in the run and raised.
     """
-    parts = [
-        Part(row=row, compiled=compile_version(row.version))
-        for row in run.environments.select_related("version__environment").order_by("position")
-    ]
-    needs_pool = any(part.compiled.needs_sandbox for part in parts)
-    pool = Pool.open(pool_options(config)) if needs_pool else None
-    tracker = Tracker.start(config.stage_configs.get("tracking"))
+    if not owner:
+        owner = owner_name()
+        lease_take(run=run, owner=owner)
+    try:
+        parts = [
+            Part(row=row, compiled=compile_version(row.version))
+            for row in run.environments.select_related("version__environment").order_by("position")
+        ]
+        needs_pool = any(part.compiled.needs_sandbox for part in parts)
+        with ExitStack() as held:
+            pool = held.enter_context(Pool.open(pool_options(config))) if needs_pool else None
+            tracker = held.enter_context(closing(Tracker.start(config.stage_configs.get("tracking"))))
+            sitting = Sitting(run=run, config=config, parts=parts, pool=pool, tracker=tracker, owner=owner)
+            _sit(sitting, listener, how)
+    finally:
+        lease_release(run_id=run.pk, owner=owner)
+    return run
+
+
+def _sit(sitting: "Sitting", listener: Listener, how: Execution) -> None:
+    """Execute, and store the state in which the run is left, whatever happens."""
+    run = sitting.run
     resumed = run.started_at is not None
     started = time.monotonic()
     run.status, run.started_at = Status.RUNNING, run.started_at or timezone.now()
     run.save(update_fields=["status", "started_at"])
     try:
-        session = _Session(run, config, parts, pool, tracker, listener, how, resumed)
-        with _closing_loop() as loop:
-            loop.run_until_complete(session.play())
+        asyncio.run(_Session(sitting, listener, how, resumed).play())
+    except LeaseLost:
+        raise  # the run's state is its new owner's to write
     except BaseException as error:
         run.status = Status.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Status.FAILED
         run.message = str(error) or type(error).__name__
+        _leave(run, started)
         raise
-    finally:
-        run.seconds = run.seconds + time.monotonic() - started
-        run.finished_at = timezone.now()
-        run.save()
-        tracker.close()
-        if pool is not None:
-            pool.close()
-    return run
+    _leave(run, started)
 
 
-@contextmanager
-def _closing_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    with asyncio.Runner() as runner:
-        yield runner.get_loop()
+def _leave(run: Run, started: float) -> None:
+    run.seconds = run.seconds + time.monotonic() - started
+    run.finished_at = None if run.status == Status.QUEUED else timezone.now()
+    run.save(update_fields=["status", "message", "seconds", "finished_at", "cost_usd", "summaries"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sitting:
+    """One go at a run by one process: what is open for it, and the name that holds its lease."""
+
+    run: Run
+    config: RunConfig
+    parts: list[Part]
+    pool: Pool | None
+    tracker: Tracker
+    owner: str
 
 
 class _Session:
-    """One sitting of a run: connections, executor and stages, all within one event loop."""
+    """The event loop's side of a sitting: connections, executor, heartbeat and stages."""
 
-    def __init__(
-        self,
-        run: Run,
-        config: RunConfig,
-        parts: list[Part],
-        pool: Pool | None,
-        tracker: Tracker,
-        listener: Listener,
-        how: Execution,
-        resumed: bool,
-    ) -> None:
-        self._run = run
-        self._config = config
-        self._parts = parts
-        self._pool = pool
-        self._tracker = tracker
+    def __init__(self, sitting: Sitting, listener: Listener, how: Execution, resumed: bool) -> None:
+        self._run = run = sitting.run
+        self._config = sitting.config
+        self._parts = sitting.parts
+        self._pool = sitting.pool
+        self._tracker = sitting.tracker
+        self._owner = sitting.owner
         self._listener = listener
         self._how = how
         self._resumed = resumed
+        self._lost: LeaseLost | None = None
+        self._left = Status.INTERRUPTED  # the state of a run that is stopped from outside
         self._contenders = [(row, ModelSpec.model_validate(row.spec)) for row in answering_models(run)]
         self._roles = {
             role: [(row, ModelSpec.model_validate(row.spec)) for row in rows] for role, rows in role_models(run).items()
@@ -140,14 +161,17 @@ class _Session:
             writer=writer,
             listener=self._listener,
         )
+        heart = asyncio.create_task(self._beat(executor, reader))
         try:
             with _signals(executor, self._how.signals):
                 await executor.execute()
                 await writer.flush()
                 self._settle(executor, budget)
                 if self._run.status == Status.COMPLETED:
-                    await self._stages(executor, asker, reader)
+                    await self._stages(executor, asker)
         finally:
+            heart.cancel()
+            await asyncio.gather(heart, return_exceptions=True)
             await writer.close()
             self._run.cost_usd = budget.spent
             await reader.close()
@@ -185,17 +209,34 @@ class _Session:
             seats={role: len(seats) for role, seats in self._roles.items()},
         )
 
+    async def _beat(self, executor: Executor, reader: Reader) -> None:
+        """Renew the lease, and stop where the run was cancelled or taken over, or this process is to end."""
+        while True:
+            await asyncio.sleep(RENEW_EVERY_S)
+            try:
+                cancelled = await reader.run(partial(lease_renew, run_id=self._run.pk, owner=self._owner))
+            except LeaseLost as error:
+                self._lost = error
+                executor.stop()
+                return
+            if cancelled or self._how.stopping():
+                self._left = Status.CANCELLED if cancelled else Status.QUEUED
+                executor.stop()
+                return
+
     def _settle(self, executor: Executor, budget: Budget) -> None:
         run = self._run
+        if self._lost is not None:
+            raise self._lost
         if executor.stopping:
-            run.status, run.message = Status.INTERRUPTED, "Interrupted; what was stored is kept."
+            run.status, run.message = self._left, "" if self._left == Status.QUEUED else "What was stored is kept."
         elif budget.exhausted:
             run.status = Status.STOPPED
             run.message = f"Stopped: ${budget.spent:,.4f} of the budget of ${budget.limit:,.2f} is spent."
         else:
             run.status, run.message = Status.COMPLETED, ""
 
-    async def _stages(self, executor: Executor, asker: Asker, reader: Reader) -> None:
+    async def _stages(self, executor: Executor, asker: Asker) -> None:
         """Every stage that the config names, in order; one that fails says so in its summary and ends nothing."""
         for stage in stages():
             part = self._config.stage_configs.get(stage.key)

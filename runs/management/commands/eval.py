@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand
 from rich.console import Console
 
 from runs.config import ConfigError, Problem, RunConfig, parse_text
+from runs.leases import RunBusy
 from runs.models import Run
 from runs.planning import Chosen, environments_find, source_for_command
 from runs.progress import RunProgress
@@ -48,7 +49,7 @@ class Command(BaseCommand):
             with RunProgress(console, _total(run, config)) as progress:
                 how = Execution(use_cache=not options["no_cache"], signals=True)
                 run = run_execute(run=run, config=config, listener=progress, how=how)
-        except (ConfigError, RunNotFound) as error:
+        except (ConfigError, RunNotFound, RunBusy) as error:
             self._refuse(error, options)
         except SandboxUnavailable as error:
             self._leave(UNAVAILABLE, str(error))

@@ -1,0 +1,70 @@
+"""Who executes a run: one process at a time, by a lease that it renews and that others take over once it lapses.
+
+The database is the queue of record. A lease is taken by compare-and-set, so that two workers never get the same run.
+"""
+
+import os
+import platform
+import uuid
+from datetime import timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from runs.models import Run
+
+LEASE = timedelta(seconds=60)
+RENEW_EVERY_S = 3.0  # also how soon a cancelled run notices
+
+
+class RunBusy(Exception):
+    """Another process is executing the run; the text is a sentence."""
+
+
+class LeaseLost(Exception):
+    """The lease lapsed and somebody else has taken the run."""
+
+
+def owner_name() -> str:
+    """A name for one sitting: the host and process for people, a random part against restarts."""
+    return f"{platform.node()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def lease_take(*, run: Run, owner: str) -> None:
+    """Take the lease of *run*. Raises RunBusy where another process holds it."""
+    now = timezone.now()
+    free = Q(lease_owner="") | Q(lease_until__lt=now) | Q(lease_until=None)
+    taken = Run.objects.filter(free, pk=run.pk).update(lease_owner=owner, lease_until=now + LEASE)
+    if not taken:
+        holder = Run.objects.values_list("lease_owner", flat=True).get(pk=run.pk)
+        raise RunBusy(f"Run {run.pk} is being executed by {holder}; wait for it, or cancel it first.")
+    run.refresh_from_db()
+
+
+def lease_next(*, owner: str) -> Run | None:
+    """Take the lease of the oldest run that waits: queued, or left running by a process that is gone."""
+    now = timezone.now()
+    waiting = Run.objects.filter(
+        Q(status=Run.Status.QUEUED, lease_owner="")
+        | Q(status__in=[Run.Status.QUEUED, Run.Status.RUNNING], lease_until__lt=now)
+    )
+    for pk in waiting.order_by("id").values_list("pk", flat=True)[:20]:
+        run = Run(pk=pk)
+        try:
+            lease_take(run=run, owner=owner)
+        except RunBusy:
+            continue
+        return run
+    return None
+
+
+def lease_renew(*, run_id: int, owner: str) -> bool:
+    """Hold on for another while; whether somebody asked to cancel. Raises LeaseLost."""
+    held = Run.objects.filter(pk=run_id, lease_owner=owner)
+    if not held.update(lease_until=timezone.now() + LEASE):
+        raise LeaseLost(f"Run {run_id} was taken over by another process.")
+    return bool(held.values_list("cancel_requested", flat=True)[0])
+
+
+def lease_release(*, run_id: int, owner: str) -> None:
+    Run.objects.filter(pk=run_id, lease_owner=owner).update(lease_owner="", lease_until=None)

@@ -1,0 +1,61 @@
+"""The worker's side of runs: take the lease of what waits, execute it, look again."""
+
+import logging
+import threading
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_shutting_down
+
+from runs.config import ConfigError
+from runs.dispatch import LOOK
+from runs.leases import LeaseLost, lease_next, lease_release, owner_name
+from runs.models import Response, Run
+from runs.services import config_of, run_fail
+from runs.session import Execution, run_execute
+from sandbox.errors import SandboxUnavailable
+
+logger = logging.getLogger(__name__)
+
+_shutting_down = threading.Event()
+
+
+@worker_shutting_down.connect
+def _on_shutdown(**_: Any) -> None:
+    _shutting_down.set()
+
+
+class _Unwatched:
+    """A listener for runs that nobody watches here: their page reads the database."""
+
+    def played(self, response: Response) -> None:
+        """Stored by the writer."""
+
+    def model_stopped(self, label: str, reason: str) -> None:
+        logger.warning("%s is asked no further: %s", label, reason)
+
+
+@shared_task(name=LOOK, ignore_result=True)
+def look() -> None:
+    """Execute waiting runs, one after the other, until none waits or the worker shuts down."""
+    while not _shutting_down.is_set():
+        owner = owner_name()
+        run = lease_next(owner=owner)
+        if run is None:
+            return
+        _execute(run, owner)
+
+
+def _execute(run: Run, owner: str) -> None:
+    """A failure is the run's to tell; the worker goes on with the next."""
+    try:
+        how = Execution(stopping=_shutting_down.is_set)
+        run_execute(run=run, config=config_of(run), listener=_Unwatched(), how=how, owner=owner)
+    except LeaseLost as error:
+        logger.warning("%s", error)
+    except (ConfigError, SandboxUnavailable) as error:
+        run_fail(run=run, message=str(error))
+    except Exception:
+        logger.exception("run %s", run.pk)  # run_execute has stored it
+    finally:
+        lease_release(run_id=run.pk, owner=owner)
