@@ -1,7 +1,6 @@
-"""Which responses of a run count: attempts owed, cases a curator found wrong, clusters, the cells of the result table."""
+"""Which responses of a run count: attempts owed, cases found wrong, clusters, the cells of the result table."""
 
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from hub.models import Case, CaseDefect
 from runs.models import Response, Run, RunEnvironment, RunModel
@@ -14,7 +13,7 @@ def attempts_of(run: Run) -> int:
 
 def quarantined_cases(run: Run, part: RunEnvironment) -> frozenset[int]:
     """Ids of the chosen cases that a curator had found wrong when *run* started."""
-    start = run.started_at or run.created_at or timezone.now()
+    start = run.started_at or run.created_at
     wrong = Case.objects.filter(
         version_id=part.version_id,
         pk__in=CaseDefect.objects.filter(
