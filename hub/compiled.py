@@ -97,9 +97,7 @@ class CompiledEnvironment:
                 applies = templating.render(rule.spec.when, variables)
             except templating.RenderError as error:
                 raise CaseError(f"{rule.where}.when", str(error)) from None
-            if isinstance(applies, str):
-                applies = applies.strip().lower() not in ("", "false", "no", "0", "none")
-            if applies:
+            if templating.truth(applies):
                 rendered.append(
                     RenderedRule(rule, _options(rule.scorer.Options, rule.spec.options, variables, rule.where))
                 )

@@ -8,6 +8,7 @@ import codecs
 import csv
 import datetime
 import decimal
+import functools
 import gzip
 import itertools
 import json
@@ -15,7 +16,7 @@ import re
 import sqlite3
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
 from hub.bundles.problems import BundleError, Problem
@@ -48,34 +49,39 @@ def rows(dataset: Dataset, open_file: Opener) -> Iterator[tuple[str, int, Row | 
     In place of a row that is wrong comes a DatasetError; where reading cannot go on after it, it is raised.
     """
     source = dataset.hf or dataset.path or ""
-    read = _hugging_face(dataset) if dataset.hf is not None else file_rows(source, open_file)
-    found = ((source, line, row) for line, row in read)
-    if dataset.join is None:
-        yield from _limited(found)
-        return
+    read = _hugging_face(dataset) if dataset.hf is not None else file_rows(source, open_file, dataset.columns)
+    found = _limited((source, line, row) for line, row in read)
+    yield from join_rows(found, dataset.join.path, dataset.join.on, open_file) if dataset.join else found
+
+
+def join_rows(
+    found: Iterator[tuple[str, int, Row | DatasetError]], path: str, on: str, open_file: Opener
+) -> Iterator[tuple[str, int, Row | DatasetError]]:
+    """*found* with the columns of the row of *path* that has the same value in the column *on*."""
     with DiskIndex() as index:
-        _fill(index, dataset.join.path, dataset.join.on, open_file)
-        for file, line, row in _limited(found):
-            yield (
-                file,
-                line,
-                row if isinstance(row, DatasetError) else _joined(row, dataset.join.on, index, file, line),
-            )
+        _fill(index, path, on, open_file)
+        for file, line, row in found:
+            yield file, line, row if isinstance(row, DatasetError) else _joined(row, on, index, file, line)
 
 
 def _joined(row: Row, on: str, index: "DiskIndex", file: str, line: int) -> Row | DatasetError:
     key = _join_key(row, on)
     other = index.get(key) if key is not None else None
     if other is None:
-        return DatasetError(
-            file, line, f"the file to join has no row with {row.get(on)!r} in its column {on!r}."
-        )
+        return DatasetError(file, line, f"the file to join has no row with {row.get(on)!r} in its column {on!r}.")
     return {**json.loads(other)[1], **row}
 
 
-def file_rows(path: str, open_file: Opener) -> Iterator[tuple[int, Row | DatasetError]]:
-    """(line, row) of one data file; a row that is wrong comes as a DatasetError. Raises DatasetError."""
+def file_rows(
+    path: str, open_file: Opener, columns: Sequence[str] | None = None
+) -> Iterator[tuple[int, Row | DatasetError]]:
+    """(line, row) of one data file; a row that is wrong comes as a DatasetError. Raises DatasetError.
+
+    *columns* are those of a .csv without a header.
+    """
     reader = _READERS[path.removesuffix(".gz").rpartition(".")[2]]
+    if columns is not None:
+        reader = functools.partial(_csv, columns=columns)
     with open_file(path) as raw:
         stream: IO[bytes] = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw  # type: ignore[assignment]
         try:
@@ -251,12 +257,12 @@ def _first_sentence(error: Exception) -> str:
     return error.msg if isinstance(error, json.JSONDecodeError) else str(error).partition(";")[0]
 
 
-def _csv(path: str, stream: IO[bytes]) -> Iterator[tuple[int, Any]]:
+def _csv(path: str, stream: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
     csv.field_size_limit(MAX_ROW_BYTES)
     reader = csv.reader((text for _, text in _text_lines(path, stream)), strict=True)
     begins = 1
     try:
-        header = next(reader, [])
+        header = list(columns) if columns is not None else next(reader, [])
         twice = sorted({name for name in header if header.count(name) > 1})
         if twice:
             raise DatasetError(path, 1, f"two columns are named {', '.join(map(repr, twice))}.")
@@ -280,9 +286,7 @@ def _parquet(path: str, stream: IO[bytes]) -> Iterator[tuple[int, Any]]:
     import pyarrow as pa  # slow to import, and only this format needs it
     import pyarrow.parquet as pq
 
-    with (
-        tempfile.TemporaryFile() as file
-    ):  # parquet is read from its end: a zip's member or a .gz has to be unpacked
+    with tempfile.TemporaryFile() as file:  # parquet is read from its end: a zip's member or a .gz has to be unpacked
         size = 0
         while chunk := stream.read(1 << 20):
             size += len(chunk)
@@ -325,7 +329,12 @@ def _plain(value: Any, file: str, line: int) -> JSON:
     raise DatasetError(file, line, f"the row contains a {type(value).__name__}, which JSON cannot hold.")
 
 
-_READERS = {"jsonl": _jsonl, "json": _json, "csv": _csv, "parquet": _parquet}
+_READERS: dict[str, Callable[[str, IO[bytes]], Iterator[tuple[int, Any]]]] = {
+    "jsonl": _jsonl,
+    "json": _json,
+    "csv": _csv,
+    "parquet": _parquet,
+}
 
 
 def _hugging_face(dataset: Dataset) -> Iterator[tuple[int, Row | DatasetError]]:
@@ -394,15 +403,11 @@ def _fill(index: DiskIndex, path: str, on: str, open_file: Opener) -> None:
             raise row
         key = _join_key(row, on)
         if key is None:
-            raise DatasetError(
-                path, line, f"the column {on!r} to join on is missing, or neither text nor a number."
-            )
+            raise DatasetError(path, line, f"the column {on!r} to join on is missing, or neither text nor a number.")
         earlier = index.add(key, json.dumps([line, row]))
         if earlier is not None:
             first = json.loads(earlier)[0]
-            raise DatasetError(
-                path, line, f"{on!r} is {key!r}, as on line {first}.", "Each value may come once."
-            )
+            raise DatasetError(path, line, f"{on!r} is {key!r}, as on line {first}.", "Each value may come once.")
 
 
 def _join_key(row: Row, on: str) -> str | None:

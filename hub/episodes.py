@@ -94,7 +94,14 @@ class Episode:
     async def reset(self) -> Observation:
         """Begin anew. Raises HarnessError."""
         turn = await self.environment.harness.reset(self._play)
-        self.state = {"harness": None, "messages": [], "tools": turn.tools, "turns": 0, "done": turn.done, "reward": None}
+        self.state = {
+            "harness": None,
+            "messages": [],
+            "tools": turn.tools,
+            "turns": 0,
+            "done": turn.done,
+            "reward": None,
+        }
         return self._take(turn)
 
     async def step(self, message: Message) -> Step:

@@ -27,9 +27,7 @@ class CaseMapper:
                 value = self._value(name, row)
                 values[name] = convert(str(position) if name == "id" and value is None else value)
             except ValueError as error:
-                problems.append(
-                    Problem(file=file, line=line, key=f"dataset.fields.{name}", message=f"{error}")
-                )
+                problems.append(Problem(file=file, line=line, key=f"dataset.fields.{name}", message=f"{error}"))
         if problems:
             raise BundleError(problems)
         return CaseData(**values, row=row)

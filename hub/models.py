@@ -107,9 +107,7 @@ class CaseDefect(models.Model):
     reported_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     description = models.TextField()
     status = models.CharField(max_length=16, choices=Status, default=Status.OPEN, db_index=True)
-    resolved_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
-    )
+    resolved_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     resolution = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     resolved_at = models.DateTimeField(null=True, blank=True)
@@ -119,5 +117,3 @@ class CaseDefect(models.Model):
 
     def __str__(self) -> str:
         return f"{self.case.external_id}: {self.status}"
-
-

@@ -91,6 +91,23 @@ def _regex_search(text: str, pattern: str, group: int | str = 0) -> str:
     return "" if match is None else str(match[group])
 
 
+def _first_alternatives(parameters: dict[str, Any]) -> dict[str, Any]:
+    """One answer out of {parameter: [accepted values]}; "" among the values marks one that may be left out.
+
+    Mappings inside are of the same form, alone or in a list, as function-calling benchmarks write them.
+    """
+    chosen = {name: next((v for v in values if v != ""), None) for name, values in parameters.items()}
+    return {name: _settle(value) for name, value in chosen.items() if value is not None}
+
+
+def _settle(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_settle(item) for item in value]
+    if isinstance(value, dict) and all(isinstance(item, list) for item in value.values()):
+        return _first_alternatives(value)
+    return value
+
+
 def _guarded(name: str, function: Any) -> Any:
     """The filter *name* with its numbers and texts checked first."""
 
@@ -118,6 +135,7 @@ def guarded_environment() -> GuardedEnvironment:
     env.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "sort_keys": True}
     env.filters["fromjson"] = json.loads
     env.filters["regex_search"] = _regex_search
+    env.filters["first_alternatives"] = _first_alternatives
     for name in (*_GROWING, "format", "replace", "join"):
         if name in env.filters:
             env.filters[name] = _guarded(name, env.filters[name])

@@ -95,6 +95,11 @@ def render(value: Any, variables: Mapping[str, Any]) -> Any:
     return value
 
 
+def truth(value: Any) -> bool:
+    """Whether a rendered condition holds: text such as "False", "no" and "0" is taken by its meaning."""
+    return value.strip().lower() not in ("", "false", "no", "0", "none") if isinstance(value, str) else bool(value)
+
+
 def check(value: Any) -> list[str]:
     """The templates within *value* that do not compile, as sentences."""
     if isinstance(value, str) and is_template(value):

@@ -36,7 +36,9 @@ class YamlText:
 
     def line(self, path: Sequence[str | int]) -> int:
         """The line of *path*, or of the nearest part of it that is in the file."""
-        return next(self.lines[tuple(path[:end])] for end in range(len(path), -1, -1) if tuple(path[:end]) in self.lines)
+        return next(
+            self.lines[tuple(path[:end])] for end in range(len(path), -1, -1) if tuple(path[:end]) in self.lines
+        )
 
 
 class _Loader(yaml.SafeLoader):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hub import templating
 from hub.bundles.problems import BundleError, Problem
 from hub.bundles.schema import Manifest
 from hub.cases import CaseData
@@ -36,6 +37,10 @@ def prepared_cases(
         try:
             for number, (file, line, row) in enumerate(rows(manifest.dataset, open_file), 1):
                 try:
+                    if isinstance(row, DatasetError):
+                        raise row
+                    if not _wanted(manifest.dataset.where, row, file, line):
+                        continue
                     yield _prepared(environment, mapper, ids, file, line, row, position, number)
                     position += 1
                 except BundleError as error:
@@ -53,12 +58,10 @@ def _prepared(
     ids: DiskIndex,
     file: str,
     line: int,
-    row: Row | DatasetError,
+    row: Row,
     position: int,
     number: int,
 ) -> PreparedCase:
-    if isinstance(row, DatasetError):
-        raise row
     case = mapper.case(row, file=file, line=line, position=number)
     earlier = ids.add(case.id, str(line))
     if earlier is not None:
@@ -78,6 +81,16 @@ def _prepared(
     except CaseError as error:
         raise BundleError(Problem(file=file, line=line, key=error.where, message=_sentence(error.message))) from None
     return PreparedCase(position, case, *digests, file, line)
+
+
+def _wanted(where: str | None, row: Row, file: str, line: int) -> bool:
+    if where is None:
+        return True
+    try:
+        value = templating.render(where, {**row, "row": row})
+    except templating.RenderError as error:
+        raise BundleError(Problem(file=file, line=line, key="dataset.where", message=_sentence(str(error)))) from None
+    return templating.truth(value)
 
 
 def _sentence(text: str) -> str:

@@ -44,7 +44,11 @@ class Join(Strict):
 
 
 class Dataset(Strict):
-    """Where rows come from, a file of the bundle or the Hugging Face hub, and how columns become case fields."""
+    """Where rows come from, a file of the bundle or the Hugging Face hub, and how columns become case fields.
+
+    `where` is a template over the row; rows for which it says no are left out. `columns` names the columns of a .csv
+    that has no header.
+    """
 
     path: str | None = None
     hf: str | None = None
@@ -52,6 +56,8 @@ class Dataset(Strict):
     split: str = "test"
     revision: str | None = None
     join: Join | None = None
+    columns: list[str] | None = None
+    where: str | None = None
     fields: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -66,6 +72,8 @@ class Dataset(Strict):
         for path in (self.path, self.join.path if self.join else None):
             if path is not None and not is_data_path(check_relative(path)):
                 raise ValueError(f"{path!r} must end in {', '.join(DATA_SUFFIXES)}, or one of these with .gz")
+        if self.columns is not None and not (self.path or "").removesuffix(".gz").endswith(".csv"):
+            raise ValueError("`columns` names the columns of a .csv without a header; other formats name their own")
         unknown = sorted(set(self.fields) - set(CASE_FIELDS))
         if unknown:
             raise ValueError(

@@ -108,6 +108,8 @@ def _missing_files(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
 
 
 def _bad_templates(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
+    for message in templating.check(manifest.dataset.where or ""):
+        yield bundle.problem(["dataset", "where"], message)
     for name, value in manifest.dataset.fields.items():
         for message in templating.check(value):
             yield bundle.problem(["dataset", "fields", name], message)

@@ -1,0 +1,108 @@
+"""Manifests of benchmarks that others publish, without their data: each maps a file that the user has onto a bundle."""
+
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from hub import yamltext
+from hub.bundles.problems import BundleError, Problem
+from hub.bundles.schema import Dataset
+from hub.datasets import DatasetError, Row, file_rows, join_rows, rows
+
+FOLDER = Path(__file__).resolve().parent
+DATA = "data.jsonl.gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A manifest with what is known of the published data.
+
+    `files` says in words which file to give; `hub` is its place on the Hugging Face hub (`id`, `config`, `split`);
+    `join` is the column by which a second file, with the answers, belongs to the first; `columns` are those of a .csv
+    without a header.
+    """
+
+    name: str
+    manifest: dict[str, Any]
+    files: str
+    hub: dict[str, str]
+    join: str | None = None
+    columns: list[str] | None = None
+
+
+def benchmarks() -> dict[str, Benchmark]:
+    """Every benchmark by its name."""
+    return {path.stem: _read(path) for path in sorted(FOLDER.glob("*.yaml"))}
+
+
+def _read(path: Path) -> Benchmark:
+    document = dict(yamltext.parse(path.read_text(encoding="utf-8")).value)
+    about = document.pop("benchmark")
+    return Benchmark(path.stem, document, about["files"], about["hub"], about.get("join"), about.get("columns"))
+
+
+def data_rows(benchmark: Benchmark, files: Sequence[Path], answers: Path | None) -> Iterator[Row]:
+    """The rows of the published *files*, with those of *answers* joined. Raises BundleError."""
+    if (answers is None) != (benchmark.join is None):
+        what = (
+            "needs its answers too: --answers FILE"
+            if benchmark.join
+            else "has its answers in the data; leave --answers out"
+        )
+        raise BundleError(f"{benchmark.name} {what}.")
+    found: Iterator[tuple[str, int, Row | DatasetError]] = chain.from_iterable(
+        _file_rows(path, benchmark.columns) for path in files
+    )
+    if answers is not None and benchmark.join is not None:
+        _known_format(answers)
+        found = join_rows(found, str(answers), benchmark.join, _open)
+    for _, _, row in found:
+        if isinstance(row, DatasetError):
+            raise row
+        yield row
+
+
+def _file_rows(path: Path, columns: Sequence[str] | None) -> Iterator[tuple[str, int, Row | DatasetError]]:
+    _known_format(path)
+    plain = path.name.removesuffix(".gz").endswith(".csv")
+    found = file_rows(str(path), _open, columns if plain else None)
+    return ((str(path), line, row) for line, row in found)
+
+
+def _open(path: str) -> IO[bytes]:
+    return Path(path).open("rb")
+
+
+def _known_format(path: Path) -> None:
+    if not path.is_file():
+        raise BundleError(f"{path}: there is no such file.")
+    Dataset(path=f"data{''.join(path.suffixes[-2:])}" if path.suffix == ".gz" else f"data{path.suffix}")
+
+
+def hub_rows(benchmark: Benchmark, revision: str, changes: dict[str, str]) -> Iterator[Row]:
+    """The rows as the Hugging Face hub has them at the commit *revision*; *changes* override id, config or split."""
+    place = {**benchmark.hub, **changes}
+    dataset = Dataset(hf=place["id"], config=place.get("config"), split=place.get("split", "test"), revision=revision)
+    for _, _, row in rows(dataset, _open):
+        if isinstance(row, DatasetError):
+            raise row
+        yield row
+
+
+def write_bundle(benchmark: Benchmark, found: Iterator[Row], folder: Path, changes: dict[str, str]) -> None:
+    """Write a bundle of *benchmark* and the rows *found* into *folder*; *changes* override slug, version or title."""
+    with (folder / DATA).open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+        count = 0
+        for row in found:
+            packed.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            count += 1
+    if not count:
+        raise BundleError(Problem(file="the data", message="it has no rows."))
+    text = yaml.safe_dump({**benchmark.manifest, **changes}, sort_keys=False, allow_unicode=True, width=110)
+    (folder / "environment.yaml").write_text(text, encoding="utf-8")
