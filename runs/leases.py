@@ -33,12 +33,28 @@ def owner_name() -> str:
 def lease_take(*, run: Run, owner: str) -> None:
     """Take the lease of *run*. Raises RunBusy where another process holds it."""
     now = timezone.now()
+    holder = Run.objects.values_list("lease_owner", flat=True).get(pk=run.pk)
     free = Q(lease_owner="") | Q(lease_until__lt=now) | Q(lease_until=None)
-    taken = Run.objects.filter(free, pk=run.pk).update(lease_owner=owner, lease_until=now + LEASE)
-    if not taken:
-        holder = Run.objects.values_list("lease_owner", flat=True).get(pk=run.pk)
+    if _is_gone(holder):
+        free |= Q(lease_owner=holder)
+    if not Run.objects.filter(free, pk=run.pk).update(lease_owner=owner, lease_until=now + LEASE):
         raise RunBusy(f"Run {run.pk} is being executed by {holder}; wait for it, or cancel it first.")
     run.refresh_from_db()
+
+
+def _is_gone(holder: str) -> bool:
+    """Whether *holder* was a process of this machine that is no more: nobody need wait for its lease to lapse."""
+    host, _, rest = holder.partition(":")
+    pid = rest.partition(":")[0]
+    if host != platform.node()[:40] or not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
 def lease_next(*, owner: str) -> Run | None:
@@ -66,5 +82,7 @@ def lease_renew(*, run_id: int, owner: str) -> bool:
     return bool(held.values_list("cancel_requested", flat=True)[0])
 
 
-def lease_release(*, run_id: int, owner: str) -> None:
-    Run.objects.filter(pk=run_id, lease_owner=owner).update(lease_owner="", lease_until=None)
+def lease_release(*, run: Run, owner: str) -> None:
+    """Give the lease back; nothing where it is somebody else's by now."""
+    if Run.objects.filter(pk=run.pk, lease_owner=owner).update(lease_owner="", lease_until=None):
+        run.lease_owner, run.lease_until = "", None

@@ -79,7 +79,7 @@ def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Executi
             sitting = Sitting(run=run, config=config, parts=parts, pool=pool, tracker=tracker, owner=owner)
             _sit(sitting, listener, how)
     finally:
-        lease_release(run_id=run.pk, owner=owner)
+        lease_release(run=run, owner=owner)
     return run
 
 

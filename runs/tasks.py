@@ -58,4 +58,4 @@ def _execute(run: Run, owner: str) -> None:
     except Exception:
         logger.exception("run %s", run.pk)  # run_execute has stored it
     finally:
-        lease_release(run_id=run.pk, owner=owner)
+        lease_release(run=run, owner=owner)
