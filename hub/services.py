@@ -12,7 +12,7 @@ from django.core.files import File
 from django.db import transaction
 from django.utils import timezone
 
-from hub.bundles.loader import Bundle, open_bundle
+from hub.bundles.loader import MANIFEST, Bundle, open_bundle
 from hub.bundles.problems import BundleError
 from hub.bundles.schema import Manifest, version_key
 from hub.bundles.validation import bundle_problems
@@ -222,18 +222,25 @@ def defect_resolve(*, defect: CaseDefect, accepted: bool, resolution: str, user:
 
 
 def catalog_load(*, folder: Path) -> Iterator[tuple[str, EnvironmentVersion | BundleError | EnvironmentRefused]]:
-    """Import every bundle of *folder* whose content is not stored yet; yields (name, version or error) of those done."""
-    bundles = [
-        (path.name, open_bundle(path)) for path in sorted(folder.iterdir()) if (path / "environment.yaml").is_file()
-    ]
-    stored = dict(
-        EnvironmentVersion.objects.filter(digest__in=[b.digest for _, b in bundles]).values_list("digest", "pk")
-    )
-    for name, bundle in bundles:
-        if bundle.digest in stored:
+    """Store what is new in *folder*, bundles and certificates; yields (name, version or error) of what was not there.
+
+    Bundles with a certificate are published. No code of theirs is run, and nothing but hashing is done where nothing
+    changed.
+    """
+    paths = [path for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()]
+    opened: dict[str, Bundle] = {}
+    for path in paths:
+        try:
+            opened[path.name] = open_bundle(path)
+        except BundleError as error:
+            yield path.name, error
+    digests = [bundle.digest for bundle in opened.values()]
+    known = dict(EnvironmentVersion.objects.filter(digest__in=digests).values_list("digest", "certificate"))
+    for name, bundle in opened.items():
+        certificate = bundle.certificate
+        if bundle.digest in known and (certificate is None or known[bundle.digest] is not None):
             continue
         try:
-            certificate = bundle.certificate
             yield name, bundle_import(bundle=bundle, certificate=certificate, publish=certificate is not None)
         except (BundleError, EnvironmentRefused) as error:
             yield name, error
