@@ -1,0 +1,106 @@
+"""The commands about bundles: what they print, what they store, and their exit codes."""
+
+import io
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from hub.models import Environment, EnvironmentVersion
+from tests.hub.bundles import ROWS, lines, write_bundle
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def media(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+
+
+def run(*words, code=0):
+    """The command's stdout; its exit code must be *code*."""
+    out = io.StringIO()
+    try:
+        call_command(*map(str, words), stdout=out, stderr=io.StringIO())
+        got, message = 0, ""
+    except CommandError as error:
+        got, message = error.returncode, str(error)
+    assert got == code, message
+    return out.getvalue() + message
+
+
+def test_a_good_bundle_is_valid_with_its_gates_and_nothing_is_stored(tmp_path):
+    printed = run("validate_bundle", write_bundle(tmp_path / "b"))
+    assert "capitals@1.0.0: valid, 3 cases" in printed
+    assert printed.count("passed") == 7
+    assert not Environment.objects.exists()
+
+
+def test_problems_are_listed_and_exit_with_2(tmp_path):
+    printed = run("validate_bundle", write_bundle(tmp_path / "b", slug="No", colour=1), code=2)
+    assert "environment.yaml:2 (slug)" in printed
+    assert "(colour): unknown key" in printed
+
+
+def test_a_failed_gate_exits_with_1(tmp_path):
+    printed = run("validate_bundle", write_bundle(tmp_path / "b", gold={"content": "Rome"}), code=1)
+    assert "FAILED   gold" in printed
+    assert "Gates failed: gold" in printed
+
+
+def test_json_is_one_document_whatever_the_outcome(tmp_path):
+    good = json.loads(run("validate_bundle", write_bundle(tmp_path / "b"), "--json"))
+    assert (good["valid"], good["environment"], good["cases"], good["problems"]) == (True, "capitals@1.0.0", 3, [])
+    assert [gate["status"] for gate in good["certificate"]["gates"]] == ["passed"] * 7
+    out = io.StringIO()
+    with pytest.raises(CommandError):
+        call_command("validate_bundle", str(tmp_path / "nowhere"), "--json", stdout=out)
+    bad = json.loads(out.getvalue())
+    assert (bad["valid"], len(bad["problems"])) == (False, 1)
+
+
+def test_gates_can_be_left_out_and_the_certificate_can_be_written(tmp_path):
+    folder = write_bundle(tmp_path / "b")
+    assert json.loads(run("validate_bundle", folder, "--no-gates", "--json"))["certificate"] is None
+    run("validate_bundle", folder, "--write-certificate")
+    written = json.loads((folder / "certificate.json").read_text())
+    assert written["digest"] == json.loads(run("validate_bundle", folder, "--no-gates", "--json"))["digest"]
+    assert "needs a folder" in run("validate_bundle", folder, "--write-certificate", "--no-gates", code=2)
+
+
+def test_importing_stores_it_privately_and_publishing_runs_the_gates(tmp_path):
+    assert "capitals@1.0.0: 3 cases, private" in run("import_bundle", write_bundle(tmp_path / "b"))
+    stored = json.loads(run("import_bundle", tmp_path / "b", "--publish", "--json"))
+    assert stored["visibility"] == "published"
+    assert EnvironmentVersion.objects.get().certificate["digest"] == stored["digest"]
+
+
+def test_a_bundle_that_fails_its_gates_is_not_published_and_not_stored(tmp_path):
+    printed = run("import_bundle", write_bundle(tmp_path / "b", gold={"content": "Rome"}), "--publish", code=2)
+    assert "failed gold" in printed
+    assert not Environment.objects.exists()
+
+
+def test_importing_lists_every_problem_and_stores_nothing(tmp_path):
+    printed = run("import_bundle", write_bundle(tmp_path / "b", title="", category="x"), code=2)
+    assert "2 problems, nothing stored" in printed
+    assert not Environment.objects.exists()
+
+
+def test_an_export_is_taken_back_and_never_overwrites_unasked(tmp_path):
+    run("import_bundle", write_bundle(tmp_path / "b"))
+    out = tmp_path / "out.zip"
+    run("export_bundle", "capitals@1.0.0", out)
+    content = out.read_bytes()
+    assert "--force" in run("export_bundle", "capitals", out, code=2)
+    run("export_bundle", "capitals", out, "--force")
+    assert out.read_bytes() == content
+    Environment.objects.all().delete()
+    assert "3 cases" in run("import_bundle", out)
+
+
+@pytest.mark.parametrize("name", ["capitels", "capitals@9.9.9"])
+def test_exporting_what_is_not_there_names_what_is(tmp_path, name):
+    run("import_bundle", write_bundle(tmp_path / "b", files={"cases.jsonl": lines(ROWS)}))
+    assert "capitals" in run("export_bundle", name, tmp_path / "out.zip", code=2)
+    assert not (tmp_path / "out.zip").exists()
