@@ -8,13 +8,14 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
-from sandbox import supervisor
+from sandbox import selftest, supervisor
 from sandbox.engines import Engine
 from sandbox.errors import EngineFailed, SandboxUnavailable
 from sandbox.jobs import FunctionJob, Job
 from sandbox.results import Outcome, Status
+from sandbox.selftest import TIERS, SelfTest
 from sandbox.station import Station
 from sandbox.transports import BACKENDS, Transport, TransportOptions, transport_class
 from sandbox.verdicts import InfrastructureFailed
@@ -62,6 +63,7 @@ class Pool:
         self.options = options
         self.backend = transport.backend
         self.tier = ""
+        self.selftest: SelfTest
         self._transport = transport
         self._free = threading.Semaphore(options.size)
         self._lock = threading.Lock()
@@ -73,17 +75,54 @@ class Pool:
 
     @classmethod
     def open(cls, options: PoolOptions | None = None) -> Self:
-        """A pool with its first engine warm and its isolation tested. Raises SandboxUnavailable."""
+        """A pool with its first engine warm and its isolation tested. Raises SandboxUnavailable.
+
+        With backend auto: local engines, or docker's where local ones do not reach an accepted tier.
+        """
         options = options or PoolOptions()
-        pool = cls(options, transport_class("local" if options.backend == "auto" else options.backend))
+        if options.backend != "auto":
+            return cls._open(options, options.backend)
         try:
-            station = pool._new_station()
-            pool.tier = station.engine.tier
-            pool._idle.append((station, time.monotonic()))
+            return cls._open(options, "local")
+        except SandboxUnavailable as error:
+            try:
+                return cls._open(options, "docker")
+            except SandboxUnavailable:
+                raise error from None
+
+    @classmethod
+    def _open(cls, options: PoolOptions, backend: str) -> Self:
+        pool = cls(options, transport_class(backend))
+        try:
+            pool._idle.append((pool._first_station(), time.monotonic()))
         except BaseException:
             pool.close()
             raise
         return pool
+
+    def _first_station(self) -> Station:
+        """The first engine, attacked unless this process has done so before. Raises SandboxUnavailable."""
+        station = self._new_station()
+        try:
+            tested = _tested.get(self._setup)
+            if tested is None or tested.claimed != station.engine.tier:
+                tested = _tested[self._setup] = selftest.attack(station.engine)
+            self.selftest = tested
+            self.tier = tested.tier
+            if self.tier not in self.options.accept:
+                raise SandboxUnavailable(_refusal(self.backend, tested, self.options.accept))
+        except EngineFailed as error:
+            station.close()
+            raise SandboxUnavailable(f"The sandbox engine did not pass its self-test: {error}") from error
+        except BaseException:
+            station.close()
+            raise
+        return station
+
+    @property
+    def _setup(self) -> tuple[Any, ...]:
+        """What decides about isolation."""
+        return self.backend, self.options.strongest, self.options.packages, self.options.transport
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
@@ -130,8 +169,14 @@ class Pool:
         return Station(self._new_engine(), self._new_engine)
 
     def _new_engine(self) -> Engine:
-        engine = Engine(self._transport(self.options.transport), strongest=self.options.strongest, packages=self.options.packages)
+        options = self.options
+        engine = Engine(self._transport(options.transport), strongest=options.strongest, packages=options.packages)
         engine.open()
+        if self.tier:
+            if engine.tier > self.selftest.claimed:
+                engine.close()
+                raise SandboxUnavailable(f"A new engine reaches tier {engine.tier} only, the first one {self.tier}.")
+            engine.tier = self.tier
         return engine
 
     def _lease(self) -> Station:
@@ -164,7 +209,8 @@ class Pool:
 
     def _reusable(self, engine: Engine) -> bool:
         transport = engine.transport
-        return not engine.busy and engine.runs < transport.max_runs and (transport.keep_after_harm or not engine.harmed)
+        harmless = not engine.harmed or transport.keep_after_harm
+        return not engine.busy and harmless and engine.runs < transport.max_runs
 
     # ---- the end ----------------------------------------------------------------------------------------------------
 
@@ -194,6 +240,20 @@ class Pool:
         self._idle, self._leased, self._threads = [], set(), None
 
 
+def _refusal(backend: str, tested: SelfTest, accept: frozenset[str]) -> str:
+    """Why code does not run here, and what would change that."""
+    found = f"The {backend} sandbox reaches isolation tier {tested.tier} here: {TIERS[tested.tier]}"
+    why = f" ({tested.explain()})" if tested.explain() else ""
+    wanted = " and ".join(sorted(accept))
+    docker = "" if backend == "docker" else "Use the Docker backend (`sandbox: {backend: docker}`), or, if"
+    return (
+        f"{found}{why}. The configuration accepts {wanted}. {docker or 'If'} what will run is harmless, accept the "
+        f"tier by name: `sandbox: {{accept: [{', '.join(sorted(accept | {tested.tier}))}]}}`. "
+        "`manage.py sandbox_check` shows the details."
+    )
+
+
+_tested: dict[tuple[Any, ...], SelfTest] = {}  # of this process: attacking again would find the same
 _pools: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 _shared: dict[PoolOptions, Pool] = {}
 _shared_lock = threading.Lock()

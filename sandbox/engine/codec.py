@@ -180,13 +180,12 @@ _LIBRARY: dict[str, Callable[[str], Any]] = {
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-def _refuse_crowded(keys: list[Any]) -> None:
-    """Refuse keys chosen to have one hash: inserting n of them would take n * n steps."""
+def _crowded(keys: list[Any]) -> bool:
+    """Whether keys were chosen to have one hash: inserting n of them would take n * n steps."""
     if len(keys) <= _CROWDED:
-        return
+        return False
     hashes = sorted(map(hash, keys))
-    if any(a == b for a, b in zip(hashes, hashes[_CROWDED:], strict=False)):
-        raise CodecError("a set or mapping whose members all have one hash")
+    return any(a == b for a, b in zip(hashes, hashes[_CROWDED:], strict=False))
 
 
 def decode(data: Any, restore: Restore | None = None, depth: int = 0) -> Any:
@@ -216,14 +215,14 @@ def _decode_tagged(tag: str, content: Any, restore: Restore | None, depth: int) 
         items = [decode(item, restore, depth) for item in content]
         if tag == "t":
             return tuple(items)
-        _refuse_crowded(items)
+        if _crowded(items):
+            return Opaque("set of members with one hash")
         return set(items) if tag == "s" else frozenset(items)
     if tag == "m":
         return {key: decode(item, restore, depth) for key, item in content.items()}
     if tag == "d":
         pairs = [(decode(key, restore, depth), decode(item, restore, depth)) for key, item in content]
-        _refuse_crowded([key for key, _ in pairs])
-        return dict(pairs)
+        return Opaque("mapping of keys with one hash") if _crowded([key for key, _ in pairs]) else dict(pairs)
     if tag == "i":
         return int(content, 16)
     if tag == "n":

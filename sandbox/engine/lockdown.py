@@ -5,6 +5,7 @@ too, so only a separate process, resource limits and an unprivileged user remain
 """
 
 import ctypes
+import glob
 import os
 import resource
 import shutil
@@ -20,6 +21,8 @@ _RULESET_FD = 220  # where the base keeps its ruleset, out of the way of a run's
 _HIGHEST_FD = 256
 INODES = 4096
 _THREADS = 64
+_SCRATCH = "llmeval-engine-"
+_RESERVED = 2 << 30  # address space allowed beyond the data segment where packages are offered
 _UNSHARED_FILES = 16  # everything written to disk, in units of the largest single file
 
 
@@ -45,7 +48,7 @@ class Base:
     seccomp: bool = False
     missing: dict[str, str] = field(default_factory=dict)
     trees: list[str] = field(default_factory=list)
-    numpy: bool = False  # address space cannot be limited: its libraries reserve far more than they use
+    packages: bool = False  # numpy and its like reserve far more address space than they use
     private_user: bool = False  # no process but this engine's runs as its user
     scratch: str = ""  # without namespaces: the directory that holds the runs' own
     _filters: dict[bool, bytes] = field(default_factory=dict)
@@ -62,6 +65,7 @@ class Base:
     def enter(self) -> None:
         """Move this process into the base, and prepare what the runs share. Raises OSError."""
         was_root = os.geteuid() == 0
+        _sweep_scratch()
         if self.namespaces:
             namespaces.enter(self.trees)
             self.private_user = True  # the namespace counts its own processes
@@ -70,7 +74,7 @@ class Base:
                 namespaces.open_up(self.trees)
             namespaces.leave_root()
             self.private_user = was_root and os.geteuid() != 65534
-            self.scratch = tempfile.mkdtemp(prefix="llmeval-")
+            self.scratch = tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-")
         if syscalls.LINUX:
             for signals in (False, True):
                 self._filters[signals] = self._filter(processes=signals) if self.seccomp else b""
@@ -152,7 +156,7 @@ class Base:
         memory = int(limits["memory_mb"]) << 20
         # Process 1 of a pid namespace ignores SIGXCPU; the hard limit's SIGKILL comes either way.
         wanted = {"CPU": cpu, "FSIZE": int(limits["file_mb"]) << 20, "NOFILE": int(limits["descriptors"]), "CORE": 0}
-        wanted["DATA" if self.numpy else "AS"] = memory
+        wanted |= {"DATA": memory, "AS": memory + _RESERVED} if self.packages else {"AS": memory}
         wanted |= {"MEMLOCK": 0, "MSGQUEUE": 0}
         if self.private_user:
             wanted["NPROC"] = _THREADS + int(limits["processes"])
@@ -177,12 +181,39 @@ def _lower(number: int, value: int) -> None:
         # macOS refuses some limits, among them the address space; tier C says so
 
 
+def _sweep_scratch() -> None:
+    """Remove what engines that were killed left on disk.
+
+    Only directories of this user, or for root of a private one: what another living user owns could change under root's
+    hands into a link to something else.
+    """
+    own = os.geteuid()
+    for path in glob.glob(f"{tempfile.gettempdir()}/{_SCRATCH}*"):
+        try:
+            owner = os.lstat(path).st_uid
+            pid = int(os.path.basename(path)[len(_SCRATCH) :].split("-")[0])
+        except (OSError, ValueError):
+            continue
+        if (owner == own or (own == 0 and owner >= namespaces.UID_BASE)) and not _alive(pid):
+            remove_tree(path)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 def survey(packages: tuple[str, ...], strongest: str) -> Base:
     """What this machine gives, by trying each means in a process of its own.
 
     strongest  "A", "B" or "C": leave out what makes a stronger tier, for tests and for refusing to rely on it
     """
-    base = Base(trees=namespaces.python_trees(packages), numpy=bool(packages))
+    base = Base(trees=namespaces.python_trees(packages), packages=bool(packages))
     if not syscalls.LINUX:
         base.missing = dict.fromkeys(("namespaces", "landlock", "seccomp"), "only Linux has it")
         return base

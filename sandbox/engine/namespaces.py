@@ -9,7 +9,7 @@ from .syscalls import MS_BIND, MS_NODEV, MS_NOSUID, MS_PRIVATE, MS_REC
 BOX = "/box"  # a run's own tmpfs is mounted on /box/work
 WORK = "/box/work"
 INNER_ID = 1000
-_UID_BASE = 0x70000000  # no distribution hands these out, so nobody else's process has the same uid
+UID_BASE = 0x70000000  # no distribution hands these out, so nobody else's process has the same uid
 _NOBODY = 65534
 _DEVICES = ("null", "zero", "urandom")
 # Any directory that hides none of the trees will do: the new root is mounted over it, in a namespace of its own.
@@ -42,7 +42,7 @@ def leave_root() -> None:
     if os.geteuid() != 0:
         return
     os.setgroups([])
-    for uid in (_UID_BASE | os.getpid(), _NOBODY):
+    for uid in (UID_BASE | os.getpid(), _NOBODY):
         try:
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)

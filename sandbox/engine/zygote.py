@@ -127,6 +127,9 @@ class Zygote:
                 return
             if pid == 0:
                 return
+            if os.WIFSTOPPED(status):  # it had itself traced, which tier C does not prevent
+                os.kill(pid, signal.SIGKILL)
+                continue
             session = self._runs.pop(pid, None)
             if session is None:
                 continue  # an orphan of a run, adopted
@@ -154,6 +157,7 @@ def warm_up() -> None:
         exec(compile(_REHEARSAL, "<rehearsal>", "exec"), {"__name__": "rehearsal"})
     os.environ.clear()
     os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8")
+    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
     sys.dont_write_bytecode = True
     sys.argv = [""]
 
