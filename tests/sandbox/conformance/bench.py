@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.pool import Pool, PoolOptions
+from sandbox.transports import TransportOptions
+from tests.sandbox import containers
 from tests.sandbox.conformance.host import Host
 from tests.services import unavailable
 
@@ -39,12 +41,20 @@ class Bench:
 @contextmanager
 def bench(setup: Setup) -> Iterator[Bench]:
     """Open a bench; the running test is skipped where this machine does not give the backend or the tier."""
-    with Host() as host:
-        options = PoolOptions(backend=setup.backend, strongest=setup.tier, accept=frozenset("ABC"), workers=2)
+    with ExitStack() as stack:
+        transport = TransportOptions()
+        if setup.backend == "docker":
+            transport = TransportOptions(image=containers.image())
+        if setup.backend == "socket":
+            transport = TransportOptions(socket=stack.enter_context(containers.service()))
+        host = stack.enter_context(Host())
+        options = PoolOptions(
+            backend=setup.backend, strongest=setup.tier, accept=frozenset("ABC"), workers=2, transport=transport
+        )
         try:
             pool = Pool.open(options)
         except SandboxUnavailable as error:
-            unavailable(setup.backend if setup.backend in ("docker", "socket") else "sandbox", str(error))
+            unavailable(f"tier-{setup.tier}", str(error))
         with pool:
             if pool.tier != setup.tier:
                 unavailable(f"tier-{setup.tier}", f"this machine gives tier {pool.tier} with the {setup.backend} backend")

@@ -244,7 +244,6 @@ TENANTS = [
         for place in (".", "/tmp", "/dev/shm", "/var/tmp", "/box", "/box/work"):
             trying(place, lambda: open(place + "/llmeval-left", "w").write("x"))
         """,
-        outside=True,
     ),
     *escape(
         "segment-of-another-run",

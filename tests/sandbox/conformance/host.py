@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -92,10 +92,14 @@ class Host:
         return None
 
     def processes_left(self, name: str) -> list[int]:
-        """The processes that call themselves `name`, once those that are just ending have ended."""
+        """The processes that call themselves `name`, once those that are just ending have ended. They are killed then,
+        so that one row's failure is not the next row's."""
         deadline = time.monotonic() + SETTLE_S
         while (left := processes_named(name)) and time.monotonic() < deadline:
             pass
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         return left
 
     def belong_to(self, uid: int) -> None:

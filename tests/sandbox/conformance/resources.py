@@ -195,7 +195,7 @@ print("left it behind")
         "forbidden-daemon",
         "A run without children leaves no daemon.",
         RENAME + "if os.fork() == 0:\n    os.setsid()\n    time.sleep(3600)\n",
-        frozenset({Status.EXCEPTION}),
+        frozenset({Status.EXCEPTION, Status.COMPLETED}),  # tier C cannot forbid, only clear away
     ),
 ]
 

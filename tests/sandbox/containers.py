@@ -1,0 +1,67 @@
+"""The sandbox's image and service in containers, built and started for the tests that need them."""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import docker
+import requests
+from docker.errors import DockerException
+
+import sandbox
+from sandbox.transports import TransportOptions
+from sandbox.transports.docker import hardening
+from tests.services import unavailable
+
+IMAGE = "llm-eval-sandbox:test"
+SERVE = "/usr/lib/llm-eval/serve.py"
+_START_S = 20.0
+
+
+def daemon() -> docker.DockerClient:
+    """A client of a Docker engine that answers; the running test is skipped without one."""
+    try:
+        client = docker.from_env(timeout=60)
+        client.ping()
+    except (DockerException, requests.RequestException) as error:
+        unavailable("docker", str(error))
+    return client
+
+
+@cache
+def image() -> str:
+    """The sandbox's image, built from this very source, so that no test runs an engine of yesterday."""
+    client = daemon()
+    try:
+        folder = str(Path(sandbox.__file__).parent)
+        client.images.build(path=folder, dockerfile="image/Dockerfile", target="plain", tag=IMAGE, rm=True, forcerm=True)
+    except (DockerException, requests.RequestException) as error:
+        unavailable("docker", f"the sandbox image cannot be built: {error}")
+    finally:
+        client.close()
+    return IMAGE
+
+
+@contextlib.contextmanager
+def service() -> Iterator[str]:
+    """The socket backend's service in a container, as docker-compose.yml starts it: the path of its socket."""
+    built, client = image(), daemon()
+    with tempfile.TemporaryDirectory(prefix="llmeval-socket-") as folder, contextlib.closing(client):
+        Path(folder).chmod(0o777)
+        given = hardening(TransportOptions(memory_mb=2048, cpus=2.0)) | {"pids_limit": 1024, "auto_remove": False}
+        host_config = client.api.create_host_config(**given, binds={folder: {"bind": "/run/llm-eval", "mode": "rw"}})
+        made = client.api.create_container(
+            built, command=[SERVE, "/run/llm-eval/sandbox.sock"], user="65534:65534", host_config=host_config
+        )
+        try:
+            client.api.start(made["Id"])
+            path = Path(folder, "sandbox.sock")
+            deadline = time.monotonic() + _START_S
+            while not path.is_socket():
+                assert time.monotonic() < deadline, "The sandbox service opened no socket."
+            yield str(path)
+        finally:
+            client.api.remove_container(made["Id"], force=True, v=True)
