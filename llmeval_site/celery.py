@@ -1,4 +1,4 @@
-"""The Celery application (`celery -A llmeval_site worker --beat`). A message only says "look"; the database is the queue."""
+"""The Celery application: `celery -A llmeval_site worker --beat`. The queue of record is the database."""
 
 import os
 

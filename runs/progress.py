@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 
@@ -48,6 +49,14 @@ class RunProgress(AbstractContextManager["RunProgress"]):
     def played(self, response: Response) -> None:
         self._counts[response.status] += 1
         self._cost += response.cost_usd + response.role_cost_usd
+        self._show()
+
+    def counted(self, counts: Mapping[str, int], cost: float) -> None:
+        """The same from a distance: what is stored so far of a run that somebody else executes."""
+        self._counts, self._cost = Counter(counts), cost
+        self._show()
+
+    def _show(self) -> None:
         done = self._counts.total()
         now = time.monotonic()
         if self._console.is_terminal:

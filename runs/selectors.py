@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from django.db.models import Count, F, Sum
+
 from hub.models import Case
 from runs.models import Response, Run, RunEnvironment, RunModel
 
@@ -15,7 +17,9 @@ def run_get(run_id: int | str) -> Run:
     try:
         return Run.objects.get(pk=int(run_id))
     except (ValueError, Run.DoesNotExist):
-        raise RunNotFound(f"There is no run {run_id}; `manage.py runs` lists them.") from None
+        latest = Run.objects.values_list("pk", flat=True).first()
+        known = f"the latest is {latest}" if latest else "none is stored yet"
+        raise RunNotFound(f"There is no run {run_id}; {known}.") from None
 
 
 def case_chunk(part: RunEnvironment, after: int, size: int) -> list[Case]:
@@ -31,6 +35,17 @@ def stored_attempts(model: RunModel, case_ids: Sequence[int]) -> set[tuple[int, 
     """(case id, attempt) of responses that need not be asked again: all but errored ones."""
     rows = Response.objects.filter(run_model=model, case_id__in=case_ids).exclude(status=Response.Status.ERRORED)
     return set(rows.values_list("case_id", "attempt"))
+
+
+def stored_counts(run: Run) -> tuple[dict[str, int], float]:
+    """How many responses of each status are stored, and what they cost in USD."""
+    rows = (
+        Response.objects.filter(run_environment__run=run)
+        .order_by()
+        .values("status")
+        .annotate(count=Count("id"), cost=Sum(F("cost_usd") + F("role_cost_usd")))
+    )
+    return {row["status"]: row["count"] for row in rows}, sum(row["cost"] or 0.0 for row in rows)
 
 
 def answering_models(run: Run) -> list[RunModel]:

@@ -55,7 +55,8 @@ def _execute(run: Run, owner: str) -> None:
         logger.warning("%s", error)
     except (ConfigError, SandboxUnavailable) as error:
         run_fail(run=run, message=str(error))
-    except Exception:
-        logger.exception("run %s", run.pk)  # run_execute has stored it
+    except Exception as error:
+        logger.exception("run %s", run.pk)
+        run_fail(run=run, message=f"{type(error).__name__}: {error}")
     finally:
         lease_release(run=run, owner=owner)

@@ -193,7 +193,7 @@ def test_no_cache_asks_anew(folder: Path) -> None:
 
 def test_several_attempts_are_asked_apart(folder: Path) -> None:
     with endpoint(capital) as server:
-        run, _ = start(folder, config_text(server.url, attempts=3))
+        start(folder, config_text(server.url, attempts=3))
         assert len(server.requests) == 3 * len(CAPITALS)
     assert set(Response.objects.values_list("attempt", flat=True)) == {1, 2, 3}
     seeds = Response.objects.values_list("seed", flat=True)
@@ -335,7 +335,7 @@ def test_recordings_are_replayed_at_no_cost_and_a_missing_one_is_errored_by_name
     recorded = [{"case": country.lower(), "content": city} for country, city in CAPITALS.items() if country != "Cuba"]
     (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
     model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
-    run, _ = start(folder, config_text("http://x/v1", models=[model]))
+    start(folder, config_text("http://x/v1", models=[model]))
     missing = Response.objects.get(status="errored")
     assert (missing.error_kind, missing.case.external_id) == ("no_recording", "cuba")
     assert "answers.jsonl has no answer for case 'cuba'" in missing.reason
@@ -346,19 +346,18 @@ def test_recordings_are_replayed_at_no_cost_and_a_missing_one_is_errored_by_name
 # ---- the command, in a process of its own -------------------------------------------------------------------------
 
 
-def manage(folder: Path, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+def manage(folder: Path, *arguments: str, extra: dict[str, str] | None = None) -> subprocess.Popen[str]:
     database = settings.DATABASES["default"]
     url = f"sqlite:///{database['NAME']}"
     if database["ENGINE"] != "django.db.backends.sqlite3":
         url = f"postgres://{database['USER']}:{database['PASSWORD']}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
-    environment = {**os.environ, "LLMEVAL_VAR": str(folder / "var"), "DATABASE_URL": url}
+    environment = {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR), "DATABASE_URL": url, **(extra or {})}
     return subprocess.Popen(
         [sys.executable, str(settings.BASE_DIR / "manage.py"), "eval", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
-        **options,
     )
 
 

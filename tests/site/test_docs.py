@@ -1,4 +1,4 @@
-"""The docs are complete: every command, setting, scorer, harness, provider and export format is in them; links lead somewhere."""
+"""The docs are complete: commands, settings, scorers, harnesses, providers, formats; and links lead somewhere."""
 
 import re
 from pathlib import Path

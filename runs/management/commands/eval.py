@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,17 +11,19 @@ from django.core.management.base import BaseCommand
 from rich.console import Console
 
 from runs.config import ConfigError, Problem, RunConfig, parse_text
+from runs.dispatch import run_dispatch
 from runs.leases import RunBusy
 from runs.models import Run
 from runs.planning import Chosen, environments_find, source_for_command
 from runs.progress import RunProgress
 from runs.reports import print_report, results_json
-from runs.selectors import RunNotFound, run_get
+from runs.selectors import RunNotFound, run_get, stored_counts
 from runs.services import config_of, run_create, run_reopen
 from runs.session import Execution, run_execute
 from runs.stages import stages
 from sandbox.errors import SandboxUnavailable
 
+_WATCH_EVERY_S = 0.5
 DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -42,13 +45,18 @@ class Command(BaseCommand):
             "--fail-under", type=float, metavar="X", help="exit 1 where an accuracy (0 to 1) is below X"
         )
 
+        parser.add_argument("--enqueue", action="store_true", help="hand the run to the workers and follow it")
+
     def handle(self, *args: Any, **options: Any) -> None:
         console = Console(stderr=options["json"], soft_wrap=False)
         try:
             run, config = self._prepare(console, options)
             with RunProgress(console, _total(run, config)) as progress:
-                how = Execution(use_cache=not options["no_cache"], signals=True)
-                run = run_execute(run=run, config=config, listener=progress, how=how)
+                if options["enqueue"]:
+                    run = self._hand_over(run, progress)
+                else:
+                    how = Execution(use_cache=not options["no_cache"], signals=True)
+                    run = run_execute(run=run, config=config, listener=progress, how=how)
         except (ConfigError, RunNotFound, RunBusy) as error:
             self._refuse(error, options)
         except SandboxUnavailable as error:
@@ -75,6 +83,18 @@ class Command(BaseCommand):
         if options["dry_run"]:
             self._dry_run(console, config, found, options["json"])
         return run_create(config=config, found=found), config
+
+    def _hand_over(self, run: Run, progress: RunProgress) -> Run:
+        """Let the workers execute *run*, and watch until it has ended. Ctrl-C ends the watching alone."""
+        run_dispatch(run=run)
+        try:
+            while run.status in (Run.Status.QUEUED, Run.Status.RUNNING):
+                time.sleep(_WATCH_EVERY_S)
+                run.refresh_from_db()
+                progress.counted(*stored_counts(run))
+        except KeyboardInterrupt:
+            self._leave(INTERRUPTED, f"Run {run.pk} goes on with the workers; its page is /runs/{run.pk}/.")
+        return run
 
     def _dry_run(self, console: Console, config: RunConfig, found: list[Chosen], as_json: bool) -> NoReturn:
         cases = sum(item.count for item in found)
