@@ -1,0 +1,203 @@
+"""Failing cases as training data, as text, as an environment to play again. A new format is an entry of FORMATS."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hub.bundles.answers import AnswerBook
+from hub.cases import CaseData
+from hub.models import EnvironmentVersion
+from hub.ports import JSON
+from runs.exports.base import CHUNK, Exported, ExportError, Failures, lines, opened, opening, usage_of
+from runs.exports.bundle import write_bundle
+from runs.models import Response, Run, RunEnvironment, RunModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A way to write failing cases. Held-out environments are kept out of what is made for *training*."""
+
+    summary: str
+    training: bool
+    write: Callable[[Failures, Path], Exported]
+
+
+def export_failures(
+    run: Run, path: Path, *, format: str, model: str | None = None, environment: str | None = None
+) -> Exported:
+    """Write the failing cases of *run* to *path*, whole or not at all. Raises ExportError.
+
+    Nothing is written where nothing failed, or where everything was left out.
+    """
+    chosen = FORMATS[format]
+    failures = Failures(run=run, model=_model(run, model), parts=_parts(run, environment))
+    if chosen.training:
+        _refuse_held_out(failures.parts)
+    return chosen.write(failures, path)
+
+
+def _model(run: Run, label: str | None) -> RunModel | None:
+    if label is None:
+        return None
+    models = {model.label: model for model in run.models.filter(role="")}
+    if label not in models:
+        raise ExportError(f"Run {run.pk} has no model {label!r}; its models are {', '.join(models)}.")
+    return models[label]
+
+
+def _parts(run: Run, slug: str | None) -> list[RunEnvironment]:
+    parts = {
+        part.version.environment.slug: part
+        for part in run.environments.select_related("version__environment").order_by("position")
+    }
+    if slug is None:
+        return list(parts.values())
+    if slug not in parts:
+        raise ExportError(f"Run {run.pk} did not play {slug!r}; its environments are {', '.join(parts)}.")
+    return [parts[slug]]
+
+
+def _refuse_held_out(parts: list[RunEnvironment]) -> None:
+    """The author's word in the manifest counts as much as a curator's, who can only tighten it."""
+    versions = [part.version for part in parts]
+    held = [str(v) for v in versions if v.environment.held_out or v.manifest.get("held_out")]
+    if held:
+        raise ExportError(
+            f"{', '.join(held)} is held out: training on it would make every later score on it meaningless. "
+            "Export another environment of the run by --environment, or choose jsonl, which is not training data."
+        )
+
+
+# ---- formats ---------------------------------------------------------------------------------------------------------
+
+
+def _write_sft(failures: Failures, path: Path) -> Exported:
+    def row(response: Response, gold: str) -> dict[str, JSON]:
+        return {
+            "messages": [*opening(response.messages), {"role": "assistant", "content": gold}],
+            "environment": str(response.run_environment.version),
+            "case": response.case.external_id,
+            "model": response.run_model.label,
+            "failed_response": response.text,
+            "reason": response.reason,
+        }
+
+    return _write_gold(failures, path, row)
+
+
+def _write_openai(failures: Failures, path: Path) -> Exported:
+    def row(response: Response, gold: str) -> dict[str, JSON]:
+        return {"messages": [*opening(response.messages), {"role": "assistant", "content": gold}]}
+
+    return _write_gold(failures, path, row)
+
+
+def _write_gold(failures: Failures, path: Path, row: Callable[[Response, str], dict[str, JSON]]) -> Exported:
+    """One line a case whose gold answer is one text: with several models or attempts, its first failure."""
+    exported = Exported()
+    with lines(path, exported) as write:
+        for part in failures.parts:
+            with _gold(part.version) as gold:
+                seen: set[int] = set()
+                for response in failures.of(part).iterator(chunk_size=CHUNK):
+                    if response.case_id in seen:
+                        continue
+                    seen.add(response.case_id)
+                    response.run_environment = part
+                    text, why = _gold_text(gold, response)
+                    if why:
+                        exported.skipped[why] += 1
+                    else:
+                        write(row(response, text))
+    return exported
+
+
+@contextmanager
+def _gold(version: EnvironmentVersion) -> Iterator[AnswerBook]:
+    with opened(version) as bundle, AnswerBook(bundle.manifest.gold, "gold", bundle.file) as gold:
+        yield gold
+
+
+def _gold_text(gold: AnswerBook, response: Response) -> tuple[str, str]:
+    """The gold answer of the response's case, or why there is none to write."""
+    if not opening(response.messages):
+        return "", "the transcript has no prompt"
+    answers = gold.of(CaseData.from_json(response.case.data))
+    if not answers:
+        return "", "no gold answer"
+    messages = answers[0].messages
+    if len(messages) > 1:
+        return "", "the gold answer takes several turns, and what the environment would say between them is not stored"
+    if messages[0].get("tool_calls") or not isinstance(messages[0].get("content"), str):
+        return "", "the gold answer calls tools, whose schemas are not stored"
+    return messages[0]["content"], ""
+
+
+def _write_jsonl(failures: Failures, path: Path) -> Exported:
+    """One line a failed response: the case, the transcript and every rule's verdict."""
+    exported = Exported()
+    with lines(path, exported) as write:
+        for part in failures.parts:
+            for response in failures.of(part).iterator(chunk_size=CHUNK):
+                write(_whole(failures.run, part, response))
+    return exported
+
+
+def _whole(run: Run, part: RunEnvironment, response: Response) -> dict[str, JSON]:
+    return {
+        "run": run.pk,
+        "response": response.pk,
+        "environment": str(part.version),
+        "digest": part.version.digest,
+        "case": response.case.external_id,
+        "input_digest": response.case.input_digest,
+        "scoring_digest": response.case.scoring_digest,
+        "case_data": response.case.data,
+        "model": response.run_model.label,
+        "attempt": response.attempt,
+        "seed": response.seed,
+        "status": response.status,
+        "score": response.score,
+        "reason": response.reason,
+        "finish_reason": response.finish_reason,
+        "stop": response.stop,
+        "truncated": response.truncated,
+        "refused": response.refused,
+        "messages": response.messages,
+        "text": response.text,
+        "usage": usage_of(response),
+        "latency_ms": response.latency_ms,
+        "cost_usd": response.cost_usd + response.role_cost_usd,
+        "scores": [
+            {
+                "rule": score.rule,
+                "type": score.type,
+                "value": score.value,
+                "weight": score.weight,
+                "required": score.required,
+                "reason": score.reason,
+                "detail": score.detail,
+                "execution": score.execution,
+            }
+            for score in response.scores.all()
+        ],
+    }
+
+
+FORMATS: Mapping[str, Format] = {
+    "sft": Format(
+        summary='{"messages": prompt and gold answer, ...}, one line a case: supervised fine-tuning (TRL)',
+        training=True,
+        write=_write_sft,
+    ),
+    "openai": Format(
+        summary='{"messages": prompt and gold answer}, one line a case: fine-tuning at OpenAI',
+        training=True,
+        write=_write_openai,
+    ),
+    "jsonl": Format(
+        summary="everything known of each failed response, one line each", training=False, write=_write_jsonl
+    ),
+    "bundle": Format(summary="a new environment (.zip) of the failing cases alone", training=False, write=write_bundle),
+}

@@ -1,0 +1,44 @@
+"""`manage.py export_failures`: failing cases of a run, to train on, to read or to play again."""
+
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from hub.bundles.problems import BundleError
+from runs.exports import FORMATS, ExportError, export_failures
+from runs.selectors import RunNotFound, run_get
+
+WRONG_INPUT = 2
+
+
+class Command(BaseCommand):
+    help = "Write the failing cases of a run. Formats: " + "; ".join(f"{k}: {f.summary}" for k, f in FORMATS.items())
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("run", metavar="RUN")
+        parser.add_argument("--format", required=True, choices=list(FORMATS))
+        parser.add_argument("--out", required=True, type=Path, metavar="FILE")
+        parser.add_argument("--model", metavar="M", help="only what this model failed, by its label")
+        parser.add_argument("--environment", metavar="SLUG", help="only this environment of the run")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            exported = export_failures(
+                run_get(options["run"]),
+                options["out"],
+                format=options["format"],
+                model=options["model"],
+                environment=options["environment"],
+            )
+        except (RunNotFound, ExportError, BundleError, OSError) as error:
+            self.stderr.write(str(error))
+            sys.exit(WRONG_INPUT)
+        for why, count in exported.skipped.items():
+            self.stderr.write(f"Left out {count:,}: {why}.")
+        if exported.written:
+            self.stdout.write(f"Wrote {exported.written:,} to {options['out']}.")
+        else:
+            self.stdout.write("There is no failing case to write; no file was made.")
