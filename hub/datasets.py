@@ -102,7 +102,7 @@ def _limited(
 
 
 def _row_problem(row: Any) -> tuple[str, str] | None:
-    """What is wrong with *row*, and the remedy. Databases keep neither NUL (PostgreSQL) nor half a surrogate (UTF-8)."""
+    """What is wrong with *row*, and the remedy. No database keeps NUL (PostgreSQL) or half a surrogate (UTF-8)."""
     if not isinstance(row, dict):
         return "the row is not an object.", 'Write {"column": value, ...}.'
     if not row or not all(row):

@@ -1,6 +1,7 @@
-"""The one protocol: an episode is reset once and stepped until it is done. Evaluations and trainers drive the same object.
+"""The one protocol: an episode is reset once and stepped until it is done, by evaluations and trainers alike.
 
-All that an episode remembers is JSON (`state`), so that any worker can take the next step and a transcript can be replayed.
+All that an episode remembers is JSON (`state`), so that any worker can take the next step and a transcript can be
+replayed.
 """
 
 import json

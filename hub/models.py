@@ -1,7 +1,6 @@
 """Environments, their immutable versions, and cases with what a curator found wrong in them."""
 
 from pathlib import PurePosixPath
-from typing import Any
 
 from django.conf import settings
 from django.core.files.storage import Storage, storages

@@ -60,7 +60,8 @@ class Reply:
     """A model's answer to one call.
 
     `finish_reason` is the wire's: stop, length, content_filter, tool_calls, or refusal where the message is one.
-    `latency_ms` is the time of the attempt that succeeded, None for cached and replayed answers; `cost_usd` is 0 for those.
+    `latency_ms` is the time of the attempt that succeeded, None for cached and replayed answers; `cost_usd` is 0 for
+    those.
     """
 
     message: Message

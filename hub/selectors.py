@@ -4,7 +4,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from django.contrib.auth.models import User, AnonymousUser
+from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Q, QuerySet
 
 from hub.bundles.schema import Manifest

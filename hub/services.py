@@ -34,10 +34,10 @@ def bundle_import(
     certificate: dict[str, Any] | None = None,
     publish: bool = False,
 ) -> EnvironmentVersion:
-    """Store a bundle as a new version, private until published. A version already there with this digest is given back.
+    """Store a bundle as a new version, private until published; one already there with this digest is given back.
 
-    *owner* None means the operator at the command line, who may replace anyone's. *certificate* is what the gates found,
-    and counts only where it is about this digest. Raises BundleError with every problem, EnvironmentRefused.
+    *owner* None means the operator at the command line, who may replace anyone's. *certificate* is what the gates
+    found, and counts only where it is about this digest. Raises BundleError with every problem, EnvironmentRefused.
     """
     if not isinstance(bundle, Bundle):
         with open_bundle(bundle) as opened:
@@ -209,7 +209,7 @@ def defect_report(*, case: Case, description: str, user: User | None) -> CaseDef
 
 
 def defect_resolve(*, defect: CaseDefect, accepted: bool, resolution: str, user: User) -> None:
-    """Accept the claim (reports of later runs leave the case out) or reject it. Raises EnvironmentRefused if resolved."""
+    """Accept the claim (later reports leave the case out) or reject it. Raises EnvironmentRefused if resolved."""
     changed = CaseDefect.objects.filter(pk=defect.pk, status=CaseDefect.Status.OPEN).update(
         status=CaseDefect.Status.ACCEPTED if accepted else CaseDefect.Status.REJECTED,
         resolution=resolution,

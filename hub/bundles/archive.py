@@ -1,4 +1,4 @@
-"""Archives of bundles: what may be in one, reading one that nobody vouches for, and writing one that is always the same.
+"""Archives of bundles: what may be in one, reading one that nobody vouches for, writing one that is always the same.
 
 A .zip is looked through whole, in memory that does not grow with it, before any of it is used. Nothing is unpacked to
 the disk: a bundle is read out of its archive.

@@ -46,7 +46,7 @@ def file_leaks(
 def spy_answer(
     environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[Answer]
 ) -> Message | None:
-    """The spy, as an answer to *case*; None where no rule runs what the model wrote, or there is nothing to look for."""
+    """The spy, as an answer to *case*; None where no rule runs the model's code or there is nothing to find."""
     entry_points = [entry for entry in _entry_points(environment, case) if ":" not in entry]
     wanted = needles(environment, case, opening, gold)
     if not entry_points or not wanted:

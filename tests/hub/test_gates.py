@@ -157,7 +157,7 @@ def test_a_recording_for_one_attempt_wins_over_one_for_all(tmp_path, monkeypatch
 
 def test_a_recording_without_content_is_refused(tmp_path, monkeypatch):
     monkeypatch.setitem(SCORERS, "asking", Asking())
-    with pytest.raises(BundleError, match="judge.jsonl:1"):
+    with pytest.raises(BundleError, match=r"judge\.jsonl:1"):
         run(judged(tmp_path, [{"purpose": "rubric", "case": "France"}]))
 
 

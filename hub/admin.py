@@ -1,0 +1,146 @@
+"""The curators' desk: publish, feature, retire, edit texts, read certificates, settle claims about cases.
+
+What a version holds is never edited here: a change of content is a new version.
+"""
+
+import json
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from hub import services
+from hub.models import CaseDefect, Environment, EnvironmentVersion
+from hub.selectors import is_curator
+
+
+class CuratorAdmin(admin.ModelAdmin):
+    """For curators; nothing is added or deleted by hand."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return is_curator(request.user)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_curator(request.user)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_curator(request.user)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+def gates_table(certificate: dict[str, Any] | None) -> str:
+    """A certificate's gates, a line each."""
+    if certificate is None:
+        return "The gates have not been run."
+    return "\n".join(
+        f"{gate['status']:8} {gate['name']:8} {gate['checked']} checked, {gate['failed']} failed  {gate['note']}"
+        for gate in certificate["gates"]
+    )
+
+
+@admin.register(Environment)
+class EnvironmentAdmin(CuratorAdmin):
+    list_display = ["slug", "title", "category", "visibility", "featured", "held_out", "latest", "updated_at"]
+    list_filter = ["visibility", "category", "featured", "held_out"]
+    list_select_related = ["latest__environment"]
+    search_fields = ["slug", "title", "summary"]
+    fields = [
+        "slug",
+        "title",
+        "summary",
+        "category",
+        "tags",
+        "license",
+        "featured",
+        "held_out",
+        "visibility",
+        "owner",
+        "latest",
+        "gates",
+    ]
+    readonly_fields = ["slug", "visibility", "owner", "latest", "gates"]
+    actions = ["publish", "retire"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Environment | None = None) -> list[str]:
+        # What was held out may already be in someone's report as unseen in training: it can only be tightened.
+        return [*self.readonly_fields, "held_out"] if obj and obj.held_out else list(self.readonly_fields)
+
+    @admin.display(description="certificate of the latest version")
+    def gates(self, environment: Environment) -> SafeString:
+        latest = environment.latest
+        return format_html("<pre>{}</pre>", gates_table(latest.certificate if latest else None))
+
+    @admin.action(description="Publish (the gates must have passed)")
+    def publish(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
+        for environment in queryset.select_related("latest__environment"):
+            try:
+                services.environment_publish(environment=environment)
+            except services.EnvironmentRefused as error:
+                self.message_user(request, str(error), messages.ERROR)
+            else:
+                self.message_user(request, f"{environment} is published.", messages.SUCCESS)
+
+    @admin.action(description="Retire (old runs keep it)")
+    def retire(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
+        for environment in queryset:
+            services.environment_retire(environment=environment)
+            self.message_user(request, f"{environment} is retired.", messages.SUCCESS)
+
+
+@admin.register(EnvironmentVersion)
+class EnvironmentVersionAdmin(CuratorAdmin):
+    list_display = ["__str__", "case_count", "digest", "deprecated", "created_at"]
+    list_filter = ["environment"]
+    list_select_related = ["environment"]
+    search_fields = ["environment__slug", "digest"]
+    fields = ["environment", "version", "digest", "case_count", "deprecated", "gates", "source", "created_at"]
+    readonly_fields = ["environment", "version", "digest", "case_count", "gates", "source", "created_at"]
+
+    @admin.display(description="certificate")
+    def gates(self, version: EnvironmentVersion) -> SafeString:
+        return format_html("<pre>{}</pre>", gates_table(version.certificate))
+
+    @admin.display(description="manifest")
+    def source(self, version: EnvironmentVersion) -> SafeString:
+        return format_html("<pre>{}</pre>", json.dumps(version.manifest, indent=1, ensure_ascii=False))
+
+
+@admin.register(CaseDefect)
+class CaseDefectAdmin(CuratorAdmin):
+    list_display = ["case", "version", "status", "description", "reported_by", "created_at"]
+    list_filter = ["status"]
+    list_select_related = ["case__version__environment", "reported_by"]
+    search_fields = ["case__external_id", "description"]
+    fields = ["case", "version", "description", "reported_by", "status", "resolution", "resolved_by", "resolved_at"]
+    readonly_fields = ["case", "version", "description", "reported_by", "status", "resolved_by", "resolved_at"]
+    actions = ["accept", "reject"]
+
+    @admin.display(description="environment")
+    def version(self, defect: CaseDefect) -> str:
+        return str(defect.case.version)
+
+    @admin.action(description="Accept: later reports leave the case out")
+    def accept(self, request: HttpRequest, queryset: QuerySet[CaseDefect]) -> None:
+        self._resolve(request, queryset, accepted=True)
+
+    @admin.action(description="Reject: the case stands")
+    def reject(self, request: HttpRequest, queryset: QuerySet[CaseDefect]) -> None:
+        self._resolve(request, queryset, accepted=False)
+
+    def _resolve(self, request: HttpRequest, queryset: QuerySet[CaseDefect], *, accepted: bool) -> None:
+        assert request.user.is_authenticated
+        for defect in queryset:
+            try:
+                services.defect_resolve(
+                    defect=defect, accepted=accepted, resolution=defect.resolution, user=request.user
+                )
+            except services.EnvironmentRefused as error:
+                self.message_user(request, f"{defect}: {error}", messages.ERROR)

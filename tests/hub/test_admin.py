@@ -1,0 +1,87 @@
+"""The curators' desk: what they can do there, and what nobody can."""
+
+import pytest
+from django.contrib.auth.models import Permission, User
+
+from hub.models import CaseDefect, Environment, EnvironmentVersion
+from tests.factories import stored_version
+
+pytestmark = pytest.mark.django_db
+PASSED = {"gates": [{"name": "gold", "status": "passed", "checked": 4, "failed": 0, "note": ""}]}
+
+
+@pytest.fixture
+def version():
+    version = stored_version()
+    Environment.objects.update(latest=version)
+    return version
+
+
+@pytest.fixture
+def curator(client, db):
+    user = User.objects.create_user("curator", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="curate_environment"))
+    client.force_login(user)
+    return client
+
+
+def act(client, model, action, pk):
+    return client.post(
+        f"/admin/hub/{model}/", {"action": action, "_selected_action": [pk], "index": 0}, follow=True
+    ).content.decode()
+
+
+def test_publishing_needs_a_certificate_and_says_so(curator, version):
+    assert "gates have not been run" in act(curator, "environment", "publish", version.environment_id)
+    EnvironmentVersion.objects.update(certificate=PASSED)
+    act(curator, "environment", "publish", version.environment_id)
+    assert Environment.objects.get().visibility == Environment.Visibility.PUBLISHED
+    act(curator, "environment", "retire", version.environment_id)
+    assert Environment.objects.get().visibility == Environment.Visibility.RETIRED
+
+
+def test_texts_can_be_edited_and_the_certificate_is_shown(curator, version):
+    EnvironmentVersion.objects.update(certificate=PASSED)
+    page = f"/admin/hub/environment/{version.environment_id}/change/"
+    assert "4 checked" in curator.get(page).content.decode()
+    fields = {
+        "title": "New",
+        "summary": "s",
+        "category": "reasoning",
+        "tags": "[]",
+        "license": "",
+        "visibility": "published",
+    }
+    curator.post(page, fields)
+    environment = Environment.objects.get()
+    assert (environment.title, environment.visibility) == ("New", Environment.Visibility.PRIVATE)
+
+
+def test_what_is_held_out_stays_held_out(curator, version):
+    Environment.objects.update(held_out=True)
+    page = f"/admin/hub/environment/{version.environment_id}/change/"
+    curator.post(page, {"title": "New", "summary": "s", "category": "reasoning", "tags": "[]", "license": ""})
+    environment = Environment.objects.get()
+    assert (environment.title, environment.held_out) == ("New", True)
+
+
+def test_a_versions_content_cannot_be_changed_added_or_deleted(curator, version):
+    page = f"/admin/hub/environmentversion/{version.pk}/"
+    curator.post(f"{page}change/", {"deprecated": "Old.", "version": "9.9.9", "digest": "0" * 64})
+    changed = EnvironmentVersion.objects.get()
+    assert (changed.deprecated, changed.version, changed.digest) == ("Old.", "1.0.0", version.digest)
+    assert curator.get(f"{page}delete/").status_code == 403
+    assert curator.get("/admin/hub/environmentversion/add/").status_code == 403
+
+
+def test_claims_are_settled_once(curator, version):
+    claim = CaseDefect.objects.create(case=version.cases.all()[0], description="Wrong.")
+    act(curator, "casedefect", "accept", claim.pk)
+    assert "already" in act(curator, "casedefect", "reject", claim.pk)
+    claim.refresh_from_db()
+    assert (claim.status, claim.resolved_by.username) == (CaseDefect.Status.ACCEPTED, "curator")
+
+
+def test_staff_who_are_no_curators_see_nothing(client, version):
+    client.force_login(User.objects.create_user("other", is_staff=True))
+    assert client.get("/admin/hub/environment/").status_code == 403
