@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -79,7 +79,7 @@ def read_tools(source: bytes, path: str = "tools.py") -> ToolModule:
     except (SyntaxError, ValueError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise ToolSourceError([f"{path}{line}: is not Python: {getattr(error, 'msg', error)}"]) from None
-    reader = _Reader(path, _typed_dicts(tree))
+    reader = _Reader(path, _typed_dicts(tree), _aliases(tree))
     functions: dict[str, ToolFunction] = {}
     for node in tree.body:
         if isinstance(node, ast.AsyncFunctionDef) and not node.name.startswith("_"):
@@ -102,12 +102,24 @@ def _typed_dicts(tree: ast.Module) -> dict[str, ast.ClassDef]:
     }
 
 
+def _aliases(tree: ast.Module) -> dict[str, ast.expr]:
+    """What the names that the module assigns stand for: `Reason = Literal["late", "broken"]`."""
+    return {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
 @dataclass
 class _Reader:
     """Reads the functions of one file, collecting problems instead of stopping at the first."""
 
     path: str
     typed_dicts: Mapping[str, ast.ClassDef]
+    aliases: Mapping[str, ast.expr]
     problems: list[str] = field(default_factory=list)
 
     def problem(self, node: ast.AST, text: str) -> None:
@@ -153,7 +165,9 @@ class _Reader:
         if name in _ANYTHING:
             return {}
         if name in self.typed_dicts:
-            return self.typed_dict(self.typed_dicts[name])
+            return self.without(name).typed_dict(self.typed_dicts[name])
+        if isinstance(node, ast.Name) and name in self.aliases:
+            return self.without(name).schema(self.aliases[name])
         if isinstance(node, ast.Subscript):
             return self.subscript(node, _name(node.value))
         if name in _ARRAYS:
@@ -161,6 +175,12 @@ class _Reader:
         if name in _OBJECTS:
             return {"type": "object"}
         return self.unknown(node)
+
+    def without(self, name: str) -> "_Reader":
+        """A reader that does not know *name*: a type that contains itself would lead back to it for ever."""
+        typed_dicts = {other: node for other, node in self.typed_dicts.items() if other != name}
+        aliases = {other: node for other, node in self.aliases.items() if other != name}
+        return replace(self, typed_dicts=typed_dicts, aliases=aliases)
 
     def subscript(self, node: ast.Subscript, name: str) -> dict[str, JSON]:
         items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]

@@ -46,6 +46,18 @@ def test_a_typed_dict_becomes_an_object_with_its_required_keys():
     }
 
 
+def test_a_named_hint_stands_for_what_the_module_assigned_to_it():
+    before = "Kind = Literal['a', 'b']\nKinds = list[Kind]\n"
+    assert parameters("k: Kinds", before)["properties"]["k"]["items"] == {"type": "string", "enum": ["a", "b"]}
+    with pytest.raises(ToolSourceError, match="type hint A has no JSON form"):
+        parameters("k: A", "A = B\nB = A\n")
+
+
+def test_a_type_that_contains_itself_is_refused():
+    with pytest.raises(ToolSourceError, match="type hint Node has no JSON form"):
+        parameters("n: Node", "class Node(TypedDict):\n    below: list['Node']\n")
+
+
 def test_state_is_hidden_and_defaults_make_parameters_optional():
     schema = parameters("state, a: str, b: int = 3, *, c: str | None = None, d: str")
     assert list(schema["properties"]) == ["a", "b", "c", "d"]
