@@ -76,7 +76,15 @@ def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Executi
         with ExitStack() as held:
             pool = held.enter_context(Pool.open(pool_options(config))) if needs_pool else None
             tracker = held.enter_context(closing(Tracker.start(config.stage_configs.get("tracking"))))
-            sitting = Sitting(run=run, config=config, parts=parts, pool=pool, tracker=tracker, owner=owner)
+            sitting = Sitting(
+                run=run,
+                config=config,
+                parts=parts,
+                pool=pool,
+                tracker=tracker,
+                owner=owner,
+                earlier_seconds=run.seconds,
+            )
             _sit(sitting, listener, how)
     finally:
         lease_release(run=run, owner=owner)
@@ -87,7 +95,6 @@ def _sit(sitting: "Sitting", listener: Listener, how: Execution) -> None:
     """Execute, and store the state in which the run is left, whatever happens."""
     run = sitting.run
     resumed = run.started_at is not None
-    started = time.monotonic()
     run.status, run.started_at = Status.RUNNING, run.started_at or timezone.now()
     run.save(update_fields=["status", "started_at"])
     try:
@@ -97,13 +104,14 @@ def _sit(sitting: "Sitting", listener: Listener, how: Execution) -> None:
     except BaseException as error:
         run.status = Status.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Status.FAILED
         run.message = str(error) or type(error).__name__
-        _leave(run, started)
+        _leave(sitting)
         raise
-    _leave(run, started)
+    _leave(sitting)
 
 
-def _leave(run: Run, started: float) -> None:
-    run.seconds = run.seconds + time.monotonic() - started
+def _leave(sitting: "Sitting") -> None:
+    run = sitting.run
+    run.seconds = sitting.seconds()
     run.finished_at = None if run.status == Status.QUEUED else timezone.now()
     run.save(update_fields=["status", "message", "seconds", "finished_at", "cost_usd", "summaries"])
 
@@ -118,12 +126,19 @@ class Sitting:
     pool: Pool | None
     tracker: Tracker
     owner: str
+    earlier_seconds: float
+    started: float = field(default_factory=time.monotonic)
+
+    def seconds(self) -> float:
+        """The run's wall time until now, its earlier sittings included."""
+        return self.earlier_seconds + time.monotonic() - self.started
 
 
 class _Session:
     """The event loop's side of a sitting: connections, executor, heartbeat and stages."""
 
     def __init__(self, sitting: Sitting, listener: Listener, how: Execution, resumed: bool) -> None:
+        self._sitting = sitting
         self._run = run = sitting.run
         self._config = sitting.config
         self._parts = sitting.parts
@@ -249,6 +264,8 @@ class _Session:
                 stopping=lambda: executor.stopping,
                 tracker=self._tracker,
             )
+            # A stage may report the run's figures, as tracking does.
+            self._run.seconds, self._run.cost_usd = self._sitting.seconds(), asker.budget.spent
             try:
                 summary = await stage.execute(context, part)
             except Exception as error:
