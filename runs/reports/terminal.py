@@ -41,6 +41,7 @@ def print_report(run: Run, console: Console) -> None:
         console.print()
     for note in notes:
         _print(console, Text.assemble(("Note: ", "bold yellow"), write.clean(note)))
+    _print_tracking(console, run)
 
 
 def _headline(run: Run) -> Text:
@@ -152,6 +153,19 @@ def _shortcoming_line(item: Shortcoming, attempts: int) -> Text:
     flags = f" ({', '.join(item.flags)})" if item.flags else ""
     reason = write.cut(write.clean(item.reason), _REASON) or "no reason was given"
     return Text.assemble("  ", (item.status, STATUS_STYLES[item.status]), "  ", (case, "bold"), f"{flags}  {reason}")
+
+
+def _print_tracking(console: Console, run: Run) -> None:
+    tracking = run.tracking
+    if tracking.get("state") == "logged":
+        _print(
+            console,
+            Text(f"MLflow: run {tracking['parent']} in experiment {write.clean(tracking['experiment'])}", "dim"),
+        )
+    elif tracking.get("state") == "pending":
+        why = write.cut(write.clean(tracking["error"]), _REASON)
+        text = f"not logged in MLflow yet ({why}). Later: python manage.py sync_tracking {run.pk}"
+        _print(console, Text.assemble(("Note: ", "bold yellow"), text))
 
 
 def _print(console: Console, line: Text) -> None:

@@ -250,6 +250,13 @@ def test_recorded_answers_and_stopped_models_are_named() -> None:
     assert only_result(run)["recorded"] is True
 
 
+def test_a_run_that_mlflow_did_not_take_says_how_to_log_it_later() -> None:
+    run = stored_run(stored_version(), tracking={"state": "pending", "error": "refused", "experiment": "x"})
+    assert f"not logged in MLflow yet (refused). Later: python manage.py sync_tracking {run.pk}" in printed(run)
+    run.tracking = {"state": "logged", "parent": "abc", "experiment": "x"}
+    assert "MLflow: run abc in experiment x" in printed(run)
+
+
 def test_a_run_that_did_not_complete_says_so_first() -> None:
     run = stored_run(stored_version(cases=1), status=Run.Status.STOPPED, message="The budget is spent.")
     assert results_json(run)["warnings"][0] == "The run is stopped by its budget. The budget is spent."
