@@ -74,10 +74,10 @@ def cell_key(cell: CellResult) -> str:
 
 def _parent(run: Run, cells: list[CellResult], folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
-    results = results_json(run)
+    results = results_json(run, cells)
     _write_json(folder / "results.json", results)
     _write_results_table(folder / "results.csv", [cell.to_json() for cell in cells])
-    (folder / "report.html").write_text(render_html(run), encoding="utf-8")
+    (folder / "report.html").write_text(render_html(run, cells), encoding="utf-8")
     (folder / "config.yaml").write_text(yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True), "utf-8")
     return {
         "name": run.name,

@@ -16,9 +16,9 @@ ANSWER = 4000  # characters of an answer
 REASON = 500
 
 
-def render_html(run: Run) -> str:
-    """The whole report of *run* as the text of an HTML document."""
-    cells = run_results(run)
+def render_html(run: Run, cells: list[CellResult] | None = None) -> str:
+    """The whole report of *run* as an HTML document. *cells* are `run_results(run)`, where they are at hand."""
+    cells = run_results(run) if cells is None else cells
     environments = [
         {
             "name": write.clean(name),

@@ -184,9 +184,12 @@ def run_results(run: Run) -> list[CellResult]:
     return cells
 
 
-def results_json(run: Run) -> dict[str, JSON]:
-    """The document of `eval --json`; what later stages reported stands beside `results`, by their keys."""
-    cells = run_results(run)
+def results_json(run: Run, cells: list[CellResult] | None = None) -> dict[str, JSON]:
+    """The document of `eval --json`; what later stages reported stands beside `results`, by their keys.
+
+    *cells* are `run_results(run)`, for a caller that has them already.
+    """
+    cells = run_results(run) if cells is None else cells
     return {
         "run": run.pk,
         "name": run.name,
@@ -360,25 +363,16 @@ class Shortcoming:
 
 def shortcomings(cell: CellResult, *, statuses: Iterable[str], limit: int) -> list[Shortcoming]:
     """The first *limit* responses of the cell with one of *statuses*, in the order of cases."""
-    found = (
+    wanted = (
         Response.objects.filter(
             run_environment=cell.run_environment, run_model=cell.run_model, status__in=list(statuses)
         )
-        .exclude(case_id__in=list(cell.left_out))
+        .exclude(case_id__in=cell.left_out)
         .order_by("case__position", "attempt")
-        .values(
-            "pk",
-            "case__external_id",
-            "attempt",
-            "status",
-            "reason",
-            "error_kind",
-            "text",
-            "stop",
-            "truncated",
-            "refused",
-        )
+        .values_list("pk", flat=True)[:limit]
     )
+    # Chosen by id first: a database that sorts whole answers holds all of them at once.
+    found = Response.objects.filter(pk__in=list(wanted)).order_by("case__position", "attempt")
     return [
         Shortcoming(
             response=row["pk"],
@@ -389,7 +383,7 @@ def shortcomings(cell: CellResult, *, statuses: Iterable[str], limit: int) -> li
             text=row["text"],
             flags=_flags(row),
         )
-        for row in found[:limit]
+        for row in found.values("pk", "case__external_id", *_SHORTCOMING_FIELDS)
     ]
 
 
