@@ -125,7 +125,9 @@ class Episode:
         return Step(observation=observation, info=turn.info)
 
     async def stop(self, reason: str) -> Step:
-        """End the episode from outside (`time`, `tokens`) and score what is there. Raises ScoringFailed."""
+        """End the episode from outside (`time`, `tokens`) and score what is there. Raises as `step` does."""
+        if not self.state:
+            raise EpisodeError("The episode has not been reset.")
         if self.done:
             raise EpisodeError("The episode is already over.")
         return await self._finish(Observation(), reason, {})
