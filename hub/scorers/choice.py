@@ -1,0 +1,59 @@
+"""The rule `choice`: the option that the answer chooses is the right one."""
+
+import string
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from hub import extraction
+from hub.harnesses.base import Services
+from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
+from hub.scorers.texts import shown
+
+
+class ChoiceOptions(ScorerOptions):
+    """`choices`: the options' texts. `labels`: what they are called, by default A, B, C …
+
+    `target_is` says how the case names the right one: by its `label`, by its `index` from 0, or by its `text`.
+    """
+
+    target: Any = "{{ target }}"
+    choices: list[Any] = Field(default_factory=list)
+    labels: list[str] = Field(default_factory=list)
+    target_is: Literal["label", "index", "text"] = "label"
+
+    @model_validator(mode="after")
+    def _right_one(self) -> "ChoiceOptions":
+        self.choices = [str(choice) for choice in self.choices]
+        if not self.labels:
+            self.labels = list(string.ascii_uppercase[: len(self.choices) or 26])
+        if self.choices and len(self.choices) != len(self.labels):
+            raise ValueError(f"{len(self.choices)} choices have {len(self.labels)} labels")
+        if self.right not in self.labels:
+            raise ValueError(f"the target {self.target!r} is not the {self.target_is} of any choice")
+        return self
+
+    @property
+    def right(self) -> str | None:
+        """The label of the right choice, or None where the target names none."""
+        if self.target_is == "index":
+            index = int(self.target) if str(self.target).isdigit() else -1
+            return self.labels[index] if 0 <= index < len(self.labels) else None
+        if self.target_is == "text":
+            places = [i for i, choice in enumerate(self.choices) if choice == str(self.target)]
+            return self.labels[places[0]] if places else None
+        return str(self.target).strip()
+
+
+class Choice(Scorer):
+    type = "choice"
+    summary = "The option that the answer chooses is the right one."
+    Options = ChoiceOptions
+
+    async def score(self, options: ChoiceOptions, submission: Submission, services: Services) -> Verdict:
+        found = extraction.choice(submission.text, options.labels, options.choices)
+        if found is None:
+            return Verdict.of(
+                False, f"Expected {options.right}; the answer {shown(submission.text[-100:])} chooses none."
+            )
+        return Verdict.of(found == options.right, f"Expected {options.right}, chosen was {found}.", found=found)

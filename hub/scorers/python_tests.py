@@ -1,0 +1,57 @@
+"""The rule `python_tests`: the code in the answer passes its tests, in the sandbox."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from hub import extraction
+from hub.harnesses.base import Services
+from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
+from hub.scorers.running import run
+from sandbox.jobs import FunctionJob
+from sandbox.limits import Limits
+from sandbox.results import Status
+
+
+class PythonTestsOptions(ScorerOptions):
+    """`tests`: a `check(candidate)` text, assert lines, or a list of {args, kwargs, expect}.
+
+    `entry_point`: the function's name; left out where the tests name functions themselves. `setup`: imports and
+    helpers of the tests. `prefix`: code that a body-only completion continues. `timeout_s`: processor seconds.
+    `trust: in_process` lets tests share a process with the code, and is labelled so.
+    """
+
+    tests: str | list[str] | list[dict[str, Any]]
+    entry_point: str | None = None
+    setup: str = ""
+    prefix: str = ""
+    timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
+    memory_mb: Annotated[int, Field(ge=64, le=16384)] = 512
+    trust: Literal["isolated", "in_process"] = "isolated"
+
+
+class PythonTests(Scorer):
+    type = "python_tests"
+    summary = "The code in the answer passes its tests, in the sandbox."
+    Options = PythonTestsOptions
+    needs = "sandbox"
+
+    async def score(self, options: PythonTestsOptions, submission: Submission, services: Services) -> Verdict:
+        code = extraction.code(submission.text, entry_point=options.entry_point, prefix=options.prefix)
+        if not code.text.strip():
+            return Verdict.of(False, "The answer holds no code.", found="nothing")
+        try:
+            job = FunctionJob(
+                code=code.text,
+                entry_point=options.entry_point,
+                tests=options.tests,
+                setup=options.setup,
+                prompt=options.prefix,
+                trust=options.trust,
+                limits=Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb),
+            )
+        except ValueError as error:
+            return Verdict(value=None, reason=f"The tests cannot be run: {error}")
+        outcome = await run(services, job)
+        value = None if outcome.status == Status.BAD_TESTS else float(outcome.status == Status.PASSED)
+        return Verdict(value=value, reason=outcome.message, detail={"code": code.found}, outcome=outcome)

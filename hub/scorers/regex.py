@@ -1,0 +1,65 @@
+"""The rule `regex`: a pattern is found in the answer."""
+
+import asyncio
+from typing import Any, Literal
+
+import regex
+from pydantic import field_validator
+
+from hub import extraction
+from hub.harnesses.base import Services
+from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
+from hub.scorers.texts import shown
+
+TIMEOUT_S = 2.0
+
+
+class RegexOptions(ScorerOptions):
+    """`pattern`: Python's syntax. `match`: found anywhere (`search`) or being the whole answer (`full`).
+
+    With `target`, the group `group` of the match must be that text.
+    """
+
+    pattern: str
+    match: Literal["search", "full"] = "search"
+    ignore_case: bool = False
+    target: Any = None
+    group: int | str = 1
+
+    @field_validator("pattern")
+    @classmethod
+    def _compiles(cls, value: str) -> str:
+        try:
+            regex.compile(value)
+        except regex.error as error:
+            raise ValueError(f"the pattern does not compile: {error}") from None
+        return value
+
+
+class Regex(Scorer):
+    """Patterns come with bundles and texts from models: the library's own time limit ends a match that explodes."""
+
+    type = "regex"
+    summary = "A pattern is found in the answer."
+    Options = RegexOptions
+
+    async def score(self, options: RegexOptions, submission: Submission, services: Services) -> Verdict:
+        text = extraction.without_reasoning(submission.text).strip()
+        pattern = regex.compile(options.pattern, regex.IGNORECASE if options.ignore_case else 0)
+        find = pattern.fullmatch if options.match == "full" else pattern.search
+        try:
+            # In a thread and without the interpreter's lock, so that a slow pattern holds up nobody else.
+            match = await asyncio.to_thread(find, text, timeout=TIMEOUT_S, concurrent=True)
+        except TimeoutError:
+            return Verdict(value=None, reason=f"The pattern took more than {TIMEOUT_S:g} s on this answer.")
+        if match is None:
+            return Verdict.of(False, f"The pattern {shown(options.pattern)} is not found in {shown(text)}.")
+        if options.target is None:
+            return Verdict.of(True, f"Found {shown(match[0])}.", found=match[0])
+        try:
+            found = match[options.group] or ""
+        except IndexError:
+            return Verdict(value=None, reason=f"The pattern has no group {options.group!r}.")
+        passed = found.strip() == str(options.target).strip()
+        said = "is" if passed else f"is not {shown(str(options.target))} but"
+        return Verdict.of(passed, f"Group {options.group} {said} {shown(found)}.", found=found)

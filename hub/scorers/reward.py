@@ -1,0 +1,20 @@
+"""The rule `reward`: the harness's own reward is the score."""
+
+from hub.harnesses.base import Services
+from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
+
+
+class Reward(Scorer):
+    """The default where an environment names no rules."""
+
+    type = "reward"
+    summary = "The harness's own reward, from 0 to 1."
+    Options = ScorerOptions
+
+    async def score(self, options: ScorerOptions, submission: Submission, services: Services) -> Verdict:
+        reward = submission.reward
+        if reward is None:
+            return Verdict(value=None, reason="The harness gave no reward.")
+        if not 0 <= reward <= 1:
+            return Verdict(value=None, reason=f"The harness's reward {reward:g} is not between 0 and 1.")
+        return Verdict(value=reward, reason=f"The harness's reward is {reward:g}.")

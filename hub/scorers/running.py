@@ -1,0 +1,16 @@
+"""What scorers that run code share: the sandbox at hand, and its failures told apart from the model's."""
+
+from hub.harnesses.base import Services
+from hub.scorers.base import ScoringFailed
+from sandbox.jobs import CallJob, FunctionJob, ProgramJob
+from sandbox.results import Outcome, Status
+
+
+async def run(services: Services, job: FunctionJob | ProgramJob | CallJob) -> Outcome:
+    """Run *job*. Raises ScoringFailed (kind `sandbox`) where the sandbox itself failed."""
+    if services.pool is None:
+        raise ScoringFailed("sandbox", "This environment runs code, and no sandbox is open.")
+    outcome = await services.pool.arun(job)
+    if outcome.status == Status.INFRA_ERROR:
+        raise ScoringFailed("sandbox", outcome.message)
+    return outcome

@@ -1,0 +1,107 @@
+"""The rule `stdin_stdout`: the program in the answer prints what it should for each input, in the sandbox."""
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hub import extraction
+from hub.harnesses.base import Services
+from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
+from hub.scorers.running import run
+from hub.scorers.texts import shown
+from sandbox.jobs import ProgramJob
+from sandbox.limits import Limits
+from sandbox.results import Outcome, Status
+
+
+class Run(BaseModel):
+    """One input and the output it should bring."""
+
+    model_config = ConfigDict(extra="forbid")
+    stdin: str = ""
+    stdout: str
+
+
+class StdinStdoutOptions(ScorerOptions):
+    """`cases`: a list of {stdin, stdout}. `compare`: `lines` (trailing white space aside), `tokens` or `floats`.
+
+    `partial`: score the share of inputs that came out right, rather than all or nothing.
+    """
+
+    cases: Annotated[list[Run], Field(min_length=1)]
+    compare: Literal["lines", "tokens", "floats"] = "lines"
+    tolerance: Annotated[float, Field(ge=0)] = 1e-6
+    partial: bool = False
+    timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
+    memory_mb: Annotated[int, Field(ge=64, le=16384)] = 512
+
+
+class StdinStdout(Scorer):
+    type = "stdin_stdout"
+    summary = "The program in the answer prints what it should for each input, in the sandbox."
+    Options = StdinStdoutOptions
+    needs = "sandbox"
+
+    async def score(self, options: StdinStdoutOptions, submission: Submission, services: Services) -> Verdict:
+        code = extraction.code(submission.text)
+        if not code.text.strip():
+            return Verdict.of(False, "The answer holds no code.")
+        same = _COMPARE[options.compare]
+        limits = Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb)
+        right = 0
+        failed: tuple[int, Run, Outcome] | None = None
+        last: Outcome | None = None
+        for number, case in enumerate(options.cases, 1):
+            try:
+                last = await run(services, ProgramJob(code=code.text, stdin=case.stdin, limits=limits))
+            except ValueError as error:
+                return Verdict.of(False, f"The program cannot be run: {error}")
+            if last.status == Status.COMPLETED and same(last.stdout, case.stdout, options.tolerance):
+                right += 1
+                continue
+            failed = failed or (number, case, last)
+            if not options.partial:
+                break
+        total = len(options.cases)
+        if failed is None:
+            return Verdict(value=1.0, reason=f"All {total} outputs are right.", outcome=last)
+        return Verdict(
+            value=right / total if options.partial else 0.0,
+            reason=_reason(*failed),
+            detail={"right": right, "total": total},
+            outcome=failed[2],
+        )
+
+
+def _reason(number: int, case: Run, outcome: Outcome) -> str:
+    if outcome.status != Status.COMPLETED:
+        return f"Input {number}: {outcome.message}"
+    return f"Input {number}: expected {shown(case.stdout)}, printed {shown(outcome.stdout)}."
+
+
+def _lines(found: str, wanted: str, tolerance: float) -> bool:
+    def tidy(text: str) -> list[str]:
+        return [line.rstrip() for line in text.rstrip().splitlines()]
+
+    return tidy(found) == tidy(wanted)
+
+
+def _tokens(found: str, wanted: str, tolerance: float) -> bool:
+    return found.split() == wanted.split()
+
+
+def _floats(found: str, wanted: str, tolerance: float) -> bool:
+    pairs = list(zip(found.split(), wanted.split(), strict=False))
+    return len(found.split()) == len(wanted.split()) and all(_close(a, b, tolerance) for a, b in pairs)
+
+
+def _close(a: str, b: str, tolerance: float) -> bool:
+    try:
+        return math.isclose(float(a), float(b), rel_tol=tolerance, abs_tol=tolerance)
+    except ValueError:
+        return a == b
+
+
+_COMPARE: dict[str, Callable[[str, str, float], Any]] = {"lines": _lines, "tokens": _tokens, "floats": _floats}
