@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from jsonschema import Draft202012Validator
 
+from hub import extraction
 from hub.ports import JSON, Message, Tool
 
 Protocol = Literal["native", "text"]
@@ -15,7 +16,6 @@ MAX_RESULT_CHARS = 50_000  # of one tool message; what a tool prints beyond that
 _FENCE = re.compile(r"^```tool_call[ \t]*\n(.*?)(?:^```[ \t]*$|\Z)", re.M | re.S)
 _OPENING_FENCE = re.compile(r"^```tool_call\b", re.M)
 _RESULT = re.compile(r"^```tool_result\n(.*)\n```$", re.M)
-_REASONING = re.compile(r"<think>.*?(?:</think>|\Z)", re.S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def text_calls(text: str) -> tuple[list[Call], str]:
 
     Blocks inside a model's reasoning (`<think>`) are thoughts, not calls.
     """
-    spoken = _REASONING.sub("", text.replace("\r\n", "\n"))
+    spoken = extraction.without_reasoning(text.replace("\r\n", "\n"))
     blocks = list(_FENCE.finditer(spoken))
     calls: list[Call] = []
     for number, block in enumerate(blocks, start=1):

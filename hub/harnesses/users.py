@@ -1,19 +1,18 @@
 """Who speaks for the user after the opening: a script, or a model that plays a person."""
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import model_validator
 
+from hub import extraction
 from hub.harnesses.base import HarnessError, HarnessOptions, Play
 from hub.harnesses.single_turn import opening
 from hub.ports import JSON, Message
 
 # Endpoints want a conversation to begin with a user message, and for a simulated user the roles are turned round.
 _BEGIN = "The conversation begins. Write your messages only, one at a time."
-_REASONING = re.compile(r"<think>.*?</think>", re.S)
 
 
 class UserOptions(HarnessOptions):
@@ -100,7 +99,7 @@ async def _simulate(play: Play, options: UserOptions, said: list[list[str]], tur
         raise HarnessError("This environment's user is played by a model, and no model was given to its episode.")
     key = dataclasses.replace(play.key, purpose="user", role=options.role or "", turn=turn)
     reply = await play.services.ask(key, _turned_round(options.prompt or "", said))
-    text = _REASONING.sub("", _text(reply.message)).strip()
+    text = extraction.without_reasoning(_text(reply.message)).strip()
     if not text:
         raise HarnessError(f"The model of role {options.role!r}, who plays the user, said nothing at turn {turn}.")
     return text
