@@ -209,6 +209,9 @@ def test_two_runs_that_begin_at_once_create_one_store(settings: Any, tmp_path: P
     for tracker in (start(), start()):
         tracking = track(run, tracker, TrackingConfig(experiment="first"))
         assert (tracking["state"], tracking["experiment"]) == ("logged", "first"), tracking
+        assert tracker._said is not None
+        tracker._said.seek(0)
+        assert "not reachable" not in tracker._said.read()  # as the one of the two said that came second
     assert (tmp_path / "deep" / "new.sqlite3").exists()
 
 
