@@ -95,7 +95,7 @@ class HarnessSpec(BaseModel):
 
 
 class RuleSpec(BaseModel):
-    """A scoring rule: the keys every rule has; the others belong to its scorer, which refuses those it does not know."""
+    """A scoring rule: the keys every rule has; the others are its scorer's, which refuses those it does not know."""
 
     model_config = ConfigDict(extra="allow")
     type: str

@@ -1,5 +1,7 @@
 """Validation: all problems of a bundle at once, each with its file, line or key path and a remedy."""
 
+import random
+
 import pytest
 
 from hub.bundles.problems import MAX_LISTED, Problem, ProblemList
@@ -132,3 +134,22 @@ def test_no_more_kinds_of_problem_are_listed_than_anyone_reads():
         if not found.full:
             found.add(Problem(file="a", message=f"problem {number}"))
     assert len(found.sorted()) == MAX_LISTED + 1
+
+
+def test_five_hundred_mutated_bundles_are_refused_or_valid_and_never_crash(tmp_path):
+    rng = random.Random(11)
+    good = {path.name: path.read_bytes() for path in write_bundle(tmp_path).iterdir()}
+    pieces = [b"{{ x }}", b"{{", b"{%", b"- ", b": ", b"\n", b"[", b"}", b"null", b"1", b"&a", b"*a", b"!!int", b"\x00"]
+    pieces += [b"\xff", b"\xed\xa0\x80", b"'", b'"', b"\t", b"1e999", b"<<: ", b"\\ud800", b"multi_turn", b"cases.csv"]
+    valid = 0
+    for _ in range(500):
+        for name, content in good.items():
+            changed = bytearray(content)
+            for _ in range(rng.choice((0, 0, 1, 3))):
+                at = rng.randrange(len(changed))
+                changed[at : at + rng.randrange(5)] = rng.choice(pieces)
+            (tmp_path / name).write_bytes(changed)
+        report = validate(tmp_path)
+        valid += report.valid
+        assert all(str(problem) for problem in report.problems)
+    assert 0 < valid < 250
