@@ -1,5 +1,6 @@
 """A case as harnesses and scorers see it: plain data, and the variables its templates may use."""
 
+import base64
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,3 +52,10 @@ class CaseData:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "CaseData":
         return cls(**data)
+
+
+def file_bytes(content: JSON) -> bytes:
+    """A case's file as bytes: text as UTF-8, `{"b64": ...}` decoded."""
+    if isinstance(content, dict):
+        return base64.b64decode(content["b64"])
+    return str(content).encode("utf-8", "surrogatepass")

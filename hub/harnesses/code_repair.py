@@ -1,6 +1,5 @@
 """The `code_repair` harness: a small project as files in the episode's state, and tools to read, change and test it."""
 
-import base64
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -9,6 +8,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import Field
 
+from hub.cases import file_bytes
 from hub.harnesses.base import HarnessError, Play
 from hub.harnesses.bundlecode import need_pool
 from hub.harnesses.calls import Call, call_problem
@@ -96,13 +96,6 @@ def is_visible_test(options: CodeRepairOptions, path: str) -> bool:
     return any(fnmatchcase(path, pattern) for pattern in options.tests)
 
 
-def file_bytes(content: JSON) -> bytes:
-    """A case's file as bytes: text as UTF-8, `{"b64": ...}` decoded."""
-    if isinstance(content, dict):
-        return base64.b64decode(content["b64"])
-    return str(content).encode("utf-8", "surrogatepass")
-
-
 # ---- what the tools do -----------------------------------------------------------------------------------------------
 
 
@@ -126,6 +119,9 @@ def _read_file(files: Files, path: str) -> str:
 def _write_file(files: Files, path: str, content: str) -> tuple[Files, str]:
     if not is_project_path(path):
         raise _Mistake(f"{path!r} must be a relative path inside the project, such as package/module.py")
+    clash = next((other for other in files if other.startswith(f"{path}/") or path.startswith(f"{other}/")), None)
+    if clash:
+        raise _Mistake(f"{path} cannot be a file beside {clash}: one of them would have to be a folder")
     return {**files, path: content}, f"wrote {path} ({len(content.encode('utf-8', 'surrogatepass')):,} bytes)"
 
 
@@ -144,10 +140,10 @@ def _delete_file(files: Files, path: str) -> tuple[Files, str]:
 
 
 def is_project_path(path: str) -> bool:
-    """Whether *path* is relative, has no `..` and is spelled the one way that the sandbox takes."""
+    """Whether *path* is relative, plain ASCII, without `..`, and spelled the one way that the sandbox takes."""
     parts = PurePosixPath(path).parts
-    plain = bool(path) and path == "/".join(parts) and not path.startswith("/")
-    return plain and ".." not in parts and "\\" not in path and path.isprintable() and len(path) <= 200
+    plain = path.isascii() and path.isprintable() and 0 < len(path) <= 200 and "\\" not in path
+    return plain and not path.startswith("/") and ".." not in parts and path == "/".join(parts)
 
 
 def _size_problem(files: Files) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from hub import extraction
+from hub.cases import file_bytes
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.running import run
@@ -16,8 +17,9 @@ from sandbox.results import Status
 class PythonTestsOptions(ScorerOptions):
     """`tests`: a `check(candidate)` text, assert lines, or a list of {args, kwargs, expect}.
 
-    `entry_point`: the function's name; left out where the tests name functions themselves. `setup`: imports and
-    helpers of the tests. `prefix`: code that a body-only completion continues. `timeout_s`: processor seconds.
+    `entry_point`: the function's name; left out where the tests name functions themselves; `module:function` where the
+    harness (code_repair) leaves a project of files, which is then what is tested. `setup`: imports and helpers of the
+    tests. `prefix`: code that a body-only completion continues. `timeout_s`: processor seconds.
     `trust: in_process` lets tests share a process with the code, and is labelled so.
     """
 
@@ -37,12 +39,17 @@ class PythonTests(Scorer):
     needs = "sandbox"
 
     async def score(self, options: PythonTestsOptions, submission: Submission, services: Services) -> Verdict:
-        code = extraction.code(submission.text, entry_point=options.entry_point, prefix=options.prefix)
-        if not code.text.strip():
-            return Verdict.of(False, "The answer holds no code.", found="nothing")
+        project = _project(options, submission)
+        if project is not None:
+            code = extraction.Code("", "project")
+        else:
+            code = extraction.code(submission.text, entry_point=options.entry_point, prefix=options.prefix)
+            if not code.text.strip():
+                return Verdict.of(False, "The answer holds no code.", found="nothing")
         try:
             job = FunctionJob(
                 code=code.text,
+                files=project or {},
                 entry_point=options.entry_point,
                 tests=options.tests,
                 setup=options.setup,
@@ -55,3 +62,11 @@ class PythonTests(Scorer):
         outcome = await run(services, job)
         value = None if outcome.status == Status.BAD_TESTS else float(outcome.status == Status.PASSED)
         return Verdict(value=value, reason=outcome.message, detail={"code": code.found}, outcome=outcome)
+
+
+def _project(options: PythonTestsOptions, submission: Submission) -> dict[str, bytes] | None:
+    """The files that the episode left behind, where the tests ask for a function of one of its modules."""
+    files = submission.state.get("files") if isinstance(submission.state, dict) else None
+    if options.entry_point is None or ":" not in options.entry_point or not isinstance(files, dict):
+        return None
+    return {path: file_bytes(content) for path, content in files.items()}

@@ -78,6 +78,9 @@ async def test_a_mended_project_passes_its_visible_tests():
         (("write_file", {"path": "/x.py", "content": ""}), "relative path inside the project"),
         (("write_file", {"path": "a//x.py", "content": ""}), "relative path inside the project"),
         (("write_file", {"path": "a\nb", "content": ""}), "relative path inside the project"),
+        (("write_file", {"path": "ü.py", "content": ""}), "relative path inside the project"),
+        (("write_file", {"path": "shop", "content": ""}), "would have to be a folder"),
+        (("write_file", {"path": "shop/cart.py/x.py", "content": ""}), "would have to be a folder"),
         (("write_file", {"path": "tests/test_cart.py", "content": ""}), "is a test; it can be read and run"),
         (("delete_file", {"path": "tests/test_cart.py"}), "is a test; it can be read and run"),
         (("write_file", {"path": "big.py", "content": "x" * 800_000}), "a project may hold 786,432 bytes"),
@@ -130,6 +133,19 @@ async def test_a_project_without_visible_tests_says_so():
 async def test_a_case_without_files_is_the_environments_fault():
     with pytest.raises(HarnessError, match="no files"):
         await play({}).reset()
+
+
+HIDDEN = {"type": "python_tests", "entry_point": "shop.cart:total", "tests": [{"args": [[1, 2]], "expect": 3}]}
+
+
+async def test_hidden_tests_score_the_files_that_are_left():
+    for change, status in (("", "passed"), (" + 2", "failed"), (" +", "failed")):
+        case = CaseData(id="c", input="Mend it.", files=FILES)
+        playing = episode({"type": "code_repair"}, case=case, rules=[HIDDEN])
+        await playing.reset()
+        await answers(playing, ("replace_in_file", {"path": "shop/cart.py", "old": " + 1", "new": change}))
+        step = await playing.step(says("Mended."))
+        assert step.score.status == status
 
 
 async def test_options_are_checked():
