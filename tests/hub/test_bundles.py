@@ -116,7 +116,11 @@ def test_an_empty_dataset_is_refused(tmp_path):
 
 
 def test_where_leaves_rows_out_and_keeps_the_numbers_of_the_others(tmp_path):
-    dataset = {"path": "cases.jsonl", "where": "{{ capital != 'Paris' }}", "fields": {"input": "country"}}
+    dataset = {
+        "path": "cases.jsonl",
+        "where": "{{ capital != 'Paris' }}",
+        "fields": {"input": "country", "target": "capital"},
+    }
     report = validate(write_bundle(tmp_path, dataset=dataset, wrong=None))
     assert (report.valid, report.cases) == (True, 2)
 
