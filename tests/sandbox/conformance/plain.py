@@ -59,6 +59,8 @@ def plain_passes(job: FunctionJob, how: Plain, scratch: Path) -> bool:
     if how.reads == "stdout":
         parts.append("""print('{"passed": true}')""")
     program = "\n".join(part for part in parts if part)
+    for name, content in job.files.items():
+        (scratch / name).write_bytes(content)
     script = scratch / "solution.py"
     script.write_text(program)
     return _by_flag(script) if how.reads == "flag" else _by_process(script, how)

@@ -363,6 +363,28 @@ DISK = [
     ),
 ]
 
+SUPERVISORS = [
+    greedy_function(
+        f"pool-bomb-{id}",
+        "An answer small on the wire and huge when used costs the run its limits, not the supervisor.",
+        f"from decimal import Decimal\ndef f(x):\n    return {answer}\n",
+        f"def check(candidate):\n    assert {test}\n",
+        frozenset({Status.ASSERTION, Status.EXCEPTION, Status.MEMORY_LIMIT, Status.OUTPUT_LIMIT, Status.TIMEOUT}),
+    )
+    for id, answer, test in (
+        ("list-of-range", "range(2 * 10**8)", "list(candidate(1)) == [1]"),
+        ("sorted-range", "range(2 * 10**8, 0, -1)", "sorted(candidate(1)) == [1]"),
+        ("set-of-range", "range(2 * 10**8)", "set(candidate(1)) == {1}"),
+        ("float-in-range", "range(10**18)", "1.5 in candidate(1)"),
+        ("len-of-range", "range(10**40)", "len(candidate(1)) == 2"),
+        ("rounded-decimal", "Decimal('1E+999999999')", "round(candidate(1)) == 2"),
+        ("float-of-decimal", "Decimal('1E+999999999')", "float(candidate(1)) == 2"),
+        ("compared-decimal", "Decimal('1E+999999999999')", "candidate(1) == 2"),
+        ("decimal-in-set", "Decimal('1E+999999999999999')", "candidate(1) in {1, 2}"),
+        ("huge-int-shown", "10**1_000_000", "candidate(1) == 2"),
+    )
+]
+
 HONEST = [
     Case(
         "flood-then-answer",
@@ -389,4 +411,4 @@ HONEST = [
     ),
 ]
 
-ROWS = [*TIME, *PROCESSES, *MEMORY, *ANSWERS, *DISK, *HONEST]
+ROWS = [*TIME, *PROCESSES, *MEMORY, *ANSWERS, *DISK, *SUPERVISORS, *HONEST]

@@ -4,6 +4,7 @@ from tests.sandbox.conformance import (
     escapes,
     escapes_kernel,
     forgeries,
+    forgeries_judged,
     forgeries_wire,
     honest,
     resources,
@@ -12,6 +13,7 @@ from tests.sandbox.conformance import (
 TABLE = [
     *forgeries.ROWS,
     *forgeries_wire.ROWS,
+    *forgeries_judged.ROWS,
     *resources.ROWS,
     *escapes.ROWS,
     *escapes_kernel.ROWS,
