@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import textwrap
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -12,10 +13,9 @@ from typing import Any
 
 # ---- reasoning -------------------------------------------------------------------------------------------------------
 
-_TAGS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
-_CLOSED = re.compile(rf"<({_TAGS})>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_UNOPENED = re.compile(rf"\A.*</(?:{_TAGS})>", re.DOTALL | re.IGNORECASE)
-_UNCLOSED = re.compile(rf"<(?:{_TAGS})>.*\Z", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(
+    r"<(?P<close>/?)(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)>", re.IGNORECASE
+)
 _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u200c\u200d\u2060\u00ad"))
 
 
@@ -25,9 +25,21 @@ def without_reasoning(text: str) -> str:
     A block that never closes is reasoning to the end. One that was never opened (the endpoint kept the opening tag to
     itself) is reasoning from the beginning.
     """
-    text = _CLOSED.sub("", text)
-    text = _UNOPENED.sub("", text)
-    return _UNCLOSED.sub("", text).strip("\n")
+    kept: list[str] = []
+    depth = position = 0
+    for tag in _TAG.finditer(text):
+        if not tag["close"]:
+            if depth == 0:
+                kept.append(text[position : tag.start()])
+            depth += 1
+            continue
+        if depth == 0:
+            kept = []
+        depth = max(depth - 1, 0)
+        position = tag.end()
+    if depth == 0:
+        kept.append(text[position:])
+    return "".join(kept).strip("\n")
 
 
 # ---- code ------------------------------------------------------------------------------------------------------------
@@ -116,8 +128,9 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "") -> Code
 def _is_python(block: Fence) -> bool:
     if block.language not in _PYTHON:
         return False
-    # A block without a language that only shows a session or a shell is not the answer.
-    return not (_CONSOLE.search(block.text) and not _STARTS.search(block.text)) and bool(block.text.strip())
+    # A block that only shows a session or a shell is not the answer; a function pasted from a session is.
+    shows = _CONSOLE.search(block.text) and not _STARTS.search(_plain(block.text))
+    return bool(block.text.strip()) and not shows
 
 
 def _plain(text: str) -> str:
@@ -239,7 +252,11 @@ def _needed(source: str) -> set[str]:
 
 def _parsed(source: str) -> ast.Module | None:
     try:
-        return ast.parse(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a model's "\\d" in a plain string is nobody's business here
+            tree = ast.parse(source)
+            compile(tree, "<answer>", "exec", dont_inherit=True)  # also refuses a `return` outside of a function
+            return tree
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -364,7 +381,7 @@ def _value(match: re.Match[str]) -> Fraction | None:
 
 
 def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str | None:
-    """The label that *text* chooses, or None. In order: in the final answer, as a marked letter, as the option's text."""
+    """The label that *text* chooses, or None: from the final answer, a marked letter, or an option's own text."""
     text = without_reasoning(text.translate(_INVISIBLE))
     marked = final_answer(text)
     if marked is not None:
@@ -409,6 +426,9 @@ def _squeezed(text: str) -> str:
 # ---- JSON ------------------------------------------------------------------------------------------------------------
 
 
+_MAX_FAILURES = 200  # brackets that begin no JSON, before a text of brackets alone is given up
+
+
 class NoJSON(ValueError):
     """No JSON value stands in the text; the message says where reading failed."""
 
@@ -429,13 +449,14 @@ def json_value(text: str) -> Any:
     decoder = json.JSONDecoder(parse_constant=_refuse)
     best: Any = None
     found = False
-    position = 0
-    while (start := _next_open(text, position)) >= 0:
+    position = failures = 0
+    while (start := _next_open(text, position)) >= 0 and failures < _MAX_FAILURES:
         try:
             best, position = decoder.raw_decode(text, start)
             found = True
         except (ValueError, RecursionError):
             position = start + 1
+            failures += 1
     if not found:
         raise NoJSON(f"no JSON value could be read ({problem})")
     return best

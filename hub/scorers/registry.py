@@ -9,6 +9,7 @@ from hub.scorers.number import Number
 from hub.scorers.python_tests import PythonTests
 from hub.scorers.regex import Regex
 from hub.scorers.reward import Reward
+from hub.scorers.state import Custom, State
 from hub.scorers.stdin_stdout import StdinStdout
 
 SCORERS: dict[str, Scorer] = {
@@ -22,6 +23,8 @@ SCORERS: dict[str, Scorer] = {
         JsonSchema(),
         PythonTests(),
         StdinStdout(),
+        State(),
+        Custom(),
         Reward(),
     )
 }
