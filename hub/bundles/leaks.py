@@ -15,6 +15,7 @@ from hub.ports import Message
 
 MIN_NEEDLE = 16  # characters; shorter answers turn up by chance
 MARK = "LLMEVAL-LEAK"
+FOLDERS = '(os.getcwd(), "/tmp", "/dev/shm", os.path.expanduser("~"))'  # Python, evaluated where the spy runs
 
 
 def needles(
@@ -51,7 +52,8 @@ def spy_answer(
     wanted = needles(environment, case, opening, gold)
     if not entry_points or not wanted:
         return None
-    code = _SPY.replace("REVERSED", repr([needle[::-1] for needle in wanted])).replace("MARK", repr(MARK))
+    reversed_needles = [needle[::-1] for needle in wanted]
+    code = _SPY.replace("REVERSED", repr(reversed_needles)).replace("MARK", repr(MARK)).replace("FOLDERS", FOLDERS)
     code += "".join(
         f"\n\ndef {entry}(*args, **kwargs):\n    look()\n" for entry in entry_points if entry.isidentifier()
     )
@@ -87,6 +89,7 @@ def spy_report(step: Step | None) -> str:
 _SPY = """
 import gc
 import os
+import sys
 
 WANTED = [text[::-1] for text in REVERSED]
 
@@ -95,8 +98,31 @@ def holds(text):
     return any(wanted in text for wanted in WANTED)
 
 
+def texts(value, depth):
+    kind = type(value)
+    if kind is str:
+        yield value
+    elif depth and kind is dict:
+        for item in list(value.values()):
+            yield from texts(item, depth - 1)
+    elif depth and kind in (list, tuple):
+        for item in list(value):
+            yield from texts(item, depth - 1)
+
+
+def places():
+    frame = sys._getframe()
+    while frame is not None:
+        yield frame.f_globals
+        yield dict(frame.f_locals)
+        frame = frame.f_back
+    for module in list(sys.modules.values()):
+        yield getattr(module, "__dict__", None)
+    yield from gc.get_objects()
+
+
 def look():
-    for folder in (os.getcwd(), "/tmp", "/dev/shm", "/work", "/app", os.path.expanduser("~")):
+    for folder in FOLDERS:
         seen = 0
         for root, _, names in os.walk(folder):
             for name in names[:200]:
@@ -111,10 +137,9 @@ def look():
                     raise RuntimeError(MARK + " " + path)
             if seen > 500:
                 break
-    for found in gc.get_objects():
-        values = list(found.values()) if type(found) is dict else found if type(found) in (list, tuple) else ()
-        for value in values:
-            if type(value) is str and value not in WANTED and holds(value):
+    for place in places():
+        for text in texts(place, 2):
+            if text not in WANTED and holds(text):
                 raise RuntimeError(MARK + " an object of its own process")
 
 
