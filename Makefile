@@ -61,9 +61,9 @@ requirements: ## write both requirements files anew from pyproject.toml (needs u
 	{ echo "-r requirements.txt"; grep -vxFf requirements.txt requirements-dev.all; } > requirements-dev.txt
 	rm requirements-dev.all
 
-sandbox-image: ## the Docker image of the sandbox; PACKAGES=1 adds numpy, pandas and pytest for candidates
-	docker build -f sandbox/image/Dockerfile $(if $(PACKAGES),--target with-packages,--target base) \
-		-t llmeval-sandbox .
+sandbox-image: ## the Docker image of the sandbox; PACKAGES=1 makes the one with numpy, pandas and pytest for candidates
+	docker build -f sandbox/image/Dockerfile \
+		$(if $(PACKAGES),--target packages -t llmeval-sandbox:packages,--target plain -t llmeval-sandbox) sandbox
 
 clean: ## remove .venv, var/ and caches; asks nothing
 	rm -rf .venv var .mypy_cache .ruff_cache .pytest_cache staticfiles

@@ -16,7 +16,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ENGINE = Path(__file__).resolve().parent / "engine"
+HERE = Path(__file__).resolve().parent
+ENGINE = next(path for path in (HERE / "engine", HERE.parent / "engine") if path.is_dir())  # in the image, in the source
 CHECK_S = 10.0
 _OPTIONS, _READY = ord("O"), ord("R")
 

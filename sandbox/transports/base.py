@@ -20,7 +20,7 @@ class TransportOptions:
     runtime: str | None = None
     memory_mb: int = 1024
     cpus: float = 1.0
-    socket: str = "/run/llm-eval/sandbox.sock"
+    socket: str = "/run/llmeval/sandbox.sock"
 
 
 class Transport(ABC):

@@ -18,9 +18,9 @@ from docker.types import LogConfig, Ulimit
 from sandbox.errors import EngineFailed, SandboxUnavailable
 from sandbox.transports.base import Transport, TransportOptions
 
-DEFAULT_IMAGE = "llm-eval-sandbox:latest"
-LABEL = "llm-eval.sandbox"
-OWNER_LABEL = "llm-eval.sandbox.owner"
+DEFAULT_IMAGE = "llmeval-sandbox:latest"
+LABEL = "llmeval.sandbox"
+OWNER_LABEL = "llmeval.sandbox.owner"
 
 _USER = "65534:65534"
 _PROCESSES = 128  # an engine's two, and the most threads and children that one run may have

@@ -16,8 +16,8 @@ from sandbox.transports import TransportOptions
 from sandbox.transports.docker import hardening
 from tests.services import unavailable
 
-IMAGE = "llm-eval-sandbox:test"
-SERVE = "/usr/lib/llm-eval/serve.py"
+IMAGE = "llmeval-sandbox:test"
+SERVE = "/usr/lib/llmeval/serve.py"
 _START_S = 20.0
 
 
@@ -52,9 +52,9 @@ def service() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="llmeval-socket-") as folder, contextlib.closing(client):
         Path(folder).chmod(0o777)
         given = hardening(TransportOptions(memory_mb=2048, cpus=2.0)) | {"pids_limit": 1024, "auto_remove": False}
-        host_config = client.api.create_host_config(**given, binds={folder: {"bind": "/run/llm-eval", "mode": "rw"}})
+        host_config = client.api.create_host_config(**given, binds={folder: {"bind": "/run/llmeval", "mode": "rw"}})
         made = client.api.create_container(
-            built, command=[SERVE, "/run/llm-eval/sandbox.sock"], user="65534:65534", host_config=host_config
+            built, command=[SERVE, "/run/llmeval/sandbox.sock"], user="65534:65534", host_config=host_config
         )
         try:
             client.api.start(made["Id"])

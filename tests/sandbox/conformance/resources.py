@@ -1,5 +1,6 @@
 """Attacks on time, memory, processes, disk and output (kind C): contained, named, and the next run clean."""
 
+import resource
 from collections.abc import Callable
 
 from sandbox.limits import Limits
@@ -52,10 +53,23 @@ def attack(
     return Case(id, "C", promise, lambda host: job, statuses, holds=holds, skips=skips or {})
 
 
-def greedy_function(id: str, promise: str, code: str, tests: Tests, statuses: frozenset[Status]) -> Case:
+def small_supervisor(outcome: Outcome, host: Host) -> str | None:
+    """Complains where this process, which the pool lives in, ever needed much memory."""
+    most_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    return f"The supervisor itself took {most_mb} MB." if most_mb > 1000 else None
+
+
+def greedy_function(
+    id: str,
+    promise: str,
+    code: str,
+    tests: Tests,
+    statuses: frozenset[Status],
+    holds: Callable[[Outcome, Host], str | None] = no_marked_process,
+) -> Case:
     """A function that takes more than its share while tests wait for its answer."""
     job = function_job(code, tests, "f", limits=QUICK)
-    return Case(id, "C", promise, lambda host: job, statuses, holds=no_marked_process)
+    return Case(id, "C", promise, lambda host: job, statuses, holds=holds)
 
 
 TIME = [
@@ -370,11 +384,12 @@ SUPERVISORS = [
         f"from decimal import Decimal\ndef f(x):\n    return {answer}\n",
         f"def check(candidate):\n    assert {test}\n",
         frozenset({Status.ASSERTION, Status.EXCEPTION, Status.MEMORY_LIMIT, Status.OUTPUT_LIMIT, Status.TIMEOUT}),
+        holds=small_supervisor,
     )
     for id, answer, test in (
-        ("list-of-range", "range(2 * 10**8)", "list(candidate(1)) == [1]"),
-        ("sorted-range", "range(2 * 10**8, 0, -1)", "sorted(candidate(1)) == [1]"),
-        ("set-of-range", "range(2 * 10**8)", "set(candidate(1)) == {1}"),
+        ("list-of-range", "range(5 * 10**7)", "list(candidate(1)) == [1]"),
+        ("sorted-range", "range(5 * 10**7, 0, -1)", "sorted(candidate(1)) == [1]"),
+        ("set-of-range", "range(5 * 10**7)", "set(candidate(1)) == {1}"),
         ("float-in-range", "range(10**18)", "1.5 in candidate(1)"),
         ("len-of-range", "range(10**40)", "len(candidate(1)) == 2"),
         ("rounded-decimal", "Decimal('1E+999999999')", "round(candidate(1)) == 2"),
