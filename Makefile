@@ -5,18 +5,18 @@ BIN := .venv/bin
 CONFIG ?= configs/eval_v1.yaml
 ARGS ?=
 
-.PHONY: help eval test serve check format setup dev-setup migrate requirements sandbox-image clean
+.PHONY: help eval test serve check format setup dev-setup requirements sandbox-image clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-eval: migrate ## run CONFIG=configs/eval_v1.yaml and print its report; ARGS="--limit 5" adds options
+eval: setup ## run CONFIG=configs/eval_v1.yaml and print its report; ARGS="--limit 5" adds options
 	@$(BIN)/python manage.py eval --config $(CONFIG) $(ARGS)
 
 test: dev-setup ## the test suite; parts whose server or browser is missing are skipped by name
 	@$(BIN)/python -m tests $(ARGS)
 
-serve: migrate ## the web site and its worker; prints the address and how to sign in
+serve: setup ## the web site and its worker; prints the address and how to sign in
 	@$(BIN)/python manage.py serve $(ARGS)
 
 check: dev-setup ## ruff, mypy, import-linter, missing migrations, docs
@@ -49,9 +49,6 @@ dev-setup: .venv/.installed-dev
 	@echo "Installing the developers' packages into .venv ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
-
-migrate: setup
-	@$(BIN)/python manage.py prepare
 
 requirements: ## write both requirements files anew from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header --upgrade \

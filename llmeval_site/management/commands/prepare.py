@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 
 class Command(BaseCommand):
     help = "Migrate the database and load the catalog, where either has changed."
+    requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         stamp = settings.VAR_DIR / "prepared"

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 _GRACE_S = 20  # for a worker to hand its run back
@@ -28,6 +29,7 @@ class Command(BaseCommand):
         host, port = options["host"], options["port"]
         if _taken(host, port):
             raise CommandError(f"Port {port} is in use; name another: manage.py serve --port {port + 1}", returncode=3)
+        call_command("prepare")
         sign_in = _first_user()
         processes = [subprocess.Popen(command) for command in _commands(host, port)]
         self.stdout.write(f"LLM-Eval is at http://{host}:{port}/   (Ctrl-C ends it)")

@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any, NoReturn
 
+from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from rich.console import Console
 
@@ -29,6 +30,7 @@ DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
 class Command(BaseCommand):
     help = "Play environments against models as a config says; score, store, track and report."
+    requires_system_checks: list[str] = []  # they load every page of the site
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
@@ -48,6 +50,7 @@ class Command(BaseCommand):
         parser.add_argument("--enqueue", action="store_true", help="hand the run to the workers and follow it")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        call_command("prepare")
         console = Console(stderr=options["json"], soft_wrap=False)
         try:
             run, config = self._prepare(console, options)
