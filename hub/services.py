@@ -52,7 +52,8 @@ def bundle_import(
                 raise BundleError(problems)
             archive = _store(bundle)
             with transaction.atomic():
-                existing = _existing(manifest, bundle, owner) or _create(manifest, bundle, owner, archive, spool)
+                environment = _locked_environment(manifest, owner)
+                existing = _existing(manifest, bundle, owner) or _create(environment, manifest, bundle, archive, spool)
     if certificate is not None and certificate.get("digest") == existing.digest:
         certificate_set(version=existing, certificate=certificate)
     if publish:
@@ -102,11 +103,18 @@ def _store(bundle: Bundle) -> str:
         return storage.save(name, File(file))
 
 
-def _create(manifest: Manifest, bundle: Bundle, owner: User | None, archive: str, spool: IO[str]) -> EnvironmentVersion:
+def _locked_environment(manifest: Manifest, owner: User | None) -> Environment:
+    """The environment's row, made where there is none, and held until the transaction ends: one import at a time."""
     texts = {name: getattr(manifest, name) for name in TEXTS}
     environment, _ = Environment.objects.get_or_create(
         slug=manifest.slug, defaults={**texts, "owner": owner, "held_out": manifest.held_out}
     )
+    return Environment.objects.select_for_update().get(pk=environment.pk)
+
+
+def _create(
+    environment: Environment, manifest: Manifest, bundle: Bundle, archive: str, spool: IO[str]
+) -> EnvironmentVersion:
     version = EnvironmentVersion.objects.create(
         environment=environment,
         version=manifest.version,

@@ -5,6 +5,7 @@ import io
 import pytest
 from django.contrib.auth.models import Permission, User
 
+from hub import services
 from hub.bundles.problems import BundleError
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.selectors import (
@@ -86,6 +87,20 @@ def test_a_bundle_with_a_problem_stores_nothing_at_all(tmp_path, media):
     assert len(caught.value.problems) > 2
     assert not Environment.objects.exists()
     assert not media.exists()
+
+
+def test_an_import_that_another_has_overtaken_gives_back_the_others_version(tmp_path, monkeypatch):
+    folder = write_bundle(tmp_path / "b")
+    store = services._store
+
+    def overtaken(bundle):
+        monkeypatch.setattr(services, "_store", store)
+        bundle_import(bundle=folder)
+        return store(bundle)
+
+    monkeypatch.setattr(services, "_store", overtaken)
+    assert bundle_import(bundle=folder) == EnvironmentVersion.objects.get()
+    assert Case.objects.count() == 3
 
 
 def test_more_cases_than_a_batch_are_all_stored_in_order(tmp_path):
