@@ -43,6 +43,13 @@ class YamlText:
 
 class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:  # stops a long file early; aliases are expanded and counted in `_walk`
+            raise YamlError(self.line + 1, f"more than {MAX_NODES:,} values")
+        return super().compose_node(parent, index)
 
 
 for _tag, _pattern, _first in (

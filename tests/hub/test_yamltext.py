@@ -33,6 +33,7 @@ def test_every_key_path_has_its_line_and_unknown_ones_that_of_their_parent():
         ("a: \x00", 1, "special characters"),
         ("a: 1\n---\nb: 1\n", 2, "another document"),
         ("[" * 3000, 1, "recursion"),
+        ("a:\n" + "- x\n" * 60_000, 50_000, "more than 50,000 values"),
     ],
 )
 def test_what_is_wrong_has_a_line_and_a_sentence(text, line, sentence):
