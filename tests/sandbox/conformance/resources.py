@@ -1,5 +1,6 @@
 """Attacks on time, memory, processes, disk and output (kind C): contained, named, and the next run clean."""
 
+import os
 import resource
 from collections.abc import Callable
 
@@ -17,8 +18,8 @@ OUT_OF_TIME = frozenset({Status.TIMEOUT})
 OUT_OF_MEMORY = frozenset({Status.MEMORY_LIMIT})
 OUT_OF_DISK = frozenset({Status.DISK_LIMIT, Status.EXCEPTION})
 ANSWERED = frozenset({Status.PASSED})
-MARK = "llmeval-marked"
-"""The name that an attack gives its processes, for the host to look for; the kernel keeps no more than 15 characters."""
+MARK = os.environ.setdefault("LLMEVAL_TEST_MARK", f"llmeval{os.getpid()}")[:15]
+"""The name that an attack gives its processes, for the host to look for; one for this process and its children."""
 
 NO_FAMILY_IN_B = {
     "B": "Child processes need a pid namespace to be sure of their end; tier B refuses them.",

@@ -1,0 +1,213 @@
+"""The docker backend: how its containers are confined, replaced and cleared away."""
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import docker
+import pytest
+
+from sandbox.errors import SandboxUnavailable
+from sandbox.jobs import FunctionJob
+from sandbox.limits import Limits
+from sandbox.pool import Pool, PoolOptions
+from sandbox.results import Status
+from sandbox.transports import TransportOptions
+from sandbox.transports import docker as backend
+from sandbox.transports.docker import LABEL, OWNER_LABEL, DockerTransport, owner, sweep
+from tests.sandbox import containers
+from tests.sandbox.conformance.case import ADD_TESTS, function_job, program_job
+
+JUDGED = function_job("def add(a, b): return a + b\n", ADD_TESTS["judged"])
+LITERAL = function_job("def add(a, b): return a + b\n", ADD_TESTS["literal"])
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[docker.APIClient]:
+    client = containers.daemon()
+    yield client.api
+    client.close()
+
+
+@pytest.fixture
+def pool(api: docker.APIClient) -> Iterator[Pool]:
+    transport = TransportOptions(image=containers.image(), memory_mb=700, cpus=0.5)
+    with Pool.open(PoolOptions(backend="docker", workers=1, transport=transport)) as opened:
+        yield opened
+
+
+def ours(api: docker.APIClient) -> list[dict[str, Any]]:
+    """The containers of this process's engines, inspected."""
+    found = api.containers(all=True, filters={"label": f"{OWNER_LABEL}={owner()}"})
+    return [api.inspect_container(container["Id"]) for container in found]
+
+
+@pytest.mark.docker
+def test_a_container_has_no_network_root_capability_or_writable_file_of_its_own(
+    pool: Pool, api: docker.APIClient
+) -> None:
+    (found,) = ours(api)
+    host = found["HostConfig"]
+    assert found["Config"]["User"] == "65534:65534"
+    assert host["NetworkMode"] == "none" and not host["Privileged"]
+    assert host["CapDrop"] == ["ALL"] and not host["CapAdd"]
+    assert host["SecurityOpt"] == ["no-new-privileges:true"]
+    assert host["ReadonlyRootfs"] and list(host["Tmpfs"]) == ["/tmp"]
+    assert not host["Binds"] and not host.get("Mounts") and not found["Mounts"]
+    assert host["IpcMode"] == "none" and not host["PidMode"]
+
+
+@pytest.mark.docker
+def test_a_container_has_limits_no_log_and_goes_with_its_engine(pool: Pool, api: docker.APIClient) -> None:
+    (found,) = ours(api)
+    host = found["HostConfig"]
+    assert (host["Memory"], host["MemorySwap"], host["NanoCpus"]) == (700 << 20, 700 << 20, 500_000_000)
+    assert 0 < host["PidsLimit"] <= 256
+    assert host["LogConfig"]["Type"] == "none"
+    assert host["AutoRemove"] and found["Config"]["StdinOnce"]
+
+
+@pytest.mark.docker
+def test_a_container_runs_the_image_by_its_id_and_as_process_1(pool: Pool, api: docker.APIClient) -> None:
+    (found,) = ours(api)
+    assert found["Config"]["Image"] == api.inspect_image(containers.image())["Id"]
+    assert found["Path"] == "python3" and found["Args"][-1] == "/usr/lib/llmeval/engine"
+    (process, *_) = api.top(found["Id"])["Processes"]
+    assert process[-1].endswith("/usr/lib/llmeval/engine")
+
+
+@pytest.mark.docker
+def test_no_variable_of_this_process_is_in_the_container(
+    api: docker.APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLMEVAL_PLANTED_KEY", "planted")
+    options = PoolOptions(backend="docker", workers=1, transport=TransportOptions(image=containers.image()))
+    with Pool.open(options):
+        (found,) = ours(api)
+        assert "planted" not in str(found["Config"]["Env"])
+
+
+@pytest.mark.docker
+def test_code_and_judge_run_in_different_containers(pool: Pool, api: docker.APIClient) -> None:
+    assert pool.run(LITERAL).status is Status.PASSED
+    assert len(ours(api)) == 1
+    assert pool.run(JUDGED).status is Status.PASSED
+    assert len(ours(api)) == 2
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("while True: pass\n", Status.TIMEOUT),
+        ("import os\nos.write(3, b'\\0\\0\\0\\2V{}')\nos.write(3, b'\\0\\0\\0\\1Vx')\n", Status.TAMPERED),
+    ],
+    ids=["timeout", "tampering"],
+)
+def test_a_container_is_replaced_after(pool: Pool, api: docker.APIClient, code: str, status: Status) -> None:
+    (before,) = ours(api)
+    job = FunctionJob(code + "def f(): return 1\n", "f", [{"expect": 1}], limits=Limits(cpu_s=1, wall_s=2))
+    assert pool.run(job).status is status
+    assert pool.run(LITERAL).status is Status.PASSED
+    assert before["Id"] not in [found["Id"] for found in ours(api)]
+
+
+@pytest.mark.docker
+def test_a_container_is_replaced_after_enough_runs(
+    pool: Pool, api: docker.APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DockerTransport, "max_runs", 3)
+    (before,) = ours(api)
+    for _ in range(3):
+        assert pool.run(LITERAL).status is Status.PASSED
+    assert pool.run(LITERAL).status is Status.PASSED
+    assert before["Id"] not in [found["Id"] for found in ours(api)]
+
+
+@pytest.mark.docker
+def test_files_reach_a_container_over_the_stream(pool: Pool) -> None:
+    job = program_job("print(len(open('in.bin', 'rb').read()))", files={"in.bin": bytes(1_000_000)})
+    assert pool.run(job).stdout == "1000000\n"
+
+
+@pytest.mark.docker
+def test_a_closed_pool_leaves_no_container(api: docker.APIClient) -> None:
+    options = PoolOptions(backend="docker", workers=1, transport=TransportOptions(image=containers.image()))
+    with Pool.open(options) as pool:
+        pool.run(JUDGED)
+        assert len(ours(api)) == 2
+    assert ours(api) == []
+
+
+@pytest.mark.docker
+def test_an_image_that_is_not_there_is_refused_with_the_way_to_build_it(api: docker.APIClient) -> None:
+    options = PoolOptions(backend="docker", transport=TransportOptions(image="llmeval-sandbox:nowhere"))
+    with pytest.raises(SandboxUnavailable, match=r"llmeval-sandbox:nowhere .* `make sandbox-image`"):
+        Pool.open(options)
+
+
+@pytest.mark.docker
+def test_an_unknown_runtime_is_refused_with_the_daemons_reason(api: docker.APIClient) -> None:
+    transport = TransportOptions(image=containers.image(), runtime="no-such-runtime")
+    with pytest.raises(SandboxUnavailable, match="no-such-runtime"):
+        Pool.open(PoolOptions(backend="docker", transport=transport))
+    assert ours(api) == []
+
+
+def test_a_missing_docker_engine_is_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    with pytest.raises(SandboxUnavailable, match="Is the Docker engine running"):
+        Pool.open(PoolOptions(backend="docker"))
+
+
+def _labelled(api: docker.APIClient, owned_by: str) -> str:
+    """A container that was made and never started."""
+    made = api.create_container(containers.image(), labels={LABEL: "engine", OWNER_LABEL: owned_by})
+    return str(made["Id"])
+
+
+@pytest.mark.docker
+def test_containers_of_owners_that_are_gone_are_swept_and_others_stay(api: docker.APIClient) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    host = socket.gethostname()
+    orphan = _labelled(api, f"{host}/{gone.pid}/1")
+    reborn = _labelled(api, f"{host}/{os.getpid()}/1")  # the same pid, but another process
+    mine, elsewhere = _labelled(api, owner()), _labelled(api, f"other-{host}/1/1")
+    try:
+        swept = sweep(api)
+        assert {orphan, reborn} <= set(swept)
+        assert not {mine, elsewhere} & set(swept)
+    finally:
+        for container in (orphan, reborn, mine, elsewhere):
+            backend.remove(api, container)
+
+
+@pytest.mark.docker
+def test_a_container_made_long_ago_and_never_started_is_swept(
+    api: docker.APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = _labelled(api, "other-host/1/1")
+    monkeypatch.setattr(backend, "_ABANDONED_S", -10)
+    assert elsewhere in sweep(api)
+
+
+def test_output_is_taken_out_of_the_daemons_pieces_wherever_they_are_cut() -> None:
+    ours_end, daemon_end = socket.socketpair()
+    transport = DockerTransport(TransportOptions())
+    transport._stream = ours_end
+    pieces = b"".join(struct.pack(">BxxxL", kind, len(text)) + text for kind, text in ((1, b"ab"), (2, b"no"), (1, b"cd")))
+    for cut in range(1, len(pieces)):
+        daemon_end.sendall(pieces[:cut])
+        taken = transport.read() if cut >= 10 else b""
+        daemon_end.sendall(pieces[cut:])
+        while len(taken) < 4:
+            taken += transport.read()
+        assert taken == b"abcd"
+    daemon_end.close()
+    assert transport.read() == b""
+    transport.forget()
