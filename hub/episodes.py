@@ -172,12 +172,13 @@ class Episode:
                 case=self.case,
                 key=self._play.key,
                 rule=spec.name,
-                text=_last_text(messages),
+                text=_last_text(messages) if self.turns else "",
                 messages=messages,
                 state=harness.world(self.state["harness"]),
                 reward=self.state["reward"],
                 stop=stop,
                 files=self.environment.files,
+                turns=self.turns,
             )
             verdict = await rendered.rule.scorer.score(rendered.options, submission, self.services)
             rules.append(rule_score(spec, verdict))

@@ -33,6 +33,7 @@ class Submission:
     `text` is the content of the last assistant message ("" where it had none). `messages` is the whole transcript,
     prompts included. `state` is the harness's final JSON state and `reward` its own reward. `stop` says why the episode
     ended: `done`, or a limit's name (`turns`, `time`, `tokens`). `files` are the bundle's code files by path.
+    `turns` counts the model's own assistant messages: earlier ones are examples that stood in the prompt.
     """
 
     case: CaseData
@@ -44,6 +45,14 @@ class Submission:
     reward: float | None = None
     stop: str = "done"
     files: Mapping[str, bytes] = field(default_factory=dict)
+    turns: int = 1
+
+    @property
+    def played(self) -> list[Message]:
+        """The transcript from the model's first own message on."""
+        spoken = [i for i, message in enumerate(self.messages) if message["role"] == "assistant"]
+        own = spoken[max(len(spoken) - self.turns, 0) :] if self.turns else []
+        return self.messages[own[0] :] if own else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from hub.scorers.choice import Choice
 from hub.scorers.exact_match import ExactMatch
 from hub.scorers.includes import Includes
 from hub.scorers.json_schema import JsonSchema
+from hub.scorers.judge import Judge
 from hub.scorers.number import Number
 from hub.scorers.python_tests import PythonTests
 from hub.scorers.regex import Regex
@@ -25,6 +26,7 @@ SCORERS: dict[str, Scorer] = {
         StdinStdout(),
         State(),
         Custom(),
+        Judge(),
         Reward(),
     )
 }
