@@ -1,0 +1,213 @@
+"""What is fuzzed, each as a function of bytes that raises AssertionError where a promise breaks.
+
+Used by the hypothesis tests of the suite and, for hours if wanted, by `python -m tests.sandbox.fuzz.run`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from sandbox import supervisor
+from sandbox.engine import codec, frames
+from sandbox.engine.channel import Channel
+from sandbox.engine.remote import CandidateGone, Missing, Peer, Remote, RemoteError, Tampered, TooLarge
+from sandbox.engines import Ended, Event, Said
+from sandbox.jobs import CallJob, FunctionJob, Job, ProgramJob
+from sandbox.results import Outcome, Status
+from sandbox.station import Station
+from sandbox.verdicts import InfrastructureFailed
+
+SECRET = "3f1c9a5e77d0"
+"""The answer that tests expect. Nothing that is fuzzed contains it, so nothing may pass."""
+
+
+def check_codec(data: bytes) -> None:
+    """Decoding raises CodecError or gives a value that encodes again and comes back the same."""
+    try:
+        value = codec.decode(codec.loads(data))
+    except codec.CodecError:
+        return
+    encoded = codec.dumps(codec.encode(value))
+    again = codec.dumps(codec.encode(codec.decode(codec.loads(encoded))))
+    assert again == encoded, f"{data!r} does not keep its value"
+
+
+def check_frames(data: bytes) -> None:
+    """However the stream is cut into pieces, the same frames come out, or it is refused as too large."""
+    for kind in (frames.RunBuffer, frames.EngineBuffer):
+        assert _frames_of(kind(4096), [data]) == _frames_of(kind(4096), [data[i : i + 1] for i in range(len(data))])
+
+
+def _frames_of(buffer: Any, pieces: Sequence[bytes]) -> list[Any]:
+    found: list[Any] = []
+    try:
+        for piece in pieces:
+            buffer.feed(piece)
+            found += buffer.frames()
+    except frames.FrameTooLarge:
+        found = ["too large"]
+    return found
+
+
+# ---- reports to the supervisor --------------------------------------------------------------------------------------
+
+
+class _Engine:
+    """An engine whose candidate says what it is told to say."""
+
+    tier = "A"
+    harmed = False
+    transport = SimpleNamespace(backend="fuzzed", separate_judge=False)
+
+    def __init__(self) -> None:
+        self.sessions = 0
+
+    def start(self, *_: Any, **__: Any) -> int:
+        self.sessions += 1
+        return self.sessions
+
+    def kill(self, session: int) -> None:
+        """It ends by itself."""
+
+
+class _Station:
+    """A station with that engine; the candidate's frames are read from bytes as a run's are."""
+
+    def __init__(self, data: bytes, verdict: bytes | None) -> None:
+        self.engine = self.judge = _Engine()
+        self.engines = [self.engine]
+        self._data, self._verdict = data, verdict
+
+    def link(self, *_: int) -> None:
+        """Both runs share the engine."""
+
+    def events(self, patience_s: float) -> Iterator[Event]:
+        """Frames of the run or the candidate, the judge's verdict, and every session's end."""
+        buffer = frames.RunBuffer(1 << 20)
+        buffer.feed(self._data)
+        first = self.engine.sessions if self._verdict is None else self.engine.sessions - 1
+        try:
+            for kind, payload in buffer.frames():
+                yield Said(first, kind, payload)
+        except frames.FrameTooLarge:
+            pass
+        yield _end(first)
+        if self._verdict is not None:
+            yield Said(first + 1, frames.REPORT, self._verdict)
+            yield _end(first + 1)
+
+
+def _end(session: int) -> Ended:
+    return Ended(
+        session=session,
+        code=0,
+        why="",
+        begun=True,
+        fault="",
+        cpu_ms=1.0,
+        wall_ms=1.0,
+        peak_mb=1.0,
+        cut=False,
+        stdout=b"",
+        stderr=b"",
+    )
+
+
+def _function(tests: Any, **options: Any) -> FunctionJob:
+    return FunctionJob("def f(x): pass\n", "f", tests, **options)
+
+
+_LITERAL = f"def check(candidate):\n    assert candidate(1) == {SECRET!r}\n    assert candidate([2]) == {SECRET!r}\n"
+_JUDGED = f"def check(candidate):\n    for x in (1, 2):\n        assert candidate(x) == {SECRET!r}\n"
+_LOST = b'{"passed":0,"total":0,"failure":{"kind":"gone","message":""}}'
+
+JOBS: list[tuple[Job, bytes | None]] = [
+    (_function(_LITERAL), None),
+    (_function([{"args": [1], "expect": SECRET}, {"args": [2], "kwargs": {"y": 1}, "expect": [SECRET]}]), None),
+    (_function(_JUDGED), _LOST),
+    (ProgramJob("print(1)"), None),
+    (CallJob({"tools.py": b"def f(): pass"}, "tools.py", "f"), None),
+]
+
+
+def _run(job: Job, data: bytes, verdict: bytes | None) -> Outcome | None:
+    try:
+        return supervisor.run(job, cast(Station, _Station(data, verdict)))
+    except InfrastructureFailed:
+        return None  # the pool turns it into infra_error
+
+
+def check_reports(data: bytes) -> None:
+    """Whatever a run reports, there is an outcome; tests whose answer it cannot know do not pass."""
+    for job, verdict in JOBS:
+        outcome = _run(job, data, verdict)
+        assert outcome is not None, f"The run's own words made the sandbox fail: {data!r}"
+        assert outcome.status is not Status.BAD_TESTS, outcome
+        assert not isinstance(job, FunctionJob) or outcome.status is not Status.PASSED, outcome
+        assert Outcome.from_json(outcome.to_json()) == outcome
+
+
+# ---- answers to the judge -------------------------------------------------------------------------------------------
+
+
+class _Wire(Channel):
+    """A channel that hears what it is told to hear."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(-1)
+        buffer = frames.RunBuffer(1 << 20)
+        buffer.feed(data)
+        try:
+            self._heard = list(buffer.frames())
+        except frames.FrameTooLarge:
+            self._heard = []
+
+    def send(self, kind: int, payload: bytes = b"") -> None:
+        """Nobody listens."""
+
+    def has_input(self) -> bool:
+        return False
+
+    def peek(self) -> int:
+        return self._heard[0][0] if self._heard else frames.PEER_GONE
+
+    def receive(self) -> tuple[int, bytes]:
+        return self._heard.pop(0) if self._heard else (frames.PEER_GONE, b"")
+
+
+_EXPECTED_ENDS = (CandidateGone, Tampered, TooLarge, Missing, RemoteError)
+
+
+def check_answers(data: bytes) -> None:
+    """Whatever the candidate answers, the judge gets a value that is not the expected one, or one of its own exceptions."""
+    called: list[Any] = []
+    argument: list[Any] = [1, {"a": [2]}]
+    peer = Peer(_Wire(data), {}, [])
+    for ask in _questions(peer, argument, called.append):
+        try:
+            value = ask()
+        except _EXPECTED_ENDS:
+            continue
+        except Exception as error:
+            # An exception of the code crosses as the built-in of its name; the judge's own are named above.
+            assert "_llm_remote" in vars(error), f"{type(error).__name__}: {error}"
+            continue
+        assert (value == SECRET) is False
+        assert (SECRET == value) is False
+        assert not (isinstance(value, Remote) and value in (SECRET, 0, None, True))
+    assert SECRET not in map(str, argument)
+
+
+def _questions(peer: Peer, argument: list[Any], callback: Callable[[Any], None]) -> Iterator[Callable[[], Any]]:
+    yield lambda: peer.find("f")
+    yield lambda: peer.ask("call", (argument,), on=1, args=[peer.encode(argument)], kwargs={})
+    yield lambda: peer.ask("call", (callback,), on=1, args=[peer.encode(callback)], kwargs={})
+    yield lambda: peer.ask("apply", name="getattr", on=1, args=["x"])
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "codec": check_codec,
+    "frames": check_frames,
+    "reports": check_reports,
+    "answers": check_answers,
+}
