@@ -1,4 +1,4 @@
-"""Ask a model for a judgement of a given shape: material quoted as data, the answer parsed, one more try if it fails."""
+"""Ask a model for a judgement of a given shape: material quoted as data, the answer parsed, one more try if need be."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -12,6 +12,7 @@ from hub.scorers.regex import Regex
 from hub.scorers.reward import Reward
 from hub.scorers.state import Custom, State
 from hub.scorers.stdin_stdout import StdinStdout
+from hub.scorers.tool_calls import ToolCalls
 
 SCORERS: dict[str, Scorer] = {
     scorer.type: scorer
@@ -24,6 +25,7 @@ SCORERS: dict[str, Scorer] = {
         JsonSchema(),
         PythonTests(),
         StdinStdout(),
+        ToolCalls(),
         State(),
         Custom(),
         Judge(),

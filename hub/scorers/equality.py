@@ -1,0 +1,27 @@
+"""When two JSON values are the same: numbers by value, never across kinds; text exactly or folded."""
+
+import re
+from typing import Any
+
+# What the Berkeley leaderboard's checker also drops before it compares texts.
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+
+
+def same(a: Any, b: Any, *, folded: bool = False) -> bool:
+    """JSON equality: 1 equals 1.0, true equals no number, order counts in lists and not in objects.
+
+    *folded* compares texts without regard to case, spaces, `, . / - _ * ^` and the kind of quotes.
+    """
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, str) and isinstance(b, str):
+        return fold(a) == fold(b) if folded else a == b
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key], folded=folded) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same(x, y, folded=folded) for x, y in zip(a, b, strict=True))
+    return bool(a == b)
+
+
+def fold(text: str) -> str:
+    return _IGNORED.sub("", text).casefold().replace("'", '"')
