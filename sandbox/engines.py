@@ -87,13 +87,21 @@ class Engine:
         limits: Limits,
         *,
         max_frame: int = _CODE_FRAME,
-        peer: int = 0,
+        link: bool = False,
+        linked_to: int = 0,
+        relayed: bool = False,
     ) -> int:
-        """Start a run and return its session. `peer` is the session whose PEER frames belong to it."""
+        """Start a run and return its session.
+
+        link       it is a candidate that shall have a pipe to its judge
+        linked_to  it is the judge of that candidate, in this engine
+        relayed    it talks with a run of another engine, so that every word of it is waited for
+        """
         session = next(_sessions) % 65535 + 1
         self.runs += 1
         size_mb = sum(map(len, bodies)) // (1 << 20) + (1 if bodies else 0)
-        head = {"limits": limits.to_json() | {"input_mb": size_mb}, "max_frame": max_frame, "peer": peer}
+        head = {"limits": limits.to_json() | {"input_mb": size_mb}, "max_frame": max_frame}
+        head |= {"link": link, "linked_to": linked_to, "rest": not relayed}
         payload = frames.with_head(head, frames.with_head(job, *bodies))
         self.transport.write(frames.to_engine(session, frames.START, payload))
         self._live.add(session)

@@ -110,9 +110,14 @@ class _Judged:
             "modules": _project_modules(job),
         }
         limits = replace(self.limits, processes=0, descriptors=max(64, self.limits.descriptors))
-        self.candidate = self.station.engine.start(candidate, list(job.files.values()), self.limits)
-        apart = self.station.judge is not self.station.engine
-        self.judge = self.station.judge.start(tests, [], limits, peer=0 if apart else self.candidate)
+        near = self.station.judge is self.station.engine
+        bodies = list(job.files.values())
+        self.candidate = self.station.engine.start(
+            candidate | {"linked": near}, bodies, self.limits, link=near, relayed=not near
+        )
+        self.judge = self.station.judge.start(
+            tests | {"linked": near}, [], limits, linked_to=self.candidate if near else 0, relayed=not near
+        )
         self.station.link(self.candidate, self.judge)
 
     # ---- listening --------------------------------------------------------------------------------------------------
@@ -127,7 +132,8 @@ class _Judged:
                     self._hear_candidate(report)
                 else:
                     self.verdict = report
-                    self._stop_candidate()
+                    if (report.get("failure") or {}).get("kind") != "gone":  # else its end is on the way, and says why
+                        self._stop_candidate()
             except codec.CodecError as error:
                 self._stop(str(error))
 
@@ -174,6 +180,8 @@ def _judge_lost(end: Ended, limits: Limits) -> tuple[Status, str]:
 
 def conclude(verdict: dict[str, Any], gone: tuple[Status, str], limits: Limits) -> tuple[Status, str, dict[str, Any]]:
     """Status, sentence and counts for a verdict. `gone` is what to say where the candidate's process ended."""
+    if "crashed" in verdict:
+        return Status.EXCEPTION, verdicts.cut(f"The tests crashed: {verdict['crashed']['message']}"), {}
     if "bad_tests" in verdict:
         return Status.BAD_TESTS, verdicts.cut(str(verdict["bad_tests"])), {}
     counts: dict[str, Any] = {"passed": int(verdict["passed"]), "total": int(verdict["total"])}

@@ -246,9 +246,9 @@ def _body(module: ast.Module, entry_point: str | None) -> tuple[list[ast.stmt], 
 
 
 def _is_idle(statement: ast.stmt) -> bool:
-    """A docstring, `pass`, or the METADATA that HumanEval's tests begin with."""
+    """A docstring, a bare name, `pass`, or the METADATA that HumanEval's tests begin with."""
     if isinstance(statement, ast.Expr):
-        return isinstance(statement.value, ast.Constant)
+        return isinstance(statement.value, ast.Constant | ast.Name)
     if isinstance(statement, ast.Assign):
         return [t.id for t in statement.targets if isinstance(t, ast.Name)] == ["METADATA"]
     return isinstance(statement, ast.Pass)
@@ -274,7 +274,7 @@ def _expected(node: ast.expr) -> str:
 
 
 def _literal_test(statement: ast.stmt, is_target: Callable[[str], bool]) -> LiteralTest:
-    if not isinstance(statement, ast.Assert) or (statement.msg and not isinstance(statement.msg, ast.Constant)):
+    if not isinstance(statement, ast.Assert):  # its message is only made when it has failed
         raise _NotLiteral
     holes = _Holes(is_target)
     value = holes.compile(statement.test)

@@ -4,7 +4,6 @@ Every attack is harmless where it succeeds. One that returns has succeeded; one 
 """
 
 import ctypes
-import mmap
 import os
 import socket
 from collections.abc import Callable
@@ -107,4 +106,6 @@ def _grow(size_mb: int) -> None:
 
 
 def _reserve(size_mb: int) -> None:
+    import mmap  # here alone: every library that the zygote has loaded makes its forks slower
+
     mmap.mmap(-1, size_mb << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

@@ -6,7 +6,7 @@ Nothing here is trusted once the code has run: it may have replaced any of it. I
 from typing import Any
 
 from . import codec, frames
-from .channel import Channel
+from .channel import LINK, Channel
 from .describing import describe, encode_safely
 from .service import Service
 from .source import define, find, report_of_definition
@@ -27,7 +27,7 @@ def run(job: dict[str, Any], channel: Channel) -> None:
         return
     channel.send(frames.REPORT, b'{"defined":true}')
     if calls is None:
-        Service(namespace, channel, job["shared"], job["max_result"]).serve()
+        Service(namespace, Channel(LINK) if job["linked"] else channel, job["shared"], job["max_result"]).serve()
         return
     for number, (name, args, kwargs) in enumerate(calls, start=1):
         channel.send(frames.REPORT, answer(number, targets[name], args, kwargs, job["max_result"]))

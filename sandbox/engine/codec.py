@@ -10,12 +10,10 @@ Subclasses are flattened to the built-in they extend by that built-in's own meth
 overrides takes part. Decoding builds only what is listed here, whatever the bytes say.
 """
 
-import datetime
-import decimal
-import fractions
+import importlib
 import json
 import math
-import uuid
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -89,17 +87,20 @@ def _encode_scalar(value: Any) -> Any:
 def _encode_library(value: Any) -> Any:
     """The standard library's value types, exact types only. NotImplemented for everything else."""
     kind = type(value)
-    if kind in (decimal.Decimal, uuid.UUID):
-        return {"x": [kind.__name__, str(value)]}
-    if kind is fractions.Fraction:
-        return {"x": ["Fraction", f"{value.numerator:x} {value.denominator:x}"]}
-    if kind in (datetime.datetime, datetime.date, datetime.time):
-        return {"x": [kind.__name__, value.isoformat()]}
-    if kind is datetime.timedelta:
-        return {"x": ["timedelta", f"{value.days} {value.seconds} {value.microseconds}"]}
     if kind is range:
         return {"x": ["range", f"{value.start:x} {value.stop:x} {value.step:x}"]}
-    return NotImplemented
+    name = kind.__name__
+    # Imported only where code already uses them: a zygote without them forks faster.
+    module = sys.modules.get(_LIBRARY[name][0]) if name in _LIBRARY else None
+    if module is None or getattr(module, name, None) is not kind:
+        return NotImplemented
+    if name in ("Decimal", "UUID"):
+        return {"x": [name, str(value)]}
+    if name == "Fraction":
+        return {"x": [name, f"{value.numerator:x} {value.denominator:x}"]}
+    if name == "timedelta":
+        return {"x": [name, f"{value.days} {value.seconds} {value.microseconds}"]}
+    return {"x": [name, value.isoformat()]}
 
 
 def _from_numpy(value: Any) -> Any:
@@ -153,29 +154,16 @@ def _encode_mapping(value: dict[Any, Any], export: Export | None, depth: int) ->
 # ---- decoding -------------------------------------------------------------------------------------------------------
 
 
-def _timedelta(text: str) -> datetime.timedelta:
-    days, seconds, microseconds = map(int, text.split())
-    return datetime.timedelta(days, seconds, microseconds)
-
-
-def _range(text: str) -> range:
-    return range(*(int(number, 16) for number in text.split()))
-
-
-def _fraction(text: str) -> fractions.Fraction:
-    numerator, denominator = text.split()
-    return fractions.Fraction(int(numerator, 16), int(denominator, 16))
-
-
-_LIBRARY: dict[str, Callable[[str], Any]] = {
-    "Decimal": decimal.Decimal,
-    "Fraction": _fraction,
-    "UUID": uuid.UUID,
-    "datetime": datetime.datetime.fromisoformat,
-    "date": datetime.date.fromisoformat,
-    "time": datetime.time.fromisoformat,
-    "timedelta": _timedelta,
-    "range": _range,
+# Type: the module that has it, and how its text becomes arguments for it.
+_LIBRARY: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
+    "Decimal": ("decimal", lambda kind, text: kind(text)),
+    "UUID": ("uuid", lambda kind, text: kind(text)),
+    "Fraction": ("fractions", lambda kind, text: kind(*(int(part, 16) for part in text.split()))),
+    "datetime": ("datetime", lambda kind, text: kind.fromisoformat(text)),
+    "date": ("datetime", lambda kind, text: kind.fromisoformat(text)),
+    "time": ("datetime", lambda kind, text: kind.fromisoformat(text)),
+    "timedelta": ("datetime", lambda kind, text: kind(*map(int, text.split()))),
+    "range": ("builtins", lambda kind, text: kind(*(int(part, 16) for part in text.split()))),
 }
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -238,7 +226,8 @@ def _decode_tagged(tag: str, content: Any, restore: Restore | None, depth: int) 
             return deque(decode(item, restore, depth) for item in text)
         if len(text) > _MAX_LIBRARY_TEXT:  # reducing a fraction of a million digits would take seconds
             raise CodecError(f"a {name} of {len(text)} characters")
-        return _LIBRARY[name](text)
+        module, build = _LIBRARY[name]
+        return build(getattr(importlib.import_module(module), name), text)
     if tag == "o":
         return Opaque(str(content)[:80])
     if restore is None:
@@ -248,10 +237,12 @@ def _decode_tagged(tag: str, content: Any, restore: Restore | None, depth: int) 
 
 # ---- bytes ----------------------------------------------------------------------------------------------------------
 
+_to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
 
 def dumps(data: Any) -> bytes:
     """Encoded data as bytes."""
-    return json.dumps(data, separators=(",", ":")).encode("ascii")
+    return _to_json(data).encode("ascii")
 
 
 def loads(data: bytes) -> Any:

@@ -17,7 +17,7 @@ MAX_FRAME = 96 * 1024 * 1024
 
 # Pool to engine
 OPTIONS = ord("O")  # JSON; answered by READY
-START = ord("S")  # head JSON {limits, peer, max_frame}, then the job for the run
+START = ord("S")  # head JSON {limits, max_frame, rest, link or linked_to}, then the job for the run
 DATA = ord("D")  # kind byte and payload of a run's frame, in either direction
 KILL = ord("K")
 PING = ord("P")  # answered by PONG with the same payload
@@ -31,8 +31,8 @@ EXIT = ord("X")  # head JSON {code, why, begun, fault, cpu_ms, wall_ms, peak_mb,
 JOB = ord("J")  # to the run, first: its job
 BEGUN = ord("B")  # from the run, first: locked down, about to run the code
 REPORT = ord("V")  # from the run, for the pool
-PEER = ord("P")  # between candidate and judge
-PEER_GONE = ord("G")  # to the judge: the candidate's process is no more
+PEER = ord("P")  # between candidate and judge, passed on by the pool where they have no pipe of their own
+PEER_GONE = ord("G")  # to one of them: the other's process is no more
 
 
 class FrameTooLarge(Exception):

@@ -4,13 +4,14 @@ import ast
 import builtins
 import importlib
 import importlib.machinery
+import random
 import sys
 import types
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from . import codec, frames
-from .channel import Channel
+from .channel import LINK, Channel
 from .describing import describe
 from .remote import CandidateGone, Missing, Peer, Tampered
 from .testing import Recorder, asserts_nothing, units
@@ -26,6 +27,7 @@ class BadTests(Exception):
 
 def run(job: dict[str, Any], channel: Channel) -> None:
     """Run `tests` against the candidate. Reports a verdict (see `run_units`) or {"bad_tests": sentence}."""
+    random.seed()  # the candidate has the zygote's numbers, and must not know those of the tests
     try:
         report = _judge(job, channel)
     except BadTests as error:
@@ -36,7 +38,7 @@ def run(job: dict[str, Any], channel: Channel) -> None:
 def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
     recorder = Recorder()
     namespace: dict[str, Any] = {"__name__": "tests", **recorder.hooks()}
-    peer = Peer(channel, namespace, job["shared"])
+    peer = Peer(Channel(LINK) if job["linked"] else channel, namespace, job["shared"])
     sys.meta_path.insert(0, _ProjectFinder(peer, job["modules"]))
     define(namespace, recorder, prompt=job["prompt"], setup=job["setup"])
     text = job["tests"] if isinstance(job["tests"], str) else "\n".join(job["tests"])

@@ -72,6 +72,6 @@ def _allow(ruleset_fd: int, path: str, rights: int) -> None:
         os.close(parent)
 
 
-def restrict(ruleset_fd: int) -> None:
-    """Put the ruleset on the calling thread, for good. Needs no_new_privs. Raises OSError."""
-    syscalls.call("landlock_restrict_self", ruleset_fd, 0)
+def restricting(ruleset_fd: int) -> syscalls.Prepared:
+    """The call that puts the ruleset on the calling thread, for good. Needs no_new_privs."""
+    return syscalls.Prepared("landlock_restrict_self", ruleset_fd, 0)

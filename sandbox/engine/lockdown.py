@@ -5,16 +5,14 @@ too, so only a separate process, resource limits and an unprivileged user remain
 """
 
 import ctypes
-import glob
 import os
 import resource
-import shutil
 import struct
-import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import landlock, namespaces, seccomp, syscalls
+from . import channel, landlock, namespaces, seccomp, syscalls
+from .syscalls import Prepared
 
 _PLACEHOLDER = 0x7F31A5C9  # stands for the run's own pid in a prepared filter
 _RULESET_FD = 220  # where the base keeps its ruleset, out of the way of a run's descriptors
@@ -52,7 +50,9 @@ class Base:
     private_user: bool = False  # no process but this engine's runs as its user
     scratch: str = ""  # without namespaces: the directory that holds the runs' own
     _filters: dict[bool, bytes] = field(default_factory=dict)
-    _own_pidfd: int = -1
+    _close: dict[bool, list[Prepared]] = field(default_factory=dict)  # by whether the run has a link
+    _before_fork: list[Prepared] = field(default_factory=list)
+    _steps: dict[tuple[int, bool], list[Prepared]] = field(default_factory=dict)
 
     @property
     def tier(self) -> str:
@@ -74,7 +74,8 @@ class Base:
                 namespaces.open_up(self.trees)
             namespaces.leave_root()
             self.private_user = was_root and os.geteuid() != 65534
-            self.scratch = tempfile.mkdtemp(prefix=f"{_SCRATCH}{os.getpid()}-")
+            self.scratch = f"{_temporary()}/{_SCRATCH}{os.getpid()}-{os.urandom(6).hex()}"
+            os.mkdir(self.scratch, 0o700)
         if syscalls.LINUX:
             for signals in (False, True):
                 self._filters[signals] = self._filter(processes=signals) if self.seccomp else b""
@@ -86,9 +87,15 @@ class Base:
         )
 
     def prepare_zygote(self) -> None:
-        """What the zygote needs besides: a handle of its own pid namespace, and the ruleset of the read-only root."""
+        """What the zygote needs besides: a way into new pid namespaces, and the ruleset of the read-only root."""
+        if syscalls.LINUX:
+            above = Prepared("close_range", _RULESET_FD + 1, 2**31 - 1, 0)
+            for linked in (False, True):
+                first = (channel.LINK if linked else channel.FD) + 1
+                self._close[linked] = [Prepared("close_range", first, _RULESET_FD - 1, 0), above]
         if self.namespaces:
-            self._own_pidfd = namespaces.pidfd_of_self()
+            self._before_fork = namespaces.fresh_pid_namespace(namespaces.pidfd_of_self())
+            os.environ.update(HOME=namespaces.WORK, TMPDIR=namespaces.WORK)
             if self.landlock:
                 ruleset = landlock.ruleset(self.landlock, ["/"], [namespaces.BOX], _DEVICES)
                 os.dup2(ruleset, _RULESET_FD, inheritable=False)
@@ -105,49 +112,58 @@ class Base:
 
     # ---- once per run -----------------------------------------------------------------------------------------------
 
-    def before_fork(self) -> None:
-        """In the zygote: the next fork starts a pid namespace of its own."""
+    def before_fork(self, request: Request) -> None:
+        """In the zygote: the next fork starts a pid namespace of its own, and finds its steps prepared."""
         if self.namespaces:
-            namespaces.fresh_pid_namespace(self._own_pidfd)
+            for step in self._before_fork:
+                step()
+            self._namespaced_steps(request)
 
-    def close_descriptors(self) -> None:
-        """In the fork: close everything above the pipe but the ruleset."""
-        for first, last in ((4, _RULESET_FD - 1), (_RULESET_FD + 1, 2**31 - 1)):
-            try:
-                syscalls.call("close_range", first, last, 0)
-            except OSError:
-                os.closerange(first, min(last, _HIGHEST_FD) + 1)
+    def _namespaced_steps(self, request: Request) -> list[Prepared]:
+        """The calls that lock down a run of tier A; the same for most runs, so made once."""
+        key = request.disk_mb, request.limits["processes"] > 0
+        steps = self._steps.get(key)
+        if steps is None:
+            steps = namespaces.private_work(request.disk_mb, INODES)
+            steps += [Prepared("chdir", namespaces.WORK.encode()), syscalls.dropped_capabilities()]
+            steps += [Prepared("prctl", syscalls.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)]
+            if self.landlock:
+                steps += [landlock.restricting(_RULESET_FD), Prepared("close", _RULESET_FD)]
+            if self.seccomp:
+                steps += [seccomp.installing(self._filter_for(key[1], pid=1))]
+            self._steps = {key: steps}
+        return steps
+
+    def _filter_for(self, processes: bool, pid: int) -> bytes:
+        return self._filters[processes].replace(struct.pack("=I", _PLACEHOLDER), struct.pack("=I", pid))
+
+    def close_descriptors(self, linked: bool) -> None:
+        """In the fork: close everything above the run's pipes but the ruleset."""
+        try:
+            for close in self._close[linked]:
+                close()
+        except (OSError, KeyError):  # a kernel before 5.9, or none of Linux
+            os.closerange((channel.LINK if linked else channel.FD) + 1, _HIGHEST_FD)
 
     def lock_down(self, request: Request) -> None:
         """In the fork: everything but the resource limits. Raises OSError; nothing may run then."""
         os.setsid()
-        if syscalls.LINUX and not self.namespaces:
-            syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 9)
         if self.namespaces:
-            namespaces.mount_work(request.disk_mb, INODES)
-        else:
-            os.mkdir(request.work, 0o700)
+            for step in self._namespaced_steps(request):
+                step()
+            return
+        os.mkdir(request.work, 0o700)
         os.chdir(request.work)
         os.environ.update(HOME=request.work, TMPDIR=request.work)
-        if not syscalls.LINUX:
-            return
-        if self.namespaces:
-            syscalls.drop_capabilities()
-        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        if syscalls.LINUX:
+            syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 9)
+            syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         if self.landlock:
-            self._restrict_files(request)
-        if self.seccomp:
-            pid = struct.pack("=I", os.getpid())
-            prepared = self._filters[request.limits["processes"] > 0]
-            seccomp.install(prepared.replace(struct.pack("=I", _PLACEHOLDER), pid))
-
-    def _restrict_files(self, request: Request) -> None:
-        if self.namespaces:
-            ruleset = _RULESET_FD
-        else:
             ruleset = landlock.ruleset(self.landlock, self.trees, [request.work], _DEVICES)
-        landlock.restrict(ruleset)
-        os.close(ruleset)
+            landlock.restricting(ruleset)()
+            os.close(ruleset)
+        if self.seccomp:
+            seccomp.installing(self._filter_for(request.limits["processes"] > 0, pid=os.getpid()))()
 
     def limit(self, request: Request) -> None:
         """In the fork, after its files are written: the resource limits, which nothing can raise again."""
@@ -155,30 +171,28 @@ class Base:
         cpu = -int(-limits["cpu_s"] // 1)
         memory = int(limits["memory_mb"]) << 20
         # Process 1 of a pid namespace ignores SIGXCPU; the hard limit's SIGKILL comes either way.
-        wanted = {"CPU": cpu, "FSIZE": int(limits["file_mb"]) << 20, "NOFILE": int(limits["descriptors"]), "CORE": 0}
-        wanted |= {"DATA": memory, "AS": memory + _RESERVED} if self.packages else {"AS": memory}
-        wanted |= {"MEMLOCK": 0, "MSGQUEUE": 0}
+        wanted = [(resource.RLIMIT_CPU, cpu), (resource.RLIMIT_FSIZE, int(limits["file_mb"]) << 20)]
+        wanted += [(resource.RLIMIT_NOFILE, int(limits["descriptors"])), (resource.RLIMIT_CORE, 0)]
+        wanted += [(resource.RLIMIT_MEMLOCK, 0), (resource.RLIMIT_AS, memory)]
+        if self.packages:
+            wanted[-1:] = [(resource.RLIMIT_DATA, memory), (resource.RLIMIT_AS, memory + _RESERVED)]
         if self.private_user:
-            wanted["NPROC"] = _THREADS + int(limits["processes"])
-        for name, value in wanted.items():
-            number = getattr(resource, f"RLIMIT_{name}", None)
-            if number is not None:
-                _lower(number, value)
+            wanted += [(resource.RLIMIT_NPROC, _THREADS + int(limits["processes"]))]
+        for number, value in wanted:
+            _lower(number, value)
 
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 
 
 def _lower(number: int, value: int) -> None:
-    _, hard = resource.getrlimit(number)
-    if hard != resource.RLIM_INFINITY:
-        value = min(value, hard)
     try:
         resource.setrlimit(number, (value, value))
     except (OSError, ValueError):
-        if syscalls.LINUX:
+        # Already lower, as inside a container; or macOS, which refuses some limits, and tier C says so.
+        hard = resource.getrlimit(number)[1]
+        if syscalls.LINUX and not 0 <= hard <= value:
             raise
-        # macOS refuses some limits, among them the address space; tier C says so
 
 
 def _sweep_scratch() -> None:
@@ -188,7 +202,8 @@ def _sweep_scratch() -> None:
     hands into a link to something else.
     """
     own = os.geteuid()
-    for path in glob.glob(f"{tempfile.gettempdir()}/{_SCRATCH}*"):
+    folder = _temporary()
+    for path in [f"{folder}/{name}" for name in os.listdir(folder) if name.startswith(_SCRATCH)]:
         try:
             owner = os.lstat(path).st_uid
             pid = int(os.path.basename(path)[len(_SCRATCH) :].split("-")[0])
@@ -196,6 +211,11 @@ def _sweep_scratch() -> None:
             continue
         if (owner == own or (own == 0 and owner >= namespaces.UID_BASE)) and not _alive(pid):
             remove_tree(path)
+
+
+def _temporary() -> str:
+    """A directory for scratch files; not `tempfile`'s, since every library that is loaded makes forks slower."""
+    return next(path for path in ("/tmp", "/var/tmp", ".") if os.access(path, os.W_OK | os.X_OK))
 
 
 def _alive(pid: int) -> bool:
@@ -235,12 +255,12 @@ def survey(packages: tuple[str, ...], strongest: str) -> Base:
 
 def _install_filter() -> None:
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-    seccomp.install(seccomp.build(own_pid=os.getpid(), processes=False, metadata=False, signals=False))
+    seccomp.installing(seccomp.build(own_pid=os.getpid(), processes=False, metadata=False, signals=False))()
 
 
 def _nest(base: Base) -> None:
     """Enter the base and start one empty run in it, as the engine would. Raises OSError."""
-    trial = Base(namespaces=True, trees=base.trees)
+    trial = Base(namespaces=True, landlock=base.landlock, seccomp=base.seccomp, trees=base.trees)
     trial.enter()
     problem = _try(_nested_run, trial)
     if problem:
@@ -249,8 +269,9 @@ def _nest(base: Base) -> None:
 
 def _nested_run(base: Base) -> None:
     base.prepare_zygote()
-    base.before_fork()
-    problem = _try(namespaces.mount_work, 1, 16)
+    request = Request(0, {"file_mb": 1, "processes": 0}, namespaces.WORK)
+    base.before_fork(request)
+    problem = _try(base.lock_down, request)
     if problem:
         raise OSError(problem)
 
@@ -298,7 +319,7 @@ def remove_tree(path: str) -> None:
         try:
             os.rmdir(folder)
         except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
+            continue
 
 
 def die_with_parent() -> None:

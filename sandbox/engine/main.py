@@ -1,7 +1,7 @@
 """The engine's own process: speaks with the pool, has the zygote start runs, relays their frames, drains their output.
 
-It holds one session per run. A judge's session names the session of its candidate, its peer, and their frames for each
-other are passed on here; where the peer lives in another engine the pool passes them on instead.
+It holds one session per run. A candidate and a judge that are started here get a pipe between them; where they live in
+two engines, their frames for each other go up to the pool, which passes them on.
 """
 
 import json
@@ -14,12 +14,13 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import frames, lockdown, zygote
+from . import channel, frames, lockdown, zygote
 from .lockdown import Base
 
 _CHUNK = 1 << 18
 _BACKLOG = 4 << 20  # bytes waiting for a slow reader, from which its writer is not read any more
 _DISK_WATCH_S = 0.1
+_REST_S = 0.002
 
 
 @dataclass
@@ -34,7 +35,8 @@ class Session:
     started: float
     keep: int  # bytes of stdout and of stderr
     buffer: frames.RunBuffer
-    peer: int = 0
+    rest: float = 0.0  # seconds for which its words may wait: reading each at once costs more than it brings
+    rest_until: float = 0.0
     begun: bool = False
     fault: str = ""
     why: str = ""  # why the engine killed it
@@ -55,6 +57,7 @@ class Engine:
         self._outgoing = bytearray()
         self._sessions: dict[int, Session] = {}
         self._owners: dict[int, Session] = {}  # descriptor -> session
+        self._links: dict[int, socket.socket] = {}  # of candidates whose judge has not been started yet
         self._poll = select.poll()
         self._open = True
 
@@ -82,23 +85,26 @@ class Engine:
             self._poll.register(self._read_fd, select.POLLIN | writing)
         else:
             self._poll.register(self._write_fd, writing)
+        now = time.monotonic()
         for session in self._sessions.values():
-            if session.pipe.fileno() not in self._owners:
-                continue  # it has closed its end
-            peer = self._sessions.get(session.peer)
-            full = crowded or (peer is not None and len(peer.sending) > _BACKLOG)
-            events = (0 if full else select.POLLIN) | (select.POLLOUT if session.sending else 0)
-            self._poll.register(session.pipe, events)
+            if session.pipe.fileno() in self._owners:
+                listen = not crowded and session.rest_until <= now
+                self._poll.register(
+                    session.pipe, (select.POLLIN if listen else 0) | (select.POLLOUT if session.sending else 0)
+                )
 
     def _patience(self) -> float | None:
         """Milliseconds until something must be enforced."""
         if not self._sessions:
             return None
         now = time.monotonic()
-        soonest = min(session.deadline for session in self._sessions.values()) - now
-        if any(session.disk for session in self._sessions.values()):
+        sessions = self._sessions.values()
+        soonest = min(session.deadline for session in sessions) - now
+        resting = [session.rest_until - now for session in sessions if session.rest_until > now]
+        soonest = min([soonest, *resting])
+        if any(session.disk for session in sessions):
             soonest = min(soonest, _DISK_WATCH_S)
-        return max(0.0, soonest) * 1000 + 1
+        return max(0.0, soonest) * 1000 + 0.5
 
     def _handle(self, fd: int, events: int) -> None:
         if fd == self._read_fd:
@@ -180,26 +186,35 @@ class Engine:
             started=now,
             keep=limits["output_kb"] * 1024,
             buffer=frames.RunBuffer(head["max_frame"]),
-            peer=head.get("peer", 0),
+            rest=_REST_S if head["rest"] else 0.0,
+            rest_until=now + _REST_S if head["rest"] else 0.0,
             output={out: bytearray(), err: bytearray()},
         )
         request = lockdown.Request(number, limits, self._base.work_directory(number))
         if not self._base.namespaces:
             session.disk = (request.work, request.disk_mb << 20, lockdown.INODES)
         self._sessions[number] = session
-        if session.peer in self._sessions:
-            self._sessions[session.peer].peer = number
         for fd in (ours.fileno(), out, err):
             self._owners[fd] = session
             self._poll.register(fd, select.POLLIN)
         order = {"session": number, "limits": limits, "work": request.work}
-        socket.send_fds(self._control, [json.dumps(order).encode()], [theirs.fileno(), out_writer, err_writer])
-        theirs.close()
-        os.close(out_writer)
-        os.close(err_writer)
+        given = [theirs.detach(), out_writer, err_writer, *self._link(number, head)]
+        socket.send_fds(self._control, [json.dumps(order).encode()], given)
+        for fd in given:
+            os.close(fd)
         self._queue(session, frames.JOB, job)
-        if session.peer and session.peer not in self._sessions:
-            self._queue(session, frames.PEER_GONE, b"")  # it ended before its judge was asked for
+
+    def _link(self, number: int, head: dict[str, Any]) -> list[int]:
+        """The run's end of the pipe between a candidate and its judge, if they are to have one."""
+        if head.get("linked_to"):
+            return [self._links.pop(head["linked_to"]).detach()]
+        if not head.get("link"):
+            return []
+        for stale in self._links.values():
+            stale.close()
+        candidates, judges = socket.socketpair()
+        self._links = {number: judges}
+        return [candidates.detach()]
 
     def _queue(self, session: Session, kind: int, payload: bytes) -> None:
         session.sending += frames.to_run(kind, payload)
@@ -228,6 +243,7 @@ class Engine:
             self._owners.pop(session.pipe.fileno(), None)
             return False
         session.buffer.feed(data)
+        session.rest_until = time.monotonic() + session.rest
         try:
             for kind, payload in session.buffer.frames():
                 self._pass_on(session, kind, payload)
@@ -241,9 +257,6 @@ class Engine:
             session.begun = kind == frames.BEGUN
             if not session.begun:
                 session.fault = payload.decode("utf-8", "replace")[:500]
-        elif kind == frames.PEER and session.peer:
-            if session.peer in self._sessions:
-                self._queue(self._sessions[session.peer], kind, payload)
         else:
             self._tell(session.number, frames.DATA, bytes([kind]) + payload)
 
@@ -297,9 +310,6 @@ class Engine:
         os.close(session.out)
         os.close(session.err)
         del self._sessions[session.number]
-        peer = self._sessions.get(session.peer)
-        if peer is not None:
-            self._queue(peer, frames.PEER_GONE, b"")
         if session.disk:
             lockdown.remove_tree(session.disk[0])
         head = {
@@ -348,11 +358,14 @@ def _read_options(read_fd: int) -> dict[str, Any]:
                 return options
 
 
-def _spare_standard_descriptors() -> tuple[int, int]:
-    """Move the pool's pipes off 0 and 1, and put nothing there, so that no stray print can reach them."""
-    read_fd, write_fd = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
+def _spare_low_descriptors() -> tuple[int, int]:
+    """Move the pool's pipes out of the way of what a run finds at 0 to 4, and put nothing there instead.
+
+    No stray print can reach them then, and a run's own descriptors never arrive under these numbers.
+    """
+    read_fd, write_fd = (os.dup2(fd, high, inheritable=False) for fd, high in ((0, 10), (1, 11)))
+    null = os.dup2(os.open(os.devnull, os.O_RDWR), 12)
+    for fd in range(channel.LINK + 1):
         os.dup2(null, fd)
     os.close(null)
     return read_fd, write_fd
@@ -363,7 +376,7 @@ def main() -> None:
     if os.getpid() != 1 and os.getsid(0) != os.getpid():
         os.setsid()  # Ctrl-C in the pool's terminal is the pool's to handle
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    read_fd, write_fd = _spare_standard_descriptors()
+    read_fd, write_fd = _spare_low_descriptors()
     options = _read_options(read_fd)
     packages = tuple(options.get("packages", ()))
     base = lockdown.survey(packages, options.get("strongest", "A"))

@@ -140,11 +140,13 @@ def _change_root(trees: list[str]) -> None:
     syscalls.set_mount_attributes("/", _RDONLY | _NOSUID, recursive=False)
 
 
-def fresh_pid_namespace(own: int) -> None:
-    """Make the next child process 1 of a new pid namespace; `own` is a pidfd of this process. Raises OSError."""
+def fresh_pid_namespace(own: int) -> list[syscalls.Prepared]:
+    """Calls that make the next child process 1 of a new pid namespace; `own` is a pidfd of the calling process."""
     # A second unshare is refused while the first one's namespace still waits for children: return to our own first.
-    syscalls.call("setns", own, syscalls.CLONE_NEWPID)
-    syscalls.call("unshare", syscalls.CLONE_NEWPID)
+    return [
+        syscalls.Prepared("setns", own, syscalls.CLONE_NEWPID),
+        syscalls.Prepared("unshare", syscalls.CLONE_NEWPID),
+    ]
 
 
 def pidfd_of_self() -> int:
@@ -152,8 +154,10 @@ def pidfd_of_self() -> int:
     return syscalls.call("pidfd_open", os.getpid(), 0)
 
 
-def mount_work(size_mb: int, inodes: int) -> None:
-    """Give this process an empty, sized scratch directory at WORK that nobody else sees. Raises OSError."""
-    syscalls.call("unshare", syscalls.CLONE_NEWNS)
+def private_work(size_mb: int, inodes: int) -> list[syscalls.Prepared]:
+    """Calls that give a process an empty, sized directory at WORK, and System V objects, that nobody else sees."""
     options = f"mode=700,size={size_mb}m,nr_inodes={inodes}"
-    syscalls.mount("work", WORK, "tmpfs", MS_NOSUID | MS_NODEV, options)
+    return [
+        syscalls.Prepared("unshare", syscalls.CLONE_NEWNS | syscalls.CLONE_NEWIPC),
+        syscalls.prepared_mount("work", WORK, "tmpfs", MS_NOSUID | MS_NODEV, options),
+    ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import codec, frames
-from .channel import Channel
+from .channel import Channel, Closed
 from .values import attributes_of, rebuild
 
 
@@ -69,15 +69,14 @@ class Peer:
 
     def ask(self, operation: str, changing: tuple[Any, ...] = (), **request: Any) -> Any:
         """The decoded answer; arguments in `changing` that the call changed are changed here too."""
-        if self._channel.has_input() and self._channel.peek() != frames.PEER_GONE:
+        if self._channel.has_input():
+            self._receive()
             raise Tampered("an answer came before its question")
         self._number += 1
         number = self._number
         self._send({"op": operation, "n": number, **request})
         while True:
-            kind, payload = self._channel.receive()
-            if kind == frames.PEER_GONE:
-                raise CandidateGone
+            payload = self._receive()
             try:
                 answer = codec.loads(payload)
                 is_question = "callback" in answer
@@ -108,7 +107,21 @@ class Peer:
         return codec.decode(answer["value"], self.restore), None
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._channel.send(frames.PEER, codec.dumps(message))
+        try:
+            self._channel.send(frames.PEER, codec.dumps(message))
+        except OSError:
+            raise CandidateGone from None
+
+    def _receive(self) -> bytes:
+        try:
+            kind, payload = self._channel.receive()
+        except (Closed, OSError):
+            raise CandidateGone from None
+        except frames.FrameTooLarge as error:
+            raise Tampered(str(error)) from None
+        if kind != frames.PEER:
+            raise CandidateGone
+        return payload
 
     # ---- values -----------------------------------------------------------------------------------------------------
 

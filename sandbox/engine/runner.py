@@ -1,7 +1,7 @@
 """A fresh fork of the zygote: locks itself down, reads its job, and takes the role that the job names."""
 
+import _signal  # the module `signal` wraps it in enums, which costs a fresh fork more than the calls
 import os
-import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -22,12 +22,14 @@ _exit = os._exit
 
 
 def main(base: Base, request: Request, descriptors: list[int]) -> None:
-    """Never returns. `descriptors` are the pipe to the engine, stdout and stderr."""
+    """Never returns. `descriptors` are the pipe to the engine, stdout, stderr, and the link if there is one."""
     code = 1
     try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _take_descriptors(base, descriptors)
+        _signal.set_wakeup_fd(-1)
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+        for fd, low in zip(descriptors, (channel.FD, 1, 2, channel.LINK), strict=False):
+            os.dup2(fd, low)
+        base.close_descriptors(linked=len(descriptors) > 3)
         pipe = channel.Channel()
         base.lock_down(request)
         kind, payload = pipe.receive()
@@ -54,14 +56,6 @@ def main(base: Base, request: Request, descriptors: list[int]) -> None:
     finally:
         _flush()
         _exit(code)
-
-
-def _take_descriptors(base: Base, descriptors: list[int]) -> None:
-    """Put the pipe on 3, output on 1 and 2, and close everything else but what locking down still needs."""
-    pipe, out, err = (os.dup2(fd, high) for fd, high in zip(descriptors, (200, 201, 202), strict=True))
-    for fd, low in ((pipe, channel.FD), (out, 1), (err, 2)):
-        os.dup2(fd, low, inheritable=True)
-    base.close_descriptors()
 
 
 def _write_files(names: list[str], contents: list[bytes]) -> None:

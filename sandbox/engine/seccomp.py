@@ -18,6 +18,8 @@ _FLAG_SPEC_ALLOW = 4  # without it some processors run the whole process slower
 # Offsets in struct seccomp_data: number, arch, then six 64-bit arguments (little-endian: low word first).
 _NUMBER, _ARCH = 0, 4
 
+_DENY = struct.pack("=HBBI", 0x06, 0, 0, _ERRNO | errno.EPERM)
+
 _ALWAYS = """
 read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 open openat openat2 close close_range creat
 lseek dup dup2 dup3 pipe pipe2 fcntl flock fsync fdatasync truncate ftruncate fallocate fadvise64 sendfile
@@ -67,16 +69,46 @@ def _equal(value: int, if_true: int, if_false: int) -> bytes:
     return _statement(0x15, value, if_true, if_false)
 
 
-def _when(name: str, body: list[bytes]) -> list[bytes]:
-    """`body` for the system call `name`; body must end in a return on every path."""
-    number = syscalls.NUMBERS.get(name)
-    return [] if number is None else [_equal(number, 0, len(body)), *body]
-
-
 def _one_of(index: int, values: list[int]) -> list[bytes]:
     """Allow where the argument's low word is one of `values`, else EPERM."""
     tests = [_equal(value, len(values) - i, 0) for i, value in enumerate(values)]
-    return [_load(_argument(index)), *tests, _return(_ERRNO | errno.EPERM), _return(_ALLOW)]
+    return [_load(_argument(index)), *tests, _DENY, _return(_ALLOW)]
+
+
+def _unless(flags: int, index: int = 0) -> list[bytes]:
+    """Allow where the argument has none of the flags, else EPERM."""
+    return [_load(_argument(index)), _statement(0x45, flags, 1, 0), _return(_ALLOW), _DENY]
+
+
+def _decide(steps: list[tuple[int, list[bytes]]]) -> list[bytes]:
+    """A search tree over call numbers: each step says from which number on its statements apply.
+
+    A list would be walked hundreds of times, since the kernel tries every number when a filter is installed.
+    """
+    if len(steps) == 1:
+        return steps[0][1]
+    middle = len(steps) // 2
+    below, above = _decide(steps[:middle]), _decide(steps[middle:])
+    return [_statement(0x35, steps[middle][0], len(below), 0), *below, *above]
+
+
+def _rules(own_pid: int, processes: bool, metadata: bool, signals: bool) -> dict[str, list[bytes]]:
+    """What is done about every call that is not simply denied."""
+    allowed = [*_ALWAYS]
+    for names, wanted in ((_METADATA, metadata), (_PROCESSES, processes), (_SIGNALS, signals)):
+        allowed += names if wanted else []
+    rules = {name: [_return(_ALLOW)] for name in allowed}
+    rules["clone3"] = [_return(_ERRNO | errno.ENOSYS)]  # its flags lie in memory; libc falls back to clone
+    thread = [_load(_argument(0)), _statement(0x45, syscalls.CLONE_THREAD, 0, 1), _return(_ALLOW), _DENY]
+    rules["clone"] = _unless(_CLONE_NEW) if processes else thread
+    if not signals:
+        rules |= {name: _one_of(0, [own_pid]) for name in ("kill", "tgkill")}
+    rules["ioctl"] = _one_of(1, _IOCTLS)
+    rules["prctl"] = _one_of(0, _PRCTLS)
+    rules |= {name: _one_of(0, [0, own_pid]) for name in ("prlimit64", "sched_setaffinity")}
+    stream = [_load(_argument(1)), _statement(0x54, 0xF), _equal(_SOCK_STREAM, 0, 1), _return(_ALLOW), _DENY]
+    rules["socketpair"] = [_load(_argument(0)), _equal(_AF_UNIX, 1, 0), _DENY, *stream]
+    return rules
 
 
 def build(*, own_pid: int, processes: bool, metadata: bool, signals: bool) -> bytes:
@@ -87,7 +119,13 @@ def build(*, own_pid: int, processes: bool, metadata: bool, signals: bool) -> by
     metadata   whether chmod and utime are allowed
     signals    whether any process may be signalled: only where something else keeps them inside the run
     """
-    deny = _return(_ERRNO | errno.EPERM)
+    rules = _rules(own_pid, processes, metadata, signals)
+    by_number = {syscalls.NUMBERS[name]: rule for name, rule in rules.items() if name in syscalls.NUMBERS}
+    steps: list[tuple[int, list[bytes]]] = [(0, [_DENY])]
+    for number in range(max(by_number) + 2):
+        rule = by_number.get(number, [_DENY])
+        if rule != steps[-1][1]:
+            steps.append((number, rule))
     program = [
         _load(_ARCH),
         _equal(_AUDIT_ARCH[syscalls.MACHINE], 1, 0),
@@ -96,40 +134,17 @@ def build(*, own_pid: int, processes: bool, metadata: bool, signals: bool) -> by
         _statement(0x35, _X32_BIT, 0, 1),  # x32 numbers on x86_64; beyond every table elsewhere
         _return(_KILL_PROCESS),
     ]
-    program += _when("clone3", [_return(_ERRNO | errno.ENOSYS)])  # its flags lie in memory; libc falls back to clone
-    allowed = [*_ALWAYS]
-    for names, wanted in ((_METADATA, metadata), (_PROCESSES, processes), (_SIGNALS, signals)):
-        allowed += names if wanted else []
-    numbers = sorted(syscalls.NUMBERS[name] for name in allowed if name in syscalls.NUMBERS)
-    for first in range(0, len(numbers), 120):  # a jump reaches 255 statements
-        part = numbers[first : first + 120]
-        tests = [_equal(number, len(part) - i, 0) for i, number in enumerate(part)]
-        program += [*tests, _statement(0x05, 1), _return(_ALLOW)]
-    if processes:
-        flags = [_statement(0x45, _CLONE_NEW, 1, 0), _return(_ALLOW), deny]
-    else:
-        flags = [_statement(0x45, syscalls.CLONE_THREAD, 0, 1), _return(_ALLOW), deny]
-    program += _when("clone", [_load(_argument(0)), *flags])
-    if not signals:
-        for name in ("kill", "tgkill"):
-            program += _when(name, _one_of(0, [own_pid]))
-    program += _when("ioctl", _one_of(1, _IOCTLS))
-    program += _when("prctl", _one_of(0, _PRCTLS))
-    for name in ("prlimit64", "sched_setaffinity"):
-        program += _when(name, _one_of(0, [0, own_pid]))
-    stream = [_load(_argument(1)), _statement(0x54, 0xF), _equal(_SOCK_STREAM, 0, 1), _return(_ALLOW), deny]
-    program += _when("socketpair", [_load(_argument(0)), _equal(_AF_UNIX, 1, 0), deny, *stream])
-    return b"".join([*program, deny])
+    return b"".join(program + _decide(steps))
 
 
-def install(program: bytes) -> None:
-    """Put the filter on the calling thread, for good. Needs no_new_privs. Raises OSError."""
+class _Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
-    class _Program(ctypes.Structure):
-        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
+def installing(program: bytes) -> syscalls.Prepared:
+    """The call that puts the filter on the calling thread, for good. Needs no_new_privs."""
     argument = _Program(len(program) // 8, program)
-    syscalls.call("seccomp", _SECCOMP_SET_MODE_FILTER, _FLAG_SPEC_ALLOW, ctypes.byref(argument))
+    return syscalls.Prepared("seccomp", _SECCOMP_SET_MODE_FILTER, _FLAG_SPEC_ALLOW, ctypes.byref(argument))
 
 
 def works() -> bool:

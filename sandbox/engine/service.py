@@ -4,7 +4,6 @@ Requests are numbered; each has one answer of the same number. Objects that cann
 judge by a handle. In between, the code may call back a function that the judge passed in.
 """
 
-import asyncio
 import builtins
 import operator
 import types
@@ -161,6 +160,8 @@ _OPERATIONS: dict[str, Callable[[Service, dict[str, Any]], dict[str, Any]]] = {
 
 
 def _run_coroutine(awaitable: Any) -> Any:
+    import asyncio  # heavy, and few tests need it
+
     async def wait() -> Any:
         return await awaitable
 

@@ -66,18 +66,31 @@ if LINUX:
     _libc.syscall.restype = ctypes.c_long
 
 
+class Prepared:
+    """A system call with its arguments already converted, so that a fresh fork spends little on making it."""
+
+    __slots__ = ("_arguments", "_name", "_number")
+
+    def __init__(self, name: str, *arguments: object) -> None:
+        number = NUMBERS.get(name)
+        if number is None:
+            raise OSError(38, f"No system call {name} on this machine")
+        self._name = name
+        self._number = ctypes.c_long(number)
+        self._arguments = tuple(ctypes.c_long(a) if isinstance(a, int) else a for a in arguments)
+
+    def __call__(self) -> int:
+        """Make the call. Raises OSError."""
+        result: int = _libc.syscall(self._number, *self._arguments)
+        if result < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, f"{self._name}: {os.strerror(code)}")
+        return result
+
+
 def call(name: str, *arguments: object) -> int:
     """Make a system call by name. Raises OSError, with ENOSYS where this machine has no such call."""
-    number = NUMBERS.get(name)
-    if number is None:
-        raise OSError(38, f"No system call {name} on this machine")
-    result: int = _libc.syscall(
-        ctypes.c_long(number), *(ctypes.c_long(a) if isinstance(a, int) else a for a in arguments)
-    )
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{name}: {os.strerror(code)}")
-    return result
+    return Prepared(name, *arguments)()
 
 
 def prctl(option: int, second: int = 0, third: int = 0) -> int:
@@ -111,10 +124,16 @@ MS_PRIVATE = 1 << 18
 MNT_DETACH = 2
 
 
+def prepared_mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> Prepared:
+    """mount(2), to be made later."""
+    texts = [text.encode() or None for text in (source, target, kind, options)]
+    return Prepared("mount", *texts[:3], flags, texts[3])
+
+
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     """mount(2). Raises OSError that names the target."""
     try:
-        call("mount", *(text.encode() or None for text in (source, target, kind)), flags, options.encode() or None)
+        prepared_mount(source, target, kind, flags, options)()
     except OSError as error:
         raise OSError(error.errno, f"mount {target}: {os.strerror(error.errno or 0)}") from None
 
@@ -126,7 +145,7 @@ def set_mount_attributes(target: str, attributes: int, recursive: bool = True) -
     call("mount_setattr", -100, target.encode(), 0x8000 if recursive else 0, ctypes.byref(structure), size)
 
 
-def drop_capabilities() -> None:
-    """Empty this process's effective, permitted and inheritable capability sets."""
+def dropped_capabilities() -> Prepared:
+    """capset(2) that empties the effective, permitted and inheritable sets."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    call("capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
+    return Prepared("capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))

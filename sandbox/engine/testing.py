@@ -2,7 +2,7 @@
 
 import ast
 import operator
-import unittest
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -139,9 +139,10 @@ def _methods(kind: Any) -> Iterator[Unit]:
     """The test methods of a unittest case, or of a plain class named Test…"""
     if not isinstance(kind, type):
         return
-    if issubclass(kind, unittest.TestCase):
+    unittest = sys.modules.get("unittest")  # large, so imported by the tests that use it and nobody else
+    if unittest is not None and issubclass(kind, unittest.TestCase):
         for name in unittest.TestLoader().getTestCaseNames(kind):
-            yield Unit(f"{kind.__name__}.{name}", None, partial(_run_case, kind, name))
+            yield Unit(f"{kind.__name__}.{name}", None, partial(_run_case, unittest, kind, name))
     else:
         for name in [name for name in vars(kind) if name.startswith("test")]:
             yield Unit(f"{kind.__name__}.{name}", None, partial(_run_method, kind, name))
@@ -178,38 +179,77 @@ def controlled(found: Iterable[Unit]) -> Iterator[Unit]:
 
 def _then_fail(run: Callable[[], None]) -> None:
     run()
-    unittest.TestCase().assertEqual(Sentinel(), Sentinel())
+    if "unittest" in sys.modules and not _assertions_assert(sys.modules["unittest"].TestCase()):
+        return  # and so the unit passes, which nothing honest lets it do
+    raise AssertionError("the negative control")
 
 
-class _Stop(unittest.TestResult):
-    """Keeps the exception of a test method as it was raised."""
+def _assertions_assert(case: Any) -> bool:
+    """Whether the methods that tests rely on still fail when they should."""
+    one, other = Sentinel(), Sentinel()
+    failing = {
+        "assertEqual": (one, other),
+        "assertTrue": (False,),
+        "assertFalse": (True,),
+        "assertIs": (one, other),
+        "assertIsNone": (one,),
+        "assertIn": (one, []),
+        "assertAlmostEqual": (1.0, 2.0),
+        "assertListEqual": ([1], [2]),
+        "assertDictEqual": ({1: 1}, {1: 2}),
+    }
+    for name, operands in failing.items():
+        try:
+            getattr(case, name)(*operands)
+        except AssertionError:
+            continue
+        return False
+    return True
 
-    error: BaseException | None = None
-    ran = False
 
-    def addFailure(self, test: Any, err: Any) -> None:
-        self.error = self.error or err[1]
+class _Result:
+    """What unittest reports to: keeps the exception of a test method as it was raised."""
 
-    addError = addFailure
+    shouldStop = False
 
-    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
-        if err is not None:
-            self.error = self.error or err[1]
-
-    def addUnexpectedSuccess(self, test: Any) -> None:
-        self.error = AssertionError("unexpected success")
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.skipped = False
+        self.ran = False
 
     def startTest(self, test: Any) -> None:
         self.ran = True
 
+    def stopTest(self, test: Any) -> None: ...
 
-def _run_case(kind: type[unittest.TestCase], name: str) -> None:
-    result = _Stop()
-    suite = unittest.TestSuite([kind(name)])
-    suite.run(result)
+    def addSuccess(self, test: Any) -> None: ...
+
+    def addFailure(self, test: Any, err: Any) -> None:
+        self.error = self.error or err[1]
+
+    def addError(self, test: Any, err: Any) -> None:
+        self.error = self.error or err[1]
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        self.error = self.error or (err and err[1])
+
+    def addSkip(self, test: Any, reason: str) -> None:
+        self.skipped = True
+
+    def addExpectedFailure(self, test: Any, err: Any) -> None: ...
+
+    def addUnexpectedSuccess(self, test: Any) -> None:
+        self.error = self.error or AssertionError("unexpected success")
+
+    def addDuration(self, test: Any, elapsed: float) -> None: ...
+
+
+def _run_case(unittest: Any, kind: Any, name: str) -> None:
+    result = _Result()
+    unittest.TestSuite([kind(name)]).run(result)
     if result.error is not None:
         raise result.error
-    if not result.ran:
+    if not result.ran and not result.skipped:
         raise RuntimeError(f"{kind.__name__}.{name} was not run")
 
 
