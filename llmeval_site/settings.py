@@ -72,6 +72,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "llmeval_site.idempotency.IdempotencyMiddleware",
 ]
 
 ROOT_URLCONF = "llmeval_site.urls"
@@ -87,6 +88,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "llmeval_site.context.navigation",
             ],
         },
     },
@@ -167,6 +169,26 @@ REST_FRAMEWORK = {
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_VERSIONING_CLASS": None,
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PAGINATION_CLASS": "hub.rest.Cursor",
+    "PAGE_SIZE": 50,
+    "EXCEPTION_HANDLER": "hub.rest.error_response",
+    # `?format=` belongs to the exports; there is one representation of everything else.
+    "URL_FORMAT_OVERRIDE": None,
+    "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.UserRateThrottle", "hub.rest.WriteThrottle"],
+    # For each user and each process of the site.
+    "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "120/min"},
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "LLM-Eval",
+    "DESCRIPTION": "Environments, runs and comparisons. Sign in, or send `Authorization: Token <key>`.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PUBLIC": True,  # the whole surface, to everybody who is signed in
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api/v1/",
 }
 
 # ---- runs -----------------------------------------------------------------------------------------------------------
@@ -185,6 +207,10 @@ API_KEY_VARIABLES = ENV.words(
     ],
 )
 CONFIG_VARIABLES = ENV.words("LLMEVAL_CONFIG_VARIABLES", ["OPENAI_BASE_URL", "VLLM_BASE_URL"])
+
+# Episodes driven over REST: how many a user may have open, and how long one may wait for its next step.
+EPISODES_PER_USER = ENV.number("LLMEVAL_EPISODES_PER_USER", 256)
+EPISODE_IDLE_SECONDS = ENV.number("LLMEVAL_EPISODE_IDLE_SECONDS", 3600)
 
 MLFLOW_TRACKING_URI = ENV.text("MLFLOW_TRACKING_URI", f"sqlite:///{VAR_DIR / 'mlflow.sqlite3'}")
 MLFLOW_ARTIFACTS = ENV.text("LLMEVAL_MLFLOW_ARTIFACTS", str(VAR_DIR / "mlartifacts"))

@@ -1,5 +1,7 @@
 """Runs and all they store: models, responses, scores, the cache of model calls, registered endpoints."""
 
+import uuid
+
 from django.conf import settings
 from django.db import models
 
@@ -199,3 +201,34 @@ class ModelEndpoint(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class EpisodeSession(models.Model):
+    """An episode driven from outside, by a trainer over REST. Its whole state is here, so that any worker can take a step.
+
+    `revision` counts steps and guards them: a step writes only where nobody else has stepped since it read.
+    `calls` holds the answers of role models (simulated users, judges), so that the episode can be replayed.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    case = models.ForeignKey(Case, models.CASCADE, related_name="+")
+    seed = models.BigIntegerField(default=0)
+    attempt = models.PositiveIntegerField(default=1)
+    roles = models.JSONField(default=dict, help_text="Role -> names of registered models.")
+    state = models.JSONField(default=dict)
+    calls = models.JSONField(default=list)
+    revision = models.PositiveIntegerField(default=0)
+    done = models.BooleanField(default=False)
+    truncated = models.BooleanField(default=False)
+    reward = models.FloatField(default=0.0)
+    score = models.JSONField(null=True, help_text="Status and rules, once done.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+        indexes = [models.Index(fields=["user", "done", "expires_at"], name="session_open_per_user")]
+
+    def __str__(self) -> str:
+        return f"episode {self.id}"

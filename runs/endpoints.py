@@ -1,0 +1,23 @@
+"""Registered models as the specs that providers are made from."""
+
+from runs.models import ModelEndpoint
+from runs.providers.base import ModelSpec, Price
+
+
+def endpoint_spec(endpoint: ModelEndpoint) -> ModelSpec:
+    """The spec of a registered model, as if a config had named all of it."""
+    options = {"model": endpoint.model, "base_url": endpoint.base_url, "api_key_env": endpoint.api_key_env}
+    priced = endpoint.price_input is not None or endpoint.price_output is not None
+    price = Price(
+        input=endpoint.price_input or 0.0,
+        cached_input=endpoint.price_cached_input,
+        output=endpoint.price_output or 0.0,
+    )
+    return ModelSpec(
+        name=endpoint.name,
+        provider=endpoint.provider,
+        family=endpoint.family,
+        parameters=endpoint.parameters,
+        price=price if priced else None,
+        **{key: value for key, value in options.items() if value},
+    )
