@@ -29,7 +29,7 @@ class _Message(BaseModel):
     content: str | list[dict[str, Any]] | None = None
 
 
-class _Answer(BaseModel):
+class CustomAnswer(BaseModel):
     """What `reset` and `step` return. Unknown keys are refused: a misspelt `done` would never end."""
 
     model_config = ConfigDict(extra="forbid")
@@ -56,14 +56,14 @@ class Custom(Harness):
         answer = await self._call(play, "step", [state["world"], message])
         return self._turn(answer, state["turns"] + 1, play.options)
 
-    async def _call(self, play: Play, function: str, args: list[JSON]) -> _Answer:
+    async def _call(self, play: Play, function: str, args: list[JSON]) -> CustomAnswer:
         options: CustomOptions = play.options
         files = {path: play.files[path] for path in [options.path, *options.reads] if path in play.files}
         if options.path not in files:
             raise HarnessError(f"The bundle has no file {options.path!r}.")
         value = await call_function(play, options.path, function, args, files=files, seconds=options.call_seconds)
         try:
-            return _Answer.model_validate(value)
+            return CustomAnswer.model_validate(value)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"]) or "the whole"
@@ -72,7 +72,7 @@ class Custom(Harness):
                 f"{place}: {first['msg']}."
             ) from None
 
-    def _turn(self, answer: _Answer, turns: int, options: CustomOptions) -> Turn:
+    def _turn(self, answer: CustomAnswer, turns: int, options: CustomOptions) -> Turn:
         limited = not answer.done and turns >= options.max_turns
         return Turn(
             state={"world": answer.state, "turns": turns},
