@@ -16,7 +16,7 @@ from sandbox.pool import Pool
 from sandbox.results import Status
 from sandbox.transports.docker import OWNER_LABEL, owner
 from tests.sandbox import containers
-from tests.sandbox.conformance.bench import SETUPS, Setup, bench
+from tests.sandbox.conformance.bench import SETUPS, Setup, bench, engine_user
 from tests.sandbox.conformance.case import ADD_TESTS, call_job, function_job, program_job
 
 RUNS = int(os.environ.get("LLMEVAL_LEAK_RUNS", "400"))
@@ -57,8 +57,8 @@ def descendants(pid: int) -> int:
     return total
 
 
-def left(setup: Setup) -> Left:
-    """Counts of everything that a run could leave."""
+def left(setup: Setup, users: set[int]) -> Left:
+    """Counts of everything that a run could leave; `users` are those that the engines became."""
     found = 0
     if setup.backend == "docker":
         client = containers.daemon()
@@ -70,7 +70,7 @@ def left(setup: Setup) -> Left:
         mounts=Path("/proc/self/mounts").read_text().count("\n"),
         groups=Path("/proc/self/cgroup").read_text().count("\n")
         + sum("llmeval" in str(path) for path in Path("/sys/fs/cgroup").glob("*/*")),
-        files=sum(1 for _ in Path("/tmp").glob("llmeval-*/")) - sum(1 for _ in Path("/tmp").glob("llmeval-tests-*/")),
+        files=sum(path.stat().st_uid in users for path in Path("/tmp").glob("llmeval-*")),
         containers=found,
     )
 
@@ -100,15 +100,18 @@ def make_runs(pool: Pool, count: int) -> Counter[str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="Counting what is left reads /proc.")
 @pytest.mark.parametrize("setup", [s for s in SETUPS if s.tier != "C"], ids=lambda setup: setup.name)
 def test_many_runs_leave_nothing_behind(setup: Setup) -> None:
+    users = set()
     with bench(setup) as engines:
         make_runs(engines.pool, len(JOBS))  # whatever is opened once, is open now
-    before = left(setup)
+    before = left(setup, users)
     with bench(setup) as engines:
+        if setup.backend == "local" and os.geteuid() == 0:
+            users.add(engine_user())
         assert make_runs(engines.pool, max(2 * len(JOBS), RUNS // 10)) == {}
         settled = memory_mb(engines.pool)
-        at_work = left(setup)
+        at_work = left(setup, users)
         assert make_runs(engines.pool, RUNS) == {}
         grown = memory_mb(engines.pool)
-        assert left(setup) == at_work
-    assert left(setup) == before
+        assert left(setup, users) == at_work
+    assert left(setup, users) == before
     assert grown <= settled * GROWTH, f"Memory grew from {settled:.1f} to {grown:.1f} MiB over {RUNS} runs."

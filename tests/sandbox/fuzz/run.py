@@ -1,33 +1,39 @@
-"""Coverage-guided fuzzing: python -m tests.sandbox.fuzz.run TARGET [libFuzzer options], in a venv that has atheris.
+"""Coverage-guided fuzzing: python -m tests.sandbox.fuzz.run [libFuzzer options], in a venv with atheris and hypothesis.
 
-For example, for twenty minutes and with what it learns kept in a folder:
+The suite's hypothesis tests turn libFuzzer's bytes into frames of the right shape; one input in eight is used
+raw. For twenty minutes, with what it learns kept in a folder:
 
-    python -m tests.sandbox.fuzz.run answers corpus/ -max_total_time=1200 -max_len=4096
+    python -m tests.sandbox.fuzz.run corpus/ -max_total_time=1200 -max_len=8192
 """
 
 import sys
 
 import atheris  # type: ignore[import-not-found]
 
-with atheris.instrument_imports(include=["sandbox", "json"]):
+with atheris.instrument_imports(include=["sandbox"]):
+    from tests.sandbox import test_channel_fuzz
     from tests.sandbox.fuzz.targets import TARGETS
 
+SHAPED = [
+    test.hypothesis.fuzz_one_input
+    for test in (
+        test_channel_fuzz.test_bytes_decode_to_a_value_that_keeps_or_are_refused,
+        test_channel_fuzz.test_frames_come_out_the_same_however_they_are_cut,
+        test_channel_fuzz.test_a_run_that_reports_anything_gets_an_outcome_and_does_not_pass,
+        test_channel_fuzz.test_a_judge_that_is_answered_anything_is_neither_fooled_nor_broken,
+    )
+]
+RAW = list(TARGETS.values())
 
-def main(arguments: list[str]) -> int:
-    """Fuzz until libFuzzer's options end it; does not return then. The exit code for a wrong target."""
-    if len(arguments) < 2 or arguments[1] not in (*TARGETS, "all"):
-        print((__doc__ or "").strip(), "\n\nTargets:", ", ".join([*TARGETS, "all"]), file=sys.stderr)
-        return 2
-    chosen = list(TARGETS.values()) if arguments[1] == "all" else [TARGETS[arguments[1]]]
 
-    def once(data: bytes) -> None:
-        target = chosen[data[0] % len(chosen)] if data else chosen[0]
-        target(data[1:])
-
-    atheris.Setup([arguments[0], *arguments[2:]], once)
-    atheris.Fuzz()
-    return 0
+def once(data: bytes) -> None:
+    """Give one input to one target, which the first byte chooses."""
+    first, rest = data[:1], data[1:]
+    number = first[0] if first else 0
+    chosen = RAW if number % 8 == 7 else SHAPED
+    chosen[(number >> 3) % len(chosen)](rest)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    atheris.Setup(sys.argv, once)
+    atheris.Fuzz()

@@ -1,6 +1,6 @@
 """What is fuzzed, each as a function of bytes that raises AssertionError where a promise breaks.
 
-Used by the hypothesis tests of the suite and, for hours if wanted, by `python -m tests.sandbox.fuzz.run`.
+Used by the hypothesis tests of the suite and, for as long as wanted, by `python -m tests.sandbox.fuzz.run`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
