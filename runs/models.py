@@ -204,7 +204,7 @@ class ModelEndpoint(models.Model):
 
 
 class EpisodeSession(models.Model):
-    """An episode driven from outside, by a trainer over REST. Its whole state is here, so that any worker can take a step.
+    """An episode driven from outside, over REST. Its whole state is here, so that any worker can take a step.
 
     `revision` counts steps and guards them: a step writes only where nobody else has stepped since it read.
     `calls` holds the answers of role models (simulated users, judges), so that the episode can be replayed.

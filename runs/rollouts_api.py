@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib.auth.models import User
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import APIException, NotFound, PermissionDenied, ValidationError
@@ -64,7 +65,7 @@ class EpisodesView(APIView):
             raise PermissionDenied(f"{version.environment.slug} is held out: it is never trained on.")
         try:
             begun = rollout_begin(
-                user=request.user,
+                user=_user(request),
                 version=version,
                 case_id=data.get("case"),
                 seed=data["seed"],
@@ -139,10 +140,15 @@ class StepView(APIView):
 def own_session(request: Request, pk: str) -> EpisodeSession:
     """The session, if it is the user's own; what is not is not told apart from what is not there."""
     sessions = EpisodeSession.objects.select_related("case__version__environment")
-    session = sessions.filter(pk=pk, user_id=request.user.pk).first()
+    session = sessions.filter(pk=pk, user=_user(request)).first()
     if session is None:
         raise NotFound("There is no such episode of yours.")
     return session
+
+
+def _user(request: Request) -> User:
+    assert isinstance(request.user, User)  # IsAuthenticated is the default permission
+    return request.user
 
 
 def _observation(observation: Observation) -> dict[str, Any]:
