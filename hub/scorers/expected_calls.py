@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hub.harnesses.calls import Call
 from hub.ports import JSON
@@ -159,8 +159,8 @@ def _expected(item: JSON, where: str) -> Expected:
         return _leaderboard_call(item, where)
     try:
         return ExpectedCall.model_validate(item)
-    except ValueError as error:
-        first = error.errors()[0] if hasattr(error, "errors") else {"loc": (), "msg": str(error)}
+    except ValidationError as error:
+        first = error.errors()[0]
         place = ".".join([where, *(str(part) for part in first["loc"])])
         raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
 

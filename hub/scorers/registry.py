@@ -4,6 +4,7 @@ from hub.scorers.base import Scorer
 from hub.scorers.choice import Choice
 from hub.scorers.exact_match import ExactMatch
 from hub.scorers.includes import Includes
+from hub.scorers.instructions import Instructions
 from hub.scorers.json_schema import JsonSchema
 from hub.scorers.judge import Judge
 from hub.scorers.number import Number
@@ -25,6 +26,7 @@ SCORERS: dict[str, Scorer] = {
         JsonSchema(),
         PythonTests(),
         StdinStdout(),
+        Instructions(),
         ToolCalls(),
         State(),
         Custom(),

@@ -1,0 +1,77 @@
+"""What a constraint is: keyword arguments validated as fields, and a check that names what it finds wrong."""
+
+import re
+from abc import abstractmethod
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Relation = Literal["at least", "at most", "exactly", "less than", "more than"]
+Count = Annotated[int, Field(ge=0)]
+Text = Annotated[str, Field(min_length=1)]
+Texts = Annotated[list[Text], Field(min_length=1)]
+
+_HOLDS = {
+    "at least": lambda count, bound: count >= bound,
+    "at most": lambda count, bound: count <= bound,
+    "exactly": lambda count, bound: count == bound,
+    "less than": lambda count, bound: count < bound,
+    "more than": lambda count, bound: count > bound,
+}
+
+
+class Constraint(BaseModel):
+    """One kind of instruction. `id` is its name in bundles; the fields are its keyword arguments.
+
+    Kinds whose names are those of IFEval (Zhou et al. 2023, arXiv:2311.07911) mean what that paper means by them.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    id: ClassVar[str]
+    summary: ClassVar[str]
+    in_ifeval: ClassVar[bool] = True
+
+    @abstractmethod
+    def problem(self, text: str) -> str:
+        """What is wrong with *text*, as a clause such as "it has 2 bullets, not exactly 3"; "" where it holds."""
+
+
+def counted(noun: str, count: int, relation: Relation, bound: int) -> str:
+    """The problem of a count that is not what it should be; "" where it is. *noun* is the plural."""
+    return "" if _HOLDS[relation](count, bound) else f"it has {count} {noun}, not {relation} {bound}"
+
+
+def words(text: str) -> list[str]:
+    """Words as IFEval counts them: runs of letters, digits and underscores, so "don't" is two."""
+    return re.findall(r"\w+", text)
+
+
+# These never end a sentence; initials and the numbers of a list neither.
+_TITLE = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|e\.g|i\.e|cf|Fig|approx)|\b[A-Z]|^\W*\d{1,3})\.$", re.MULTILINE)
+# These may: one does where the next word has a capital.
+_ABBREVIATION = re.compile(r"\b(?:etc|Inc|Ltd|Co|Jr|Sr|a\.m|p\.m)\.$")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|$)|[。！？]+[”’」』）]*")
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences: text up to `.`, `!`, `?` or `…` before white space, or up to a full-width mark.
+
+    Abbreviations, initials and the numbers of a list do not end a sentence.
+    """
+    found: list[str] = []
+    start = 0
+    for end in _END.finditer(text):
+        if end[0] == "." and _goes_on(text[max(end.start() - 12, start) : end.end()], text[end.end() : end.end() + 3]):
+            continue
+        if re.search(r"\w", text[start : end.end()]):
+            found.append(text[start : end.end()].strip())
+            start = end.end()
+    if re.search(r"\w", text[start:]):
+        found.append(text[start:].strip())
+    return found
+
+
+def _goes_on(before: str, after: str) -> bool:
+    """Whether the full stop that *before* ends with is an abbreviation's, given what comes *after* it."""
+    following = after.strip()[:1]
+    return bool(following) and bool(_TITLE.search(before) or (following.islower() and _ABBREVIATION.search(before)))

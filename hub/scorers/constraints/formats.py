@@ -1,0 +1,152 @@
+"""Constraints on form: bullets, highlights, sections, titles, JSON, tables, code."""
+
+import json
+import re
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from hub import extraction
+from hub.scorers.constraints.base import Constraint, Count, Relation, Text, Texts, counted
+
+
+class Bullets(Constraint):
+    id = "detectable_format:number_bullet_lists"
+    summary = "There are exactly so many bullets, lines that begin with * or -."
+    num_bullets: Count
+
+    def problem(self, text: str) -> str:
+        bullets = [line for line in text.splitlines() if re.match(r"\s*(?:\*[^*]|-)", line)]
+        return counted("bullets", len(bullets), "exactly", self.num_bullets)
+
+
+class ConstrainedResponse(Constraint):
+    id = "detectable_format:constrained_response"
+    summary = 'One of "My answer is yes.", "My answer is no." and "My answer is maybe." is said.'
+
+    def problem(self, text: str) -> str:
+        options = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+        return "" if any(option in text for option in options) else "it says none of " + ", ".join(options)
+
+
+class Highlights(Constraint):
+    id = "detectable_format:number_highlighted_sections"
+    summary = "There are at least so many highlighted passages, such as *this one*."
+    num_highlights: Count
+
+    def problem(self, text: str) -> str:
+        single = [found for found in re.findall(r"\*([^\n*]*)\*", text) if found.strip()]
+        double = [found for found in re.findall(r"\*\*([^\n*]*)\*\*", text) if found.strip()]
+        return counted("highlighted passages", len(single) + len(double), "at least", self.num_highlights)
+
+
+class Sections(Constraint):
+    id = "detectable_format:multiple_sections"
+    summary = "There are at least so many sections, each begun by the splitter and a number, such as Section 1."
+    section_spliter: Text = "Section"
+    num_sections: Count
+
+    def problem(self, text: str) -> str:
+        count = len(re.findall(rf"{re.escape(self.section_spliter.strip())}\s?\d+", text))
+        return counted(f"headings {self.section_spliter} N", count, "at least", self.num_sections)
+
+
+class JsonFormat(Constraint):
+    id = "detectable_format:json_format"
+    summary = "The whole text is JSON, a fence around it aside."
+
+    def problem(self, text: str) -> str:
+        bare = re.sub(r"^```(?:json)?|```$", "", text.strip(), flags=re.IGNORECASE).strip()
+        try:
+            json.loads(bare)
+        except (ValueError, RecursionError) as error:
+            return f"it is not JSON ({error})"
+        return ""
+
+
+class JsonKeys(Constraint):
+    id = "detectable_format:json_keys"
+    summary = "The text gives a JSON object with exactly these keys."
+    in_ifeval = False
+    keys: Texts
+
+    def problem(self, text: str) -> str:
+        try:
+            value: Any = extraction.json_value(text)
+        except extraction.NoJSON as error:
+            return str(error)
+        if not isinstance(value, dict):
+            return "its JSON is not an object"
+        missing = [key for key in self.keys if key not in value]
+        more = [key for key in value if key not in self.keys]
+        told = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has {', '.join(more)} besides"] * bool(more)
+        return f"its JSON object {' and '.join(told)}" if told else ""
+
+
+class Title(Constraint):
+    id = "detectable_format:title"
+    summary = "There is a title in double angular brackets, such as <<a title>>."
+
+    def problem(self, text: str) -> str:
+        for line in text.splitlines():
+            start, end = line.find("<<"), line.rfind(">>")
+            if 0 <= start < end and line[start:end].strip("<> \t"):
+                return ""
+        return "it has no title in <<double angular brackets>>"
+
+
+class NumberedList(Constraint):
+    id = "detectable_format:numbered_list"
+    summary = "There are so many numbered lines, such as 1. or 2)."
+    in_ifeval = False
+    num_items: Count
+    relation: Relation = "exactly"
+
+    def problem(self, text: str) -> str:
+        items = [line for line in text.splitlines() if re.match(r"\s*\d{1,4}[.)]\s", line)]
+        return counted("numbered lines", len(items), self.relation, self.num_items)
+
+
+class Table(Constraint):
+    id = "detectable_format:table"
+    summary = "There is a Markdown table with these columns, in this order."
+    in_ifeval = False
+    columns: Texts
+    min_rows: Count = 1
+
+    def problem(self, text: str) -> str:
+        lines = [line.strip() for line in text.splitlines()]
+        wanted = [column.strip().lower() for column in self.columns]
+        for i, line in enumerate(lines[:-1]):
+            if [cell.lower() for cell in _cells(line)] != wanted or not _is_rule(lines[i + 1], len(wanted)):
+                continue
+            rows = 0
+            while i + 2 + rows < len(lines) and "|" in lines[i + 2 + rows]:
+                rows += 1
+            return counted("rows in the table", rows, "at least", self.min_rows)
+        return f"it has no Markdown table with the columns {', '.join(self.columns)}"
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip(" *`") for cell in line.strip().strip("|").split("|")] if "|" in line else []
+
+
+def _is_rule(line: str, columns: int) -> bool:
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+    return len(cells) == columns and all(re.fullmatch(r":?-+:?", cell) for cell in cells)
+
+
+class CodeBlocks(Constraint):
+    id = "detectable_format:code_block"
+    summary = "There are so many fenced code blocks, all in one language where one is given."
+    in_ifeval = False
+    num_blocks: Annotated[int, Field(ge=0)] = 1
+    relation: Relation = "at least"
+    language: str = ""
+
+    def problem(self, text: str) -> str:
+        blocks = extraction.fences(text)
+        other = sorted({block.language or "no language" for block in blocks} - {self.language.lower()})
+        if self.language and other:
+            return f"a code block is marked {other[0]}, not {self.language}"
+        return counted("code blocks", len(blocks), self.relation, self.num_blocks)

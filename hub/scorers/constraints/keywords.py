@@ -1,0 +1,97 @@
+"""Constraints on words and letters that must or must not occur."""
+
+import re
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from hub.scorers.constraints.base import Constraint, Count, Relation, Text, Texts, counted
+
+
+def occurrences(word: str, text: str) -> int:
+    return len(re.findall(re.escape(word), text, re.IGNORECASE))
+
+
+class Existence(Constraint):
+    id = "keywords:existence"
+    summary = "Every keyword occurs, in any case."
+    keywords: Texts
+
+    def problem(self, text: str) -> str:
+        missing = [word for word in self.keywords if not occurrences(word, text)]
+        return f"it lacks {', '.join(missing)}" if missing else ""
+
+
+class Frequency(Constraint):
+    id = "keywords:frequency"
+    summary = "A keyword occurs so many times, in any case."
+    keyword: Text
+    frequency: Count
+    relation: Relation = "at least"
+
+    def problem(self, text: str) -> str:
+        return counted(f"times {self.keyword!r}", occurrences(self.keyword, text), self.relation, self.frequency)
+
+
+class ForbiddenWords(Constraint):
+    id = "keywords:forbidden_words"
+    summary = "None of the words occurs as a whole word, in any case."
+    forbidden_words: Texts
+
+    def problem(self, text: str) -> str:
+        found = [word for word in self.forbidden_words if re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)]
+        return f"it contains {', '.join(found)}" if found else ""
+
+
+class LetterFrequency(Constraint):
+    id = "keywords:letter_frequency"
+    summary = "A letter occurs so many times, in either case."
+    letter: Annotated[str, Field(min_length=1, max_length=1)]
+    let_frequency: Count
+    let_relation: Relation = "at least"
+
+    @field_validator("letter", mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> object:
+        return value.strip() if isinstance(value, str) else value
+
+    def problem(self, text: str) -> str:
+        count = text.lower().count(self.letter.lower())
+        return counted(f"times the letter {self.letter!r}", count, self.let_relation, self.let_frequency)
+
+
+class Order(Constraint):
+    id = "keywords:order"
+    summary = "The keywords occur, each first after the one before it, in any case."
+    in_ifeval = False
+    keywords: Texts
+
+    def problem(self, text: str) -> str:
+        lowered, position = text.lower(), 0
+        for word in self.keywords:
+            found = lowered.find(word.lower(), position)
+            if found < 0:
+                return f"it lacks {word}" + (" after the keyword before it" if word.lower() in lowered else "")
+            position = found + len(word)
+        return ""
+
+
+class Placeholders(Constraint):
+    id = "detectable_content:number_placeholders"
+    summary = "There are at least so many placeholders in square brackets, such as [name]."
+    num_placeholders: Count
+
+    def problem(self, text: str) -> str:
+        return counted("placeholders", len(re.findall(r"\[[^\[\]\n]*\]", text)), "at least", self.num_placeholders)
+
+
+class Postscript(Constraint):
+    id = "detectable_content:postscript"
+    summary = "There is a postscript that begins with the marker, such as P.S. or P.P.S."
+    postscript_marker: Text = "P.S."
+
+    def problem(self, text: str) -> str:
+        marker = self.postscript_marker.strip().lower()
+        patterns = {"p.p.s": r"p\.\s?p\.\s?s", "p.p.s.": r"p\.\s?p\.\s?s", "p.s.": r"p\.\s?s\."}
+        pattern = patterns.get(marker, re.escape(marker))
+        return "" if re.search(pattern, text.lower()) else f"it has no postscript marked {self.postscript_marker}"

@@ -1,0 +1,98 @@
+"""Constraints on how long a text is: words, sentences, paragraphs, lines, characters."""
+
+import re
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from hub.scorers.constraints.base import Constraint, Count, Relation, Text, counted, sentences, words
+
+
+class Words(Constraint):
+    id = "length_constraints:number_words"
+    summary = "There are so many words."
+    num_words: Count
+    relation: Relation = "at least"
+
+    def problem(self, text: str) -> str:
+        return counted("words", len(words(text)), self.relation, self.num_words)
+
+
+class Sentences(Constraint):
+    id = "length_constraints:number_sentences"
+    summary = "There are so many sentences."
+    num_sentences: Count
+    relation: Relation = "at least"
+
+    def problem(self, text: str) -> str:
+        return counted("sentences", len(sentences(text)), self.relation, self.num_sentences)
+
+
+class Paragraphs(Constraint):
+    id = "length_constraints:number_paragraphs"
+    summary = "There are exactly so many paragraphs, separated by the Markdown divider ***."
+    num_paragraphs: Count
+
+    def problem(self, text: str) -> str:
+        parts = re.split(r"\s?\*\*\*\s?", text)
+        if any(not part.strip() for part in parts[1:-1]):
+            return "between two dividers there is no paragraph"
+        return counted("paragraphs", sum(1 for part in parts if part.strip()), "exactly", self.num_paragraphs)
+
+
+class NthParagraph(Constraint):
+    id = "length_constraints:nth_paragraph_first_word"
+    summary = "There are exactly so many paragraphs, separated by blank lines, and one begins with a given word."
+    num_paragraphs: Annotated[int, Field(ge=1)]
+    nth_paragraph: Annotated[int, Field(ge=1)]
+    first_word: Text
+
+    @model_validator(mode="after")
+    def _exists(self) -> "NthParagraph":
+        if self.nth_paragraph > self.num_paragraphs:
+            raise ValueError(f"nth_paragraph is {self.nth_paragraph}, of only {self.num_paragraphs} paragraphs")
+        return self
+
+    def problem(self, text: str) -> str:
+        parts = [part.strip() for part in re.split(r"\n\s*\n", text.strip()) if part.strip()]
+        if len(parts) != self.num_paragraphs:
+            return counted("paragraphs", len(parts), "exactly", self.num_paragraphs)
+        first = re.search(r"[\w'’-]+", parts[self.nth_paragraph - 1])
+        said = first[0].strip("'’-") if first else ""
+        if said.lower() == self.first_word.strip().lower():
+            return ""
+        return f"paragraph {self.nth_paragraph} begins with {said!r}, not {self.first_word!r}"
+
+
+class Characters(Constraint):
+    id = "length_constraints:number_characters"
+    summary = "There are so many characters, outer white space aside."
+    in_ifeval = False
+    num_characters: Count
+    relation: Relation = "at most"
+
+    def problem(self, text: str) -> str:
+        return counted("characters", len(text.strip()), self.relation, self.num_characters)
+
+
+class Lines(Constraint):
+    id = "length_constraints:number_lines"
+    summary = "There are so many lines that are not blank."
+    in_ifeval = False
+    num_lines: Count
+    relation: Relation = "exactly"
+
+    def problem(self, text: str) -> str:
+        return counted("lines", sum(1 for line in text.splitlines() if line.strip()), self.relation, self.num_lines)
+
+
+class SentenceLength(Constraint):
+    id = "length_constraints:sentence_words"
+    summary = "No sentence has more words than this."
+    in_ifeval = False
+    max_words: Annotated[int, Field(ge=1)]
+
+    def problem(self, text: str) -> str:
+        longest = max(sentences(text), key=lambda sentence: len(words(sentence)), default="")
+        count = len(words(longest))
+        return "" if count <= self.max_words else f"a sentence has {count} words, more than {self.max_words}"

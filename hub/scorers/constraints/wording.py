@@ -1,0 +1,174 @@
+"""Constraints on case, punctuation, language, beginnings and ends, and on what is repeated."""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+from pydantic import field_validator
+
+from hub.scorers.constraints.base import Constraint, Count, Relation, Text, counted
+
+# ---- language --------------------------------------------------------------------------------------------------------
+
+SURE = 0.7  # calibrated probability from which a text counts as being in a language
+_READ = 10_000  # characters that are looked at
+
+
+@lru_cache(maxsize=1)
+def _identifier() -> LanguageIdentifier:
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def other_language(text: str, language: str) -> str:
+    """The code of the language that *text* surely is in, where that is not *language*; "" where it may be.
+
+    Deterministic: a fixed model. Short texts are never sure, and IFEval too lets pass what it cannot tell.
+    """
+    found, probability = _identifier().classify(text[:_READ].lower())
+    return str(found) if found != language and probability >= SURE else ""
+
+
+class ResponseLanguage(Constraint):
+    id = "language:response_language"
+    summary = "The text is in the language with this ISO 639-1 code."
+    language: Text
+
+    @field_validator("language")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        code = value.strip().lower().split("-")[0]
+        if code not in _identifier().labels:
+            raise ValueError(f"{value!r} is no known language code; codes look like en, de, zh")
+        return code
+
+    def problem(self, text: str) -> str:
+        other = other_language(text, self.language)
+        return f"it is in language {other}, not {self.language}" if other else ""
+
+
+# ---- case ------------------------------------------------------------------------------------------------------------
+
+
+class EnglishCapital(Constraint):
+    id = "change_case:english_capital"
+    summary = "The text is English, in capital letters only."
+
+    def problem(self, text: str) -> str:
+        if not text.isupper():
+            return _first_letter(text, str.islower, "lower-case")
+        other = other_language(text, "en")
+        return f"it is in language {other}, not in English" if other else ""
+
+
+class EnglishLowercase(Constraint):
+    id = "change_case:english_lowercase"
+    summary = "The text is English, in lower-case letters only."
+
+    def problem(self, text: str) -> str:
+        if not text.islower():
+            return _first_letter(text, str.isupper, "upper-case")
+        other = other_language(text, "en")
+        return f"it is in language {other}, not in English" if other else ""
+
+
+def _first_letter(text: str, wrong: Callable[[str], bool], kind: str) -> str:
+    word = next((word for word in re.findall(r"\w+", text) if any(map(wrong, word))), None)
+    return f"{word!r} has a {kind} letter" if word else "it has no letters"
+
+
+class CapitalWords(Constraint):
+    id = "change_case:capital_word_frequency"
+    summary = "There are so many words in capital letters only; a single capital letter is one."
+    capital_frequency: Count
+    capital_relation: Relation = "at least"
+
+    def problem(self, text: str) -> str:
+        found = [word for word in re.findall(r"[^\W_]+(?:[-'’][^\W_]+)*", text) if word.isupper()]
+        return counted("words in capitals", len(found), self.capital_relation, self.capital_frequency)
+
+
+# ---- punctuation -----------------------------------------------------------------------------------------------------
+
+
+class NoComma(Constraint):
+    id = "punctuation:no_comma"
+    summary = "There is no comma."
+
+    def problem(self, text: str) -> str:
+        count = text.count(",")
+        return f"it has {count} comma{'s' if count > 1 else ''}" if count else ""
+
+
+class ForbiddenMarks(Constraint):
+    id = "punctuation:forbidden_marks"
+    summary = "None of these characters occurs."
+    in_ifeval = False
+    marks: Text
+
+    def problem(self, text: str) -> str:
+        found = sorted({mark for mark in self.marks if not mark.isspace() and mark in text})
+        return f"it contains {' '.join(found)}" if found else ""
+
+
+# ---- beginnings and ends ---------------------------------------------------------------------------------------------
+
+
+class EndChecker(Constraint):
+    id = "startend:end_checker"
+    summary = "The text ends with the phrase, in any case and quotation marks aside."
+    end_phrase: Text
+
+    def problem(self, text: str) -> str:
+        said = text.strip().strip('"').lower()
+        return "" if said.endswith(self.end_phrase.strip().lower()) else f"it does not end with {self.end_phrase!r}"
+
+
+class StartChecker(Constraint):
+    id = "startend:start_checker"
+    summary = "The text begins with the phrase, in any case and quotation marks aside."
+    in_ifeval = False
+    start_phrase: Text
+
+    def problem(self, text: str) -> str:
+        said = text.strip().strip('"').lower()
+        if said.startswith(self.start_phrase.strip().lower()):
+            return ""
+        return f"it does not begin with {self.start_phrase!r}"
+
+
+class Quotation(Constraint):
+    id = "startend:quotation"
+    summary = "The whole text stands in double quotation marks."
+
+    def problem(self, text: str) -> str:
+        said = text.strip()
+        whole = len(said) > 1 and said[0] == said[-1] == '"'
+        return "" if whole else "it does not begin and end with a double quotation mark"
+
+
+# ---- combinations ----------------------------------------------------------------------------------------------------
+
+
+class RepeatPrompt(Constraint):
+    id = "combination:repeat_prompt"
+    summary = "The text begins with the request, word for word, in any case."
+    prompt_to_repeat: Text
+
+    def problem(self, text: str) -> str:
+        repeated = text.strip().lower().startswith(self.prompt_to_repeat.strip().lower())
+        return "" if repeated else "it does not begin by repeating the request"
+
+
+class TwoResponses(Constraint):
+    id = "combination:two_responses"
+    summary = "There are two different responses, separated by six asterisks."
+
+    def problem(self, text: str) -> str:
+        parts = text.split("******")
+        if any(not part.strip() for part in parts[1:-1]):
+            return "between two separators there is no response"
+        given = [part.strip() for part in parts if part.strip()]
+        if len(given) != 2:
+            return counted("responses", len(given), "exactly", 2)
+        return "its two responses are the same" if given[0] == given[1] else ""

@@ -1,0 +1,110 @@
+"""The rule `instructions`: the answer follows instructions that a program can verify."""
+
+import json
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from hub import extraction
+from hub.harnesses.base import Services
+from hub.ports import JSON
+from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
+from hub.scorers.constraints.base import Constraint
+from hub.scorers.constraints.registry import CONSTRAINTS
+
+
+class InstructionsOptions(ScorerOptions):
+    """`ids`: kinds of instructions. `kwargs`: the keyword arguments of each, in the same order; nulls are left out.
+
+    `mode: loose` also accepts the answer without its first line, its last line, its asterisks, or any of these
+    together, as IFEval does. `partial`: score the share of instructions followed, rather than all or nothing.
+    """
+
+    ids: list[str] = Field(min_length=1)
+    kwargs: list[dict[str, Any]] = Field(default_factory=list)
+    mode: Literal["strict", "loose"] = "strict"
+    partial: bool = False
+
+    @field_validator("ids", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("kwargs", mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        """Tables give every mapping every key, null where it does not belong; some columns hold JSON text."""
+        items = value if isinstance(value, list) else [value]
+        read = [json.loads(item) if isinstance(item, str) else item or {} for item in items]
+        return [{k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item for item in read]
+
+    @model_validator(mode="after")
+    def _known(self) -> "InstructionsOptions":
+        if self.kwargs and len(self.kwargs) != len(self.ids):
+            raise ValueError(f"{len(self.ids)} ids have {len(self.kwargs)} kwargs; give one mapping for each id")
+        self.constraints()
+        return self
+
+    def constraints(self) -> list[Constraint]:
+        """The instructions, made. Raises ValueError for an unknown kind and for wrong arguments."""
+        return [_constraint(name, kw) for name, kw in zip(self.ids, self.kwargs or [{}] * len(self.ids), strict=True)]
+
+
+def _constraint(name: str, arguments: dict[str, Any]) -> Constraint:
+    kind = CONSTRAINTS.get(name)
+    if kind is None:
+        raise ValueError(f"unknown instruction {name!r}; known are {', '.join(sorted(CONSTRAINTS))}")
+    try:
+        return kind.model_validate(arguments)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join([name, *(str(part) for part in first["loc"])])
+        raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+class Instructions(Scorer):
+    type = "instructions"
+    summary = "The answer follows instructions that a program can verify."
+    Options = InstructionsOptions
+
+    async def score(self, options: InstructionsOptions, submission: Submission, services: Services) -> Verdict:
+        text = extraction.without_reasoning(submission.text)
+        outcomes: list[JSON] = []
+        broken: list[str] = []
+        for name, constraint in zip(options.ids, options.constraints(), strict=True):
+            problem = problem_of(constraint, text, loose=options.mode == "loose")
+            outcomes.append({"id": name, "followed": not problem, "problem": problem})
+            if problem:
+                broken.append(f"{name}: {problem}")
+        followed, total = len(outcomes) - len(broken), len(outcomes)
+        detail: dict[str, JSON] = {"instructions": outcomes, "followed": followed, "total": total}
+        if not broken:
+            return Verdict(value=1.0, reason=_praise(total), detail=detail)
+        reason = f"{len(broken)} of {total} instructions not followed. {'; '.join(broken)[:600]}."
+        return Verdict(value=followed / total if options.partial else 0.0, reason=reason, detail=detail)
+
+
+def problem_of(constraint: Constraint, text: str, *, loose: bool) -> str:
+    """What is wrong with *text*; "" where it, or loosely one of its variants, follows *constraint*."""
+    if not text.strip():
+        return "the answer is empty"
+    problem = constraint.problem(text)
+    if not problem or not loose:
+        return problem
+    held = any(variant.strip() and not constraint.problem(variant) for variant in variants(text))
+    return "" if held else problem
+
+
+def variants(text: str) -> list[str]:
+    """IFEval's loosening: an introduction, a closing remark or Markdown's emphasis do not count against an answer.
+
+    Eight texts, the first as it is: with and without first line, last line, asterisks.
+    """
+    lines = text.split("\n")
+    cuts = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
+    kept = [text, *cuts]
+    return kept + [variant.replace("*", "") for variant in kept]
+
+
+def _praise(total: int) -> str:
+    return "The instruction is followed." if total == 1 else f"All {total} instructions are followed."
