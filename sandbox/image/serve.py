@@ -17,7 +17,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ENGINE = next(path for path in (HERE / "engine", HERE.parent / "engine") if path.is_dir())  # in the image, in the source
+ENGINE = next(
+    path for path in (HERE / "engine", HERE.parent / "engine") if path.is_dir()
+)  # in the image, in the source
 CHECK_S = 10.0
 _OPTIONS, _READY = ord("O"), ord("R")
 
@@ -26,14 +28,14 @@ class Server:
     """Accepts, starts, reaps. Adopted orphans are reaped as well, since this may be process 1."""
 
     def __init__(self, path: str, connections: int) -> None:
-        self._path = path
+        self._path = Path(path)
         self._most = connections
         self._engines: dict[int, subprocess.Popen[bytes]] = {}
         self._listener = socket.socket(socket.AF_UNIX)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+        self._path.unlink(missing_ok=True)
         self._listener.bind(path)
-        os.chmod(path, 0o666)  # whoever may enter the directory may ask; a run may not open any socket
+        # Whoever may enter the directory may ask; a run may not open any socket.
+        self._path.chmod(0o666)
         self._listener.listen(connections)
 
     def run(self) -> None:
@@ -60,7 +62,12 @@ class Server:
         with connection:
             command = [sys.executable, "-I", "-S", "-X", "utf8", str(ENGINE)]
             engine = subprocess.Popen(
-                command, stdin=connection, stdout=connection, stderr=subprocess.DEVNULL, env={}, cwd="/"
+                command,
+                stdin=connection.fileno(),
+                stdout=connection.fileno(),
+                stderr=subprocess.DEVNULL,
+                env={},
+                cwd="/",
             )
         self._engines[engine.pid] = engine
 
@@ -76,7 +83,7 @@ class Server:
 
     def _stop(self, *_: object) -> None:
         with contextlib.suppress(OSError):
-            os.unlink(self._path)
+            self._path.unlink()
         for engine in self._engines.values():
             with contextlib.suppress(OSError):
                 engine.kill()
@@ -102,7 +109,7 @@ def main(arguments: list[str]) -> int:
     if len(arguments) == 2 and arguments[0] == "--check":
         return 0 if answers(arguments[1]) else 1
     if len(arguments) not in (1, 2) or arguments[0].startswith("-"):
-        print((__doc__ or "").strip(), file=sys.stderr)
+        sys.stderr.write(__doc__ or "")
         return 2
     Server(arguments[0], int(arguments[1]) if len(arguments) == 2 else 64).run()
     return 0

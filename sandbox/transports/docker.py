@@ -182,7 +182,7 @@ def _image_id(api: docker.APIClient, image: str) -> str:
 
 
 def _plain_socket(attached: Any) -> socket.socket:
-    """The connection itself, out of what the SDK wraps around it, blocking, and independent of it where it is not TLS."""
+    """The connection itself, blocking, out of what the SDK wraps around it and, but for TLS, independent of that."""
     inner = getattr(attached, "_sock", attached)
     stream = inner if isinstance(inner, ssl.SSLSocket) else socket.socket(fileno=os.dup(inner.fileno()))
     stream.settimeout(None)

@@ -16,7 +16,7 @@ from sandbox.transports import TransportOptions
 from sandbox.transports.docker import hardening
 from tests.services import unavailable
 
-IMAGE = "llmeval-sandbox:test"
+TAGS = {"plain": "llmeval-sandbox:test", "packages": "llmeval-sandbox:test-packages"}
 SERVE = "/usr/lib/llmeval/serve.py"
 _START_S = 20.0
 
@@ -32,17 +32,23 @@ def daemon() -> docker.DockerClient:
 
 
 @cache
-def image() -> str:
+def image(target: str = "plain") -> str:
     """The sandbox's image, built from this very source, so that no test runs an engine of yesterday."""
     client = daemon()
+    before = client.images.list(name=TAGS[target])
     try:
         folder = str(Path(sandbox.__file__).parent)
-        client.images.build(path=folder, dockerfile="image/Dockerfile", target="plain", tag=IMAGE, rm=True, forcerm=True)
+        client.images.build(
+            path=folder, dockerfile="image/Dockerfile", target=target, tag=TAGS[target], rm=True, forcerm=True
+        )
     except (DockerException, requests.RequestException) as error:
         unavailable("docker", f"the sandbox image cannot be built: {error}")
-    finally:
-        client.close()
-    return IMAGE
+    for old in before:
+        if old.id != client.images.get(TAGS[target]).id:
+            with contextlib.suppress(DockerException):  # another test run may still use it
+                client.images.remove(old.id)
+    client.close()
+    return TAGS[target]
 
 
 @contextlib.contextmanager

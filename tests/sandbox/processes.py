@@ -1,4 +1,4 @@
-"""Finding and ending the processes of a sandbox from outside, containers included: needs root and this machine's kernel."""
+"""Finding and ending a sandbox's processes from outside, containers included: needs root and one shared kernel."""
 
 import os
 import signal

@@ -9,24 +9,29 @@ from hypothesis import strategies as st
 from sandbox.engine import codec, frames
 from tests.sandbox.fuzz.targets import check_answers, check_codec, check_frames, check_reports
 
-words = st.sampled_from(
-    "n value error large defined missing syntax raised crashed passed total failure kind message type builtin line bases "
-    "args kwargs changed same callback returned bad_tests fault 0 1 f assertion gone".split()
+WORDS = (
+    "n value error large defined missing syntax raised crashed passed total failure kind message type builtin line "
+    "bases args kwargs changed same callback returned bad_tests fault 0 1 f assertion gone"
 )
+words = st.sampled_from(WORDS.split())
 tags = st.sampled_from([*"tsfmdinbycxohkvrg"])
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8) | words
 values: st.SearchStrategy[Any] = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(words, inner, max_size=4)
-    | st.dictionaries(tags, inner, min_size=1, max_size=1)
-    | st.tuples(st.sampled_from(["Decimal", "Fraction", "UUID", "date", "range", "deque", "nope"]), inner).map(
-        lambda pair: {"x": list(pair)}
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(words, inner, max_size=4)
+        | st.dictionaries(tags, inner, min_size=1, max_size=1)
+        | st.tuples(st.sampled_from(["Decimal", "Fraction", "UUID", "date", "range", "deque", "nope"]), inner).map(
+            lambda pair: {"x": list(pair)}
+        )
     ),
     max_leaves=12,
 )
 reports = st.dictionaries(words, values, max_size=5) | values
-numbered = st.builds(lambda n, report: {"n": n, **report}, st.integers(0, 4), st.dictionaries(words, values, max_size=4))
+numbered = st.builds(
+    lambda n, report: {"n": n, **report}, st.integers(0, 4), st.dictionaries(words, values, max_size=4)
+)
 payloads = (reports | numbered).map(lambda report: json.dumps(report).encode()) | st.binary(max_size=40)
 
 

@@ -17,7 +17,8 @@ from tests.sandbox.conformance.resources import MARK
 from tests.sandbox.processes import SLEEPER, kill_engines
 
 pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or sys.platform != "linux", reason="Finding and killing engines of other users takes root on Linux."
+    os.geteuid() != 0 or sys.platform != "linux",
+    reason="Finding and killing engines of other users takes root on Linux.",
 )
 HONEST = function_job("def add(a, b): return a + b\n", ADD_TESTS["judged"])
 

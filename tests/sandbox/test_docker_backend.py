@@ -135,6 +135,22 @@ def test_files_reach_a_container_over_the_stream(pool: Pool) -> None:
 
 
 @pytest.mark.docker
+def test_the_image_with_packages_offers_them_to_code_and_tests() -> None:
+    transport = TransportOptions(image=containers.image("packages"))
+    options = PoolOptions(backend="docker", workers=1, packages=("/opt/packages",), transport=transport)
+    job = FunctionJob(
+        "import numpy as np\nimport pandas\ndef double(x): return (np.array(x) * 2).tolist()\n",
+        "double",
+        "import numpy as np\nimport pytest\n"
+        "def check(candidate):\n    for x in ([1, 2], [3]):\n"
+        "        assert np.allclose(candidate(x), np.array(x) * 2)\n",
+    )
+    with Pool.open(options) as opened:
+        outcome = opened.run(job)
+    assert outcome.status is Status.PASSED, outcome
+
+
+@pytest.mark.docker
 def test_a_closed_pool_leaves_no_container(api: docker.APIClient) -> None:
     options = PoolOptions(backend="docker", workers=1, transport=TransportOptions(image=containers.image()))
     with Pool.open(options) as pool:
@@ -200,7 +216,9 @@ def test_output_is_taken_out_of_the_daemons_pieces_wherever_they_are_cut() -> No
     ours_end, daemon_end = socket.socketpair()
     transport = DockerTransport(TransportOptions())
     transport._stream = ours_end
-    pieces = b"".join(struct.pack(">BxxxL", kind, len(text)) + text for kind, text in ((1, b"ab"), (2, b"no"), (1, b"cd")))
+    pieces = b"".join(
+        struct.pack(">BxxxL", kind, len(text)) + text for kind, text in ((1, b"ab"), (2, b"no"), (1, b"cd"))
+    )
     for cut in range(1, len(pieces)):
         daemon_end.sendall(pieces[:cut])
         taken = transport.read() if cut >= 10 else b""

@@ -1,4 +1,4 @@
-"""Many runs in a row leave nothing behind: no process, descriptor, mount, container, control group or file, and no growth.
+"""Many runs leave nothing behind: no process, descriptor, mount, container, control group or file, and no growth.
 
 LLMEVAL_LEAK_RUNS sets how many runs each backend makes; 10000 is the figure that the documentation promises.
 """

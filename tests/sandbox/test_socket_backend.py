@@ -1,4 +1,4 @@
-"""The socket backend and the service behind it, here as a plain process; the conformance table runs it in a container."""
+"""The socket backend and its service, here as a plain process; the conformance table runs it in a container."""
 
 import os
 import signal

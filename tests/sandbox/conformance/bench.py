@@ -57,7 +57,9 @@ def bench(setup: Setup) -> Iterator[Bench]:
             unavailable(f"tier-{setup.tier}", str(error))
         with pool:
             if pool.tier != setup.tier:
-                unavailable(f"tier-{setup.tier}", f"this machine gives tier {pool.tier} with the {setup.backend} backend")
+                unavailable(
+                    f"tier-{setup.tier}", f"this machine gives tier {pool.tier} with the {setup.backend} backend"
+                )
             host.belong_to(engine_user())
             yield Bench(setup, pool, host)
 
@@ -66,7 +68,11 @@ def engine_user() -> int:
     """The user of the local engine that this process has started; 65534, the containers' user, where there is none."""
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and _parent(entry) == os.getpid() and b"sandbox/engine" in (entry / "cmdline").read_bytes():
+            if (
+                entry.name.isdigit()
+                and _parent(entry) == os.getpid()
+                and b"sandbox/engine" in (entry / "cmdline").read_bytes()
+            ):
                 return entry.stat().st_uid
         except OSError:
             continue  # gone since it was listed

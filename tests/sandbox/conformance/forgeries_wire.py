@@ -229,7 +229,9 @@ def check(candidate):
                 if "reference" in place:
                     return place["reference"](a, b)
         """,
-        tests={"judged": "def check(candidate):\n    for a, b in ((2, 3), (40, 2)):\n        assert candidate(a, b) == reference(a, b)\n"},
+        tests={
+            "judged": "def check(candidate):\n    for a, b in ((2, 3), (40, 2)):\n        assert candidate(a, b) == reference(a, b)\n"
+        },
         setup="def reference(a, b):\n    return a + b\n",
     ),
     *forgery(
@@ -290,7 +292,9 @@ def _secret_tests(host: Host) -> dict[str, str | list[dict[str, object]]]:
 
 
 CAUGHT = frozenset({Status.TAMPERED, Status.ASSERTION, Status.EXCEPTION, Status.EXITED})
-SHARED = {"unittest": "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(add(2, 3), 5)\n"}
+SHARED = {
+    "unittest": "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(add(2, 3), 5)\n"
+}
 
 IN_PROCESS = [
     *forgery(

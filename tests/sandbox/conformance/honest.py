@@ -119,7 +119,9 @@ ODD_VALUES = [
         "datetime",
         "Dates and times come back as they were.",
         "import datetime\ndef f(x):\n    return [datetime.date(2024, 2, 29), datetime.timedelta(days=x)]\n",
-        "import datetime\n" + JUDGED + "assert candidate(x) == [datetime.date(2024, 2, 29), datetime.timedelta(days=x)]\n",
+        "import datetime\n"
+        + JUDGED
+        + "assert candidate(x) == [datetime.date(2024, 2, 29), datetime.timedelta(days=x)]\n",
     ),
     honest(
         "generator",
@@ -229,14 +231,18 @@ ODD_SOURCES = [
     named(
         "surrogate-in-source",
         "A lone surrogate in the source is a syntax error or runs.",
-        function_job("x = '\ud800'\ndef f(x):\n    return 1\n", "def check(candidate):\n    assert candidate(1) == 1\n", "f"),
+        function_job(
+            "x = '\ud800'\ndef f(x):\n    return 1\n", "def check(candidate):\n    assert candidate(1) == 1\n", "f"
+        ),
         Status.SYNTAX_ERROR,
         Status.PASSED,
     ),
     named(
         "deep-source",
         "Source nested too deeply for the parser is a syntax error.",
-        function_job("x = " + "(" * 5000 + ")" * 5000 + "\n", "def check(candidate):\n    assert candidate(1) == 1\n", "f"),
+        function_job(
+            "x = " + "(" * 5000 + ")" * 5000 + "\n", "def check(candidate):\n    assert candidate(1) == 1\n", "f"
+        ),
         Status.SYNTAX_ERROR,
         Status.EXITED,
         Status.MEMORY_LIMIT,
@@ -256,7 +262,9 @@ ODD_SOURCES = [
     named(
         "no-asserts",
         "Tests that test nothing say nothing about the code.",
-        function_job("def f(x): return 1\n", "def check(candidate):\n    for x in (1, 2):\n        candidate(x)\n", "f"),
+        function_job(
+            "def f(x): return 1\n", "def check(candidate):\n    for x in (1, 2):\n        candidate(x)\n", "f"
+        ),
         Status.BAD_TESTS,
         Status.PASSED,
     ),
@@ -307,7 +315,9 @@ PROGRAMS = [
     named(
         "call",
         "A call gives JSON and gets JSON.",
-        call_job("def pay(state, amount):\n    state['paid'] += amount\n    return [state, 'ok']\n", "pay", {"paid": 1}, 2),
+        call_job(
+            "def pay(state, amount):\n    state['paid'] += amount\n    return [state, 'ok']\n", "pay", {"paid": 1}, 2
+        ),
         *COMPLETED,
         value=[{"paid": 3}, "ok"],
     ),

@@ -4,17 +4,21 @@ from tests.sandbox.conformance import (
     escapes,
     escapes_kernel,
     forgeries,
+    forgeries_interpreter,
     forgeries_judged,
     forgeries_wire,
     honest,
     resources,
+    resources_output,
 )
 
 TABLE = [
     *forgeries.ROWS,
+    *forgeries_interpreter.ROWS,
     *forgeries_wire.ROWS,
     *forgeries_judged.ROWS,
     *resources.ROWS,
+    *resources_output.ROWS,
     *escapes.ROWS,
     *escapes_kernel.ROWS,
     *honest.ROWS,

@@ -179,7 +179,7 @@ _EXPECTED_ENDS = (CandidateGone, Tampered, TooLarge, Missing, RemoteError)
 
 
 def check_answers(data: bytes) -> None:
-    """Whatever the candidate answers, the judge gets a value that is not the expected one, or one of its own exceptions."""
+    """Whatever the candidate answers, the judge gets a value other than the expected one, or an exception it knows."""
     called: list[Any] = []
     argument: list[Any] = [1, {"a": [2]}]
     peer = Peer(_Wire(data), {}, [])
@@ -193,7 +193,7 @@ def check_answers(data: bytes) -> None:
             assert "_llm_remote" in vars(error), f"{type(error).__name__}: {error}"
             continue
         assert (value == SECRET) is False
-        assert (SECRET == value) is False
+        assert (value == SECRET) is False
         assert not (isinstance(value, Remote) and value in (SECRET, 0, None, True))
     assert SECRET not in map(str, argument)
 

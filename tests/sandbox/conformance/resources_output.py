@@ -1,0 +1,160 @@
+"""Attacks on disk, on output and on those who read answers (kind C): contained, named, and the next run clean."""
+
+import resource
+
+from sandbox.results import Outcome, Status
+from tests.sandbox.conformance.case import Case, function_job
+from tests.sandbox.conformance.host import Host
+from tests.sandbox.conformance.resources import OUT_OF_DISK, attack, greedy_function
+
+ANSWERED = frozenset({Status.PASSED})
+
+
+def small_supervisor(outcome: Outcome, host: Host) -> str | None:
+    """Complains where this process, which the pool lives in, ever needed much memory."""
+    most_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    return f"The supervisor itself took {most_mb} MB." if most_mb > 1000 else None
+
+
+ANSWERS = [
+    greedy_function(
+        "deep-list",
+        "A list 200,000 deep comes back as a value that equals nothing.",
+        "def f(x):\n    v = []\n    for _ in range(200_000):\n        v = [v]\n    return v\n",
+        "def check(candidate):\n    assert candidate(1) == [[]]\n",
+        frozenset({Status.ASSERTION, Status.EXCEPTION, Status.OUTPUT_LIMIT}),
+    ),
+    greedy_function(
+        "deep-list-judged",
+        "A list 200,000 deep does not bring down the judge.",
+        "def f(x):\n    v = []\n    for _ in range(200_000):\n        v = [v]\n    return v\n",
+        "def check(candidate):\n    for x in (1, 2):\n        assert candidate(x) == [x]\n",
+        frozenset({Status.ASSERTION, Status.EXCEPTION, Status.OUTPUT_LIMIT}),
+    ),
+    greedy_function(
+        "own-loop",
+        "A list that holds itself comes back as a value that equals nothing.",
+        "def f(x):\n    v = []\n    v.append(v)\n    return v\n",
+        "def check(candidate):\n    assert candidate(1) == [[]]\n",
+        frozenset({Status.ASSERTION, Status.EXCEPTION, Status.OUTPUT_LIMIT}),
+    ),
+    greedy_function(
+        "large-answer",
+        "An answer of 64 MB is refused by its size.",
+        "def f(x):\n    return 'x' * (64 << 20)\n",
+        "def check(candidate):\n    assert candidate(1) == 'x'\n",
+        frozenset({Status.OUTPUT_LIMIT}),
+    ),
+    greedy_function(
+        "large-exception",
+        "An exception with a message of 64 MB is cut.",
+        "def f(x):\n    raise ValueError('x' * (64 << 20))\n",
+        "def check(candidate):\n    assert candidate(1) == 'x'\n",
+        frozenset({Status.EXCEPTION, Status.OUTPUT_LIMIT}),
+    ),
+    attack(
+        "flood-without-end",
+        "Output without end fills nothing and ends at the clock.",
+        "import os\nblock = b'x' * 65536\nwhile True:\n    os.write(1, block)\n",
+        frozenset({Status.TIMEOUT, Status.OUTPUT_LIMIT}),
+        holds=lambda outcome, host: (
+            None
+            if outcome.output_cut and len(outcome.stdout) <= 70_000
+            else f"Kept {len(outcome.stdout)} characters; cut: {outcome.output_cut}."
+        ),
+    ),
+]
+
+DISK = [
+    attack(
+        "sparse-file",
+        "A sparse file of 8 GB cannot be made.",
+        "open('big', 'wb').truncate(8 << 30)",
+        OUT_OF_DISK,
+    ),
+    attack(
+        "real-file",
+        "A real file of 8 GB cannot be written.",
+        """
+        block = b'x' * (1 << 20)
+        with open('big', 'wb', buffering=0) as file:
+            for _ in range(8192):
+                file.write(block)
+        """,
+        OUT_OF_DISK,
+    ),
+    attack(
+        "many-files",
+        "Many files of the allowed size end at the limit of everything written.",
+        """
+        block = b'x' * (1 << 20)
+        for number in range(8192):
+            with open(f'big{number}', 'wb', buffering=0) as file:
+                file.write(block)
+        """,
+        OUT_OF_DISK,
+    ),
+    attack(
+        "million-inodes",
+        "A million empty files cannot be made.",
+        "for number in range(10**6):\n    open(f'f{number}', 'w').close()\n",
+        OUT_OF_DISK,
+    ),
+    attack(
+        "all-descriptors",
+        "Descriptors end at their limit.",
+        "import os\nkept = []\nwhile True:\n    kept.append(os.open('/dev/null', os.O_RDONLY))\n",
+        frozenset({Status.EXCEPTION}),
+    ),
+]
+
+SUPERVISORS = [
+    greedy_function(
+        f"pool-bomb-{id}",
+        "An answer small on the wire and huge when used costs the run its limits, not the supervisor.",
+        f"from decimal import Decimal\ndef f(x):\n    return {answer}\n",
+        f"def check(candidate):\n    assert {test}\n",
+        frozenset({Status.ASSERTION, Status.EXCEPTION, Status.MEMORY_LIMIT, Status.OUTPUT_LIMIT, Status.TIMEOUT}),
+        holds=small_supervisor,
+    )
+    for id, answer, test in (
+        ("list-of-range", "range(5 * 10**7)", "list(candidate(1)) == [1]"),
+        ("sorted-range", "range(5 * 10**7, 0, -1)", "sorted(candidate(1)) == [1]"),
+        ("set-of-range", "range(5 * 10**7)", "set(candidate(1)) == {1}"),
+        ("float-in-range", "range(10**18)", "1.5 in candidate(1)"),
+        ("len-of-range", "range(10**40)", "len(candidate(1)) == 2"),
+        ("rounded-decimal", "Decimal('1E+999999999')", "round(candidate(1)) == 2"),
+        ("float-of-decimal", "Decimal('1E+999999999')", "float(candidate(1)) == 2"),
+        ("compared-decimal", "Decimal('1E+999999999999')", "candidate(1) == 2"),
+        ("decimal-in-set", "Decimal('1E+999999999999999')", "candidate(1) in {1, 2}"),
+        ("huge-int-shown", "10**1_000_000", "candidate(1) == 2"),
+    )
+]
+
+HONEST = [
+    Case(
+        "flood-then-answer",
+        "C",
+        "A flood of output is cut, said to be cut, and the honest answer behind it counts.",
+        lambda host: function_job(
+            "import sys\ndef f(x):\n    for _ in range(64):\n        print('y' * 65536)\n    return x\n",
+            "def check(candidate):\n    assert candidate(1) == 1\n",
+            "f",
+        ),
+        ANSWERED,
+        holds=lambda outcome, host: None if outcome.output_cut else "The cut was not said.",
+    ),
+    Case(
+        "closed-stdout",
+        "C",
+        "A candidate that closes its output and answers honestly passes.",
+        lambda host: function_job(
+            "import os, sys\nsys.stdout.close()\nos.close(1)\nos.close(2)\ndef f(x):\n    return x\n",
+            "def check(candidate):\n    assert candidate(1) == 1\n",
+            "f",
+        ),
+        ANSWERED,
+    ),
+]
+
+ROWS = [*ANSWERS, *DISK, *SUPERVISORS, *HONEST]
