@@ -59,15 +59,7 @@ async def call_function(
     play: Play, path: str, function: str, args: list[JSON], *, files: Mapping[str, bytes], seconds: float
 ) -> JSON:
     """Call `function` of the bundle's file *path*. Raises HarnessError however it fails."""
-    job = CallJob(
-        files=files,
-        module=path,
-        function=function,
-        args=args,
-        limits=_limits(seconds),
-        max_result_bytes=MAX_RESULT_BYTES,
-    )
-    outcome = await need_pool(play).arun(job)
+    outcome = await _run(play, files, path, function, args, seconds)
     if outcome.status is not Status.COMPLETED:
         raise HarnessError(f"{path}: {function} failed: {_sentence(outcome)}")
     return outcome.value
@@ -85,15 +77,8 @@ async def call_tool(
     seconds: float,
 ) -> ToolResult:
     """Call a tool. Raises BundleCodeFailed where it brought nothing, HarnessError where the sandbox itself failed."""
-    job = CallJob(
-        files={**files, WRAPPER: _WRAPPER_SOURCE},
-        module=WRAPPER,
-        function="call",
-        args=[path, function, takes_state, state, dict(arguments)],
-        limits=_limits(seconds),
-        max_result_bytes=MAX_RESULT_BYTES,
-    )
-    outcome = await need_pool(play).arun(job)
+    args = [path, function, takes_state, state, dict(arguments)]
+    outcome = await _run(play, {**files, WRAPPER: _WRAPPER_SOURCE}, WRAPPER, "call", args, seconds)
     if outcome.status is Status.INFRA_ERROR:
         raise HarnessError(f"{path}: {function} could not be run: {_sentence(outcome)}")
     value = outcome.value
@@ -102,8 +87,21 @@ async def call_tool(
     return ToolResult(value.get("result"), value.get("state"), value.get("error", ""), outcome.wall_ms)
 
 
-def _limits(seconds: float) -> Limits:
-    return Limits(cpu_s=seconds, wall_s=seconds)
+async def _run(
+    play: Play, files: Mapping[str, bytes], module: str, function: str, args: list[JSON], seconds: float
+) -> Outcome:
+    try:
+        job = CallJob(
+            files=files,
+            module=module,
+            function=function,
+            args=args,
+            limits=Limits(cpu_s=seconds, wall_s=seconds),
+            max_result_bytes=MAX_RESULT_BYTES,
+        )
+    except ValueError as error:
+        raise HarnessError(f"The bundle's code cannot be called: {error}") from None
+    return await need_pool(play).arun(job)
 
 
 def _sentence(outcome: Outcome) -> str:

@@ -72,7 +72,29 @@ def _arguments(raw: JSON) -> tuple[dict[str, JSON], str]:
             return {}, f"the arguments are not valid JSON ({error}); write one JSON object"
     if not isinstance(raw, dict):
         return {}, f"the arguments must be one JSON object, not {_kind(raw)}"
+    if problem := _unfit(raw):
+        return {}, f"the arguments {problem}"
     return raw, ""
+
+
+def _unfit(value: JSON) -> str:
+    """Why *value*, though it was read, cannot be handed on as JSON, or be stored."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:
+        return "hold half of a surrogate pair; write whole characters"
+    except (TypeError, ValueError, RecursionError):
+        return "hold NaN, an infinity, or are nested too deeply; JSON has none of these"
+    # Neither PostgreSQL's text nor its jsonb can hold it.
+    return "hold a NUL character (\\u0000); leave it out" if "\\u0000" in text and _has_nul(value) else ""
+
+
+def _has_nul(value: JSON) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    items = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return any(_has_nul(item) for item in items)
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------
@@ -172,6 +194,7 @@ def wire_call(call: Call, name: str | None = None) -> dict[str, Any]:
 def result_text(result: JSON) -> str:
     """A tool's result as the model reads it: text as it is, anything else as JSON; cut, and the cut said."""
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    text = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     if len(text) <= MAX_RESULT_CHARS:
         return text
     return f"{text[:MAX_RESULT_CHARS]}\n[cut: {len(text) - MAX_RESULT_CHARS:,} more characters]"

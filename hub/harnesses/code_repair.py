@@ -77,12 +77,15 @@ class CodeRepair(ToolLoop):
         paths = sorted(path for path in files if is_visible_test(options, path))
         if not paths:
             return Acted("error: the project has no visible tests", world)
-        job = ProgramJob(
-            code=_runner(),
-            files={path: file_bytes(content) for path, content in files.items()},
-            argv=tuple(paths),
-            limits=Limits(cpu_s=options.call_seconds, wall_s=options.call_seconds, memory_mb=options.memory_mb),
-        )
+        try:
+            job = ProgramJob(
+                code=_runner(),
+                files={path: file_bytes(content) for path, content in files.items()},
+                argv=tuple(paths),
+                limits=Limits(cpu_s=options.call_seconds, wall_s=options.call_seconds, memory_mb=options.memory_mb),
+            )
+        except ValueError as error:
+            raise HarnessError(f"The visible tests cannot be run: {error}") from None
         outcome = await need_pool(play).arun(job)
         if outcome.status is Status.INFRA_ERROR:
             raise HarnessError(f"The visible tests could not be run: {outcome.message}")

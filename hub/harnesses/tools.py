@@ -1,7 +1,6 @@
 """The `tools` harness: functions of the bundle that the model may call, on a JSON state of the episode's own."""
 
 import ast
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +11,6 @@ from hub.harnesses.toolloop import Acted, ToolLoop, ToolLoopOptions
 from hub.harnesses.toolschema import ToolModule, ToolSourceError, declared_tools, read_tools
 from hub.harnesses.users import UserOptions, user_roles
 from hub.ports import JSON, Message, Tool
-
-MAX_WORLD_BYTES = 960 * 1024  # of JSON; the rest of an episode's megabyte is the harness's
 
 
 class ToolsOptions(ToolLoopOptions):
@@ -84,9 +81,6 @@ class Tools(ToolLoop):
             return Acted(f"error: the tool {call.name} failed and changed nothing: {error}", world, error.wall_ms)
         if result.error:
             return Acted(f"error: {result.error}", world, result.wall_ms)
-        if len(json.dumps(result.state)) > MAX_WORLD_BYTES:
-            text = f"error: the tool {call.name} failed and changed nothing: the state it left is too large"
-            return Acted(text, world, result.wall_ms)
         return Acted(result_text(result.result), result.state, result.wall_ms)
 
     def user(self, options: ToolsOptions) -> UserOptions | None:

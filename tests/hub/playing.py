@@ -11,6 +11,7 @@ from hub.episodes import Episode
 from hub.harnesses.base import Services
 from hub.ports import CallKey, Message, Reply, Tool
 from sandbox.pool import PoolOptions, shared
+from sandbox.results import Outcome, Status
 
 
 def environment(
@@ -40,6 +41,7 @@ def episode(
     case: CaseData | None = None,
     ask: Any = None,
     state: dict[str, Any] | None = None,
+    pool: Any = None,
 ) -> Episode:
     """An episode whose code runs in a real sandbox. *state* continues one that was begun elsewhere."""
     return Episode(
@@ -47,7 +49,7 @@ def episode(
         case or CaseData(id="c", input="Hello."),
         key=CallKey(purpose="answer", environment="play", case="c", attempt=2, model="a"),
         seed=7,
-        services=Services(ask=ask, pool=shared(PoolOptions())),
+        services=Services(ask=ask, pool=pool or shared(PoolOptions())),
         state=state,
     )
 
@@ -66,6 +68,13 @@ class Recorded:
         self.keys.append(key)
         self.heard.append(list(messages))
         return Reply(message={"role": "assistant", "content": self.replies.pop(0)})
+
+
+class BrokenPool:
+    """A sandbox that fails, with whatever it is asked."""
+
+    async def arun(self, job: Any) -> Outcome:
+        return Outcome(Status.INFRA_ERROR, "The sandbox failed: no engine.")
 
 
 def says(text: str) -> Message:

@@ -5,7 +5,7 @@ import pytest
 from hub.cases import CaseData
 from hub.compiled import CaseError
 from hub.harnesses.base import HarnessError
-from tests.hub.playing import calls, contents, episode, says
+from tests.hub.playing import BrokenPool, calls, contents, episode, says
 
 FILES = {
     "shop/cart.py": "def total(prices):\n    return sum(prices) + 1\n",
@@ -130,9 +130,24 @@ async def test_a_project_without_visible_tests_says_so():
     assert await answers(playing, ("run_tests", {})) == ["error: the project has no visible tests"]
 
 
+async def test_a_case_whose_paths_the_sandbox_refuses_is_the_environments_fault():
+    playing = play({"../a.py": "", "test_a.py": ""})
+    await playing.reset()
+    with pytest.raises(HarnessError, match="must be relative"):
+        await playing.step(calls(("run_tests", {})))
+
+
 async def test_a_case_without_files_is_the_environments_fault():
     with pytest.raises(HarnessError, match="no files"):
         await play({}).reset()
+
+
+async def test_a_sandbox_that_fails_is_an_error_and_not_the_models_mistake():
+    case = CaseData(id="c", input="Mend it.", files=FILES)
+    playing = episode({"type": "code_repair"}, case=case, pool=BrokenPool())
+    await playing.reset()
+    with pytest.raises(HarnessError, match="no engine"):
+        await playing.step(calls(("run_tests", {})))
 
 
 HIDDEN = {"type": "python_tests", "entry_point": "shop.cart:total", "tests": [{"args": [[1, 2]], "expect": 3}]}

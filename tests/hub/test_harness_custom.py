@@ -43,6 +43,20 @@ async def test_the_turn_limit_truncates():
     assert (step.done, step.truncated, step.info) == (True, True, {"tries": 1, "limit": "max_turns"})
 
 
+async def test_an_episode_that_is_over_at_the_limit_is_not_truncated():
+    playing = play(max_turns=2)
+    await playing.reset()
+    assert not (await playing.step(says("1"))).done
+    step = await playing.step(says("7"))
+    assert (step.done, step.truncated) == (True, False)
+
+
+async def test_turns_are_counted_over_the_whole_episode():
+    playing = play(max_turns=2)
+    await playing.reset()
+    assert [(await playing.step(says("1"))).truncated for _ in range(2)] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -65,6 +79,13 @@ async def test_code_that_fails_is_the_environments_fault_and_leaves_the_state_as
         await playing.step(says("x"))
     assert playing.state["harness"] == before
     assert playing.turns == 0
+
+
+async def test_a_message_that_is_not_json_is_refused():
+    playing = play()
+    await playing.reset()
+    with pytest.raises(HarnessError, match="must be JSON"):
+        await playing.step({"role": "assistant", "content": "1", "extra": float("nan")})
 
 
 async def test_reset_that_fails_is_the_environments_fault():

@@ -7,7 +7,7 @@ import pytest
 from hub.cases import CaseData
 from hub.compiled import CompileError
 from hub.harnesses.base import HarnessError
-from tests.hub.playing import Recorded, calls, contents, environment, episode, says
+from tests.hub.playing import BrokenPool, Recorded, calls, contents, environment, episode, says
 
 TOOLS = '''
 import time
@@ -148,6 +148,14 @@ async def test_reset_that_fails_is_the_environments_fault():
     files = {"tools.py": 'def reset(case, seed):\n    return case["nothing"]\ndef f():\n    """F."""\n'}
     with pytest.raises(HarnessError, match=r"tools\.py: reset failed"):
         await episode({"type": "tools", "tools": "tools.py"}, files=files).reset()
+
+
+async def test_a_sandbox_that_fails_is_an_error_and_not_the_models_mistake():
+    begun = play()
+    await begun.reset()
+    playing = episode(HARNESS, files=FILES, state=begun.state, pool=BrokenPool())
+    with pytest.raises(HarnessError, match="no engine"):
+        await playing.step(calls(("add", {"n": 1})))
 
 
 async def test_a_scripted_user_answers_when_the_model_speaks():

@@ -56,9 +56,34 @@ def test_arguments_may_be_text_an_object_or_nothing(raw, arguments):
     assert (read.id, read.arguments, read.problem) == ("x", arguments, "")
 
 
+def test_a_call_without_an_id_is_given_one_by_its_place():
+    read = native_calls({"tool_calls": [{"function": {"name": "f"}}, {"id": None, "function": {"name": "g"}}]})
+    assert [item.id for item in read] == ["call_0", "call_1"]
+
+
 @pytest.mark.parametrize("raw", ["{", "[1]", '"x"', "[" * 100_000])
 def test_arguments_that_are_no_object_say_so(raw):
     assert "JSON" in native_calls({"tool_calls": [{"function": {"name": "f", "arguments": raw}}]})[0].problem
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ('{"x": NaN}', "NaN"),
+        ('{"x": [1e999]}', "infinity"),
+        ({"x": float("nan")}, "NaN"),
+        ('{"x": "\\ud800"}', "surrogate"),
+        ('{"x": ["a\\u0000b"]}', "NUL"),
+        ('{"\\u0000": 1}', "NUL"),
+    ],
+)
+def test_arguments_that_json_or_a_database_cannot_hold_say_so(raw, said):
+    assert said in native_calls({"tool_calls": [{"function": {"name": "f", "arguments": raw}}]})[0].problem
+
+
+def test_a_backslash_before_u0000_is_no_nul():
+    raw = json.dumps({"x": "\\u0000"})
+    assert native_calls({"tool_calls": [{"function": {"name": "f", "arguments": raw}}]})[0].problem == ""
 
 
 def test_calls_are_read_from_fenced_blocks_in_their_order():
@@ -143,4 +168,5 @@ def test_a_good_call_has_no_problem():
 def test_a_result_is_text_as_it_is_and_anything_else_as_json_cut_where_it_is_long():
     assert result_text("plain") == "plain"
     assert result_text({"ü": None}) == '{"ü": null}'
+    assert result_text("a\0b\ud800") == "a\ufffdb?"
     assert result_text("x" * 60_000).endswith("[cut: 10,000 more characters]")
