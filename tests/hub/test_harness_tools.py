@@ -238,6 +238,25 @@ async def test_scorers_read_written_calls_in_the_shape_of_the_wire():
     assert (read[3]["role"], read[3]["content"]) == ("tool", "2")
 
 
+CHECK = """
+def check(case, state, transcript):
+    called = [c["function"]["name"] for m in transcript for c in m.get("tool_calls") or []]
+    told = [m["content"] for m in transcript if m["role"] == "tool"]
+    return {"score": 1.0, "reason": f"{state} {called} {told}"}
+"""
+
+
+@pytest.mark.parametrize("protocol", ["native", "text"])
+async def test_a_check_reads_the_bundles_own_state_and_one_shape_of_transcript(protocol):
+    files = {**FILES, "check.py": CHECK}
+    rules = [{"type": "state", "path": "check.py"}]
+    playing = episode({**HARNESS, "protocol": protocol}, files=files, rules=rules)
+    await playing.reset()
+    await playing.step(written("add", n=2) if protocol == "text" else calls(("add", {"n": 2})))
+    step = await playing.step(says("It is 2."))
+    assert step.score.rules[0].reason == "{'count': 2, 'seed': 7} ['add'] ['2']"
+
+
 # ---- what validation tells -------------------------------------------------------------------------------------------
 
 
