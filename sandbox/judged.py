@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from sandbox import verdicts
+from sandbox import reports, verdicts
 from sandbox.engine import codec, frames, judge
 from sandbox.engines import Ended, Event, Said
 from sandbox.jobs import FunctionJob
@@ -127,11 +127,11 @@ class _Judged:
             self.ends[event.session] = event
         elif event.kind == frames.REPORT:
             try:
-                report = verdicts.parse(event.payload)
+                report = reports.parse(event.payload)
                 if event.session == self.candidate:
                     self._hear_candidate(report)
                 else:
-                    self.verdict = report
+                    self.verdict = reports.checked_verdict(report)
                     if (report.get("failure") or {}).get("kind") != "gone":  # else its end is on the way, and says why
                         self._stop_candidate()
             except codec.CodecError as error:
@@ -141,7 +141,7 @@ class _Judged:
         if self.defined is not None:
             self._stop("a report that was not asked for")
             return
-        self.defined = report
+        self.defined = reports.checked(report, reports.DEFINITION)
         if "defined" not in report and self.judge not in self.ends:
             self.station.judge.kill(self.judge)
 
@@ -241,31 +241,38 @@ class _Shared:
             "control": self.control,
         }
         engine.start(head, list(job.files.values()), job.limits)
-        reports: list[dict[str, Any]] = []
+        heard: list[dict[str, Any]] = []
+        tampered = ""
         end = None
-        try:
-            for event in self.station.events(job.limits.wall):
-                if isinstance(event, Ended):
-                    end = event
-                elif isinstance(event, Said):
-                    reports.append(verdicts.parse(event.payload))
-        except codec.CodecError as error:
-            raise InfrastructureFailed(str(error)) from error
+        for event in self.station.events(job.limits.wall):
+            if isinstance(event, Ended):
+                end = event
+            elif isinstance(event, Said):
+                try:
+                    heard.append(_checked_shared(reports.parse(event.payload)))
+                except codec.CodecError as error:
+                    tampered = tampered or str(error)
         if end is None:
             raise InfrastructureFailed("the engine did not report the run's end")
-        status, message, more = self._conclude(reports, end)
+        if len(heard) > 1:
+            tampered = tampered or "it reported a verdict itself"
+        if tampered:
+            engine.harmed = True
+            status, message, more = Status.TAMPERED, f"The code interfered with the sandbox: {tampered}.", {}
+        else:
+            status, message, more = self._conclude(heard, end)
         return verdicts.outcome(status, message, end, backend=engine.transport.backend, tier=engine.tier, **more)
 
-    def _conclude(self, reports: list[dict[str, Any]], end: Ended) -> tuple[Status, str, dict[str, Any]]:
-        limits = self.job.limits
-        ended = verdicts.of_end(end, limits)
-        if ended is not None or not reports:
+    def _conclude(self, heard: list[dict[str, Any]], end: Ended) -> tuple[Status, str, dict[str, Any]]:
+        ended = verdicts.of_end(end, self.job.limits)
+        if ended is not None or not heard:
             return *(ended or verdicts.left_early(end)), {}
-        if len(reports) > 1:
-            return Status.TAMPERED, "The code interfered with the sandbox: it reported a verdict itself.", {}
-        report = reports[0]
-        if "crashed" in report:
-            return *verdicts.of_exception(report["crashed"], limits), {}
-        if "failure" not in report and "bad_tests" not in report:
-            return *verdicts.of_definition(report, limits), {}
-        return conclude(report, verdicts.left_early(end), limits)
+        if "failure" in heard[0] or "bad_tests" in heard[0]:
+            return conclude(heard[0], verdicts.left_early(end), self.job.limits)
+        return *verdicts.of_definition(heard[0], self.job.limits), {}
+
+
+def _checked_shared(report: dict[str, Any]) -> dict[str, Any]:
+    if "failure" in report or "bad_tests" in report:
+        return reports.checked_verdict(report)
+    return reports.checked(report, reports.DEFINITION)

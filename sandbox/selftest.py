@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sandbox import verdicts
+from sandbox import reports
 from sandbox.engine import codec
 from sandbox.engines import Ended, Engine
 from sandbox.errors import EngineFailed
@@ -71,7 +71,7 @@ def attack(engine: Engine) -> SelfTest:
             end = event
         else:
             try:
-                report = verdicts.parse(event.payload)["attacks"]
+                report = reports.parse(event.payload)["attacks"]
             except (codec.CodecError, KeyError) as error:
                 raise EngineFailed("the self-test's report cannot be read.") from error
     if report is None:

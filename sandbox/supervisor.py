@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from sandbox import judged, literal, verdicts
+from sandbox import judged, literal, reports, verdicts
 from sandbox.engine import codec, frames
 from sandbox.engines import Ended, Said
 from sandbox.jobs import CallJob, FunctionJob, Job, ProgramJob
@@ -79,9 +79,9 @@ class _Single:
         try:
             if event.kind != frames.REPORT:
                 raise codec.CodecError("a frame of a kind that it may not send")
-            self.hear(verdicts.parse(event.payload))
-        except (codec.CodecError, KeyError, TypeError) as error:
-            self.tampered = str(error) if isinstance(error, codec.CodecError) else "a report of the wrong shape"
+            self.hear(reports.parse(event.payload))
+        except codec.CodecError as error:
+            self.tampered = str(error)
             self.station.engine.kill(self.session)
 
     def outcome(self, status: Status, message: str, end: Ended, **more: Any) -> Outcome:
@@ -112,13 +112,14 @@ class _Literal(_Single):
 
     def hear(self, report: dict[str, Any]) -> None:
         if self.defined is None:
-            self.defined = report
+            self.defined = reports.checked(report, reports.DEFINITION)
             return
-        if "defined" not in self.defined or report["n"] != len(self.answers) + 1 or report["n"] > len(self.calls):
+        if "defined" not in self.defined or len(self.answers) == len(self.calls):
             raise codec.CodecError("an answer that was not asked for")
+        report = reports.checked_answer(report, len(self.answers) + 1)
         if "value" in report:
             report = {"value": codec.decode(report["value"])}
-        self.answers.append(report)
+        self.answers.append({"error": report["crashed"]} if "crashed" in report else report)
 
     def conclude(self, end: Ended) -> Outcome:
         ended = verdicts.of_end(end, self.limits)
@@ -189,15 +190,16 @@ class _Program(_Single):
         return self.station.engine.start(head | {"stdin": True}, [*self.job.files.values(), stdin], self.limits)
 
     def hear(self, report: dict[str, Any]) -> None:
-        self.report = self.report or report
+        if self.report:
+            raise codec.CodecError("a second report")
+        self.report = reports.checked(report, reports.PROGRAM)
 
     def conclude(self, end: Ended) -> Outcome:
         ended = verdicts.of_end(end, self.limits)
         if ended is not None:
             return self.outcome(*ended, end)
         if self.report and end.code:
-            report = self.report if "crashed" not in self.report else {"raised": self.report["crashed"]}
-            return self.outcome(*verdicts.of_definition(report, self.limits), end)
+            return self.outcome(*verdicts.of_definition(self.report, self.limits), end)
         if end.code:
             return self.outcome(Status.EXITED, f"The program ended with exit code {end.code}.", end)
         return self.outcome(Status.COMPLETED, "The program ran to its end.", end)
@@ -229,6 +231,7 @@ class _Call(_Single):
     def hear(self, report: dict[str, Any]) -> None:
         if self.report is not None:
             raise codec.CodecError("a second result")
+        report = reports.checked(report, reports.CALL)
         if "value" in report:
             try:
                 self.value = json.loads(report["value"])

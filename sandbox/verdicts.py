@@ -3,7 +3,6 @@
 import reprlib
 from typing import Any
 
-from sandbox.engine import codec
 from sandbox.engines import Ended
 from sandbox.limits import Limits
 from sandbox.results import Failure, Outcome, Status
@@ -62,7 +61,7 @@ def of_definition(report: dict[str, Any], limits: Limits) -> tuple[Status, str]:
     if "syntax" in report:
         error = report["syntax"]
         return Status.SYNTAX_ERROR, cut(f"The code does not compile: {error['message']} (line {error['line']}).")
-    return of_exception(report["raised"], limits)
+    return of_exception(report["raised"] if "raised" in report else report["crashed"], limits)
 
 
 def of_end(end: Ended, limits: Limits) -> tuple[Status, str] | None:
@@ -91,14 +90,6 @@ def of_end(end: Ended, limits: Limits) -> tuple[Status, str] | None:
 def left_early(end: Ended) -> tuple[Status, str]:
     """Status and sentence for code that ended its process while something was still wanted of it."""
     return Status.EXITED, f"The code ended its process with exit code {end.code} before it had answered."
-
-
-def parse(payload: bytes) -> dict[str, Any]:
-    """A report as a mapping. Raises codec.CodecError."""
-    report = codec.loads(payload)
-    if not isinstance(report, dict):
-        raise codec.CodecError("a report that is no object")
-    return report
 
 
 def failure(test: str, expected: str = "", got: str = "", line: int | None = None) -> Failure:

@@ -1,0 +1,99 @@
+"""The shapes of what runs may report. Anything else is tampering: an honest engine sends nothing else."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sandbox.engine import codec
+
+Report = dict[str, Any]
+Shapes = Mapping[str, Callable[[Any], bool]]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def _is_line(value: Any) -> bool:
+    return value is None or _is_count(value)
+
+
+def _is_error(value: Any) -> bool:
+    texts = ("type", "builtin", "message")
+    return isinstance(value, dict) and all(_is_text(value.get(key)) for key in texts) and _is_line(value.get("line"))
+
+
+def _is_anything(value: Any) -> bool:
+    return True
+
+
+DEFINITION: Shapes = {
+    "defined": lambda value: value is True,
+    "missing": _is_text,
+    "syntax": _is_error,
+    "raised": _is_error,
+    "crashed": _is_error,
+}
+ANSWER: Shapes = {"value": _is_anything, "error": _is_error, "large": _is_count, "crashed": _is_error}
+PROGRAM: Shapes = {"syntax": _is_error, "raised": _is_error, "crashed": _is_error}
+CALL: Shapes = {
+    "value": _is_text,
+    "not_json": _is_text,
+    "large": _is_count,
+    "missing": _is_text,
+    "syntax": _is_error,
+    "raised": _is_error,
+    "crashed": _is_error,
+}
+
+
+def parse(payload: bytes) -> Report:
+    """A report as a mapping. Raises codec.CodecError."""
+    report = codec.loads(payload)
+    if not isinstance(report, dict):
+        raise codec.CodecError("a report that is no object")
+    return report
+
+
+def checked(report: Report, shapes: Shapes) -> Report:
+    """The report, if it says exactly one of the things in `shapes`. Raises codec.CodecError."""
+    said = [key for key in report if key in shapes]
+    if len(said) != 1 or not report.keys() <= {said[0], "n"} or not shapes[said[0]](report[said[0]]):
+        raise codec.CodecError("a report of the wrong shape")
+    return report
+
+
+def checked_answer(report: Report, number: int) -> Report:
+    """The answer to call `number`. Raises codec.CodecError."""
+    if report.get("n") != number and "crashed" not in report:
+        raise codec.CodecError("an answer that was not asked for")
+    return checked(report, ANSWER)
+
+
+_FAILURES: dict[str, Callable[[Report], bool]] = {
+    **dict.fromkeys(("gone", "assertion", "missing", "tampered"), lambda failure: True),
+    "large": lambda failure: str(failure.get("message", "")).isdecimal(),
+    **dict.fromkeys(("raised", "test_error", "bad_tests"), lambda failure: _is_error(failure.get("error"))),
+}
+
+
+def checked_verdict(report: Report) -> Report:
+    """A judge's verdict, or the words of code that shares a process with its tests. Raises codec.CodecError."""
+    if "bad_tests" in report and _is_text(report["bad_tests"]):
+        return report
+    if "crashed" in report:
+        return checked(report, PROGRAM)
+    failure = report.get("failure")
+    counted = _is_count(report.get("passed")) and _is_count(report.get("total"))
+    if not counted or "failure" not in report or not (failure is None or _is_failure(failure)):
+        raise codec.CodecError("a verdict of the wrong shape")
+    return report
+
+
+def _is_failure(failure: Any) -> bool:
+    if not isinstance(failure, dict) or failure.get("kind") not in _FAILURES or not _is_line(failure.get("line")):
+        return False
+    return _FAILURES[failure["kind"]](failure)
