@@ -1,90 +1,93 @@
-"""The rule `state`: the bundle's own check reads the state that the episode ended in."""
+"""The rules `state` and `custom`: a function of the bundle judges, in the sandbox."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from hub.bundles.schema import check_relative
 from hub.harnesses.base import Services
 from hub.ports import JSON
-from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
+from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
 from hub.scorers.running import run
 from sandbox.jobs import CallJob
 from sandbox.limits import Limits
 from sandbox.results import Status
 
 
-class CodeOptions(ScorerOptions):
-    """`path`: a Python file of the bundle. `timeout_s`: processor seconds that a call may take."""
+class StateOptions(ScorerOptions):
+    """`path`: a .py file of the bundle. `reads`: further files of the bundle that it imports or opens.
+
+    `timeout_s`: processor seconds that a call may take; `memory_mb`: MiB.
+    """
 
     path: str
-    timeout_s: float = 10.0
+    reads: list[str] = Field(default_factory=list)
+    timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
+    memory_mb: Annotated[int, Field(ge=64, le=16384)] = 512
 
     @field_validator("path")
     @classmethod
-    def _inside(cls, value: str) -> str:
-        return check_relative(value)
+    def _python(cls, value: str) -> str:
+        if not check_relative(value).endswith(".py"):
+            raise ValueError(f"{value!r} must be a .py file of the bundle")
+        return value
 
 
-class CodeScorer(Scorer):
-    """A scorer whose judgement is a function of the bundle, called in the sandbox with JSON and answering with JSON."""
+class CustomOptions(StateOptions):
+    """As `state`. `function`: the name of the function. `arguments`: what it is called with by keyword, besides."""
 
-    Options = CodeOptions
+    function: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")] = "check"
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class State(Scorer):
+    """Nothing of the model's runs here: code that breaks is the environment's fault, and the response is errored."""
+
+    type = "state"
+    summary = "The bundle's own check(case, state, transcript) reads the state that the episode ended in."
+    Options: ClassVar[OptionsClass] = StateOptions
     needs = "sandbox"
-    function: str
 
     def code_paths(self, options: Mapping[str, Any]) -> list[str]:
-        return [options["path"]] if isinstance(options.get("path"), str) else []
+        reads = options.get("reads")
+        named = [options.get("path"), *(reads if isinstance(reads, list) else [])]
+        return [path for path in named if isinstance(path, str)]
 
-    def arguments(self, submission: Submission) -> list[JSON]:
-        """The arguments that the bundle's function is called with."""
-        raise NotImplementedError
-
-    async def score(self, options: CodeOptions, submission: Submission, services: Services) -> Verdict:
-        job = CallJob(
-            files=submission.files,
-            module=options.path,
-            function=self.function,
-            args=self.arguments(submission),
-            limits=Limits(cpu_s=options.timeout_s),
-        )
+    async def score(self, options: StateOptions, submission: Submission, services: Services) -> Verdict:
+        """Raises ScoringFailed, of kind `environment` where the bundle's code fails."""
+        function = options.function if isinstance(options, CustomOptions) else "check"
+        carried = {path: submission.files[path] for path in [options.path, *options.reads] if path in submission.files}
+        try:
+            job = CallJob(
+                files=carried,
+                module=options.path,
+                function=function,
+                args=[submission.case.to_json(), submission.state, submission.messages],
+                kwargs=options.arguments if isinstance(options, CustomOptions) else {},
+                limits=Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb),
+            )
+        except ValueError as error:
+            raise ScoringFailed("environment", f"{options.path}: {error}") from None
         outcome = await run(services, job)
         if outcome.status != Status.COMPLETED:
-            # Nothing of the model's runs here: a check that breaks is the environment's fault.
             raise ScoringFailed("environment", f"{options.path}: {outcome.message}")
-        return _verdict(outcome.value, f"{options.path}:{self.function}")
+        return _verdict(outcome.value, f"{options.path}:{function}")
+
+
+class Custom(State):
+    type = "custom"
+    summary = "A function of the bundle, called with case, state, transcript and arguments of the rule, judges."
+    Options = CustomOptions
 
 
 def _verdict(value: JSON, who: str) -> Verdict:
-    """A number, a truth value, or {"score", "reason", ...} as a verdict; a score of null is undecided."""
+    """A number, a truth value, or {"score", "reason", ...} as a verdict; there, a score of null is undecided."""
     data = value if isinstance(value, dict) else {"score": value}
     score, reason = data.get("score"), str(data.get("reason") or "")
-    if score is None and "score" in data:
+    if isinstance(value, dict) and score is None and "score" in value:
         return Verdict(value=None, reason=reason or f"{who} could not decide.")
     if not isinstance(score, int | float) or not 0 <= score <= 1:
         raise ScoringFailed("environment", f"{who} answered {value!r:.200}; expected a score from 0 to 1 and a reason.")
     detail = {key: item for key, item in data.items() if key not in ("score", "reason")}
     return Verdict(value=float(score), reason=reason or f"{who} gave {float(score):g}.", detail=detail)
-
-
-class State(CodeScorer):
-    """`check(case, state, transcript)` in the bundle's file."""
-
-    type = "state"
-    summary = "The bundle's own check(case, state, transcript) reads the state that the episode ended in."
-    function = "check"
-
-    def arguments(self, submission: Submission) -> list[JSON]:
-        return [submission.case.to_json(), submission.state, submission.messages]
-
-
-class Custom(CodeScorer):
-    """`score(case, text, transcript)` in the bundle's file."""
-
-    type = "custom"
-    summary = "The bundle's own score(case, text, transcript) judges the answer."
-    function = "score"
-
-    def arguments(self, submission: Submission) -> list[JSON]:
-        return [submission.case.to_json(), submission.text, submission.messages]

@@ -1,0 +1,14 @@
+"""What tests of the hub share: one sandbox for all of them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox.pool import Pool, PoolOptions
+
+
+@pytest.fixture(scope="session")
+def sandbox_pool() -> Iterator[Pool]:
+    """A real sandbox, whatever tier this machine allows."""
+    with Pool.open(PoolOptions(accept=frozenset("ABC"))) as pool:
+        yield pool
