@@ -13,7 +13,6 @@ import gzip
 import itertools
 import json
 import re
-import sqlite3
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ from typing import IO, Any
 
 from hub.bundles.problems import BundleError, Problem
 from hub.bundles.schema import Dataset
+from hub.diskindex import DiskIndex
 from hub.ports import JSON
 
 MAX_ROW_BYTES = 8 * 1024 * 1024
@@ -64,7 +64,7 @@ def join_rows(
             yield file, line, row if isinstance(row, DatasetError) else _joined(row, on, index, file, line)
 
 
-def _joined(row: Row, on: str, index: "DiskIndex", file: str, line: int) -> Row | DatasetError:
+def _joined(row: Row, on: str, index: DiskIndex, file: str, line: int) -> Row | DatasetError:
     key = _join_key(row, on)
     other = index.get(key) if key is not None else None
     if other is None:
@@ -362,39 +362,7 @@ def _hugging_face(dataset: Dataset) -> Iterator[tuple[int, Row | DatasetError]]:
         raise DatasetError(name, None, f"the Hugging Face hub did not give it: {error}") from None
 
 
-# ---- look-ups on disk ------------------------------------------------------------------------------------------------
-
-
-class DiskIndex:
-    """Text to text, in a temporary file of SQLite's that goes with the object: a dict that does not grow in memory."""
-
-    def __init__(self) -> None:
-        self._db = sqlite3.connect("", isolation_level=None)  # "": on disk, temporary
-        self._db.execute("CREATE TABLE pairs (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
-        self._db.execute("BEGIN")
-
-    def __enter__(self) -> "DiskIndex":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._db.close()
-
-    def get(self, key: str) -> str | None:
-        found = self._db.execute("SELECT value FROM pairs WHERE key = ?", (key,)).fetchone()
-        return found[0] if found else None
-
-    def keys(self, prefix: str) -> Iterator[str]:
-        """The keys that begin with *prefix*, in order."""
-        for (key,) in self._db.execute("SELECT key FROM pairs WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)):
-            yield key
-
-    def add(self, key: str, value: str) -> str | None:
-        """Keep *value* under *key*, or give back what is there already and change nothing."""
-        added = self._db.execute("INSERT OR IGNORE INTO pairs VALUES (?, ?)", (key, value)).rowcount
-        return None if added else self.get(key)
+# ---- joins -----------------------------------------------------------------------------------------------------------
 
 
 def _fill(index: DiskIndex, path: str, on: str, open_file: Opener) -> None:

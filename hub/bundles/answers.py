@@ -9,7 +9,8 @@ from hub import templating
 from hub.bundles.problems import BundleError, Problem
 from hub.bundles.schema import Answers
 from hub.cases import CaseData
-from hub.datasets import DatasetError, DiskIndex, Opener, Row, file_rows
+from hub.datasets import DatasetError, Opener, Row, file_rows
+from hub.diskindex import DiskIndex
 from hub.ports import JSON, AskError, CallKey, Message, Reply, Tool
 
 WHOSE = {"purpose", "environment", "case", "id", "attempt", "model", "turn", "rule", "seat"}

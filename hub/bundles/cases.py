@@ -8,7 +8,8 @@ from hub.bundles.problems import BundleError, Problem
 from hub.bundles.schema import Manifest
 from hub.cases import CaseData
 from hub.compiled import CaseError, CompiledEnvironment
-from hub.datasets import DatasetError, DiskIndex, Opener, Row, rows
+from hub.datasets import DatasetError, Opener, Row, rows
+from hub.diskindex import DiskIndex
 from hub.mapping import CaseMapper
 
 

@@ -12,7 +12,7 @@ from hub.bundles.loader import Bundle, open_bundle
 from hub.bundles.problems import BundleError, Problem, ProblemList
 from hub.bundles.schema import Answers, Manifest
 from hub.compiled import CompiledEnvironment
-from hub.datasets import DiskIndex
+from hub.diskindex import DiskIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
