@@ -46,7 +46,7 @@ def image(target: str = "plain") -> str:
     for old in before:
         if old.id != client.images.get(TAGS[target]).id:
             with contextlib.suppress(DockerException):  # another test run may still use it
-                client.images.remove(old.id)
+                client.images.remove(str(old.id))
     client.close()
     return TAGS[target]
 

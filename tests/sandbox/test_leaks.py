@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.jobs import Job
 from sandbox.limits import Limits
 from sandbox.pool import Pool
 from sandbox.results import Status
@@ -22,7 +23,7 @@ from tests.sandbox.conformance.case import ADD_TESTS, call_job, function_job, pr
 RUNS = int(os.environ.get("LLMEVAL_LEAK_RUNS", "400"))
 GROWTH = 1.05
 
-JOBS = [
+JOBS: list[tuple[Job, Status | None]] = [
     (function_job("def add(a, b): return a + b\n", ADD_TESTS["literal"]), Status.PASSED),
     (function_job("def add(a, b): return a + b\n", ADD_TESTS["judged"]), Status.PASSED),
     (function_job("def add(a, b): return [0] * 10**5\n", ADD_TESTS["judged"]), Status.ASSERTION),
@@ -100,7 +101,7 @@ def make_runs(pool: Pool, count: int) -> Counter[str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="Counting what is left reads /proc.")
 @pytest.mark.parametrize("setup", [s for s in SETUPS if s.tier != "C"], ids=lambda setup: setup.name)
 def test_many_runs_leave_nothing_behind(setup: Setup) -> None:
-    users = set()
+    users: set[int] = set()
     with bench(setup) as engines:
         make_runs(engines.pool, len(JOBS))  # whatever is opened once, is open now
     before = left(setup, users)

@@ -1,7 +1,7 @@
 """Forgeries over the wire, by what lies about on disk, and by the tests' own tools (kind F)."""
 
 from sandbox.results import Status
-from tests.sandbox.conformance.case import FORGED, Case, Plain, function_job
+from tests.sandbox.conformance.case import ADD_TESTS, FORGED, Case, Plain, function_job
 from tests.sandbox.conformance.forgeries import LOOKS_EQUAL, forgery
 from tests.sandbox.conformance.host import Host
 
@@ -108,6 +108,24 @@ def add(a, b):
     everywhere(struct.pack(">IB", 1000, ord("V")) + b"half")
     os._exit(0)
 """,
+        plain=NO_WIRE,
+    ),
+    *forgery(
+        "half-a-frame",
+        "A frame that never ends keeps nobody waiting beyond the clock.",
+        SPEAKS
+        + "import time\ndef add(a, b):\n    everywhere(struct.pack('>IB', 9, ord('V')) + b'[')\n    time.sleep(60)\n",
+        tests={form: ADD_TESTS[form] for form in ("literal", "judged")},
+        statuses=frozenset({Status.TIMEOUT, Status.TAMPERED, Status.OUTPUT_LIMIT}),
+        plain=NO_WIRE,
+    ),
+    *forgery(
+        "announces-too-much",
+        "A frame that announces four gigabytes is refused by its announcement.",
+        SPEAKS
+        + "import time\ndef add(a, b):\n    everywhere(struct.pack('>IB', 2**32 - 1, ord('P')))\n    time.sleep(60)\n",
+        tests={form: ADD_TESTS[form] for form in ("literal", "judged")},
+        statuses=frozenset({Status.TIMEOUT, Status.TAMPERED, Status.OUTPUT_LIMIT}),
         plain=NO_WIRE,
     ),
     *forgery(

@@ -98,7 +98,7 @@ DISK = [
         "million-inodes",
         "A million empty files cannot be made.",
         "for number in range(10**6):\n    open(f'f{number}', 'w').close()\n",
-        OUT_OF_DISK,
+        OUT_OF_DISK | {Status.TIMEOUT},  # where no file system counts, whoever looks first
     ),
     attack(
         "all-descriptors",
