@@ -68,7 +68,7 @@ def left(setup: Setup, users: set[int]) -> Left:
     return Left(
         processes=descendants(os.getpid()),
         descriptors=len(os.listdir("/proc/self/fd")),
-        mounts=Path("/proc/self/mounts").read_text().count("\n"),
+        mounts=sum("/docker/" not in line for line in Path("/proc/self/mounts").read_text().splitlines()),
         groups=Path("/proc/self/cgroup").read_text().count("\n")
         + sum("llmeval" in str(path) for path in Path("/sys/fs/cgroup").glob("*/*")),
         files=sum(path.stat().st_uid in users for path in Path("/tmp").glob("llmeval-*")),
