@@ -27,9 +27,19 @@ def check_codec(data: bytes) -> None:
         value = codec.decode(codec.loads(data))
     except codec.CodecError:
         return
-    encoded = codec.dumps(codec.encode(value))
-    again = codec.dumps(codec.encode(codec.decode(codec.loads(encoded))))
-    assert again == encoded, f"{data!r} does not keep its value"
+    encoded = codec.encode(value)
+    again = codec.encode(codec.decode(codec.loads(codec.dumps(encoded))))
+    assert _ordered(again) == _ordered(encoded), f"{data!r} does not keep its value"
+
+
+def _ordered(data: Any) -> Any:
+    """Encoded data with the members of sets in one order, which the sets themselves do not have."""
+    if isinstance(data, list):
+        return [_ordered(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    ordered = {tag: _ordered(content) for tag, content in data.items()}
+    return {tag: sorted(content, key=repr) if tag in ("s", "f") else content for tag, content in ordered.items()}
 
 
 def check_frames(data: bytes) -> None:
