@@ -1,0 +1,119 @@
+"""Fenced blocks of Markdown, as models write them: nested, indented, quoted, on one line or never closed."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_FENCE = re.compile(
+    r"^(?P<indent>[ \t]*(?:>[ \t]?|[-*][ \t]|\d+\.[ \t])?[ \t]*)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)$"
+)
+_ONE_LINE = re.compile(r"^[ \t]*```(?P<language>[A-Za-z]\w*)[ \t]+(?P<code>[^`\n]+)```[ \t]*$")
+_MARKDOWN = {"markdown", "md", "mdx"}
+# Code that stands on the opening line, behind the language.
+_CODE = re.compile(r"(?:def|class|import|from|async\s+def|@)\s*\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A fenced block: its info word in lower case, and its text with the fence's own indentation taken off."""
+
+    language: str
+    text: str
+
+
+@dataclass(slots=True)
+class _Open:
+    """A block that is being read."""
+
+    mark: str
+    indent: str
+    language: str
+    lines: list[str]
+
+    def closed_by(self, match: re.Match[str]) -> bool:
+        mark = match["mark"]
+        return mark[0] == self.mark[0] and len(mark) >= len(self.mark) and not match["info"].strip()
+
+    def block(self) -> Fence:
+        lines = self.lines
+        if ">" in self.indent:
+            lines = [re.sub(r"^[ \t]*>[ \t]?", "", line) for line in lines]
+        else:
+            lines = _dedented(lines, len(self.indent.expandtabs(4)))
+        return Fence(self.language, "\n".join(lines) + "\n" if lines else "")
+
+
+def fences(text: str) -> list[Fence]:
+    """The fenced blocks of *text*, in order; one that is never closed runs to the end."""
+    return split(text)[0]
+
+
+def split(text: str) -> tuple[list[Fence], str]:
+    """The fenced blocks of *text*, and what stands outside of them.
+
+    A fence with an info word within an open block begins a block of its own, because models leave blocks unclosed and
+    wrap whole answers in ```markdown. One that is indented further than the open block belongs to a docstring.
+    """
+    blocks: list[Fence] = []
+    outside: list[str] = []
+    current: _Open | None = None
+    for line in text.splitlines():
+        match = _FENCE.match(line)
+        if current is None:
+            one_line = _ONE_LINE.match(line)
+            if match:
+                current = _opened(match)
+            elif one_line:
+                blocks.append(Fence(one_line["language"].lower(), one_line["code"] + "\n"))
+            else:
+                outside.append(line)
+        elif match and _width(line) <= _width(current.indent + "x") + 3 and current.closed_by(match):
+            _take(current, blocks)
+            current = None
+        elif match and _begins_another(current, match):
+            _take(current, blocks)
+            current = _opened(match)
+        elif line.rstrip().endswith(current.mark) and line.count(current.mark[0]) == len(current.mark):
+            current.lines.append(line.rstrip()[: -len(current.mark)])
+            _take(current, blocks)
+            current = None
+        else:
+            current.lines.append(line)
+    if current is not None:
+        _take(current, blocks)
+    return blocks, "\n".join(outside)
+
+
+def _opened(match: re.Match[str]) -> _Open:
+    word, _, rest = match["info"].strip().partition(" ")
+    lines = [match["indent"] + rest] if _CODE.match(rest) else []
+    return _Open(match["mark"], match["indent"], word.strip("{}.").lower(), lines)
+
+
+def _begins_another(current: _Open, match: re.Match[str]) -> bool:
+    info = match["info"].strip()
+    near = _width(match["indent"] + "x") <= _width(current.indent + "x")
+    return bool(info) and near and match["mark"] == current.mark and re.match(r"[\w{.]", info) is not None
+
+
+def _take(current: _Open, blocks: list[Fence]) -> None:
+    block = current.block()
+    if block.language in _MARKDOWN:
+        blocks += fences(block.text)
+    else:
+        blocks.append(block)
+
+
+def _dedented(lines: Sequence[str], width: int) -> list[str]:
+    if not width:
+        return list(lines)
+    return [line.lstrip() if _width(line) < width else _drop(line, width) for line in lines]
+
+
+def _width(line: str) -> int:
+    expanded = line.expandtabs(4)
+    return len(expanded) - len(expanded.lstrip())
+
+
+def _drop(line: str, width: int) -> str:
+    return line.expandtabs(4)[width:] if "\t" in line[:width] else line[width:]

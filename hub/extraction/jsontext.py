@@ -1,0 +1,112 @@
+"""JSON values out of prose, fences and answers that were cut off."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from hub.extraction.fencing import fences
+from hub.extraction.reading import spoken
+
+_OPEN = re.compile(r"[\[{]")
+_JSON_FENCES = ("", "json", "json5", "jsonc")
+_MAX_FAILURES = 200  # brackets that begin no JSON, before a text of brackets alone is given up
+_MAX_CUTS = 20  # places tried, from the end, at which a value that was cut may be closed
+
+
+class NoJSON(ValueError):
+    """No JSON value stands in the text; the message says where reading failed."""
+
+
+def json_value(text: str) -> Any:
+    """The JSON value that *text* gives: the first of `json_values`. Raises NoJSON."""
+    values = json_values(text)
+    if values:
+        return values[0]
+    bare = spoken(text)
+    try:
+        json.loads(bare)
+    except (ValueError, RecursionError) as error:
+        raise NoJSON(f"no JSON value could be read ({error if bare else 'the answer is empty'})") from None
+    raise NoJSON("no JSON value could be read (NaN and Infinity are not JSON)")
+
+
+def json_values(text: str) -> list[Any]:
+    """Every JSON value that *text* may mean, the likeliest first.
+
+    That is the whole text; else what stands in fences, the last first; else the objects and arrays within prose, the
+    last first.
+    """
+    text = spoken(text)
+    whole = _loaded([text])
+    if whole:
+        return whole
+    fenced = _loaded([block.text for block in reversed(fences(text)) if block.language in _JSON_FENCES])
+    return fenced + list(reversed(_within(text)))
+
+
+def completed_json(text: str) -> Any | None:
+    """An object or array that was cut off, closed after its last complete member; None where there is none.
+
+    What was being written when it was cut is dropped: half a number or half a sentence would be another value.
+    """
+    text = spoken(text)
+    start = _next_open(text, 0)
+    if start < 0:
+        return None
+    open_brackets: list[str] = []
+    commas: list[tuple[int, str]] = []  # where a member ended, and what would close the value there
+    in_string = escaped = False
+    for i in range(start, len(text)):
+        char = text[i]
+        if in_string:
+            escaped, in_string = (char == "\\" and not escaped), (char != '"' or escaped)
+        elif char == '"':
+            in_string = True
+        elif char in "{[":
+            open_brackets.append("}" if char == "{" else "]")
+        elif char in "}]":
+            if not open_brackets or open_brackets.pop() != char or not open_brackets:
+                return None  # it is not cut, or not JSON
+            commas.append((i + 1, "".join(reversed(open_brackets))))
+        elif char == ",":
+            commas.append((i, "".join(reversed(open_brackets))))
+    for end, closing in reversed(commas[-_MAX_CUTS:]):
+        values = _loaded([text[start:end] + closing])
+        if values:
+            return values[0]
+    return None
+
+
+def _loaded(texts: Sequence[str]) -> list[Any]:
+    values = []
+    for text in texts:
+        try:
+            values.append(json.loads(text, parse_constant=_refuse))
+        except (ValueError, RecursionError):
+            continue
+    return values
+
+
+def _within(text: str) -> list[Any]:
+    """The outermost objects and arrays of *text*, in order."""
+    decoder = json.JSONDecoder(parse_constant=_refuse)
+    values = []
+    position = failures = 0
+    while (start := _next_open(text, position)) >= 0 and failures < _MAX_FAILURES:
+        try:
+            value, position = decoder.raw_decode(text, start)
+            values.append(value)
+        except (ValueError, RecursionError):
+            position = start + 1
+            failures += 1
+    return values
+
+
+def _next_open(text: str, start: int) -> int:
+    match = _OPEN.search(text, start)
+    return match.start() if match else -1
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")

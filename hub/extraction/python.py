@@ -1,0 +1,150 @@
+"""What can be told of Python source without running it: whether it compiles, what it defines, what it lacks."""
+
+import ast
+import builtins
+import re
+import symtable
+import warnings
+from collections.abc import Iterator, Sequence
+
+_BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
+_BEGINS_DEFINITION = re.compile(r"(?:async\s+)?def\s+\w+\s*[(\[]|class\s+\w+\s*[(:\[]|@\w[\w.]*\s*(?:\(|$)")
+_GOES_ON = re.compile(r"(?:else|elif|except|finally|case)\b|[)\]}]")
+_UNFINISHED = ("was never closed", "unterminated triple-quoted", "unexpected EOF")
+_GLUED = 100  # lines that an open bracket or string may still need
+
+
+def parsed(source: str) -> ast.Module | None:
+    """The syntax tree; None where *source* does not compile."""
+    return _compiled(source)[0]
+
+
+def compiles(source: str) -> bool:
+    return bool(source.strip()) and parsed(source) is not None
+
+
+def _compiled(source: str) -> tuple[ast.Module | None, str]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a model's "\d" in a plain string is nobody's business here
+            tree = ast.parse(source)
+            compile(tree, "<answer>", "exec", dont_inherit=True)  # also refuses a `return` outside of a function
+            return tree, ""
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return None, str(error)
+
+
+def defines(source: str, name: str) -> bool:
+    """Whether the top level of *source* binds *name*; by pattern where it does not compile."""
+    tree = parsed(source)
+    if tree is None:
+        return re.search(rf"^(?:async\s+)?(?:def|class)\s+{re.escape(name)}\b", source, re.MULTILINE) is not None
+    return name in bound(tree)
+
+
+def defined(source: str) -> set[str]:
+    """The names that the top level of *source* binds."""
+    tree = parsed(source)
+    return bound(tree) if tree else set()
+
+
+def bound(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        else:
+            names |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return names
+
+
+def lacking(source: str) -> set[str]:
+    """The names that *source* reads and neither binds nor finds among the builtins."""
+    tree = parsed(source)
+    if tree is None:
+        return set()
+    read = {symbol.get_name() for table in _tables(source) for symbol in _read_globals(table)}
+    return read - bound(tree) - _BUILTINS
+
+
+def _tables(source: str) -> Iterator[symtable.SymbolTable]:
+    waiting = [symtable.symtable(source, "<answer>", "exec")]
+    while waiting:
+        table = waiting.pop()
+        yield table
+        waiting += table.get_children()
+
+
+def _read_globals(table: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
+    at_top = table.get_type() == "module"
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (symbol.is_global() or (at_top and not symbol.is_assigned())):
+            yield symbol
+
+
+def does_something(source: str) -> bool:
+    """Whether *source* compiles and is more than words that happen to parse, such as `Note: this` or `yes`."""
+    tree = parsed(source)
+    return tree is not None and any(not _is_idle(node) for node in tree.body)
+
+
+def _is_idle(node: ast.stmt) -> bool:
+    if isinstance(node, ast.AnnAssign):
+        return node.value is None
+    return isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call | ast.Await)
+
+
+# ---- code within prose -----------------------------------------------------------------------------------------------
+
+
+def regions(text: str) -> list[str]:
+    """The stretches of *text* that are Python, without the prose between them.
+
+    Text is taken apart at lines that are not indented. A piece is code where it compiles and does something, or begins
+    like a function or class: a mistake in it is for the sandbox to name.
+    """
+    found: list[list[str]] = []
+    in_code = False
+    for piece in _pieces(text):
+        if does_something(piece) or _BEGINS_DEFINITION.match(piece):
+            if not in_code:
+                found.append([])
+            found[-1].append(piece)
+            in_code = True
+        elif piece.strip() and not (in_code and piece.startswith("#")):
+            in_code = False
+    return ["".join(pieces).rstrip() + "\n" for pieces in found]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """*text* cut before each line that is not indented, where a statement may begin."""
+    lines = [line + "\n" for line in text.splitlines()]
+    position = 0
+    while position < len(lines):
+        end = _next_flush(lines, position + 1)
+        while end < len(lines) and _continues("".join(lines[position:end]), lines[end], end - position):
+            end = _next_flush(lines, end + 1)
+        yield "".join(lines[position:end])
+        position = end
+
+
+def _next_flush(lines: Sequence[str], start: int) -> int:
+    end = start
+    while end < len(lines) and (not lines[end].strip() or lines[end][0] in " \t"):
+        end += 1
+    return end
+
+
+def _continues(piece: str, line: str, length: int) -> bool:
+    """Whether *line* cannot begin a statement: after a decorator, within brackets or a string, at an `else`."""
+    if length > _GLUED:
+        return False
+    if _GOES_ON.match(line):
+        return True
+    tree, problem = _compiled(piece)
+    if tree is not None:
+        return False
+    last = piece.rstrip().rpartition("\n")[2]
+    return last.startswith("@") or any(words in problem for words in _UNFINISHED)

@@ -1,0 +1,43 @@
+"""A model's text made plain: one kind of line end, no invisible junk, no reasoning."""
+
+import re
+
+_INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u2060\u00ad"))
+_NAMES = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
+_OPEN = rf"<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>"
+_CLOSE = rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>"
+# Code that handles such tags names them in quotes.
+_OPENING = re.compile(rf"(?<![\"'`\\])(?:{_OPEN})", re.IGNORECASE)
+_CLOSING = re.compile(_CLOSE, re.IGNORECASE)
+_ORPHAN = re.compile(rf"^[ \t]*(?:{_CLOSE})|(?<![\"'`\\])(?:{_CLOSE})[ \t]*$", re.IGNORECASE | re.MULTILINE)
+
+
+def clean(text: str) -> str:
+    """*text* with `\\n` line ends, without byte order marks, zero-width spaces and soft hyphens."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_INVISIBLE)
+
+
+def without_reasoning(text: str) -> str:
+    """*text* without reasoning blocks.
+
+    A block ends at its first closing tag; one that never closes is reasoning to the end. A closing tag without an
+    opening one, at the beginning or end of a line, ends reasoning that began with the text (the endpoint kept the
+    opening tag to itself). Tags in quotes are mentioned, not used.
+    """
+    kept: list[str] = []
+    position = 0
+    while opening := _OPENING.search(text, position):
+        kept.append(text[position : opening.start()])
+        closing = _CLOSING.search(text, opening.end())
+        if closing is None:
+            position = len(text)
+            break
+        position = closing.end()
+    rest = "".join([*kept, text[position:]])
+    orphans = list(_ORPHAN.finditer(rest))
+    return (rest[orphans[-1].end() :] if orphans else rest).strip("\n")
+
+
+def spoken(text: str) -> str:
+    """*text* cleaned and without reasoning, outer white space gone: what answers are read from."""
+    return without_reasoning(clean(text)).strip()
