@@ -163,14 +163,19 @@ def test_a_transcript_replayed_through_an_episode_earns_what_the_evaluation_gave
 
 def _recordings(gold: Path, wrong: Path, out: Path, slug: str) -> list[str]:
     """Gold answers of two cases and wrong ones of two others, as recordings; the ids of the cases."""
-    right = [json.loads(line) for line in gold.read_text(encoding="utf-8").splitlines()[:2]]
-    taken = {row.get("case", row.get("id")) for row in right}
-    others: dict[str, dict[str, object]] = {}
-    for line in wrong.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        case = row.get("case", row.get("id"))
-        if case not in taken and len(others) < 2:
-            others.setdefault(case, row)
-    rows = [{**row, "case": row.get("case", row.get("id")), "environment": slug} for row in [*right, *others.values()]]
+    right = _first(gold, without=set())
+    others = _first(wrong, without=set(right))
+    rows = [{**row, "case": case, "environment": slug} for case, row in {**right, **others}.items()]
     out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return [str(row["case"]) for row in rows]
+    return [*right, *others]
+
+
+def _first(path: Path, without: set[str]) -> dict[str, dict[str, object]]:
+    """The first answers of two cases in a file of answers."""
+    found: dict[str, dict[str, object]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        case = str(row.get("case", row.get("id")))
+        if case not in without and len(found) < 2:
+            found.setdefault(case, row)
+    return found
