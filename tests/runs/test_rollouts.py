@@ -124,7 +124,7 @@ def test_what_is_no_assistant_message_is_refused_with_the_reason(message: object
 def plain_environments() -> list[str]:
     """The catalogue's environments that ask no role models; those have a test of their own."""
     names = []
-    for path in sorted(CATALOG.iterdir()):
+    for path in sorted(manifest.parent for manifest in CATALOG.glob("*/environment.yaml")):
         with open_bundle(path) as bundle:
             if not bundle.compile().roles:
                 names.append(path.name)
