@@ -47,7 +47,13 @@ class StepSerializer(serializers.Serializer[Any]):
     message = serializers.JSONField()
 
 
-class EpisodesView(APIView):
+class EpisodeEndpoint(APIView):
+    """Not throttled by the minute: trainers step as fast as they can; how many may be open is bounded instead."""
+
+    throttle_classes: list[Any] = []
+
+
+class EpisodesView(EpisodeEndpoint):
     """POST begins an episode."""
 
     @extend_schema(request=BeginSerializer, responses={201: dict})
@@ -80,7 +86,7 @@ class EpisodesView(APIView):
         return Response({**body, "observation": _observation(begun.observation)}, status=201)
 
 
-class EpisodeView(APIView):
+class EpisodeView(EpisodeEndpoint):
     """GET shows an episode of one's own; DELETE ends it."""
 
     @extend_schema(responses={200: dict})
@@ -107,7 +113,7 @@ class EpisodeView(APIView):
         return Response(status=204)
 
 
-class StepView(APIView):
+class StepView(EpisodeEndpoint):
     """POST answers with an assistant message."""
 
     @extend_schema(request=StepSerializer, responses={200: dict})

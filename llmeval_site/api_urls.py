@@ -1,0 +1,33 @@
+"""The whole REST surface, under /api/v1/, on one page."""
+
+from django.urls import path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+
+from hub import api as hub
+from runs import api as runs
+from runs import rollouts_api as rollouts
+
+urlpatterns = [
+    path("schema/", SpectacularAPIView.as_view(), name="api-schema"),
+    path("docs/", SpectacularSwaggerSplitView.as_view(url_name="api-schema"), name="api-docs"),
+    # environments
+    path("environments/", hub.Environments.as_view(), name="api-environments"),
+    path("environments/<slug:slug>/", hub.EnvironmentDetail.as_view(), name="api-environment"),
+    path("environments/<slug:slug>/versions/<str:version>/", hub.VersionDetail.as_view(), name="api-version"),
+    path("environments/<slug:slug>/versions/<str:version>/cases/", hub.Cases.as_view(), name="api-cases"),
+    path("environments/<slug:slug>/versions/<str:version>/bundle", hub.BundleFile.as_view(), name="api-bundle"),
+    # runs
+    path("models/", runs.Models.as_view(), name="api-models"),
+    path("runs/", runs.Runs.as_view(), name="api-runs"),
+    path("runs/<int:pk>/", runs.RunDetail.as_view(), name="api-run"),
+    path("runs/<int:pk>/cancel", runs.Cancel.as_view(), name="api-run-cancel"),
+    path("runs/<int:pk>/resume", runs.Resume.as_view(), name="api-run-resume"),
+    path("runs/<int:pk>/responses/", runs.Responses.as_view(), name="api-run-responses"),
+    path("runs/<int:pk>/report", runs.Report.as_view(), name="api-run-report"),
+    path("runs/<int:pk>/failures", runs.Failures.as_view(), name="api-run-failures"),
+    # episodes for trainers
+    path("episodes/", rollouts.EpisodesView.as_view(), name="api-episodes"),
+    path("episodes/<uuid:pk>/", rollouts.EpisodeView.as_view(), name="api-episode"),
+    path("episodes/<uuid:pk>/step", rollouts.StepView.as_view(), name="api-episode-step"),
+    path("compare/", runs.Compare.as_view(), name="api-compare"),
+]
