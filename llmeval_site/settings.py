@@ -17,6 +17,7 @@ VAR_DIR.mkdir(parents=True, exist_ok=True)
 DEBUG = ENV.flag("LLMEVAL_DEBUG", False)
 ALLOWED_HOSTS = ENV.words("LLMEVAL_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = ENV.words("LLMEVAL_TRUSTED_ORIGINS")
+CSRF_FAILURE_VIEW = "llmeval_site.views.csrf_failed"
 
 
 def _secret_key() -> str:
@@ -189,6 +190,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1/",
+    "ENUM_NAME_OVERRIDES": {"RunStatus": "runs.models.Run.Status", "ResponseStatus": "runs.models.Response.Status"},
 }
 
 # ---- runs -----------------------------------------------------------------------------------------------------------

@@ -84,6 +84,16 @@ def run_reopen(*, run: Run) -> None:
     run.save(update_fields=["status", "message", "finished_at", "cancel_requested"])
 
 
+def run_resume(*, run: Run) -> bool:
+    """Queue a run that has ended, for the workers to go on with; whether this call did it."""
+    with transaction.atomic():
+        ended = Run.objects.filter(pk=run.pk).exclude(status__in=[Run.Status.QUEUED, Run.Status.RUNNING])
+        if not ended.update(status=Run.Status.QUEUED):
+            return False
+        run_reopen(run=run)
+    return True
+
+
 def run_cancel(*, run: Run) -> None:
     """Stop a run: at once where it waits, within seconds where it is being executed. Ended runs stay as they are."""
     waiting = Run.objects.filter(pk=run.pk, status=Run.Status.QUEUED, lease_owner="")

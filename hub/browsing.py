@@ -1,0 +1,76 @@
+"""What the hub's pages and REST list: filtered environments, facets, cases with a short look at what they ask."""
+
+from collections import Counter
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Left
+from django.http import Http404
+
+from hub.models import Case, Environment, EnvironmentVersion
+from hub.selectors import environments_visible
+
+PREVIEW = 240  # characters of a case's input in a list
+
+
+def environments_filtered(
+    user: User | AnonymousUser, *, q: str = "", category: str = "", tag: str = "", state: str = ""
+) -> QuerySet[Environment]:
+    """What *user* may see and asked for; retired ones only where *state* says so."""
+    found = environments_visible(user).filter(latest__isnull=False)
+    found = found.filter(visibility=state) if state else found.exclude(visibility=Environment.Visibility.RETIRED)
+    for word in q.split()[:8]:
+        found = found.filter(Q(title__icontains=word) | Q(summary__icontains=word) | Q(slug__icontains=word))
+    if category:
+        found = found.filter(category=category)
+    if tag:
+        # As text, because SQLite cannot ask what a list contains; tags are slugs, so that nothing needs escaping.
+        found = found.annotate(tag_text=Cast("tags", TextField())).filter(tag_text__contains=f'"{tag}"')
+    return found
+
+
+def facets(user: User | AnonymousUser) -> dict[str, list[tuple[str, int]]]:
+    """How many environments in use each category and tag has: `{"categories": [(name, n)], "tags": [...]}`."""
+    categories: Counter[str] = Counter()
+    tags: Counter[str] = Counter()
+    for category, given in environments_filtered(user).order_by().values_list("category", "tags"):
+        categories[category] += 1
+        tags.update(str(tag) for tag in given)
+    by_count = sorted(tags.items(), key=lambda item: (-item[1], item[0]))
+    return {"categories": sorted(categories.items()), "tags": by_count}
+
+
+def environment_of(user: User | AnonymousUser, slug: str) -> Environment:
+    """Raises Http404 where there is none, or none that *user* may see."""
+    found = environments_visible(user).filter(slug=slug).first()
+    if found is None:
+        raise Http404(f"There is no environment {slug!r}, or it is private to somebody else.")
+    return found
+
+
+def version_of(environment: Environment, version: str | None) -> EnvironmentVersion:
+    """By default the latest. Raises Http404."""
+    found = environment.latest if version is None else environment.versions.filter(version=version).first()
+    if found is None:
+        raise Http404(f"{environment.slug} has no version {version or 'yet'}.")
+    found.environment = environment  # `str(version)` needs no query
+    return found
+
+
+def case_of(version: EnvironmentVersion, case: str) -> Case:
+    """Raises Http404."""
+    found = Case.objects.filter(version=version, external_id=case).first()
+    if found is None:
+        raise Http404(f"{version} has no case {case!r}.")
+    return found
+
+
+def case_list(version: EnvironmentVersion, q: str = "") -> QuerySet[Case]:
+    """Cases without their data, each with `preview`, the beginning of its input. *q* looks in ids and inputs."""
+    asked: Any = KT("data__input")
+    rows = Case.objects.filter(version=version).defer("data").annotate(preview=Left(Cast(asked, TextField()), PREVIEW))
+    if q:
+        rows = rows.annotate(asked=Cast(asked, TextField())).filter(Q(external_id__icontains=q) | Q(asked__icontains=q))
+    return rows

@@ -1,0 +1,100 @@
+"""What changed from one version of an environment to another: its cases by digest, its manifest and README by line."""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from hub.models import Case, EnvironmentVersion
+
+EXAMPLES = 10  # case ids listed of each kind
+MAX_LINES = 4000  # of a text; comparing longer ones line by line takes too long for a page
+
+
+@dataclass(frozen=True, slots=True)
+class CaseChange:
+    """Cases that changed in one way. `title` completes "37 cases ..."."""
+
+    title: str
+    version: EnvironmentVersion  # where the listed cases can be opened
+    count: int
+    examples: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChanges:
+    """`before` is None for a first version. A diff is a list of (kind, line); kind is add, remove, place or same."""
+
+    before: EnvironmentVersion | None
+    after: EnvironmentVersion
+    cases: list[CaseChange] = field(default_factory=list)
+    manifest: list[tuple[str, str]] = field(default_factory=list)
+    readme: list[tuple[str, str]] = field(default_factory=list)
+
+
+def version_changes(before: EnvironmentVersion, after: EnvironmentVersion) -> VersionChanges:
+    """Compare two versions of one environment. Cases are matched by id."""
+    here, there = Case.objects.filter(version=after), Case.objects.filter(version=before)
+    twin = Case.objects.filter(version=before, external_id=OuterRef("external_id"))
+    new_twin = Case.objects.filter(version=after, external_id=OuterRef("external_id"))
+    same_input = Q(input_digest=OuterRef("input_digest"))
+    same_scoring = Q(scoring_digest=OuterRef("scoring_digest"))
+    kinds: list[tuple[str, EnvironmentVersion, QuerySet[Case]]] = [
+        ("were added", after, here.filter(~Exists(twin))),
+        ("were removed", before, there.filter(~Exists(new_twin))),
+        ("ask something else", after, here.filter(Exists(twin.exclude(same_input)))),
+        ("ask the same and are scored differently", after, here.filter(Exists(twin.filter(same_input, ~same_scoring)))),
+        ("are unchanged", after, here.filter(Exists(twin.filter(same_input, same_scoring)))),
+    ]
+    return VersionChanges(
+        before=before,
+        after=after,
+        cases=[change for title, version, cases in kinds if (change := _case_change(title, version, cases)).count],
+        manifest=list(_diff(_yaml(before.manifest), _yaml(after.manifest))),
+        readme=list(_diff(before.readme, after.readme)),
+    )
+
+
+def _case_change(title: str, version: EnvironmentVersion, cases: QuerySet[Case]) -> CaseChange:
+    listed = cases.order_by("position").values_list("external_id", flat=True)
+    return CaseChange(
+        title=title,
+        version=version,
+        count=cases.count(),
+        examples=[] if title == "are unchanged" else list(listed[:EXAMPLES]),
+    )
+
+
+def manifest_yaml(version: EnvironmentVersion) -> str:
+    """The manifest as YAML, to be read."""
+    return _yaml(version.manifest)
+
+
+def _yaml(manifest: dict[str, Any]) -> str:
+    return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes text of several lines as a block, as people do."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _diff(before: str, after: str) -> Iterator[tuple[str, str]]:
+    if before == after:
+        return
+    old, new = before.splitlines(), after.splitlines()
+    if len(old) + len(new) > MAX_LINES:
+        yield "place", f"It changed, and is too long to be compared here ({len(new):,} lines)."
+        return
+    kinds = {"+": "add", "-": "remove", "@": "place", " ": "same"}
+    for line in list(difflib.unified_diff(old, new, lineterm="", n=3))[2:]:
+        yield kinds[line[0]], line if line.startswith("@") else line[1:]

@@ -1,0 +1,43 @@
+"""Forms of the hub's pages: the catalogue's filters, a bundle to upload."""
+
+from typing import Any
+
+from django import forms
+
+from hub.bundles.archive import MAX_UNPACKED
+from hub.bundles.schema import CATEGORIES
+from hub.models import Environment
+
+MAX_UPLOAD = MAX_UNPACKED  # bytes; a bundle that does not shrink is as large packed
+
+
+class CatalogueForm(forms.Form):
+    """`?q=&category=&tag=&state=`; a value that makes no sense is taken as none."""
+
+    q = forms.CharField(required=False, max_length=200, label="Text")
+    category = forms.ChoiceField(required=False, choices=[("", "all"), *((name, name) for name in CATEGORIES)])
+    tag = forms.SlugField(required=False)
+    state = forms.ChoiceField(
+        required=False, choices=[("", "in use"), *((value, value) for value in Environment.Visibility.values)]
+    )
+
+    def values(self) -> dict[str, Any]:
+        """What was given and is sound."""
+        self.is_valid()
+        return {name: self.cleaned_data.get(name, "") for name in self.fields}
+
+
+class UploadForm(forms.Form):
+    """A bundle as a .zip."""
+
+    bundle = forms.FileField(
+        label="Bundle (.zip)",
+        help_text="The folder with environment.yaml, packed. Nothing in it is run; it is checked and stored.",
+        widget=forms.ClearableFileInput(attrs={"accept": ".zip,application/zip"}),
+    )
+
+    def clean_bundle(self) -> Any:
+        bundle = self.cleaned_data["bundle"]
+        if bundle.size > MAX_UPLOAD:
+            raise forms.ValidationError(f"The file has {bundle.size:,} bytes; at most {MAX_UPLOAD:,} are taken.")
+        return bundle

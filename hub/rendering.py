@@ -1,0 +1,64 @@
+"""Foreign text as safe HTML: a README's Markdown, and code with its tokens marked. Nothing of it can run or load."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+MAX_HIGHLIGHTED = 100_000  # characters; more is shown plain, since marking it would take seconds
+_FORMATTER = HtmlFormatter(nowrap=True)
+
+
+def code_html(text: str, language: str) -> SafeString:
+    """*text* escaped, its tokens in spans with Pygments' short classes; plain where the language is unknown."""
+    if len(text) <= MAX_HIGHLIGHTED:
+        try:
+            lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        except ClassNotFound:
+            pass
+        else:
+            return mark_safe(highlight(text, lexer, _FORMATTER))  # noqa: S308 - Pygments escapes what it marks
+    return escape(text)
+
+
+@lru_cache(maxsize=128)
+def markdown_html(text: str) -> SafeString:
+    """*text* as HTML: tables and code, no HTML of its own, no images (they would be loaded), headings one deeper."""
+    return mark_safe(_MARKDOWN.render(text))  # noqa: S308 - raw HTML is off, and everything else is escaped
+
+
+class _Renderer(RendererHTML):
+    def heading_open(self, tokens: Sequence[Token], i: int, options: OptionsDict, env: EnvType) -> str:
+        return f"<{_deeper(tokens[i].tag)}>"
+
+    def heading_close(self, tokens: Sequence[Token], i: int, options: OptionsDict, env: EnvType) -> str:
+        return f"</{_deeper(tokens[i].tag)}>\n"
+
+    def image(self, tokens: Sequence[Token], i: int, options: OptionsDict, env: EnvType) -> str:
+        return f"<em>{escape(tokens[i].content)}</em>"
+
+    def fence(self, tokens: Sequence[Token], i: int, options: OptionsDict, env: EnvType) -> str:
+        language = tokens[i].info.split(maxsplit=1)[0] if tokens[i].info.strip() else ""
+        return f'<pre class="hl"><code>{code_html(tokens[i].content, language)}</code></pre>\n'
+
+    def table_open(self, tokens: Sequence[Token], i: int, options: OptionsDict, env: EnvType) -> str:
+        return '<div class="table" tabindex="0" role="region" aria-label="Table"><table>\n'
+
+    def table_close(self, tokens: Sequence[Token], i: int, options: OptionsDict, env: EnvType) -> str:
+        return "</table></div>\n"
+
+
+def _deeper(tag: str) -> str:
+    return f"h{min(int(tag[1]) + 1, 6)}"
+
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable("table")

@@ -1,0 +1,110 @@
+"""What every REST view shares: one error shape, cursor pagination, throttled writes, permissions by Django's."""
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from rest_framework import serializers, views
+from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.pagination import CursorPagination
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.throttling import UserRateThrottle
+
+
+class Cursor(CursorPagination):
+    """`?cursor=` as `next` and `previous` give it, `?page_size=` up to 500. A view orders by its own `ordering`."""
+
+    page_size_query_param = "page_size"
+    max_page_size = 500
+
+    def get_ordering(self, request: Request, queryset: Any, view: Any) -> tuple[str, ...]:
+        return (getattr(view, "ordering", "-id"),)
+
+
+class WriteThrottle(UserRateThrottle):
+    """Limits what changes something, beside the limit for everything."""
+
+    scope = "write"
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        return request.method in ("GET", "HEAD", "OPTIONS") or super().allow_request(request, view)
+
+
+def needs(permission: str) -> type[BasePermission]:
+    """A permission class: reading needs sign-in alone, everything else Django's *permission*."""
+
+    class Needs(BasePermission):
+        message = f"Your account lacks the permission {permission}; a group that has it is given by an administrator."
+
+        def has_permission(self, request: Request, view: Any) -> bool:
+            user = request.user
+            if not user or not user.is_authenticated:
+                return False
+            return request.method in ("GET", "HEAD", "OPTIONS") or user.has_perm(permission)
+
+    return Needs
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+class ErrorItem(serializers.Serializer[Any]):
+    """One mistake: where, as a key path or file and line, and a sentence."""
+
+    path = serializers.CharField(allow_blank=True)
+    message = serializers.CharField()
+
+
+class ErrorBody(serializers.Serializer[Any]):
+    """The body of every answer from 400 on."""
+
+    message = serializers.CharField()
+    errors = ErrorItem(many=True)  # type: ignore[assignment]
+
+
+class Refused(APIException):
+    """A request that is refused with a list of mistakes."""
+
+    status_code: int
+
+    def __init__(self, message: str, errors: list[dict[str, Any]] | None = None, *, code: int = 400) -> None:
+        super().__init__(message)
+        self.status_code = code
+        self.message = message
+        self.errors = errors or []
+
+
+def error_response(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's handler, answering `{"message", "errors": [{"path", "message"}]}` whatever happened."""
+    response = views.exception_handler(error, context)
+    if response is None:
+        return None
+    if isinstance(error, Refused):
+        response.data = {"message": error.message, "errors": error.errors}
+    elif isinstance(error, ValidationError):
+        errors = list(_flat("", error.detail))
+        response.data = {"message": "The request is wrong; nothing was changed.", "errors": errors}
+    else:
+        response.data = {"message": _message(error, response), "errors": []}
+    return response
+
+
+def _message(error: Exception, response: Response) -> str:
+    if isinstance(error, Http404):
+        return str(error) or "There is nothing at this address."
+    if isinstance(error, PermissionDenied) and str(error):
+        return str(error)
+    return str(response.data.get("detail", "")) if isinstance(response.data, dict) else ""
+
+
+def _flat(path: str, detail: Any) -> Any:
+    if isinstance(detail, dict):
+        for key, value in detail.items():
+            yield from _flat(f"{path}.{key}" if path else str(key), value)
+    elif isinstance(detail, list):
+        for value in detail:
+            yield from _flat(path, value)
+    else:
+        yield {"path": "" if path == "non_field_errors" else path, "message": str(detail)}

@@ -1,0 +1,16 @@
+"""Addresses of the hub's pages, under /hub/."""
+
+from django.urls import path
+
+from hub import views
+
+app_name = "hub"
+urlpatterns = [
+    path("", views.catalogue, name="catalogue"),
+    path("upload/", views.upload, name="upload"),
+    path("<slug:slug>/", views.environment, name="environment"),
+    path("<slug:slug>/<str:version>/", views.environment, name="version"),
+    path("<slug:slug>/<str:version>/bundle", views.bundle, name="bundle"),
+    path("<slug:slug>/<str:version>/changes/", views.changes, name="changes"),
+    path("<slug:slug>/<str:version>/cases/<path:case>/", views.case, name="case"),
+]

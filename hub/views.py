@@ -1,0 +1,191 @@
+"""The hub's pages: catalogue, environment, case, what changed between versions, upload, download of a bundle."""
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import FileResponse, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from hub import browsing
+from hub.bundles.problems import BundleError, Problem
+from hub.cases import CaseData
+from hub.changes import VersionChanges, manifest_yaml, version_changes
+from hub.compiled import CaseError, CompileError
+from hub.forms import CatalogueForm, UploadForm
+from hub.models import EnvironmentVersion
+from hub.paging import keyset_page, page_or_part, render_part
+from hub.ports import Message
+from hub.rendering import markdown_html
+from hub.selectors import CURATE, compile_version, is_curator
+from hub.uploads import bundle_receive
+
+ENVIRONMENTS, CASES = 30, 25  # on a page
+
+
+@require_safe
+def catalogue(request: HttpRequest) -> HttpResponse:
+    """/hub/?q=&category=&tag=&state="""
+    form = CatalogueForm(request.GET)
+    chosen = form.values()
+    rows = browsing.environments_filtered(request.user, **chosen)
+    context = {
+        "form": form,
+        "chosen": chosen,
+        "filtered": any(chosen.values()),
+        "page": keyset_page(rows, request, by="slug", size=ENVIRONMENTS),
+        "total": rows.count(),
+        "curator": is_curator(request.user),
+        **browsing.facets(request.user),
+    }
+    return render_part(request, page_or_part(request, "hub/catalogue.html", "environments"), context)
+
+
+@require_safe
+def environment(request: HttpRequest, slug: str, version: str | None = None) -> HttpResponse:
+    """/hub/<slug>/ is the latest version, /hub/<slug>/<version>/ any; `?q=` searches its cases."""
+    found = browsing.environment_of(request.user, slug)
+    shown = browsing.version_of(found, version)
+    query = request.GET.get("q", "").replace("\x00", "")[:200]
+    context = {
+        "environment": found,
+        "version": shown,
+        "q": query,
+        "cases": keyset_page(browsing.case_list(shown, query), request, by="position", size=CASES),
+    }
+    template = page_or_part(request, "hub/environment.html", "cases")
+    if template == "hub/environment.html":
+        context |= _about(shown)
+        context["curator"] = is_curator(request.user)
+        context["versions"] = found.versions.only("version", "created_at", "deprecated", "case_count", "environment_id")
+    return render_part(request, template, context)
+
+
+def _about(version: EnvironmentVersion) -> dict[str, Any]:
+    """What the manifest says, for a reader: how it is played and scored, and the README."""
+    harness = version.manifest.get("harness") or {}
+    scoring = version.manifest.get("scoring") or {}
+    return {
+        "readme": markdown_html(version.readme) if version.readme else "",
+        "harness": harness.get("type", "single_turn"),
+        "rules": scoring.get("rules") or [{"type": "reward"}],
+        "pass_mark": scoring.get("pass", 1.0),
+        "manifest": manifest_yaml(version),
+    }
+
+
+@require_safe
+def case(request: HttpRequest, slug: str, version: str, case: str) -> HttpResponse:
+    """One case, whole: what it asks, what is expected, its files, and its neighbours."""
+    shown = browsing.version_of(browsing.environment_of(request.user, slug), version)
+    found = browsing.case_of(shown, case)
+    data = found.data
+    around = shown.cases.defer("data").order_by("position")
+    context = {
+        "environment": shown.environment,
+        "version": shown,
+        "case": found,
+        "data": data,
+        "target": _shown(data["target"]) if "target" in data else None,
+        "files": [(path, _file(content)) for path, content in data.get("files", {}).items()],
+        "row": _shown({**data.get("metadata", {}), **data.get("row", {})}),
+        "before": around.filter(position__lt=found.position).last(),
+        "after": around.filter(position__gt=found.position).first(),
+        "defects": found.defects.select_related("reported_by"),
+        **_rendered(shown, data),
+    }
+    return render(request, "hub/case.html", context)
+
+
+def _rendered(version: EnvironmentVersion, data: dict[str, Any]) -> dict[str, Any]:
+    """The case as a model is asked it and as it is scored; nothing where the stored bundle cannot be read."""
+    case = CaseData.from_json(data)
+    try:
+        compiled = compile_version(version)
+        options = compiled.harness_options(case).model_dump(mode="json")
+        rules = compiled.rendered_rules(case)
+    except (CompileError, CaseError, OSError, ValueError):
+        return {"asked": None, "rules": []}
+    return {
+        "asked": _opening(options),
+        "rules": [
+            {
+                "name": item.rule.spec.name,
+                "type": item.rule.spec.type,
+                "weight": item.rule.spec.weight,
+                "options": _shown(item.options.model_dump(mode="json", exclude_defaults=True)),
+            }
+            for item in rules
+        ],
+    }
+
+
+def _opening(options: dict[str, Any]) -> list[Message]:
+    """The messages that the harness's own `system` and `prompt` come to; other harnesses make theirs in the sandbox."""
+    system, prompt = options.get("system"), options.get("prompt")
+    messages = [{"role": "system", "content": system}] if system else []
+    return messages + (prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}] if prompt else [])
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _file(content: Any) -> str:
+    return content if isinstance(content, str) else f"(binary, {len(content.get('b64', '')) * 3 // 4:,} bytes)"
+
+
+@require_safe
+def changes(request: HttpRequest, slug: str, version: str) -> HttpResponse:
+    """What *version* changed from the one stored before it, or from `?from=`."""
+    found = browsing.environment_of(request.user, slug)
+    after = browsing.version_of(found, version)
+    given = request.GET.get("from")
+    if given:
+        before: EnvironmentVersion | None = browsing.version_of(found, given)
+    else:
+        before = found.versions.filter(pk__lt=after.pk).order_by("-pk").first()
+    if before is not None:
+        before.environment = found
+    shown = version_changes(before, after) if before else VersionChanges(before=None, after=after)
+    return render_part(
+        request,
+        page_or_part(request, "hub/changes.html", "changes"),
+        {"environment": found, "version": after, "changes": shown, "others": found.versions.exclude(pk=after.pk)},
+    )
+
+
+@require_safe
+def bundle(request: HttpRequest, slug: str, version: str) -> FileResponse:
+    """The stored archive, byte for byte."""
+    shown = browsing.version_of(browsing.environment_of(request.user, slug), version)
+    return FileResponse(
+        shown.archive.open("rb"),
+        as_attachment=True,
+        filename=f"{slug}-{shown.version}.zip",
+        content_type="application/zip",
+    )
+
+
+@require_http_methods(["GET", "POST"])
+@permission_required(CURATE, raise_exception=True)
+def upload(request: HttpRequest) -> HttpResponse:
+    """Take a bundle; what is wrong with it is shown whole, and what is sound is usable at once."""
+    form = UploadForm(request.POST or None, request.FILES or None)
+    problems: list[Problem] = []
+    name = ""
+    if request.method == "POST" and form.is_valid():
+        assert request.user.is_authenticated
+        name = form.cleaned_data["bundle"].name
+        try:
+            version, new = bundle_receive(file=form.cleaned_data["bundle"].file, user=request.user)
+        except BundleError as error:
+            problems = error.problems
+        else:
+            said = f"{version} is stored: {version.case_count:,} cases." if new else f"{version} was here already."
+            messages.success(request, said)
+            return redirect("hub:version", slug=version.environment.slug, version=version.version)
+    status = 422 if problems or form.errors else 200
+    return render(request, "hub/upload.html", {"form": form, "problems": problems, "name": name}, status=status)

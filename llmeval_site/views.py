@@ -1,0 +1,133 @@
+"""Pages that belong to no app: search, account, errors, and the style guide in debug."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_http_methods, require_safe
+from rest_framework.authtoken.models import Token
+
+from hub.browsing import environments_filtered
+from hub.models import Case
+from hub.selectors import environments_visible
+from runs.browsing import runs_visible
+
+FOUND = 15  # of each kind
+
+
+@require_safe
+def search(request: HttpRequest) -> HttpResponse:
+    """`?q=`: environments by text, runs by name, number or config hash, cases by the beginning of their id."""
+    query = request.GET.get("q", "").replace("\x00", "").strip()[:200]
+    context: dict[str, Any] = {"q": query}
+    if query:
+        visible = environments_visible(request.user)
+        runs = runs_visible(request.user).filter(
+            Q(name__icontains=query) | Q(config_hash__startswith=query.lower()) | Q(pk=_number(query))
+        )
+        cases = Case.objects.filter(version__in=visible.values("latest_id"), external_id__startswith=query)
+        context |= {
+            "environments": environments_filtered(request.user, q=query)[:FOUND],
+            "runs": runs[:FOUND],
+            "cases": cases.defer("data").select_related("version__environment").order_by("external_id")[:FOUND],
+        }
+    return render(request, "site/search.html", context)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0
+
+
+@require_http_methods(["GET", "POST"])
+def account(request: HttpRequest) -> HttpResponse:
+    """Who is signed in, their groups, and their token for REST, which is shown once, when it is made."""
+    assert request.user.is_authenticated
+    if request.method == "POST":
+        Token.objects.filter(user=request.user).delete()
+        if "make" in request.POST:
+            token = Token.objects.create(user=request.user)
+            messages.success(request, "The token is new; one that was there before no longer works.")
+            return render(request, "site/account.html", _account(request) | {"key": token.key})
+        messages.success(request, "The token is withdrawn.")
+        return redirect("account")
+    return render(request, "site/account.html", _account(request))
+
+
+def _account(request: HttpRequest) -> dict[str, object]:
+    assert request.user.is_authenticated
+    return {
+        "groups": list(request.user.groups.values_list("name", flat=True)),
+        "token": Token.objects.filter(user=request.user).first(),
+    }
+
+
+@require_safe
+def styleguide(request: HttpRequest) -> HttpResponse:
+    """Every component once; in debug only."""
+    return render(
+        request,
+        "site/styleguide.html",
+        {"statuses": STATUSES, "diff": DIFF, "turns": TURNS, "interval_example": [0.739, 0.919]},
+    )
+
+
+STATUSES = ["passed", "failed", "errored", "unscored", "truncated", "running", "queued", "completed", "interrupted"]
+DIFF = [("place", "@@ -1,2 +1,2 @@"), ("same", "slug: sums"), ("remove", "version: 1.0.0"), ("add", "version: 1.1.0")]
+TURNS = [
+    {"role": "system", "content": "You are brief."},
+    {"role": "user", "content": "What is 2 + 2?"},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"a": 2, "b": 2}'}}],
+    },
+    {"role": "tool", "tool_call_id": "1", "content": "4"},
+    {"role": "assistant", "content": "4"},
+]
+
+
+# ---- errors: what happened, what was kept, what to do ----------------------------------------------------------------
+
+
+def _error(request: HttpRequest, status: int, title: str, text: str) -> HttpResponse:
+    return render(request, "site/error.html", {"status": status, "title": title, "text": text}, status=status)
+
+
+@login_not_required
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _error(request, 400, "That request made no sense", "Nothing was changed. Go back and try again.")
+
+
+@login_not_required
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _error(
+        request,
+        403,
+        "Not yours to do",
+        "Your account lacks the permission for this. An administrator can add you to the group that has it.",
+    )
+
+
+@login_not_required
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    said = exception.args[0] if exception.args and isinstance(exception.args[0], str) else ""
+    signed_in = getattr(getattr(request, "user", None), "is_authenticated", False)
+    text = said if said and signed_in else "There is nothing at this address."
+    return _error(request, 404, "Not found", text)
+
+
+@login_not_required
+def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return _error(
+        request, 403, "The form was too old", "Nothing was changed. Reload the page it came from and send it again."
+    )
+
+
+@login_not_required
+def broken(request: HttpRequest) -> HttpResponse:
+    # Without the request, since whatever broke may break the page's frame as well.
+    return HttpResponse(render_to_string("site/broken.html"), status=500)

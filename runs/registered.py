@@ -1,0 +1,136 @@
+"""Configs from the web and REST: they name registered models and environments of the hub, and nothing else.
+
+A registered name stands wherever a config on the command line describes a model: in `models`, `roles`, and in the
+`model` of a stage. Paths, endpoints, providers, `${...}` and the names of variables are refused.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from hub import yamltext
+from hub.selectors import environments_visible
+from runs.config import ConfigError, Problem, RunConfig, Source, parse
+from runs.models import ModelEndpoint
+from runs.planning import Chosen, environments_find
+from runs.stages import stages
+
+MAX_CONFIG = 1024 * 1024  # bytes
+_WHERE = "a registered model's name, as /models/ lists them"
+Note = Callable[[yamltext.Path, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SoundConfig:
+    """A config that can be run, with what it names."""
+
+    config: RunConfig
+    found: list[Chosen]
+
+
+def config_text(text: str, *, user: User) -> SoundConfig:
+    """Read a config as YAML, of which JSON is a part. Raises ConfigError with every problem."""
+    try:
+        document = yamltext.parse(text)
+    except yamltext.YamlError as error:
+        raise ConfigError([Problem("", error.message, error.line)]) from None
+    if not isinstance(document.value, dict):
+        raise ConfigError([Problem("", "a config is a mapping with name, environments and models", 1)])
+    return config_value(document.value, user=user, document=document)
+
+
+def config_value(value: Mapping[str, Any], *, user: User, document: yamltext.YamlText | None = None) -> SoundConfig:
+    """Check a config as plain data. Raises ConfigError with every problem."""
+    problems: list[Problem] = []
+
+    def note(path: yamltext.Path, message: str) -> None:
+        problems.append(Problem(yamltext.dotted(path), message, document.line(path) if document else None))
+
+    _check_environments(value.get("environments"), user, note)
+    filled = _with_models(value, note)
+    source = Source(key_variables=frozenset(settings.API_KEY_VARIABLES))
+    config = parse(filled, source, document, problems)
+    return SoundConfig(config, environments_find(config))
+
+
+def _stand_in(path: yamltext.Path) -> dict[str, Any]:
+    """For a model that is wrong, and reported as such: the rest of the config is still looked through."""
+    return {"name": yamltext.dotted(path), "provider": "openai", "model": "-"}
+
+
+def _check_environments(value: Any, user: User, note: Note) -> None:
+    """Every environment named must be one that *user* may see; paths are for the command line."""
+    if not isinstance(value, list):
+        return  # `parse` says what is wrong with it
+    visible = set(environments_visible(user).values_list("slug", flat=True))
+    for i, ref in enumerate(value):
+        if isinstance(ref, dict) and "path" in ref:
+            note(("environments", i, "path"), "bundles by path are for the command line; upload it, and name its slug")
+            continue
+        named = ref.get("environment") if isinstance(ref, dict) else ref
+        if isinstance(named, str) and named.partition("@")[0] not in visible:
+            known = ", ".join(sorted(visible)[:20]) or "none yet"
+            note(("environments", i), f"there is no environment {named.partition('@')[0]!r}; known are {known}")
+
+
+def _with_models(value: Mapping[str, Any], note: Note) -> dict[str, Any]:
+    """The config with every registered name replaced by the model's description."""
+    endpoints = {endpoint.name: endpoint for endpoint in ModelEndpoint.objects.filter(enabled=True)}
+
+    def described(named: Any, path: yamltext.Path) -> Any:
+        if not isinstance(named, str):
+            note(path, f"give {_WHERE}; endpoints and keys are the registry's")
+            return _stand_in(path)
+        endpoint = endpoints.get(named)
+        if endpoint is None:
+            known = ", ".join(sorted(endpoints)[:20]) or "none yet; they are registered in the admin"
+            note(path, f"no model is registered as {named!r}; known are {known}")
+            return _stand_in(path)
+        if endpoint.api_key_env and settings.ENV.lookup(endpoint.api_key_env) is None:
+            note(path, f"the key of {named!r} is not set on this server; an operator sets {endpoint.api_key_env}")
+        return endpoint_spec(endpoint)
+
+    filled = dict(value)
+    models = value.get("models")
+    if isinstance(models, list):
+        filled["models"] = [described(named, ("models", i)) for i, named in enumerate(models)]
+    elif models is not None:
+        note(("models",), f"a list, each {_WHERE}: [small]")
+        filled["models"] = [_stand_in(("models",))]
+    roles = value.get("roles")
+    if isinstance(roles, dict):
+        filled["roles"] = {
+            role: [described(item, ("roles", role, i)) for i, item in enumerate(named)]
+            if isinstance(named, list)
+            else [described(named, ("roles", role))]
+            for role, named in roles.items()
+        }
+    for stage in stages():
+        part = value.get(stage.key)
+        if isinstance(part, dict) and "model" in part and "model" in stage.Config.model_fields:
+            filled[stage.key] = {**part, "model": described(part["model"], (stage.key, "model"))}
+    return filled
+
+
+def endpoint_spec(endpoint: ModelEndpoint) -> dict[str, Any]:
+    """A registered model as a config describes it."""
+    spec: dict[str, Any] = {
+        "name": endpoint.name,
+        "provider": endpoint.provider,
+        "model": endpoint.model,
+        "family": endpoint.family,
+        "parameters": endpoint.parameters,
+    }
+    if endpoint.base_url:
+        spec["base_url"] = endpoint.base_url
+    if endpoint.api_key_env:
+        spec["api_key_env"] = endpoint.api_key_env
+    if endpoint.price_input is not None or endpoint.price_output is not None:
+        price = {"input": endpoint.price_input or 0.0, "output": endpoint.price_output or 0.0}
+        if endpoint.price_cached_input is not None:
+            price["cached_input"] = endpoint.price_cached_input
+        spec["price"] = price
+    return spec

@@ -1,0 +1,274 @@
+"""Pages of runs: list, new run, a run as it goes on and as it ended, responses, comparison, models."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from hub.browsing import environment_of
+from hub.paging import keyset_page, page_or_part, render_part
+from runs import browsing
+from runs import past as past_results
+from runs.comparison import ComparisonError
+from runs.comparison import compare as compare_runs
+from runs.counting import attempts_of
+from runs.dispatch import run_dispatch
+from runs.downloads import failures_file
+from runs.exports import FORMATS, ExportError
+from runs.forms import CompareForm, ConfigForm, ResponsesFilter, RunForm, RunsFilter
+from runs.models import ModelEndpoint, Response, Run
+from runs.registered import SoundConfig
+from runs.reports import render_html
+from runs.services import run_cancel, run_create, run_resume
+
+RUNS, RESPONSES = 30, 40  # on a page
+ADD, CHANGE = "runs.add_run", "runs.change_run"
+
+
+@require_safe
+def runs(request: HttpRequest) -> HttpResponse:
+    """/runs/?q=&status=&environment=&model="""
+    form = RunsFilter(request.GET)
+    chosen = form.values()
+    rows = browsing.runs_filtered(request.user, **chosen)
+    page = keyset_page(rows, request, by="id", size=RUNS, descending=True)
+    context = {
+        "form": form,
+        "chosen": chosen,
+        "filtered": any(chosen.values()),
+        "page": page,
+        "played": browsing.played_by(page.rows),
+        "may_add": request.user.has_perm(ADD),
+    }
+    return render_part(request, page_or_part(request, "runs/list.html", "runs"), context)
+
+
+@require_http_methods(["GET", "POST"])
+@permission_required(ADD, raise_exception=True)
+def new(request: HttpRequest) -> HttpResponse:
+    """A new run, by the form or from a whole config; queued at once."""
+    assert request.user.is_authenticated
+    whole = "config" in request.POST
+    data = request.POST if request.method == "POST" else None
+    form = RunForm(
+        None if whole else data, user=request.user, initial={"environments": request.GET.getlist("environment")}
+    )
+    config_form = ConfigForm(data if whole else None, user=request.user)
+    sent: RunForm | ConfigForm = config_form if whole else form
+    if data is not None and sent.is_valid():
+        run = _start(request, sent.sound)
+        return redirect("runs:run", pk=run.pk)
+    context = {
+        "form": form,
+        "config_form": config_form,
+        "any_model": ModelEndpoint.objects.filter(enabled=True).exists(),
+    }
+    return render(request, "runs/new.html", context, status=200 if data is None else 422)
+
+
+def _start(request: HttpRequest, sound: SoundConfig) -> Run:
+    assert request.user.is_authenticated
+    run = run_create(config=sound.config, found=sound.found, user=request.user)
+    run_dispatch(run=run)
+    return run
+
+
+@require_safe
+def run(request: HttpRequest, pk: int) -> HttpResponse:
+    """What it came to, or how far it is; its responses by `?status=&environment=&model=&flag=&q=`."""
+    found = browsing.run_of(request.user, pk)
+    form = ResponsesFilter(request.GET)
+    chosen = form.values()
+    context = {
+        "run": found,
+        "form": form,
+        "chosen": chosen,
+        "filtered": any(chosen.values()),
+        "responses": keyset_page(browsing.responses_filtered(found, **chosen), request, by="id", size=RESPONSES),
+        "attempts": attempts_of(found),
+    }
+    template = page_or_part(request, "runs/run.html", "responses")
+    if template == "runs/run.html":
+        context |= _results(found)
+        context["parts"] = found.environments.select_related("version__environment").order_by("position")
+        context["models"] = found.models.order_by("role", "position")
+        context["formats"] = {key: item.summary for key, item in FORMATS.items()}
+        context["may_change"] = request.user.has_perm(CHANGE)
+    return render_part(request, template, context)
+
+
+def _results(run: Run) -> dict[str, Any]:
+    """Counts while it goes on, results once it has ended: intervals of half a run would only mislead."""
+    if run.status in browsing.ENDED:
+        return {"ended": True, "results": past_results.shown_results(run)}
+    return {"ended": False, "live": browsing.live_counts(run)}
+
+
+@require_safe
+def progress(request: HttpRequest, pk: int) -> HttpResponse:
+    """The part of a run's page that is asked for again and again; once the run has ended the page loads anew."""
+    found = browsing.run_of(request.user, pk)
+    if found.status in browsing.ENDED:
+        if not getattr(request, "htmx", False):
+            return redirect("runs:run", pk=pk)
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return render(request, "runs/run.html#progress", {"run": found, **_results(found)})
+
+
+@require_POST
+@permission_required(CHANGE, raise_exception=True)
+def cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    found = browsing.run_of(request.user, pk)
+    run_cancel(run=found)
+    if found.status == Run.Status.CANCELLED:
+        messages.success(request, "The run is cancelled. What was stored is kept.")
+    elif found.cancel_requested:
+        messages.success(request, "The run ends within seconds. What was stored is kept.")
+    else:
+        messages.warning(request, "The run had ended before.")
+    return redirect("runs:run", pk=pk)
+
+
+@require_POST
+@permission_required(CHANGE, raise_exception=True)
+def resume(request: HttpRequest, pk: int) -> HttpResponse:
+    found = browsing.run_of(request.user, pk)
+    if run_resume(run=found):
+        run_dispatch(run=found)
+        messages.success(request, "The run goes on: what is missing or errored is asked for.")
+    else:
+        messages.warning(request, "The run is going on already.")
+    return redirect("runs:run", pk=pk)
+
+
+@require_safe
+def report(request: HttpRequest, pk: int) -> HttpResponse:
+    """The whole report as one HTML file, to keep or to send."""
+    found = browsing.run_of(request.user, pk)
+    return HttpResponse(
+        render_html(found), headers={"Content-Disposition": f'attachment; filename="run-{found.pk}.html"'}
+    )
+
+
+@require_safe
+def failures(request: HttpRequest, pk: int) -> HttpResponse | FileResponse:
+    """`?format=&model=&environment=`: the failing cases as a file."""
+    found = browsing.run_of(request.user, pk)
+    chosen = request.GET.get("format", "jsonl")
+    try:
+        return failures_file(found, chosen, request.GET.get("model"), request.GET.get("environment"))
+    except ExportError as error:
+        messages.error(request, str(error))
+        return redirect("runs:run", pk=pk)
+
+
+@require_safe
+def case(request: HttpRequest, pk: int, case: int) -> HttpResponse:
+    """One case of a run: what every model answered, side by side."""
+    found = browsing.run_of(request.user, pk)
+    rows = (
+        Response.objects.filter(run_environment__run=found, case_id=case)
+        .select_related("run_model", "case__version__environment")
+        .order_by("run_model__position", "attempt")
+    )
+    answers = list(rows)
+    if not answers:
+        return redirect("runs:run", pk=pk)
+    context = {"run": found, "case": answers[0].case, "answers": answers, "attempts": attempts_of(found)}
+    return render(request, "runs/case.html", context)
+
+
+@require_safe
+def response(request: HttpRequest, pk: int) -> HttpResponse:
+    """One response, whole: transcript, scores with reasons, execution, and its neighbours of the same outcome."""
+    found = browsing.response_of(request.user, pk)
+    alike = Response.objects.filter(
+        run_environment_id=found.run_environment_id, run_model_id=found.run_model_id, status=found.status
+    ).order_by("id")
+    context = {
+        "response": found,
+        "run": found.run_environment.run,
+        "case": found.case,
+        "version": found.run_environment.version,
+        "scores": found.scores.order_by("position"),
+        "attempts": attempts_of(found.run_environment.run),
+        "before": alike.filter(pk__lt=pk).values_list("pk", flat=True).last(),
+        "after": alike.filter(pk__gt=pk).values_list("pk", flat=True).first(),
+    }
+    return render(request, "runs/response.html", context)
+
+
+@require_safe
+def raw(request: HttpRequest, pk: int) -> JsonResponse:
+    """The transcript as it is stored."""
+    found = browsing.response_of(request.user, pk)
+    return JsonResponse(
+        {"response": found.pk, "messages": found.messages, "text": found.text},
+        json_dumps_params={"indent": 1, "ensure_ascii": False},
+    )
+
+
+@require_safe
+def compare(request: HttpRequest) -> HttpResponse:
+    """/compare/?a=&b=&model_a=&model_b="""
+    form = CompareForm(request.GET or None)
+    context: dict[str, Any] = {"recent": list(browsing.runs_visible(request.user)[:50])}
+    if form.is_bound and form.is_valid():
+        given = form.cleaned_data
+        run_a = browsing.run_of(request.user, given["a"])
+        run_b = browsing.run_of(request.user, given["b"] or given["a"])
+        context |= {"a": run_a, "b": run_b, **_labels(run_a, run_b), "given": given}
+        context["recent"] += [item for item in (run_a, run_b) if item not in context["recent"]]
+        try:
+            context["comparison"] = compare_runs(
+                run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None
+            )
+        except ComparisonError as error:
+            context["error"] = str(error)
+    return render(request, "runs/compare.html", context)
+
+
+def _labels(run_a: Run, run_b: Run) -> dict[str, list[str]]:
+    def of(run: Run) -> list[str]:
+        return list(run.models.filter(role="").order_by("position").values_list("label", flat=True))
+
+    return {"labels_a": of(run_a), "labels_b": of(run_b)}
+
+
+@require_safe
+def models(request: HttpRequest) -> HttpResponse:
+    """What is registered, and every label that has answered in a run."""
+    uses = past_results.model_uses(request.user)
+    known = {use.label: use for use in uses}
+    endpoints = list(ModelEndpoint.objects.all())
+    names = {endpoint.name for endpoint in endpoints}
+    context = {
+        "endpoints": [(endpoint, known.get(endpoint.name)) for endpoint in endpoints],
+        "others": [use for use in uses if use.label not in names],
+        "may_register": request.user.is_staff and request.user.has_perm("runs.add_modelendpoint"),
+        "register": reverse("admin:runs_modelendpoint_add"),
+    }
+    return render(request, "runs/models.html", context)
+
+
+@require_safe
+def model(request: HttpRequest, name: str) -> HttpResponse:
+    """One model: how it is registered, and its latest result on each environment."""
+    context = {
+        "name": name,
+        "endpoint": ModelEndpoint.objects.filter(name=name).first(),
+        "results": past_results.model_results(request.user, name),
+    }
+    return render(request, "runs/model.html", context)
+
+
+@require_safe
+def past(request: HttpRequest, slug: str) -> HttpResponse:
+    """The latest result of each model on an environment: a fragment of the environment's page, or a page of its own."""
+    environment = environment_of(request.user, slug)
+    context = {"environment": environment, "results": past_results.environment_results(request.user, environment)}
+    return render_part(request, page_or_part(request, "runs/past.html", "past"), context)
