@@ -8,8 +8,7 @@ COPY requirements.txt .
 RUN /venv/bin/pip install -q -r requirements.txt
 COPY . .
 # Everything that is written lies in /data; the program itself belongs to root and stays as it is.
-RUN useradd --uid 10001 --no-create-home llmeval && mkdir /data && chown llmeval /data \
-    && LLMEVAL_VAR=/tmp/build /venv/bin/python manage.py collectstatic --noinput -v0 && rm -rf /tmp/build
+RUN useradd --uid 10001 --no-create-home llmeval && mkdir /data && chown llmeval /data
 ENV PATH=/venv/bin:$PATH LLMEVAL_VAR=/data
 USER llmeval
 VOLUME /data

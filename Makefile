@@ -63,4 +63,4 @@ sandbox-image: ## the Docker image of the sandbox; PACKAGES=1 makes the one with
 		$(if $(PACKAGES),--target packages -t llmeval-sandbox:packages,--target plain -t llmeval-sandbox) sandbox
 
 clean: ## remove .venv, var/ and caches; asks nothing
-	rm -rf .venv var .mypy_cache .ruff_cache .pytest_cache staticfiles
+	rm -rf .venv var .mypy_cache .ruff_cache .pytest_cache
