@@ -133,8 +133,7 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = BASE_DIR / "staticfiles"
-WHITENOISE_USE_FINDERS = True  # served from the packages and static/ where collectstatic has not run
+WHITENOISE_USE_FINDERS = True  # straight from static/ and the packages; there is nothing to collect
 MEDIA_ROOT = VAR_DIR / "media"
 FILE_UPLOAD_PERMISSIONS = 0o600
 DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
