@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +20,8 @@ SERVE = str(Path(sandbox.__file__).parent / "image" / "serve.py")
 JOB = function_job("def add(a, b): return a + b\n", ADD_TESTS["judged"])
 
 
-def start(path: Path, *more: str) -> "subprocess.Popen[bytes]":
-    """A service that has opened its socket."""
-    service = subprocess.Popen([sys.executable, "-I", SERVE, str(path), *more])
-    while not path.is_socket():
-        assert service.poll() is None, "The service ended by itself."
-    return service
+Service = subprocess.Popen[bytes]
+Start = Callable[..., Service]
 
 
 @pytest.fixture
@@ -34,11 +30,28 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def service(path: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    started = start(path)
-    yield started
-    started.terminate()
-    started.wait()
+def start(path: Path) -> Iterator[Start]:
+    """Starts services at the path; every one is ended with the test."""
+    started: list[Service] = []
+
+    def begin(*more: str) -> Service:
+        service = subprocess.Popen([sys.executable, "-I", SERVE, str(path), *more])
+        started.append(service)
+        while check(path) != 0:
+            assert service.poll() is None, "The service ended by itself."
+        while children(service.pid):
+            assert service.poll() is None, "The service ended by itself."
+        return service
+
+    yield begin
+    for service in started:
+        service.kill()
+        service.wait()
+
+
+@pytest.fixture
+def service(start: Start) -> Service:
+    return start()
 
 
 def open_pool(path: Path, workers: int = 1) -> Pool:
@@ -62,13 +75,13 @@ def check(path: Path) -> int:
     return subprocess.run([sys.executable, "-I", SERVE, "--check", str(path)], check=False).returncode
 
 
-def test_a_job_runs_behind_the_socket(service: "subprocess.Popen[bytes]", path: Path) -> None:
+def test_a_job_runs_behind_the_socket(service: Service, path: Path) -> None:
     with open_pool(path) as pool:
         outcome = pool.run(JOB)
     assert (outcome.status, outcome.backend) == (Status.PASSED, "socket")
 
 
-def test_every_connection_has_an_engine_that_ends_with_it(service: "subprocess.Popen[bytes]", path: Path) -> None:
+def test_every_connection_has_an_engine_that_ends_with_it(service: Service, path: Path) -> None:
     with open_pool(path) as first, open_pool(path) as second:
         assert len(children(service.pid)) == 2
         assert first.run(JOB).status is second.run(JOB).status is Status.PASSED
@@ -76,20 +89,16 @@ def test_every_connection_has_an_engine_that_ends_with_it(service: "subprocess.P
         assert service.poll() is None
 
 
-def test_a_service_that_restarts_is_used_again(path: Path) -> None:
-    service = start(path)
+def test_a_service_that_restarts_is_used_again(start: Start, service: Service, path: Path) -> None:
     with open_pool(path) as pool:
         assert pool.run(JOB).status is Status.PASSED
         service.terminate()
         service.wait()
-        service = start(path)
+        start()
         assert pool.run(JOB).status is Status.PASSED
-    service.terminate()
-    service.wait()
 
 
-def test_a_service_that_is_gone_is_an_infrastructure_failure(path: Path) -> None:
-    service = start(path)
+def test_a_service_that_is_gone_is_an_infrastructure_failure(service: Service, path: Path) -> None:
     with open_pool(path) as pool:
         service.terminate()
         service.wait()
@@ -97,8 +106,7 @@ def test_a_service_that_is_gone_is_an_infrastructure_failure(path: Path) -> None
     assert outcome.status is Status.INFRA_ERROR and str(path) in outcome.message
 
 
-def test_a_stopped_service_takes_its_socket_and_its_engines_along(path: Path) -> None:
-    service = start(path)
+def test_a_stopped_service_takes_its_socket_and_its_engines_along(service: Service, path: Path) -> None:
     with open_pool(path):
         (engine,) = children(service.pid)
         service.send_signal(signal.SIGTERM)
@@ -108,21 +116,16 @@ def test_a_stopped_service_takes_its_socket_and_its_engines_along(path: Path) ->
             pass
 
 
-def test_a_socket_left_by_a_killed_service_is_replaced(path: Path) -> None:
-    killed = start(path)
-    killed.kill()
-    killed.wait()
-    assert path.is_socket()
-    assert check(path) == 1
-    service = subprocess.Popen([sys.executable, "-I", SERVE, str(path)])
-    while check(path) != 0:
-        assert service.poll() is None, "The service ended by itself."
-    service.terminate()
+def test_a_socket_left_by_a_killed_service_is_replaced(start: Start, service: Service, path: Path) -> None:
+    service.kill()
     service.wait()
+    assert path.is_socket() and check(path) == 1
+    start()
+    assert check(path) == 0
 
 
-def test_connections_beyond_the_limit_wait_for_one_to_end(path: Path) -> None:
-    service = start(path, "1")
+def test_connections_beyond_the_limit_wait_for_one_to_end(start: Start, path: Path) -> None:
+    service = start("1")
     first = open_pool(path)
     assert len(children(service.pid)) == 1
     waiting = subprocess.Popen([sys.executable, "-I", SERVE, "--check", str(path)])
@@ -130,11 +133,9 @@ def test_connections_beyond_the_limit_wait_for_one_to_end(path: Path) -> None:
     assert waiting.poll() is None and len(children(service.pid)) == 1
     first.close()
     assert waiting.wait() == 0
-    service.terminate()
-    service.wait()
 
 
-def test_the_check_says_whether_an_engine_answers(service: "subprocess.Popen[bytes]", path: Path) -> None:
+def test_the_check_says_whether_an_engine_answers(service: Service, path: Path) -> None:
     assert check(path) == 0
     assert check(path.with_name("nowhere.sock")) == 1
 
@@ -149,5 +150,5 @@ def test_without_a_service_the_path_and_the_remedy_are_named(path: Path) -> None
         open_pool(path)
 
 
-def test_a_service_may_be_used_by_other_users(service: "subprocess.Popen[bytes]", path: Path) -> None:
+def test_a_service_may_be_used_by_other_users(service: Service, path: Path) -> None:
     assert os.stat(path).st_mode & 0o777 == 0o666
