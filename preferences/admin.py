@@ -1,0 +1,48 @@
+"""The curators' desk for preferences: categories are edited, preferences are only read."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from hub.selectors import is_curator
+from preferences.models import IssueCategory, Preference
+
+
+class ForCurators(admin.ModelAdmin):
+    """Curators see and change it; nobody deletes, since preferences refer to it."""
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return is_curator(request.user)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_curator(request.user)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_curator(request.user)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_curator(request.user)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(IssueCategory)
+class IssueCategoryAdmin(ForCurators):
+    list_display = ["title", "slug", "active", "position"]
+    list_editable = ["active", "position"]
+
+
+@admin.register(Preference)
+class PreferenceAdmin(ForCurators):
+    list_display = ["pk", "source", "verdict", "judge", "reviewer", "run", "created_at"]
+    list_filter = ["source", "verdict"]
+    list_select_related = ["run", "reviewer"]
+    fields = ["source", "verdict", "critique", "confidence", "judge", "reviewer", "run", "case", "created_at"]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False

@@ -1,0 +1,44 @@
+"""What scoring found of a pair: each rule's word on both sides, and which side execution decides for."""
+
+from typing import Any
+
+from runs.models import Response, Score
+
+PASSED, FAILED = Response.Status.PASSED, Response.Status.FAILED
+
+
+def winner(first: Response, second: Response) -> str:
+    """`first` or `second` where exactly one side passes and both were scored; else empty."""
+    if first.status == PASSED and second.status == FAILED:
+        return "first"
+    if second.status == PASSED and first.status == FAILED:
+        return "second"
+    return ""
+
+
+def evidence_of(first: Response, second: Response) -> dict[str, Any]:
+    """`{"first": side, "second": side, "winner": "first"|"second"|""}`, a side being `{"response", "status", "score",
+    "rules": [{"rule", "type", "value", "reason", "execution"}]}`.
+    """
+    return {"first": _side(first), "second": _side(second), "winner": winner(first, second)}
+
+
+def _side(response: Response) -> dict[str, Any]:
+    return {
+        "response": response.pk,
+        "status": response.status,
+        "score": response.score,
+        "rules": [_rule(score) for score in response.scores.all()],
+    }
+
+
+def _rule(score: Score) -> dict[str, Any]:
+    ran = score.execution or {}
+    kept = ("status", "message", "passed", "total", "failure", "tier")
+    return {
+        "rule": score.rule,
+        "type": score.type,
+        "value": score.value,
+        "reason": score.reason,
+        "execution": {key: ran.get(key) for key in kept} if ran else None,
+    }

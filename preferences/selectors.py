@@ -1,0 +1,68 @@
+"""Reading preferences: those in force, filtered, and one with everything it leads to."""
+
+from datetime import date
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import Q, QuerySet
+
+from preferences.models import IssueCategory, Preference
+from runs.browsing import runs_visible
+
+
+def preferences_current() -> QuerySet[Preference]:
+    """Preferences that nothing supersedes."""
+    return Preference.objects.filter(successor__isnull=True)
+
+
+def preferences_visible(user: User | AnonymousUser) -> QuerySet[Preference]:
+    """Those of runs that *user* may see."""
+    return preferences_current().filter(run__in=runs_visible(user).order_by().values("pk"))
+
+
+def filtered(
+    rows: QuerySet[Preference],
+    *,
+    source: str = "",
+    run: int | None = None,
+    environment: str = "",
+    since: date | None = None,
+    verdict: str = "",
+    reviewer: str = "",
+) -> QuerySet[Preference]:
+    """*rows* that match all that is given."""
+    wanted: dict[str, Any] = {
+        "source": source,
+        "run_id": run,
+        "version__environment__slug": environment,
+        "created_at__date__gte": since,
+        "verdict": verdict,
+        "reviewer__username": reviewer,
+    }
+    return rows.filter(**{name: value for name, value in wanted.items() if value})
+
+
+def with_everything(rows: QuerySet[Preference]) -> QuerySet[Preference]:
+    """With all that a page or an export names of each row."""
+    return rows.select_related(
+        "first__run_model",
+        "second__run_model",
+        "case",
+        "version__environment",
+        "run",
+        "reviewer",
+        "suggestion",
+    ).defer("version__manifest", "version__readme", "case__data", "run__host")
+
+
+def history(preference: Preference) -> list[Preference]:
+    """Every verdict on the same two responses, the newest first, superseded ones included."""
+    same = Q(first=preference.first_id, second=preference.second_id) | Q(
+        first=preference.second_id, second=preference.first_id
+    )
+    return list(Preference.objects.filter(same).select_related("reviewer", "successor").order_by("-id"))
+
+
+def categories() -> list[IssueCategory]:
+    """Those in use, in the curators' order."""
+    return list(IssueCategory.objects.filter(active=True))

@@ -1,0 +1,136 @@
+"""Writing preferences: one service, used by judges, by execution and by people alike."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from preferences.models import Issue, IssueCategory, Preference
+from preferences.spans import Span
+from runs.models import Response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewIssue:
+    """An issue to record. `span` None: of the whole response."""
+
+    response: Response
+    category: IssueCategory
+    severity: str = Issue.Severity.MAJOR
+    note: str = ""
+    span: Span | None = None
+    kept_from: Issue | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeIdentity:
+    """Which model judged, with which prompt, and under what conditions."""
+
+    label: str
+    fingerprint: str
+    prompt_version: str
+    order_sensitive: bool = False
+    saw_evidence: bool = False
+    self_preference: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaction:
+    """How a person's verdict relates to the suggestion: what was shown, when, and what was said before."""
+
+    suggestion: Preference | None = None
+    taken: bool | None = None
+    seen_at: datetime | None = None
+    first_verdict: str = ""
+    dismissed: Sequence[int] = ()
+    check_result: str = ""
+    disputes_tests: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgment:
+    """A verdict as it was reached. `reviewer` or `judge` is set, or neither for execution."""
+
+    verdict: str
+    critique: str = ""
+    confidence: float | None = None
+    issues: Sequence[NewIssue] = ()
+    evidence: dict[str, Any] = field(default_factory=dict)
+    reviewer: User | None = None
+    judge: JudgeIdentity | None = None
+    reaction: Reaction = field(default_factory=Reaction)
+    seconds: float | None = None
+
+
+def preference_record(
+    *, first: Response, second: Response, judgment: Judgment, supersedes: Preference | None = None
+) -> Preference:
+    """Store *judgment* on the two responses, with its issues. Raises ValueError where they answer different cases.
+
+    The source follows from who judged: a reviewer, a judge, or nobody (execution).
+    """
+    if first.case_id != second.case_id:
+        raise ValueError("A preference compares two responses to the same case.")
+    judge, reaction = judgment.judge, judgment.reaction
+    source = Preference.Source.EXECUTION
+    if judgment.reviewer is not None:
+        source = Preference.Source.HUMAN
+    elif judge is not None:
+        source = Preference.Source.LLM
+    run = first.run_environment.run
+    with transaction.atomic():
+        preference = Preference.objects.create(
+            first=first,
+            second=second,
+            verdict=judgment.verdict,
+            source=source,
+            critique=_storable(judgment.critique),
+            confidence=judgment.confidence,
+            reviewer=judgment.reviewer,
+            judge=judge.label if judge else "",
+            judge_fingerprint=judge.fingerprint if judge else "",
+            prompt_version=judge.prompt_version if judge else "",
+            order_sensitive=bool(judge and judge.order_sensitive),
+            saw_evidence=bool(judge and judge.saw_evidence),
+            self_preference=bool(judge and judge.self_preference),
+            suggestion=reaction.suggestion,
+            suggestion_taken=reaction.taken,
+            suggestion_seen_at=reaction.seen_at,
+            first_verdict=reaction.first_verdict,
+            dismissed=list(reaction.dismissed),
+            check_result=reaction.check_result,
+            disputes_tests=reaction.disputes_tests,
+            run=run,
+            version_id=first.run_environment.version_id,
+            case=first.case,
+            input_digest=first.case.input_digest,
+            scoring_digest=first.case.scoring_digest,
+            config_hash=run.config_hash,
+            evidence=judgment.evidence,
+            seconds=judgment.seconds,
+            supersedes=supersedes,
+        )
+        Issue.objects.bulk_create(_issue(preference, item) for item in judgment.issues)
+    return preference
+
+
+def _issue(preference: Preference, item: NewIssue) -> Issue:
+    span = {key: _storable(value) if isinstance(value, str) else value for key, value in asdict(item.span).items()} \
+        if item.span else {}
+    return Issue(
+        preference=preference,
+        response=item.response,
+        category=item.category,
+        severity=item.severity,
+        note=_storable(item.note),
+        kept_from=item.kept_from,
+        **span,
+    )
+
+
+def _storable(text: str) -> str:
+    """Text that every database takes: no NUL, no halves of surrogate pairs."""
+    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,129 @@
+"""Writing pairs: those that a policy wants of a run, made once and shared by the judge and by people."""
+
+import hashlib
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models import F
+
+from preferences.evidence import evidence_of, winner
+from preferences.models import Preference
+from preferences.services import Judgment, preference_record
+from preferences.spans import text_of
+from review.models import Pair
+from review.pairing import Across, Candidate, Paired, Policy, pairs_of
+from runs.counting import quarantined_cases
+from runs.models import Response, Run
+
+_SCORED = (Response.Status.PASSED, Response.Status.FAILED)
+_CHUNK = 400
+
+
+def candidates_of(run: Run) -> list[Candidate]:
+    """The run's scored responses, those to cases that were found wrong left out."""
+    found = []
+    for part in run.environments.select_related("version"):
+        rows = (
+            Response.objects.filter(run_environment=part, run_model__role="", status__in=_SCORED)
+            .exclude(case_id__in=quarantined_cases(run, part))
+            .select_related("run_model")
+            .only("case_id", "attempt", "status", "messages", "run_model__label", "run_model__position")
+            .order_by("id")
+        )
+        found += [
+            Candidate(
+                id=row.pk,
+                case=row.case_id,
+                model=f"{row.run_model.position:04} {row.run_model.label}",
+                attempt=row.attempt,
+                passed=row.status == Response.Status.PASSED,
+                text=_said(row),
+            )
+            for row in rows.iterator(chunk_size=_CHUNK)
+        ]
+    return found
+
+
+def _said(response: Response) -> str:
+    """A digest of all that the assistant said and called."""
+    digest = hashlib.sha256()
+    for message in response.messages:
+        if message.get("role") == "assistant":
+            said = f"{text_of(message).strip()}\0{message.get('tool_calls')}\0"
+            digest.update(said.encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()
+
+
+def pairs_make(
+    *, run: Run, policy: Policy, across: Across = "models", seed: int = 0, limit: int | None = None
+) -> list[Pair]:
+    """The pairs of *run* that *policy* wants, the first *limit* of them; those that are there already are kept."""
+    wanted = pairs_of(candidates_of(run), policy=policy, across=across, seed=seed)[:limit]
+    known = {(pair.first_id, pair.second_id): pair for pair in run.pairs.all()}
+    missing = [item for item in wanted if (item.first.id, item.second.id) not in known]
+    for start in range(0, len(missing), _CHUNK):
+        Pair.objects.bulk_create((_row(run, item) for item in missing[start : start + _CHUNK]), ignore_conflicts=True)
+    if missing:
+        known = {(pair.first_id, pair.second_id): pair for pair in run.pairs.all()}
+    return [known[item.first.id, item.second.id] for item in wanted]
+
+
+def _row(run: Run, item: Paired) -> Pair:
+    return Pair(
+        run=run,
+        case_id=item.first.case,
+        first_id=item.first.id,
+        second_id=item.second.id,
+        kind=item.kind,
+        position=item.position,
+    )
+
+
+def pairs_queue(*, pairs: Sequence[Pair], overlap: int) -> int:
+    """Open *pairs* for review by *overlap* people each; how many were opened. Wider overlap adds seats, none is lost."""
+    opened = 0
+    for start in range(0, len(pairs), _CHUNK):
+        ids = [pair.pk for pair in pairs[start : start + _CHUNK]]
+        opened += Pair.objects.filter(pk__in=ids, overlap__lt=overlap).update(
+            free=F("free") + overlap - F("overlap"), overlap=overlap
+        )
+    return opened
+
+
+def execution_preferences(*, pairs: Sequence[Pair]) -> int:
+    """Record what execution decides of *pairs*, once each; how many are decided by it."""
+    decided = [pair for pair in pairs if pair.kind == Pair.Kind.ONE_PASSES]
+    for start in range(0, len(decided), _CHUNK):
+        chunk = {pair.pk: pair for pair in decided[start : start + _CHUNK]}
+        known = set(
+            Preference.objects.filter(
+                source=Preference.Source.EXECUTION, first__in=[pair.first_id for pair in chunk.values()]
+            ).values_list("first_id", "second_id")
+        )
+        with transaction.atomic():
+            for pair in pairs_whole(list(chunk)):
+                if (pair.first_id, pair.second_id) not in known:
+                    judgment = Judgment(
+                        verdict=winner(pair.first, pair.second), evidence=evidence_of(pair.first, pair.second)
+                    )
+                    preference_record(first=pair.first, second=pair.second, judgment=judgment)
+    return len(decided)
+
+
+def pairs_whole(ids: Sequence[int]) -> list[Pair]:
+    """Pairs with responses, scores, models and case, in the queue's order."""
+    return list(
+        Pair.objects.filter(pk__in=ids)
+        .select_related(
+            "run",
+            "case",
+            "first__case",
+            "first__run_model",
+            "first__run_environment__run",
+            "first__run_environment__version__environment",
+            "second__run_model",
+            "suggestion",
+        )
+        .prefetch_related("first__scores", "second__scores")
+        .order_by("position", "id")
+    )
