@@ -239,6 +239,10 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 
 # ---- sandbox --------------------------------------------------------------------------------------------------------
 
+SANDBOX_BACKEND = ENV.text("LLMEVAL_SANDBOX_BACKEND", "auto")  # what `backend: auto` in a config comes to
+SANDBOX_SOCKET = ENV.text("LLMEVAL_SANDBOX_SOCKET", "/run/llmeval/sandbox.sock")
+SANDBOX_IMAGE = ENV.text("LLMEVAL_SANDBOX_IMAGE")
+SANDBOX_RUNTIME = ENV.text("LLMEVAL_SANDBOX_RUNTIME")
 SANDBOX_WORKERS = ENV.number("LLMEVAL_SANDBOX_WORKERS", 0)  # 0: one for each core
 # Tier C separates processes but hardly contains them: live models may use it only where an operator says so here.
 SANDBOX_WEAK_ISOLATION_FOR_LIVE_MODELS = ENV.flag("LLMEVAL_SANDBOX_WEAK_ISOLATION", False)

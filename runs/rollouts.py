@@ -20,6 +20,7 @@ from hub.cases import CaseData
 from hub.episodes import Episode, EpisodeError, Observation, Step
 from hub.harnesses.base import HarnessError, Services
 from hub.models import Case, EnvironmentVersion
+from hub.pools import pool_options
 from hub.ports import JSON, AskError, CallKey, Message, Reply, Tool
 from hub.scorers.base import ScoringFailed
 from hub.selectors import compile_version
@@ -28,7 +29,7 @@ from runs.endpoints import endpoint_spec
 from runs.models import EpisodeSession, ModelEndpoint
 from runs.providers.base import ProviderContext
 from runs.providers.registry import PROVIDERS
-from sandbox.pool import PoolOptions, shared
+from sandbox.pool import shared
 
 MAX_MESSAGE_BYTES = 1024 * 1024
 _TURNS = 100  # of any episode; harnesses have limits of their own
@@ -193,7 +194,7 @@ def _drive(session: EpisodeSession, act: Callable[[Episode], Awaitable[Any]]) ->
     """Rebuild the episode from the session, let *act* drive it once, and take its state and its calls back."""
     version = session.case.version
     compiled = compile_version(version)
-    pool = shared(PoolOptions(workers=settings.SANDBOX_WORKERS or None)) if compiled.needs_sandbox else None
+    pool = shared(pool_options()) if compiled.needs_sandbox else None
     endpoints = {
         role: list(ModelEndpoint.objects.filter(name__in=names, enabled=True).order_by("name"))
         for role, names in session.roles.items()

@@ -14,6 +14,7 @@ from django.db.models import F, Sum
 from django.utils import timezone
 
 from hub.canonical import attempt_seed
+from hub.pools import pool_options
 from hub.ports import CallKey
 from hub.selectors import compile_version
 from runs.asking import Asker, Budget, Connection
@@ -27,6 +28,7 @@ from runs.selectors import answering_models, role_models
 from runs.stages import StageContext, stages
 from runs.store import DatabaseCache, Reader, Writer
 from runs.tracking import Tracker
+from sandbox.errors import SandboxUnavailable
 from sandbox.pool import Pool, PoolOptions
 
 logger = logging.getLogger(__name__)
@@ -34,15 +36,18 @@ logger = logging.getLogger(__name__)
 Status = Run.Status
 
 
-def pool_options(config: RunConfig) -> PoolOptions:
+def run_pool_options(config: RunConfig) -> PoolOptions:
     """The sandbox that *config* asks for. Tier C passes only for recordings, or where the operator allows more."""
     accept = set(config.sandbox.accept)
     live = any(PROVIDERS[spec.provider].live for spec in config.models)
     if live and not settings.SANDBOX_WEAK_ISOLATION_FOR_LIVE_MODELS:
         accept.discard("C")
-    return PoolOptions(
-        backend=config.sandbox.backend, accept=frozenset(accept), workers=settings.SANDBOX_WORKERS or None
-    )
+    if not accept:
+        raise SandboxUnavailable(
+            "Tier C hardly contains what live models write, and the config accepts no other. Accept A and B "
+            "(`sandbox: {accept: [A, B]}`), or have an operator set LLMEVAL_SANDBOX_WEAK_ISOLATION=1."
+        )
+    return pool_options(backend=config.sandbox.backend, accept=accept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +79,7 @@ def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Executi
         ]
         needs_pool = any(part.compiled.needs_sandbox for part in parts)
         with ExitStack() as held:
-            pool = held.enter_context(Pool.open(pool_options(config))) if needs_pool else None
+            pool = held.enter_context(Pool.open(run_pool_options(config))) if needs_pool else None
             tracker = held.enter_context(closing(Tracker.start(config.stage_configs.get("tracking"))))
             sitting = Sitting(
                 run=run,

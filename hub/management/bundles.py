@@ -12,8 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from hub.bundles.gates import gates_run
 from hub.bundles.loader import Bundle
 from hub.bundles.problems import Problem
+from hub.pools import pool_options
 from sandbox.errors import SandboxUnavailable
-from sandbox.pool import PoolOptions, shared
+from sandbox.pool import shared
 
 DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE = 0, 1, 2, 3
 
@@ -43,7 +44,7 @@ class BundleCommand(BaseCommand):
         try:
             if bundle.compile().needs_sandbox:
                 tiers = frozenset(tier.strip().upper() for tier in accept.split(",") if tier.strip())
-                pool = shared(PoolOptions(accept=tiers))
+                pool = shared(pool_options(accept=tiers))
         except SandboxUnavailable as error:
             raise CommandError(str(error), returncode=UNAVAILABLE) from None
         except ValueError as error:
