@@ -13,6 +13,4 @@ ENV PATH=/venv/bin:$PATH LLMEVAL_VAR=/data
 USER llmeval
 VOLUME /data
 EXPOSE 8000
-HEALTHCHECK --interval=5s --timeout=5s --retries=24 CMD ["python", "-c", \
-    "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/readyz', timeout=4)"]
 CMD ["sh", "-c", "python manage.py prepare && exec gunicorn llmeval_site.wsgi --bind 0.0.0.0:8000 --workers 2 --threads 8"]
