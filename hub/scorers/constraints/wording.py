@@ -56,7 +56,7 @@ class EnglishCapital(Constraint):
 
     def problem(self, text: str) -> str:
         if not text.isupper():
-            return _first_letter(text, str.islower, "lower-case")
+            return _first_letter(text, str.islower, "a lower-case")
         other = other_language(text, "en")
         return f"it is in language {other}, not in English" if other else ""
 
@@ -67,14 +67,14 @@ class EnglishLowercase(Constraint):
 
     def problem(self, text: str) -> str:
         if not text.islower():
-            return _first_letter(text, str.isupper, "upper-case")
+            return _first_letter(text, str.isupper, "an upper-case")
         other = other_language(text, "en")
         return f"it is in language {other}, not in English" if other else ""
 
 
 def _first_letter(text: str, wrong: Callable[[str], bool], kind: str) -> str:
     word = next((word for word in re.findall(r"\w+", text) if any(map(wrong, word))), None)
-    return f"{word!r} has a {kind} letter" if word else "it has no letters"
+    return f"{word!r} has {kind} letter" if word else "it has no letters"
 
 
 class CapitalWords(Constraint):
