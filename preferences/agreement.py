@@ -44,9 +44,9 @@ def cohen_kappa(pairs: Sequence[Rated]) -> float | None:
 
 
 def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
-    """Krippendorff's alpha for nominal data: 1 - Do/De (Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011).
+    """Krippendorff's alpha for nominal data: 1 - Do/De (Computing Krippendorff's Alpha-Reliability, 2011).
 
-    *units*: for each unit the labels given, by however many raters; units with fewer than two do not count. None where
+    *units*: for each unit the labels given by its raters; units with fewer than two do not count. None where
     nothing can be paired or only one label was ever used.
     """
     paired = [unit for unit in units if len(unit) > 1]
@@ -70,9 +70,7 @@ def bootstrap(
     if len(units) < 10:
         return None
     draw = random.Random(seed)  # noqa: S311 - a statistic that is the same on every visit, not a secret
-    found = [
-        value for _ in range(RESAMPLES) if (value := statistic(draw.choices(units, k=len(units)))) is not None
-    ]
+    found = [value for _ in range(RESAMPLES) if (value := statistic(draw.choices(units, k=len(units)))) is not None]
     if len(found) < RESAMPLES // 2:
         return None
     found.sort()
@@ -83,7 +81,7 @@ def figure(units: Sequence[Hashable], statistic: Callable[[Sequence[Hashable]], 
     """*statistic* of *units* with its interval, or the reason why there is none."""
     value = statistic(units)
     if value is None:
-        why = "nothing to compare yet" if not units else "everybody always says the same: agreement by chance is certain"
+        why = "nothing to compare yet" if not units else "everybody always says the same, so that chance alone agrees"
         return Figure(value=None, n=len(units), note=why)
     bounds = bootstrap(units, statistic)
     if bounds is None:

@@ -118,8 +118,11 @@ def preference_record(
 
 
 def _issue(preference: Preference, item: NewIssue) -> Issue:
-    span = {key: _storable(value) if isinstance(value, str) else value for key, value in asdict(item.span).items()} \
-        if item.span else {}
+    span = (
+        {key: _storable(value) if isinstance(value, str) else value for key, value in asdict(item.span).items()}
+        if item.span
+        else {}
+    )
     return Issue(
         preference=preference,
         response=item.response,

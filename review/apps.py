@@ -6,3 +6,11 @@ from django.apps import AppConfig
 class ReviewConfig(AppConfig):
     name = "review"
     verbose_name = "Review"
+
+    def ready(self) -> None:
+        # Both import models, which exist only once the apps are loaded.
+        from review.stages import JudgeStage, ReviewStage
+        from runs.stages import register
+
+        register(JudgeStage())
+        register(ReviewStage())

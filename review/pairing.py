@@ -62,8 +62,7 @@ def pairs_of(
         pair
         for group in by_case.values()
         for a, b in _meetings(sorted(group, key=lambda c: (c.model, c.attempt)), across)
-        if a.text != b.text
-        and (pair := Paired(a, b, _place(seed, a, b))).kind in _KINDS[policy]
+        if a.text != b.text and (pair := Paired(a, b, _place(seed, a, b))).kind in _KINDS[policy]
     ]
     return sorted(found, key=lambda pair: (pair.position, pair.first.id, pair.second.id))
 

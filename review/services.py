@@ -80,7 +80,7 @@ def _row(run: Run, item: Paired) -> Pair:
 
 
 def pairs_queue(*, pairs: Sequence[Pair], overlap: int) -> int:
-    """Open *pairs* for review by *overlap* people each; how many were opened. Wider overlap adds seats, none is lost."""
+    """Open *pairs* for review by *overlap* people each; how many were opened. Seats are only ever added."""
     opened = 0
     for start in range(0, len(pairs), _CHUNK):
         ids = [pair.pk for pair in pairs[start : start + _CHUNK]]

@@ -1,0 +1,328 @@
+"""The stages `judge` and `review` of a run: pairs, what execution decides of them, a judge's suggestions, the queue."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from hub.ports import JSON, Ask
+from preferences.evidence import evidence_of
+from preferences.models import IssueCategory, Preference
+from preferences.selectors import categories
+from preferences.services import JudgeIdentity, Judgment, NewIssue, preference_record
+from review.judge import PROMPT_VERSION, Order, Question, Side, Suggestion, combine, evidence_text, judge_pair
+from review.models import JudgeCall, Pair
+from review.pairing import Across, Policy
+from review.services import execution_preferences, pairs_make, pairs_queue, pairs_whole
+from runs.models import Response, Run, RunModel
+from runs.planning import fingerprint
+from runs.providers.base import ModelSpec
+from runs.providers.registry import PROVIDERS
+from runs.stages import Estimate, Stage, StageConfig, StageContext
+from runs.store import Reader
+
+OTHER = "wrong-result"  # where the judge names no category of the list
+_AT_ONCE = 64  # pairs read and judged together
+_TOKENS = (1500, 500)  # of one call, for estimates: a task with two answers; a verdict
+
+
+class JudgeConfig(StageConfig):
+    """`judge:` of a config. `pairs`: which; `max_pairs`: at most so many, a sample drawn by the run's seed."""
+
+    model: ModelSpec
+    pairs: Policy = "all"
+    across: Across = "models"
+    max_pairs: Annotated[int, Field(ge=1)] = 200
+
+    def role_models(self) -> dict[str, list[Any]]:
+        return {"judge": [self.model]}
+
+
+class ReviewConfig(StageConfig):
+    """`review:` of a config. `overlap`: how many people decide each pair; `max_pairs`: all of them where not given."""
+
+    pairs: Policy = "all"
+    across: Across = "models"
+    overlap: Annotated[int, Field(ge=1, le=50)] = 1
+    max_pairs: Annotated[int, Field(ge=1)] | None = None
+
+
+def _pairs_at_most(run_config: Any, responses: int, across: Across) -> int:
+    """How many pairs *responses* can form, were every one scored and different."""
+    models, attempts = len(run_config.models), run_config.attempts
+    cases = responses // max(1, models * attempts)
+    between = len(list(combinations(range(models), 2))) * attempts
+    within = models * len(list(combinations(range(attempts), 2)))
+    return cases * ({"models": between, "attempts": within}.get(across, between + within))
+
+
+class ReviewStage(Stage):
+    """Opens pairs for people. It comes after the judge, so that they see its suggestions."""
+
+    key = "review"
+    title = "Pairs for review"
+    order = 20
+    Config = ReviewConfig
+
+    def estimate(self, run_config: Any, config: ReviewConfig, responses: int) -> Estimate:
+        pairs = _pairs_at_most(run_config, responses, config.across)
+        shown = min(pairs, config.max_pairs or pairs)
+        return Estimate(line=f"Review: up to {shown:,} pairs, {config.overlap} reviewers each.")
+
+    async def execute(self, context: StageContext, config: ReviewConfig) -> dict[str, JSON]:
+        """The summary is `{"pairs", "opened", "overlap", "decided_by_execution"}`."""
+        database = Reader()
+        try:
+            return await database.run(_open_review, context.run, config)
+        finally:
+            await database.close()
+
+
+def _open_review(run: Run, config: ReviewConfig) -> dict[str, JSON]:
+    pairs = pairs_make(run=run, policy=config.pairs, across=config.across, seed=_seed(run), limit=config.max_pairs)
+    decided = execution_preferences(pairs=pairs)
+    opened = pairs_queue(pairs=pairs, overlap=config.overlap)
+    return {"pairs": len(pairs), "opened": opened, "overlap": config.overlap, "decided_by_execution": decided}
+
+
+def _seed(run: Run) -> int:
+    return int(run.config.get("seed", 0))
+
+
+class JudgeStage(Stage):
+    """A model's suggestion for every pair, and what execution decides. What the judge does wrong is counted."""
+
+    key = "judge"
+    title = "Pre-review by a judge"
+    order = 10
+    Config = JudgeConfig
+
+    def identity(self, config: JudgeConfig) -> JSON:
+        return {
+            "model": fingerprint(config.model),
+            "prompt": PROMPT_VERSION,
+            **config.model_dump(include={"pairs", "across", "max_pairs"}),
+        }
+
+    def estimate(self, run_config: Any, config: JudgeConfig, responses: int) -> Estimate:
+        pairs = min(_pairs_at_most(run_config, responses, config.across), config.max_pairs)
+        calls, price = 2 * pairs, config.model.price
+        cost: float | None = 0.0
+        if PROVIDERS[config.model.provider].live:
+            tokens_in, tokens_out = _TOKENS
+            cost = calls * (tokens_in * price.input + tokens_out * price.output) / 1_000_000 if price else None
+        return Estimate(
+            calls=calls, cost_usd=cost, line=f"Judge {config.model.name}: up to {pairs:,} pairs, both orders."
+        )
+
+    async def execute(self, context: StageContext, config: JudgeConfig) -> dict[str, JSON]:
+        """The summary is that of `_Tally.summary`."""
+        database = Reader()
+        try:
+            bench = await database.run(_Bench.of, context.run, config)
+            pairs = await database.run(_pairs_to_judge, context.run, config)
+            tally = _Tally(judge=config.model.name, recorded=not PROVIDERS[config.model.provider].live)
+            tally.pairs = len(pairs)
+            await self._judge_all(context, pairs, bench, tally, database)
+            stored = await database.run(_stored_figures, context.run, bench)
+            return tally.summary(stored)
+        finally:
+            await database.close()
+
+    async def _judge_all(
+        self, context: StageContext, pairs: list[Pair], bench: "_Bench", tally: "_Tally", database: Reader
+    ) -> None:
+        done = 0
+        for start in range(0, len(pairs), _AT_ONCE):
+            if context.stopping() or tally.fatal:
+                break
+            ids = [pair.pk for pair in pairs[start : start + _AT_ONCE]]
+            waiting = await database.run(bench.unjudged, ids)
+            judged = await asyncio.gather(*(self._judge_one(context.ask, pair, bench) for pair in waiting))
+            await database.run(bench.store, list(zip(waiting, judged, strict=True)))
+            for orders in judged:
+                tally.add(orders)
+            done += len(ids)
+            context.progress(done, len(pairs))
+
+    async def _judge_one(self, ask: Ask, pair: Pair, bench: "_Bench") -> tuple[Order, Order]:
+        return await judge_pair(ask, bench.question(pair))
+
+
+def _pairs_to_judge(run: Run, config: JudgeConfig) -> list[Pair]:
+    pairs = pairs_make(run=run, policy=config.pairs, across=config.across, seed=_seed(run), limit=config.max_pairs)
+    execution_preferences(pairs=pairs)
+    return pairs
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What went wrong in this sitting, and why the judge was asked no further."""
+
+    judge: str
+    recorded: bool
+    pairs: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    sentence: str = ""
+    fatal: bool = False
+
+    def add(self, orders: tuple[Order, Order]) -> None:
+        errors = [order.error for order in orders if order.error is not None]
+        for error in errors:
+            self.errors[error.kind] += 1
+            self.sentence = self.sentence or str(error)
+            self.fatal = self.fatal or error.fatal or error.kind == "budget"
+
+    def summary(self, stored: dict[str, JSON]) -> dict[str, JSON]:
+        """`{"judge", "recorded", "pairs", "suggested", "failed", "order_sensitive", ..., "cost_usd"}`.
+
+        `failed` pairs got an answer that could not be used; `errors` counts calls that got none, by kind.
+        """
+        found = {"judge": self.judge, "recorded": self.recorded, "pairs": self.pairs, **stored}
+        if self.errors:
+            found |= {"errors": dict(self.errors), "error": self.sentence}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """The judge of a run with all that its questions share."""
+
+    model: RunModel
+    families: dict[int, str]  # RunModel id -> family
+    categories: list[IssueCategory]
+
+    @classmethod
+    def of(cls, run: Run, config: JudgeConfig) -> "_Bench":
+        rows = list(run.models.all())
+        judge = next(row for row in rows if row.role == "judge")
+        return cls(judge, {row.pk: str(row.spec.get("family", "")) for row in rows}, categories())
+
+    def unjudged(self, ids: list[int]) -> list[Pair]:
+        """Those of *ids* that have no suggestion of this judge and prompt."""
+        done = Preference.objects.filter(
+            source=Preference.Source.LLM, judge_fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION
+        ).values("pk")
+        missing = Pair.objects.filter(pk__in=ids).exclude(suggestion__in=done).values_list("pk", flat=True)
+        return pairs_whole(list(missing))
+
+    def question(self, pair: Pair) -> Question:
+        evidence = evidence_of(pair.first, pair.second)
+        return Question(
+            environment=pair.first.run_environment.version.environment.slug,
+            case=pair.case.external_id,
+            first=_side(pair.first, evidence["first"]),
+            second=_side(pair.second, evidence["second"]),
+            blind=pair.kind == Pair.Kind.ONE_PASSES,
+            categories=[(item.slug, item.description) for item in self.categories],
+        )
+
+    def store(self, judged: list[tuple[Pair, tuple[Order, Order]]]) -> None:
+        """Keep every call that was answered, and the suggestions."""
+        for pair, orders in judged:
+            for order in orders:
+                if order.judged is not None:
+                    self._store_call(pair, order)
+            suggestion = combine(orders)
+            if suggestion is not None:
+                preference = self._record(pair, suggestion)
+                Pair.objects.filter(pk=pair.pk).update(suggestion=preference)
+
+    def _store_call(self, pair: Pair, order: Order) -> None:
+        judged = order.judged
+        assert judged is not None
+        JudgeCall.objects.update_or_create(
+            pair=pair,
+            fingerprint=self.model.fingerprint,
+            prompt_version=PROMPT_VERSION,
+            swapped=order.swapped,
+            defaults={
+                "judge": self.model.label,
+                "saw_evidence": pair.kind != Pair.Kind.ONE_PASSES,
+                "answer": judged.answer.model_dump() if judged.answer else None,
+                "text": judged.text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode(),
+                "problem": judged.problem,
+                "replies": len(judged.replies),
+                "struck": order.struck,
+                "input_tokens": judged.usage.input,
+                "output_tokens": judged.usage.output,
+                "cost_usd": judged.cost_usd,
+            },
+        )
+
+    def _record(self, pair: Pair, suggestion: Suggestion) -> Preference:
+        known = {item.slug: item for item in self.categories}
+        fallback = known.get(OTHER) or next(iter(known.values()), None)
+        sides = {"first": pair.first, "second": pair.second}
+        family = self.families.get(self.model.pk)
+        issues = [
+            NewIssue(
+                response=sides[item.side],
+                category=category,
+                severity=item.severity,
+                note=item.note,
+                span=item.span,
+            )
+            for item in suggestion.issues
+            if (category := known.get(item.category.strip().lower().replace(" ", "-").replace("_", "-"), fallback))
+        ]
+        judge = JudgeIdentity(
+            label=self.model.label,
+            fingerprint=self.model.fingerprint,
+            prompt_version=PROMPT_VERSION,
+            order_sensitive=suggestion.order_sensitive,
+            saw_evidence=pair.kind != Pair.Kind.ONE_PASSES,
+            self_preference=bool(family) and family in [self.families.get(s.run_model_id) for s in sides.values()],
+        )
+        judgment = Judgment(
+            verdict=suggestion.verdict,
+            critique=suggestion.critique,
+            confidence=suggestion.confidence,
+            issues=issues,
+            evidence=evidence_of(pair.first, pair.second),
+            judge=judge,
+        )
+        return preference_record(
+            first=pair.first, second=pair.second, judgment=judgment, supersedes=self._earlier(pair)
+        )
+
+    def _earlier(self, pair: Pair) -> Preference | None:
+        """The suggestion of another judge or prompt version that this one replaces, unless something else has."""
+        earlier = pair.suggestion
+        return None if earlier is None or hasattr(earlier, "successor") else earlier
+
+
+def _side(response: Response, evidence: dict[str, Any]) -> Side:
+    label = f"{response.run_model.label}#{response.attempt}"
+    return Side(label=label, messages=response.messages, evidence=evidence_text(evidence))
+
+
+def _stored_figures(run: Run, bench: _Bench) -> dict[str, JSON]:
+    """What this judge has said of the run in all sittings together."""
+    mine = {"judge_fingerprint": bench.model.fingerprint, "prompt_version": PROMPT_VERSION}
+    verdicts = list(
+        Preference.objects.filter(run=run, source=Preference.Source.LLM, **mine).only(
+            "verdict", "order_sensitive", "self_preference", "saw_evidence", "evidence"
+        )
+    )
+    calls = list(
+        JudgeCall.objects.filter(
+            pair__run=run, fingerprint=bench.model.fingerprint, prompt_version=PROMPT_VERSION
+        ).values_list("pair_id", "answer", "struck", "cost_usd")
+    )
+    failed = {pair for pair, answer, _, _ in calls if answer is None}
+    blind = [item for item in verdicts if not item.saw_evidence]
+    agreed = sum(item.verdict == item.evidence.get("winner") for item in blind)
+    return {
+        "suggested": len(verdicts),
+        "failed": len(failed),
+        "order_sensitive": sum(item.order_sensitive for item in verdicts),
+        "quotes_struck": sum(struck for _, _, struck, _ in calls),
+        "self_preference": sum(item.self_preference for item in verdicts),
+        "with_execution": {"pairs": len(blind), "agreed": agreed},
+        "verdicts": dict(Counter(str(item.verdict) for item in verdicts)),
+        "cost_usd": sum(cost for _, _, _, cost in calls),
+    }

@@ -1,0 +1,13 @@
+"""What migrations seed, for tests that empty the database behind themselves."""
+
+from typing import Any
+
+import pytest
+
+from preferences.models import IssueCategory
+
+
+@pytest.fixture(autouse=True)
+def seeded(db: Any) -> None:
+    for slug in ("wrong-result", "style"):
+        IssueCategory.objects.get_or_create(slug=slug, defaults={"title": slug})
