@@ -68,12 +68,18 @@ def _about(version: EnvironmentVersion) -> dict[str, Any]:
     harness = version.manifest.get("harness") or {}
     scoring = version.manifest.get("scoring") or {}
     return {
-        "readme": markdown_html(version.readme) if version.readme else "",
+        "readme": markdown_html(_body(version.readme)) if version.readme else "",
         "harness": harness.get("type", "single_turn"),
         "rules": scoring.get("rules") or [{"type": "reward"}],
         "pass_mark": scoring.get("pass", 1.0),
         "manifest": manifest_yaml(version),
     }
+
+
+def _body(readme: str) -> str:
+    """The README without its first heading: the page has a title already."""
+    first, _, rest = readme.lstrip().partition("\n")
+    return rest if first.startswith("# ") else readme
 
 
 @require_safe

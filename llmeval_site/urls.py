@@ -26,6 +26,7 @@ urlpatterns = [
     path("hub/", include("hub.urls")),
     path("", include("runs.urls")),
     path("api/v1/", include("llmeval_site.api_urls")),
+    path("favicon.ico", views.favicon),
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     path("admin/", admin.site.urls),

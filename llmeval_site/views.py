@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
+from django.templatetags.static import static
 from django.views.decorators.http import require_http_methods, require_safe
 from rest_framework.authtoken.models import Token
 
@@ -65,17 +66,22 @@ def _account(request: HttpRequest) -> dict[str, object]:
     }
 
 
+@login_not_required
+@require_safe
+def favicon(request: HttpRequest) -> HttpResponse:
+    """For pages that name no icon: the admin's, a browser's own view of JSON."""
+    return redirect(static("icon.svg"), permanent=False)
+
+
 @require_safe
 def styleguide(request: HttpRequest) -> HttpResponse:
     """Every component once; in debug only."""
-    return render(
-        request,
-        "site/styleguide.html",
-        {"statuses": STATUSES, "diff": DIFF, "turns": TURNS, "interval_example": [0.739, 0.919]},
-    )
+    shown = {"statuses": STATUSES, "diff": DIFF, "turns": TURNS, "code": CODE, "interval_example": [0.739, 0.919]}
+    return render(request, "site/styleguide.html", shown)
 
 
 STATUSES = ["passed", "failed", "errored", "unscored", "truncated", "running", "queued", "completed", "interrupted"]
+CODE = "def f(x):\n    return x + 1  # one more"
 DIFF = [("place", "@@ -1,2 +1,2 @@"), ("same", "slug: sums"), ("remove", "version: 1.0.0"), ("add", "version: 1.1.0")]
 TURNS = [
     {"role": "system", "content": "You are brief."},

@@ -68,15 +68,20 @@ class RunForm(forms.Form):
         self.fields["environments"].choices = [  # type: ignore[attr-defined]
             (item.slug, f"{item.title} ({item.latest.case_count:,} cases)") for item in found if item.latest
         ]
-        names = list(ModelEndpoint.objects.filter(enabled=True).values_list("name", flat=True))
-        self.fields["models"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
-        self.roles = sorted({role for item in found if item.latest for role in _roles(item.latest.manifest)})
+        endpoints = ModelEndpoint.objects.filter(enabled=True).values_list("name", "model")
+        names = [(name, f"{name} ({model})") for name, model in endpoints]
+        self.fields["models"].choices = names  # type: ignore[attr-defined]
+        needed: dict[str, list[str]] = {}
+        for item in found:
+            for role in _roles(item.latest.manifest) if item.latest else ():
+                needed.setdefault(role, []).append(item.title)
+        self.roles = sorted(needed)
         for role in self.roles:
             self.fields[f"role_{role}"] = forms.ChoiceField(
                 required=False,
-                choices=[("", "none"), *((name, name) for name in names)],
+                choices=[("", "none"), *names],
                 label=f"Model for the role {role}",
-                help_text=_ROLES.get(role, ""),
+                help_text=f"{_ROLES.get(role, '')} Needed by {', '.join(needed[role])}.".strip(),
             )
 
     @property
@@ -112,8 +117,8 @@ class RunForm(forms.Form):
 
 
 _ROLES = {
-    "rubric": "Judges explanations by a rubric, where an environment asks for it.",
-    "user": "Plays the user, where an environment simulates one.",
+    "rubric": "Judges answers by a rubric.",
+    "user": "Plays the user.",
 }
 
 

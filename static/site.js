@@ -5,38 +5,55 @@
   const root = document.documentElement;
   const stored = localStorage.getItem("theme");
   if (stored) root.dataset.theme = stored;
+  root.classList.add("scripted");
 
   const typing = (element) =>
     element && (element.isContentEditable || /^(input|textarea|select)$/i.test(element.tagName));
   const keysOff = () => localStorage.getItem("keys") === "off";
+  const announce = (text) => {
+    const place = document.getElementById("announce");
+    if (place) place.textContent = text;
+  };
 
-  const places = { h: "/hub/", r: "/runs/", m: "/models/", d: "/", v: "/review/", p: "/preferences/" };
-  let waitingForPlace = false;
+  // ---- keys
 
-  const rows = () => [...document.querySelectorAll("[data-row] a[data-open], tr a[data-open]")];
+  let goingSince = 0;
+  const rows = () => [...document.querySelectorAll("a[data-open]")];
   const move = (step) => {
     const all = rows();
-    if (!all.length) return;
-    const here = all.indexOf(document.activeElement);
-    all[Math.min(Math.max(here + step, 0), all.length - 1)].focus();
+    if (all.length) all[Math.min(Math.max(all.indexOf(document.activeElement) + step, 0), all.length - 1)].focus();
+  };
+  const follow = (selector) => document.querySelector(selector)?.click();
+  const keys = {
+    "/": () => {
+      const search = document.querySelector("main input[type=search]") ?? document.querySelector("input[type=search]");
+      search?.focus();
+      search?.select();
+    },
+    g: () => { goingSince = Date.now(); },
+    j: () => move(1),
+    k: () => move(-1),
+    n: () => follow("[data-key-next]"),
+    p: () => follow("[data-key-prev]"),
+    "?": () => document.getElementById("keys")?.showModal(),
   };
 
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (typing(event.target) || keysOff()) return;
-    if (waitingForPlace) {
-      waitingForPlace = false;
-      if (places[event.key]) window.location.assign(places[event.key]);
-      return;
+    if (typing(event.target) || keysOff() || document.querySelector("dialog[open]")) return;
+    if (Date.now() - goingSince < 1500) {
+      goingSince = 0;
+      const place = document.querySelector(`[data-go="${CSS.escape(event.key)}"]`);
+      if (place) { event.preventDefault(); place.click(); }
+    } else if (keys[event.key]) {
+      event.preventDefault();
+      keys[event.key]();
     }
-    if (event.key === "/") {
-      const search = document.querySelector("input[type=search]");
-      if (search) { event.preventDefault(); search.focus(); search.select(); }
-    } else if (event.key === "g") { waitingForPlace = true; setTimeout(() => { waitingForPlace = false; }, 1500); }
-    else if (event.key === "j") move(1);
-    else if (event.key === "k") move(-1);
-    else if (event.key === "?") document.getElementById("keys")?.showModal();
   });
+
+  // ---- buttons and forms
+
+  const label = (button) => { button.textContent = `Turn single keys ${keysOff() ? "on" : "off"}`; };
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button");
@@ -47,17 +64,41 @@
       localStorage.setItem("theme", root.dataset.theme);
     } else if (button.matches("[data-copy]")) {
       const text = document.getElementById(button.dataset.copy)?.textContent ?? "";
-      navigator.clipboard.writeText(text).then(() => { button.textContent = "Copied"; });
+      navigator.clipboard.writeText(text).then(() => { button.textContent = "Copied"; announce("Copied"); });
     } else if (button.matches("[data-keys-switch]")) {
       localStorage.setItem("keys", keysOff() ? "on" : "off");
-      button.textContent = keysOff() ? "Turn single keys on" : "Turn single keys off";
+      label(button);
     } else if (button.matches("[data-open-dialog]")) {
       document.getElementById(button.dataset.openDialog)?.showModal();
     }
   });
 
   document.addEventListener("submit", (event) => {
-    const question = event.target.dataset.confirm;
-    if (question && !window.confirm(question)) event.preventDefault();
+    const form = event.target;
+    if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) {
+      event.preventDefault();
+      return;
+    }
+    const button = form.querySelector("button.primary");
+    if (form.dataset.busy && button) {
+      // After this event, since a disabled button would not be sent along.
+      setTimeout(() => { button.disabled = true; button.textContent = form.dataset.busy; }, 0);
+    }
   });
+  // A page that comes back out of the browser's cache is ready to be sent again.
+  window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
+
+  // ---- swaps: say what there is now, and keep the focus where the reader was
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    const part = document.getElementById(event.detail.target.id) ?? event.detail.target;
+    const said = part.querySelector("[data-announce]");
+    if (said) announce(said.textContent.trim().replace(/\s+/g, " "));
+    if (document.activeElement === document.body && event.detail.requestConfig.elt.matches(".pager a")) {
+      part.tabIndex = -1;
+      part.focus({ preventScroll: true });
+    }
+  });
+
+  document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-keys-switch]").forEach(label));
 })();

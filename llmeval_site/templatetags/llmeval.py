@@ -6,7 +6,7 @@ from typing import Any
 from django import template
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from hub.rendering import code_html
@@ -167,4 +167,7 @@ def crumbs(*steps: Any) -> SafeString:
         format_html('<li><a href="{}">{}</a></li>', url, title) if url else format_html("<li>{}</li>", title)
         for title, url in pairs
     ]
-    return format_html('<nav class="crumbs" aria-label="Breadcrumb"><ol>{}</ol></nav>', SafeString("").join(items))
+    return format_html(
+        '<nav class="crumbs" aria-label="Breadcrumb"><ol>{}</ol></nav>',
+        format_html_join("", "{}", ((item,) for item in items)),
+    )
