@@ -90,7 +90,10 @@ class Scorer(ABC):
 
     @abstractmethod
     async def score(self, options: Any, submission: Submission, services: Services) -> Verdict:
-        """Judge *submission* by *options* (this class's Options, rendered). Raises ScoringFailed."""
+        """Judge *submission* by *options* (this class's Options, rendered).
+
+        Raises ScoringFailed, and AskError where a model that judges cannot be reached.
+        """
 
     def code_paths(self, options: Mapping[str, Any]) -> list[str]:
         """The bundle files that the raw *options* name as code; their content is part of a case's scoring digest."""

@@ -4,6 +4,8 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Literal
 
@@ -15,6 +17,8 @@ from hub.judging import DATA_RULE, Judgement, as_data, judgement
 from hub.ports import JSON, Message
 from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
 from hub.scorers.texts import shown
+
+_PROMPTS = Path(__file__).parent.parent / "prompts"
 
 
 class Criterion(BaseModel):
@@ -42,7 +46,8 @@ class JudgeOptions(ScorerOptions):
     """`criteria`: a list of {name, text, weight, scale}. `role`: which of the run's roles judges; all its models do.
 
     `reference`: what a good answer says. `guidance`: anything else that the judge should know. `show`: the last
-    `answer`, or the whole `transcript` of a conversation or of tool calls.
+    `answer`, or the whole `transcript` of a conversation or of tool calls. `prompt`: the version of the judge's prompt;
+    being an option, it is part of the scoring digest.
     """
 
     criteria: Annotated[list[Criterion], Field(min_length=1)]
@@ -50,6 +55,7 @@ class JudgeOptions(ScorerOptions):
     reference: Any = None
     guidance: str = ""
     show: Literal["answer", "transcript"] = "answer"
+    prompt: Literal["rubric-1"] = "rubric-1"
 
     @field_validator("criteria")
     @classmethod
@@ -82,18 +88,22 @@ class Judge(Scorer):
         shape = _marks(options.criteria)
         key = replace(submission.key, purpose="rubric", role=options.role, rule=submission.rule, turn=0)
         judgements = await asyncio.gather(
-            *(judgement(services.ask, replace(key, seat=seat), messages, shape) for seat in range(seats))
+            *(judgement(services.ask, replace(key, seat=seat), messages, shape) for seat in range(seats)),
+            return_exceptions=True,  # every call ends before the first failure is told, so that none outlives the play
         )
-        return _verdict(options.criteria, judgements)
+        for judged in judgements:
+            if isinstance(judged, BaseException):
+                raise judged
+        return _verdict(options, [judged for judged in judgements if isinstance(judged, Judgement)])
 
 
 # ---- what the judge is asked -----------------------------------------------------------------------------------------
 
-_SYSTEM = (
-    "You mark the work of an assistant by criteria that are given to you. Mark each criterion by itself and by what is "
-    "there, neither by length nor by tone, unless the criterion says so. First say why in one or two sentences, then "
-    f"give the mark. {DATA_RULE}"
-)
+
+@cache
+def system_prompt(version: str) -> str:
+    """The text of hub/prompts/<version>.txt. A prompt is never edited; a better one is a new version."""
+    return (_PROMPTS / f"{version}.txt").read_text("utf-8").strip() + " " + DATA_RULE
 
 
 def prompt(options: JudgeOptions, submission: Submission) -> list[Message]:
@@ -117,7 +127,10 @@ def prompt(options: JudgeOptions, submission: Submission) -> list[Message]:
     )
     parts.append(f"The criteria, each with its lowest and highest mark:\n{listed}")
     parts.append(f"Answer with one JSON object and nothing else:\n{{{shape}}}")
-    return [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": "\n\n".join(parts)}]
+    return [
+        {"role": "system", "content": system_prompt(options.prompt)},
+        {"role": "user", "content": "\n\n".join(parts)},
+    ]
 
 
 def _split(submission: Submission) -> tuple[list[Message], list[Message]]:
@@ -157,28 +170,34 @@ def _marks(criteria: Sequence[Criterion]) -> type[BaseModel]:
     return create_model("Marks", **fields)
 
 
-def _verdict(criteria: Sequence[Criterion], judgements: Sequence[Judgement[Any]]) -> Verdict:
+def _verdict(options: JudgeOptions, judgements: Sequence[Judgement[Any]]) -> Verdict:
+    """`detail.judges` has one entry for each seat: what it `said`, word for word, and its marks or its problem."""
+    criteria = options.criteria
     judges: list[JSON] = []
-    values: list[float] = []
+    marked: list[dict[str, Any]] = []
     for seat, judged in enumerate(judgements):
+        entry: dict[str, Any] = {"seat": seat, "said": judged.text}
         if judged.answer is None:
-            judges.append({"seat": seat, "problem": judged.problem, "said": judged.text[:2000]})
-            continue
-        marks = judged.answer.model_dump(by_alias=True)
-        shares = {item.name: item.share(marks[item.name]["score"]) for item in criteria}
-        weights = sum(item.weight for item in criteria)
-        values.append(sum(item.weight * shares[item.name] for item in criteria) / weights)
-        judges.append({"seat": seat, "value": values[-1], "marks": marks})
-    detail: dict[str, JSON] = {"judges": judges, "calls": sum(len(judged.replies) for judged in judgements)}
+            entry["problem"] = judged.problem
+        else:
+            marks = judged.answer.model_dump(by_alias=True)
+            weights = sum(item.weight for item in criteria)
+            value = sum(item.weight * item.share(marks[item.name]["score"]) for item in criteria) / weights
+            entry |= {"value": value, "marks": marks}
+            marked.append(entry)
+        judges.append(entry)
+    calls = sum(len(judged.replies) for judged in judgements)
+    detail: dict[str, JSON] = {"judges": judges, "calls": calls, "prompt": options.prompt}
     mute = [judged for judged in judgements if judged.answer is None]
     if mute:
         who = f"{len(mute)} of {len(judgements)} judges" if len(judgements) > 1 else "The judge"
         return Verdict(
             value=None, reason=f"{who} gave no usable answer, asked twice: {mute[0].problem}.", detail=detail
         )
+    values = [entry["value"] for entry in marked]
     detail["spread"] = max(values) - min(values)
     value = min(fmean(values), 1.0)
-    return Verdict(value=value, reason=_reason(criteria, judges, value, len(values)), detail=detail)
+    return Verdict(value=value, reason=_reason(criteria, marked, value, len(values)), detail=detail)
 
 
 def _reason(criteria: Sequence[Criterion], judges: Sequence[Any], value: float, count: int) -> str:

@@ -1,5 +1,6 @@
 """Judges: what they are asked, how their answers are read, and what becomes of bad ones."""
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -168,6 +169,28 @@ async def test_several_judges_are_averaged_and_their_spread_is_shown() -> None:
         (0, "rubric", "small", 2, 0),
         (1, "rubric", "small", 2, 0),
     ]
+
+
+async def test_what_each_judge_said_is_kept_word_for_word() -> None:
+    verdict = await judged(Judges(f"Well: {marks(4, 5)}", "no", "never"), seats=2)
+    assert [judge["said"] for judge in verdict.detail["judges"]] == [f"Well: {marks(4, 5)}", "never"]
+    assert verdict.detail["prompt"] == "rubric-1"
+
+
+async def test_a_judge_that_cannot_be_reached_is_told_only_after_the_others_have_answered() -> None:
+    answered = []
+
+    class Slow(Judges):
+        async def __call__(self, key: CallKey, *args: Any, **kwargs: Any) -> Reply:
+            if key.seat == 0:
+                raise AskError("timeout", "No answer.")
+            await asyncio.sleep(0)
+            answered.append(key.seat)
+            return await super().__call__(key, *args, **kwargs)
+
+    with pytest.raises(AskError):
+        await judged(Slow(marks(4, 5)), seats=2)
+    assert answered == [1]
 
 
 async def test_a_mark_off_the_scale_is_asked_for_again() -> None:

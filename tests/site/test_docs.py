@@ -44,7 +44,8 @@ def test_every_setting_is_documented_and_every_documented_one_exists() -> None:
 def test_every_scorer_is_documented_with_its_options(scorer: str) -> None:
     text = page("scorers.md")
     assert f"`{scorer}`" in text
-    for option in SCORERS[scorer].Options.model_fields:
+    for name, field in SCORERS[scorer].Options.model_fields.items():
+        option = field.alias or name
         assert f"`{option}`" in text, f"docs/scorers.md does not tell of {scorer}'s {option}"
 
 
