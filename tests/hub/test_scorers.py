@@ -1,0 +1,283 @@
+"""Rules that read the answer's text, and the harness's reward."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hub.scorers.equality import same
+from hub.scorers.registry import SCORERS
+from tests.hub.scoring import judge
+
+# ---- exact_match -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("XLIX", {}),
+        ("  XLIX \n", {}),
+        ("Forty-nine is forty and nine.\n\nAnswer: XLIX", {}),
+        ("\\boxed{XLIX}", {}),
+        ("<think>LI?</think>XLIX", {}),
+        ("xlix", {"ignore_case": True}),
+        ("X-L-I-X", {"target": "X, L, I, X", "ignore_punctuation": True}),
+        ("Lake\u00a0 Constance", {"target": ["Bodensee", "Lake Constance"]}),
+        ("cafe\u0301", {"target": "café"}),
+        ("49", {"target": 49}),
+    ],
+)
+async def test_an_answer_that_is_the_target_matches(text: str, options: dict[str, Any]) -> None:
+    assert (await judge("exact_match", text, case={"target": "XLIX"}, **options)).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("", {}),
+        ("xlix", {}),
+        ("IL", {}),
+        ("XLIX or IL", {}),
+        ("Answer: XLIX", {"extract": "whole"}),
+        ("<think>XLIX</think>", {}),
+    ],
+)
+async def test_an_answer_that_is_not_the_target_does_not_match(text: str, options: dict[str, Any]) -> None:
+    verdict = await judge("exact_match", text, case={"target": "XLIX"}, **options)
+    assert verdict.value == 0.0
+    assert "Expected 'XLIX', found" in verdict.reason
+
+
+@pytest.mark.parametrize("target", [None, []])
+def test_a_rule_without_a_target_is_refused(target: Any) -> None:
+    with pytest.raises(ValueError, match="there is no target"):
+        SCORERS["exact_match"].Options.model_validate({"target": target})
+
+
+# ---- includes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("match", "text", "value"),
+    [
+        ("any", "It is the heat that leaves.", 1.0),
+        ("any", "A Vacuum\nflask", 1.0),
+        ("any", "A bottle.", 0.0),
+        ("all", "No heat crosses a vacuum.", 1.0),
+        ("all", "No heat.", 0.0),
+        ("any", "<think>heat</think>A bottle.", 0.0),
+    ],
+)
+async def test_includes_looks_for_any_or_all_targets(match: str, text: str, value: float) -> None:
+    assert (await judge("includes", text, target=["vacuum", "heat"], match=match)).value == value
+
+
+async def test_includes_names_what_is_missing() -> None:
+    verdict = await judge("includes", "No heat.", target=["vacuum", "heat"], match="all")
+    assert verdict.reason == "The answer lacks 'vacuum'."
+
+
+async def test_includes_minds_case_only_where_told() -> None:
+    assert (await judge("includes", "VACUUM", target="vacuum", ignore_case=False)).value == 0.0
+
+
+@pytest.mark.parametrize("target", ["", None, ["a", " "]])
+def test_a_target_that_every_text_includes_is_refused(target: Any) -> None:
+    with pytest.raises(ValueError, match="every text includes the empty one"):
+        SCORERS["includes"].Options.model_validate({"target": target})
+
+
+# ---- regex -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "value"),
+    [
+        ("It was on 2026-03-16.", {"pattern": r"\d{4}-\d\d-\d\d"}, 1.0),
+        ("It was on Monday.", {"pattern": r"\d{4}-\d\d-\d\d"}, 0.0),
+        ("2026-03-16\n", {"pattern": r"\d{4}-\d\d-\d\d", "match": "full"}, 1.0),
+        ("On 2026-03-16", {"pattern": r"\d{4}-\d\d-\d\d", "match": "full"}, 0.0),
+        ("YES", {"pattern": "yes", "ignore_case": True}, 1.0),
+        ("order 17 of 20", {"pattern": r"order (\d+)", "target": 17}, 1.0),
+        ("order 18 of 20", {"pattern": r"order (\d+)", "target": 17}, 0.0),
+        ("order 18 of 20", {"pattern": r"order \d+ of (?P<all>\d+)", "target": 20, "group": "all"}, 1.0),
+        ("<think>2026-03-16</think>Monday", {"pattern": r"\d{4}"}, 0.0),
+    ],
+)
+async def test_a_pattern_is_found_or_not(text: str, options: dict[str, Any], value: float) -> None:
+    assert (await judge("regex", text, **options)).value == value
+
+
+async def test_a_pattern_that_explodes_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hub.scorers.regex.TIMEOUT_S", 0.05)
+    verdict = await judge("regex", "a" * 60 + "b", pattern=r"^(a|a|aa)+$")
+    assert (verdict.value, "took more than" in verdict.reason) == (None, True)
+
+
+async def test_a_group_that_is_not_there_leaves_the_answer_unscored() -> None:
+    assert (await judge("regex", "abc", pattern="b", target="b", group=2)).value is None
+
+
+def test_a_pattern_that_does_not_compile_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not compile"):
+        SCORERS["regex"].Options.model_validate({"pattern": "("})
+
+
+# ---- number ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "value"),
+    [
+        ("The answer is 1,234.5 euros.", {"target": 1234.5}, 1.0),
+        ("1/3", {"target": "0.3333333333333"}, 1.0),
+        ("-5", {"target": 5}, 0.0),
+        ("99", {"target": 100, "relative": 0.01}, 1.0),
+        ("98.9", {"target": 100, "relative": 0.01}, 0.0),
+        ("3.2", {"target": 3, "tolerance": 0.2}, 1.0),
+        ("3.21", {"target": 3, "tolerance": 0.2}, 0.0),
+        ("It is 6 + 6 = 12.\n#### 12", {"target": "Six and six.\n#### 12"}, 1.0),
+        ("0.1", {"target": 0.1, "tolerance": 0}, 1.0),
+    ],
+)
+async def test_numbers_are_compared_by_value(text: str, options: dict[str, Any], value: float) -> None:
+    verdict = await judge("number", text, **options)
+    assert verdict.value == value, verdict.reason
+
+
+async def test_an_answer_without_a_number_is_wrong() -> None:
+    verdict = await judge("number", "I cannot tell.", target=7)
+    assert (verdict.value, verdict.reason) == (0.0, "Expected 7; the answer holds no number.")
+
+
+@pytest.mark.parametrize("target", [None, "none", True, ""])
+def test_a_target_without_a_number_is_refused(target: Any) -> None:
+    with pytest.raises(ValueError, match="holds no number"):
+        SCORERS["number"].Options.model_validate({"target": target})
+
+
+# ---- choice ----------------------------------------------------------------------------------------------------------
+
+PLANETS = ["Mars", "Venus", "Saturn"]
+
+
+@pytest.mark.parametrize(
+    ("target", "target_is"), [("B", "label"), (1, "index"), ("1", "index"), ("Venus", "text")], ids=str
+)
+async def test_the_right_option_is_named_by_label_index_or_text(target: Any, target_is: str) -> None:
+    options = {"target": target, "target_is": target_is, "choices": PLANETS}
+    assert (await judge("choice", "Answer: B", **options)).value == 1.0
+    assert (await judge("choice", "Answer: C", **options)).value == 0.0
+    assert (await judge("choice", "Venus", **options)).value == 1.0
+
+
+async def test_an_answer_that_chooses_nothing_is_wrong() -> None:
+    verdict = await judge("choice", "Hard to say.", target="B", choices=PLANETS)
+    assert (verdict.value, "chooses none" in verdict.reason) == (0.0, True)
+
+
+async def test_labels_may_be_others_than_letters() -> None:
+    assert (await judge("choice", "Answer: 2", target="2", choices=PLANETS, labels=["1", "2", "3"])).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"target": "D", "choices": PLANETS}, "not the label of any choice"),
+        ({"target": 3, "target_is": "index", "choices": PLANETS}, "not the index of any choice"),
+        ({"target": -1, "target_is": "index", "choices": PLANETS}, "not the index of any choice"),
+        ({"target": "Pluto", "target_is": "text", "choices": PLANETS}, "not the text of any choice"),
+        ({"target": "A", "choices": PLANETS, "labels": ["A", "B"]}, "3 choices have 2 labels"),
+    ],
+)
+def test_a_target_that_names_no_option_is_refused(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        SCORERS["choice"].Options.model_validate(options)
+
+
+# ---- json_schema -----------------------------------------------------------------------------------------------------
+
+TREE = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {"name": {"type": "string", "pattern": "^[a-z]+$"}, "height_m": {"type": "number", "minimum": 0}},
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "oak", "height_m": 30}',
+        'Here:\n```json\n{"name": "oak"}\n```\nA fine tree.',
+        'It is {"name": "oak"} I think.',
+    ],
+)
+async def test_json_that_a_schema_accepts_is_found_wherever_it_stands(text: str) -> None:
+    assert (await judge("json_schema", text, schema=TREE)).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("An oak.", "no JSON value could be read"),
+        ('{"height_m": 30}', "'name' is a required property"),
+        ('{"name": "oak", "height_m": -2}', "At $.height_m: -2 is less than the minimum of 0"),
+        ('{"name": "Oak"}', "does not match"),
+        ('{"name": "oak", "age": 9}', "'age' is not allowed"),
+    ],
+)
+async def test_what_is_wrong_with_json_is_told_with_its_place(text: str, problem: str) -> None:
+    verdict = await judge("json_schema", text, schema=TREE)
+    assert verdict.value == 0.0
+    assert problem in verdict.reason
+
+
+async def test_the_json_can_have_to_equal_a_target() -> None:
+    options = {"schema": True, "target": {"a": [1, 2], "b": None}}
+    assert (await judge("json_schema", '{"b": null, "a": [1.0, 2]}', **options)).value == 1.0
+    assert (await judge("json_schema", '{"b": null, "a": [2, 1]}', **options)).value == 0.0
+
+
+async def test_a_schemas_pattern_that_explodes_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hub.scorers.json_schema.TIMEOUT_S", 0.05)
+    schema = {"type": "string", "pattern": "^(a|a|aa)+$"}
+    assert (await judge("json_schema", json.dumps("a" * 60 + "b"), schema=schema)).value is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ({"type": "tree"}, "not a JSON Schema"),
+        ({"$ref": "http://127.0.0.1:9/secret"}, "is not fetched"),
+        ({"properties": {"a": {"pattern": "("}}}, "is not a 'regex'"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused(schema: Any, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        SCORERS["json_schema"].Options.model_validate({"schema": schema})
+
+
+# ---- equality --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(1, 1.0), ([1, {"x": 2}], [1.0, {"x": 2.0}]), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (None, None)]
+)
+def test_values_are_the_same_whatever_their_spelling(a: Any, b: Any) -> None:
+    assert same(a, b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(True, 1), (0, False), ("1", 1), ([1, 2], [2, 1]), ({"a": None}, {}), ("Lund", "lund"), (None, 0)]
+)
+def test_values_of_different_kinds_or_order_are_not_the_same(a: Any, b: Any) -> None:
+    assert not same(a, b)
+
+
+# ---- reward ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("reward", "value"), [(0.25, 0.25), (1, 1), (None, None), (1.5, None), (-0.1, None)])
+async def test_the_harnesss_reward_counts_if_it_lies_between_0_and_1(reward: Any, value: Any) -> None:
+    assert (await judge("reward", "", reward=reward)).value == value
