@@ -1,4 +1,4 @@
-"""What every REST view shares: one error shape, cursor pagination, throttled writes, permissions by Django's."""
+"""What every REST view shares: one error shape, and permissions by Django's."""
 
 from typing import Any
 
@@ -6,30 +6,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from rest_framework import serializers, views
 from rest_framework.exceptions import APIException, ValidationError
-from rest_framework.pagination import CursorPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.throttling import UserRateThrottle
-
-
-class Cursor(CursorPagination):
-    """`?cursor=` as `next` and `previous` give it, `?page_size=` up to 500. A view orders by its own `ordering`."""
-
-    page_size_query_param = "page_size"
-    max_page_size = 500
-
-    def get_ordering(self, request: Request, queryset: Any, view: Any) -> tuple[str, ...]:
-        return (getattr(view, "ordering", "-id"),)
-
-
-class WriteThrottle(UserRateThrottle):
-    """Limits what changes something, beside the limit for everything."""
-
-    scope = "write"
-
-    def allow_request(self, request: Request, view: Any) -> bool:
-        return request.method in ("GET", "HEAD", "OPTIONS") or super().allow_request(request, view)
 
 
 def needs(permission: str) -> type[BasePermission]:

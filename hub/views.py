@@ -179,10 +179,11 @@ def bundle(request: HttpRequest, slug: str, version: str) -> FileResponse:
 @permission_required(CURATE, raise_exception=True)
 def upload(request: HttpRequest) -> HttpResponse:
     """Take a bundle; what is wrong with it is shown whole, and what is sound is usable at once."""
-    form = UploadForm(request.POST or None, request.FILES or None)
+    posted = request.method == "POST"
+    form = UploadForm(request.POST, request.FILES) if posted else UploadForm()
     problems: list[Problem] = []
     name = ""
-    if request.method == "POST" and form.is_valid():
+    if posted and form.is_valid():
         assert request.user.is_authenticated
         name = form.cleaned_data["bundle"].name
         try:

@@ -186,7 +186,8 @@ class ModelEndpoint(models.Model):
     name = models.SlugField(max_length=120, unique=True)
     provider = models.CharField(max_length=32, default="openai")
     model = models.CharField(max_length=200, help_text="The name that the endpoint knows it by.")
-    base_url = models.URLField(blank=True, help_text="Empty: the provider's own address.")
+    # Not a URLField, which refuses a name of one word, as services of a compose file have.
+    base_url = models.CharField(max_length=300, blank=True, help_text="Empty: the provider's own address.")
     api_key_env = models.CharField(max_length=64, blank=True, help_text="The variable with the key, never the key.")
     family = models.CharField(max_length=64, blank=True, help_text="Judging within one family is marked as such.")
     parameters = models.JSONField(default=dict, blank=True)

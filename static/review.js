@@ -1,0 +1,152 @@
+// The review page: keys, marks over selected words, autosaved drafts. Without this file a decision is still a form.
+"use strict";
+
+(() => {
+  const form = () => document.getElementById("decision");
+  const typing = (e) => e && (e.isContentEditable || /^(textarea|select)$/i.test(e.tagName) ||
+    (e.tagName === "INPUT" && !/^(radio|checkbox)$/.test(e.type)));
+  const keysOff = () => localStorage.getItem("keys") === "off";
+  const points = (text) => Array.from(text).length; // code points, as the server counts
+
+  // ---- marks: kept in the form's hidden field, shown as a list and with the CSS highlight API
+
+  const marks = () => { try { return JSON.parse(form().elements.issues.value || "[]"); } catch { return []; } };
+  const answers = () => [...document.querySelectorAll("pre.answer[data-side]")];
+  const answerOf = (mark) => answers().find((e) => e.dataset.side === mark.side && Number(e.dataset.message) === mark.message);
+
+  const place = (element, at) => { // the text node and offset of a code point
+    const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    let left = at;
+    for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+      const size = points(node.data);
+      if (left <= size) return [node, Array.from(node.data).slice(0, left).join("").length];
+      left -= size;
+    }
+    return null;
+  };
+  const rangeOf = (mark) => {
+    const element = answerOf(mark);
+    if (!element || mark.start === null || mark.start === undefined) return null;
+    const [start, end] = [place(element, mark.start), place(element, mark.end)];
+    if (!start || !end) return null;
+    const range = new Range();
+    range.setStart(...start); range.setEnd(...end);
+    return range;
+  };
+  const show = () => {
+    const list = document.getElementById("marks");
+    if (!form() || !list) return;
+    list.replaceChildren(...marks().map((mark, index) => {
+      const item = document.createElement("li");
+      const words = document.createElement("span");
+      words.textContent = `${mark.side.toUpperCase()} ${mark.category} (${mark.severity}) “${(mark.quote || "").slice(0, 80)}” ${mark.note}`;
+      const remove = Object.assign(document.createElement("button"), { type: "button", textContent: "Remove" });
+      remove.setAttribute("aria-label", `Remove mark ${index + 1}`);
+      remove.addEventListener("click", () => keep(marks().filter((_, i) => i !== index)));
+      item.append(words, remove);
+      return item;
+    }));
+    if (window.CSS && CSS.highlights) {
+      CSS.highlights.set("own-marks", new Highlight(...marks().map(rangeOf).filter(Boolean)));
+    }
+    document.querySelectorAll(".needs-script[hidden]").forEach((e) => { e.hidden = false; });
+  };
+  const keep = (all) => { form().elements.issues.value = JSON.stringify(all); show(); saveSoon(); };
+
+  const selected = () => {
+    const selection = window.getSelection();
+    if (!selection.rangeCount || selection.isCollapsed) return null;
+    const range = selection.getRangeAt(0);
+    const element = answers().find((e) => e.contains(range.startContainer) && e.contains(range.endContainer));
+    if (!element) return null;
+    const before = new Range();
+    before.selectNodeContents(element);
+    before.setEnd(range.startContainer, range.startOffset);
+    const start = points(before.toString());
+    const quote = range.toString();
+    return quote ? { element, start, end: start + points(quote), quote } : null;
+  };
+  const written = (side, words) => { // words typed into the dialog, found in the response
+    for (const element of answers().filter((e) => e.dataset.side === side)) {
+      const at = element.textContent.indexOf(words);
+      if (words && at >= 0) {
+        const start = points(element.textContent.slice(0, at));
+        return { element, start, end: start + points(words), quote: words };
+      }
+    }
+    return null;
+  };
+
+  const mark = () => {
+    const dialog = document.getElementById("mark-dialog");
+    if (!dialog) return;
+    const chosen = selected();
+    const by = (id) => document.getElementById(id);
+    by("mark-quote").value = chosen ? chosen.quote : "";
+    by("mark-quote").readOnly = Boolean(chosen);
+    by("mark-side").disabled = Boolean(chosen);
+    if (chosen) by("mark-side").value = chosen.element.dataset.side;
+    by("mark-note").value = "";
+    dialog.returnValue = "";
+    dialog.showModal();
+    (chosen ? by("mark-category") : by("mark-quote")).focus();
+    dialog.onclose = () => {
+      if (dialog.returnValue !== "add") return;
+      const side = by("mark-side").value;
+      const found = chosen || written(side, by("mark-quote").value);
+      const data = found ? found.element.dataset : {};
+      keep([...marks(), {
+        side, category: by("mark-category").value, severity: by("mark-severity").value, note: by("mark-note").value,
+        message: found ? Number(data.message) : 0, start: found ? found.start : null, end: found ? found.end : null,
+        text_hash: found ? data.hash : "", quote: found ? found.quote : "",
+      }]);
+    };
+  };
+
+  // ---- drafts: saved a moment after the last change, and now and then to keep the seat
+
+  let timer = 0;
+  const save = async () => {
+    const here = form();
+    if (!here) return;
+    const state = document.getElementById("draft-state");
+    try {
+      const answer = await fetch(here.dataset.draft, { method: "POST", body: new FormData(here), credentials: "same-origin" });
+      if (form() === here) state.textContent = answer.ok ? "Draft kept." : await answer.text();
+    } catch { if (form() === here) state.textContent = "The draft is not kept: no connection."; }
+  };
+  const saveSoon = () => { clearTimeout(timer); timer = setTimeout(save, 600); };
+  setInterval(() => { if (!document.hidden) save(); }, 180000);
+
+  document.addEventListener("input", (event) => { if (event.target.form && event.target.form === form()) saveSoon(); });
+  document.addEventListener("submit", () => clearTimeout(timer));
+
+  // ---- keys
+
+  const press = (key) => {
+    const target = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+    if (!target || target.hidden) return false;
+    target.click();
+    if (target.type === "radio") target.focus();
+    return true;
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !form()) return;
+    if (event.key === "Enter" && event.target.closest && event.target.closest("#decision [name=verdict]")) {
+      event.preventDefault();
+      form().querySelector("[data-decide]").click();
+      return;
+    }
+    if (typing(event.target) || keysOff() || document.querySelector("dialog[open]")) return;
+    if (event.key === "v") {
+      const diff = document.getElementById("diff");
+      diff.open = !diff.open;
+      if (diff.open) diff.scrollIntoView({ block: "nearest" });
+      event.preventDefault();
+    } else if (event.key.length === 1 && press(event.key)) event.preventDefault();
+  });
+  document.addEventListener("click", (event) => { if (event.target.closest("[data-mark]")) mark(); });
+  document.addEventListener("DOMContentLoaded", show);
+  document.addEventListener("htmx:afterSettle", show);
+  if (document.readyState !== "loading") show();
+})();

@@ -1,0 +1,212 @@
+"""Who may open what: every address of the site for a stranger, and each group for what it may do."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from hub.models import Environment
+from runs.models import Run
+from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+
+PUBLIC = {"/login/", "/logout/", "/healthz", "/readyz", "/favicon.ico", "/admin/login/"}
+SAMPLES = {"int": 1, "slug": "sums", "str": "1.0.0", "path": "c0", "uuid": uuid.UUID(int=1)}
+
+
+def addresses(resolver: Any = None, prefix: str = "/") -> Iterator[str]:
+    """Every address of the site, its parameters filled in."""
+    for item in (resolver or get_resolver()).url_patterns:
+        pattern = item.pattern
+        route = str(getattr(pattern, "_route", "")) or str(pattern)
+        for name, converter in pattern.converters.items():
+            kind = type(converter).__name__.removesuffix("Converter").replace("String", "str").lower()
+            value = str(SAMPLES.get(kind, "1"))
+            for written in (f"<{kind}:{name}>", f"<{name}>"):
+                route = route.replace(written, value)
+        if isinstance(item, URLResolver):
+            yield from addresses(item, prefix + route)
+        elif isinstance(item, URLPattern) and "(" not in route:
+            yield prefix + route
+
+
+@pytest.fixture
+def run() -> Run:
+    version = stored_version()
+    Environment.objects.update(latest=version, visibility=Environment.Visibility.PUBLISHED)
+    run = stored_run(version)
+    stored_outcomes(run, "ppfe")
+    return run
+
+
+def test_the_walk_finds_pages_admin_and_rest() -> None:
+    found = set(addresses())
+    assert {"/hub/sums/1.0.0/cases/c0/", "/runs/1/", "/api/v1/runs/1/cancel", "/admin/hub/environment/"} <= found
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_stranger_gets_nothing_but_the_way_in(client: Client, run: Run, method: str) -> None:
+    open_to_all = []
+    for url in sorted(set(addresses()) - PUBLIC):
+        answer = getattr(client, method)(url)
+        if url.startswith("/api/"):
+            refused = answer.status_code == 401
+        else:
+            refused = answer.status_code == 302 and "/login/?next=" in answer["Location"]
+        if not refused:
+            open_to_all.append(f"{url}: {answer.status_code}")
+    assert open_to_all == []
+
+
+def test_what_is_public_shows_no_navigation_and_no_data(client: Client, run: Run) -> None:
+    page = client.get("/login/").content.decode()
+    assert "Sign in" in page
+    assert "/hub/" not in page and "sums" not in page
+    assert client.get("/nothing-here/").status_code == 404
+
+
+# What needs more than sign-in: who may, and what they then get.
+CURATOR, RUNNER = {"curator"}, {"runner"}
+DOES = [
+    ("get", "/hub/upload/", CURATOR, 200),
+    ("post", "/hub/upload/", CURATOR, 422),
+    ("post", "/api/v1/environments/", CURATOR, 400),
+    ("get", "/runs/new/", RUNNER, 200),
+    ("post", "/runs/new/", RUNNER, 422),
+    ("post", "/runs/{run}/cancel/", RUNNER, 302),
+    ("post", "/runs/{run}/resume/", RUNNER, 302),
+    ("post", "/api/v1/runs/", RUNNER, 400),
+    ("post", "/api/v1/runs/{run}/cancel", RUNNER, 200),
+    ("post", "/api/v1/runs/{run}/resume", RUNNER, 200),
+]
+LOOKS = [
+    "/",
+    "/search/?q=sums",
+    "/account/",
+    "/hub/",
+    "/hub/sums/",
+    "/hub/sums/1.0.0/",
+    "/hub/sums/1.0.0/changes/",
+    "/hub/sums/1.0.0/cases/c0/",
+    "/runs/",
+    "/runs/{run}/",
+    "/runs/{run}/report",
+    "/runs/{run}/failures?format=jsonl",
+    "/runs/past/sums/",
+    "/models/",
+    "/models/alpha/",
+    "/compare/",
+    "/api/v1/schema/",
+    "/api/v1/docs/",
+    "/api/v1/environments/",
+    "/api/v1/environments/sums/",
+    "/api/v1/environments/sums/versions/1.0.0/",
+    "/api/v1/environments/sums/versions/1.0.0/cases/",
+    "/api/v1/models/",
+    "/api/v1/runs/",
+    "/api/v1/runs/{run}/",
+    "/api/v1/runs/{run}/responses/",
+    "/api/v1/runs/{run}/report",
+]
+
+
+def people() -> dict[str, User]:
+    return {
+        "onlooker": member(),
+        "curator": member("Curator"),
+        "runner": member("Runner"),
+        "reviewer": member("Reviewer"),
+    }
+
+
+@pytest.mark.parametrize(("method", "url", "allowed", "status"), DOES)
+def test_each_group_does_exactly_what_it_should(
+    run: Run, method: str, url: str, allowed: set[str], status: int
+) -> None:
+    for name, user in people().items():
+        client = Client()
+        client.force_login(user)
+        answer = getattr(client, method)(url.format(run=run.pk))
+        assert answer.status_code == (status if name in allowed else 403), name
+        run.save()  # as it was
+
+
+@pytest.mark.parametrize("url", LOOKS)
+def test_everybody_who_is_signed_in_may_look(run: Run, url: str) -> None:
+    for name, user in people().items():
+        client = Client()
+        client.force_login(user)
+        assert client.get(url.format(run=run.pk)).status_code == 200, name
+
+
+def test_a_refusal_by_rest_has_the_one_error_shape(run: Run) -> None:
+    client = Client()
+    client.force_login(member())
+    body = client.post("/api/v1/runs/", {}, content_type="application/json").json()
+    assert set(body) == {"message", "errors"}
+    assert "runs.add_run" in body["message"]
+
+
+ADMIN = [
+    ("/admin/hub/environment/", {"curator"}),
+    ("/admin/hub/environmentversion/", {"curator"}),
+    ("/admin/hub/casedefect/", {"curator"}),
+    ("/admin/runs/modelendpoint/", {"curator", "runner"}),
+    ("/admin/runs/modelendpoint/add/", {"curator", "runner"}),
+    ("/admin/auth/user/", set()),
+    ("/admin/authtoken/tokenproxy/", set()),
+]
+
+
+@pytest.mark.parametrize(("url", "allowed"), ADMIN)
+def test_the_admin_is_for_staff_and_shows_each_group_its_own(run: Run, url: str, allowed: set[str]) -> None:
+    for name, group in {"curator": "Curator", "runner": "Runner", "reviewer": "Reviewer"}.items():
+        client = Client()
+        client.force_login(member(group, name=f"staff-{name}", staff=True))
+        assert client.get(url).status_code == (200 if name in allowed else 403), name
+        client.force_login(member(group, name=f"plain-{name}"))
+        assert client.get(url).status_code == 302, name
+
+
+# ---- private environments --------------------------------------------------------------------------------------------
+
+
+def hidden(url: str) -> bool:
+    """Whether *url* shows something of the environment, so that a private one must be as if it were not there."""
+    return "sums" in url or "{run}" in url
+
+
+@pytest.mark.parametrize("url", [url for url in LOOKS if hidden(url) and "search" not in url])
+def test_a_private_environment_and_its_runs_are_as_if_not_there(run: Run, url: str) -> None:
+    owner = member(name="owner")
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=owner)
+    for user, status in ((member(), 404), (member("Runner"), 404), (owner, 200), (member("Curator"), 200)):
+        client = Client()
+        client.force_login(user)
+        assert client.get(url.format(run=run.pk)).status_code == status, user
+
+
+@pytest.mark.parametrize("url", LISTS)
+def test_lists_leave_out_what_is_private_to_others(run: Run, url: str) -> None:
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
+    client = Client()
+    client.force_login(member())
+    page = client.get(url).content.decode()
+    for trace in ("/hub/sums/", "test run", "alpha", '"slug":"sums"'):
+        assert trace not in page
+
+
+def test_a_response_and_a_comparison_of_a_private_run_are_not_shown(run: Run) -> None:
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
+    response = run.models.get().responses.all()[0]
+    client = Client()
+    client.force_login(member())
+    urls = [f"/responses/{response.pk}/", f"/responses/{response.pk}/raw", f"/runs/{run.pk}/cases/{response.case_id}/"]
+    urls += [f"/compare/?a={run.pk}", f"/api/v1/compare/?a={run.pk}", f"/runs/{run.pk}/progress/"]
+    assert {url: client.get(url).status_code for url in urls} == dict.fromkeys(urls, 404)

@@ -1,0 +1,91 @@
+"""`Idempotency-Key`: a POST that is repeated does nothing twice."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from hub.models import Environment
+from hub.services import bundle_import
+from llmeval_site.idempotency import ABANDONED, KEPT
+from llmeval_site.models import KeptAnswer
+from runs.models import ModelEndpoint, Run
+from tests.hub.bundles import write_bundle
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def runner(client: Client, tmp_path: Any) -> User:
+    version = bundle_import(bundle=write_bundle(tmp_path / "capitals"))
+    Environment.objects.filter(pk=version.environment_id).update(visibility=Environment.Visibility.PUBLISHED)
+    ModelEndpoint.objects.create(name="small", model="m", base_url="http://127.0.0.1:9/v1")
+    user = member("Runner")
+    client.force_login(user)
+    return user
+
+
+def start(client: Client, key: str, name: str = "one") -> Any:
+    config = {"name": name, "environments": ["capitals"], "models": ["small"], "tracking": {"mlflow": False}}
+    return client.post(
+        "/api/v1/runs/", json.dumps(config), content_type="application/json", headers={"Idempotency-Key": key}
+    )
+
+
+def test_the_same_request_again_starts_one_run_and_gets_the_same_answer(client: Client, runner: User) -> None:
+    first, second = start(client, "k1"), start(client, "k1")
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.json() == second.json()
+    assert second["Idempotency-Replayed"] == "true"
+    assert Run.objects.count() == 1
+
+
+def test_another_key_or_another_user_is_another_request(client: Client, runner: User) -> None:
+    start(client, "k1")
+    start(client, "k2")
+    client.force_login(member("Runner", name="other"))
+    start(client, "k1")
+    assert Run.objects.count() == 3
+
+
+def test_a_key_cannot_be_used_for_another_request(client: Client, runner: User) -> None:
+    start(client, "k1")
+    answer = start(client, "k1", name="two")
+    assert answer.status_code == 422
+    assert "another request" in answer.json()["message"]
+    assert Run.objects.count() == 1
+
+
+def test_a_refused_request_may_be_mended_under_the_same_key(client: Client, runner: User) -> None:
+    assert start(client, "k1", name="").status_code == 400
+    assert start(client, "k1").status_code == 201
+
+
+def test_a_second_request_while_the_first_is_answered_is_told_to_wait(client: Client, runner: User) -> None:
+    waiting = KeptAnswer.objects.create(user=runner, key="k1", request_digest="0" * 64)
+    assert start(client, "k1").status_code == 409
+    KeptAnswer.objects.filter(pk=waiting.pk).update(created_at=timezone.now() - ABANDONED - timedelta(seconds=1))
+    assert start(client, "k1").status_code == 201
+
+
+def test_answers_are_kept_for_a_day(client: Client, runner: User) -> None:
+    start(client, "k1")
+    KeptAnswer.objects.update(created_at=timezone.now() - KEPT - timedelta(seconds=1))
+    start(client, "k1")
+    assert Run.objects.count() == 2
+
+
+def test_strangers_keep_nothing_and_learn_nothing(client: Client, runner: User) -> None:
+    start(client, "k1")
+    client.logout()
+    assert start(client, "k1").status_code == 401
+    assert KeptAnswer.objects.count() == 1
+
+
+def test_an_absurd_key_is_refused(client: Client, runner: User) -> None:
+    assert start(client, "k" * 256).status_code == 400

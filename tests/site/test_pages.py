@@ -1,0 +1,121 @@
+"""The site's own pages: dashboard, search, account and token, errors, navigation, safety headers."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client, override_settings
+from rest_framework.authtoken.models import Token
+
+from hub.models import Environment
+from llmeval_site import context
+from llmeval_site.context import Place
+from runs.models import Run
+from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def user(client: Client) -> User:
+    user = member("Runner")
+    client.force_login(user)
+    return user
+
+
+def published(slug: str = "sums") -> Run:
+    version = stored_version(slug)
+    Environment.objects.filter(slug=slug).update(latest=version, visibility=Environment.Visibility.PUBLISHED)
+    return stored_run(version, name=f"run of {slug}")
+
+
+def test_an_empty_dashboard_says_what_brings_the_first_result(client: Client, user: User) -> None:
+    page = client.get("/").content.decode()
+    assert "make eval CONFIG=configs/eval_v1.yaml" in page
+    assert "/runs/new/" in page
+
+
+def test_the_dashboard_shows_what_runs_and_what_came_out(client: Client, user: User) -> None:
+    run = published()
+    stored_outcomes(run, "pppf")
+    going = published("others")
+    Run.objects.filter(pk=going.pk).update(status=Run.Status.RUNNING)
+    page = client.get("/").content.decode()
+    assert "75.0 %" in page and "run of sums" in page
+    assert "0 of 4" in page and "run of others" in page
+
+
+def test_search_finds_environments_runs_and_cases(client: Client, user: User) -> None:
+    run = published()
+    assert f"/runs/{run.pk}/" in client.get(f"/search/?q={run.pk}").content.decode()
+    assert "/hub/sums/" in client.get("/search/?q=SUM").content.decode()
+    assert "/hub/sums/1.0.0/cases/c2/" in client.get("/search/?q=c2").content.decode()
+    assert "Nothing is found" in client.get("/search/?q=zebra%00").content.decode()
+
+
+def test_a_token_is_shown_once_works_and_can_be_withdrawn(client: Client, user: User) -> None:
+    page = client.post("/account/", {"make": ""}).content.decode()
+    key = Token.objects.get(user=user).key
+    assert key in page
+    assert key not in client.get("/account/").content.decode()
+    stranger = Client(headers={"Authorization": f"Token {key}"})
+    assert stranger.get("/api/v1/environments/").status_code == 200
+    client.post("/account/", {"withdraw": ""})
+    assert stranger.get("/api/v1/environments/").status_code == 401
+
+
+def test_signing_in_and_out(client: Client) -> None:
+    User.objects.create_user("ann", password="a long enough one")
+    assert client.get("/").status_code == 302
+    wrong = client.post("/login/", {"username": "ann", "password": "wrong"}).content.decode()
+    assert 'role="alert"' in wrong
+    answer = client.post("/login/?next=/hub/", {"username": "ann", "password": "a long enough one", "next": "/hub/"})
+    assert answer["Location"] == "/hub/"
+    assert client.get("/logout/").status_code == 405
+    client.post("/logout/")
+    assert client.get("/").status_code == 302
+
+
+def test_signing_in_never_leads_to_another_site(client: Client) -> None:
+    User.objects.create_user("ann", password="a long enough one")
+    data = {"username": "ann", "password": "a long enough one", "next": "https://evil.example/"}
+    assert client.post("/login/", data)["Location"] == "/"
+
+
+def test_errors_say_what_happened(client: Client, user: User) -> None:
+    missing = client.get("/hub/nothing/")
+    assert missing.status_code == 404
+    assert "There is no environment" in missing.content.decode()
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(user)
+    old = strict.post("/account/", {"make": ""})
+    assert old.status_code == 403
+    assert "Reload the page" in old.content.decode()
+
+
+@override_settings(ROOT_URLCONF="tests.site.broken_urls")
+def test_a_page_that_breaks_tells_no_detail(user: User, client: Client) -> None:
+    client.raise_request_exception = False
+    answer = client.get("/fails/")
+    assert answer.status_code == 500
+    assert "Something broke on our side" in answer.content.decode()
+    assert "secret" not in answer.content.decode()
+
+
+def test_no_page_allows_inline_script_or_foreign_hosts(client: Client, user: User) -> None:
+    policy = client.get("/")["Content-Security-Policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy and "http" not in policy
+    for url in ("/", "/hub/", "/runs/new/", "/account/", "/login/"):
+        page = client.get(url).content.decode()
+        assert " onclick=" not in page and "<style" not in page and ' style="' not in page
+        assert all("src=" in tag for tag in page.split("<script")[1:])
+
+
+def test_another_app_adds_its_page_to_the_navigation_by_a_line(
+    client: Client, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added = [*context.NAVIGATION, Place("Desk", "admin:index", "x", permission="hub.curate_environment")]
+    monkeypatch.setattr(context, "NAVIGATION", added)
+    assert ">Desk<" not in client.get("/").content.decode()
+    client.force_login(member("Curator"))
+    assert ">Desk<" in client.get("/").content.decode()
