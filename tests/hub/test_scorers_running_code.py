@@ -1,0 +1,232 @@
+"""Rules that run code in a real sandbox: python_tests, stdin_stdout, state, custom."""
+
+from typing import Any
+
+import pytest
+
+from hub.scorers.base import ScoringFailed
+from sandbox.results import Outcome, Status
+from tests.hub.scoring import judge
+
+ADD = "Here it is.\n\n```python\ndef add(a, b):\n    return a + b\n```\nIt adds."
+CHECK = "def check(candidate):\n    assert candidate(1, 2) == 3\n    assert candidate(-1, 1) == 0\n"
+
+
+class BrokenPool:
+    async def arun(self, job: Any) -> Outcome:
+        return Outcome(Status.INFRA_ERROR, "The sandbox failed: no engine.")
+
+
+# ---- python_tests ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        CHECK,
+        ["assert add(1, 2) == 3", "assert add(0, 0) == 0"],
+        "assert add(1, 2) == 3",
+        [{"args": [1, 2], "expect": 3}, {"args": [1], "kwargs": {"b": 2}, "expect": 3}],
+    ],
+)
+async def test_tests_of_every_notation_pass_right_code_and_fail_wrong_code(tests: Any, sandbox_pool: Any) -> None:
+    right = await judge("python_tests", ADD, pool=sandbox_pool, tests=tests, entry_point="add")
+    assert (right.value, right.outcome.status) == (1.0, Status.PASSED)
+    assert right.outcome.total >= 1
+    wrong = await judge("python_tests", ADD.replace("+", "-"), pool=sandbox_pool, tests=tests, entry_point="add")
+    assert (wrong.value, wrong.outcome.status) == (0.0, Status.ASSERTION)
+    assert "3" in wrong.reason
+
+
+async def test_tests_may_name_the_functions_themselves(sandbox_pool: Any) -> None:
+    tests = ["assert add(1, 2) == 3"]
+    assert (await judge("python_tests", ADD, pool=sandbox_pool, tests=tests)).value == 1.0
+
+
+async def test_of_several_blocks_the_one_with_the_function_that_assert_lines_name_is_tested(sandbox_pool: Any) -> None:
+    text = ADD + "\n\nUse it so:\n\n```python\nprint(add(1, 2))\n```\n"
+    tests = ["assert add(1, 2) == 3"]
+    assert (await judge("python_tests", text, pool=sandbox_pool, tests=tests)).value == 1.0
+
+
+async def test_a_body_continues_the_prefix(sandbox_pool: Any) -> None:
+    prefix = 'from math import floor\n\ndef low(x: float) -> int:\n    """Rounded down."""\n'
+    options = {"prefix": prefix, "entry_point": "low", "tests": "def check(c):\n    assert c(1.5) == 1\n"}
+    for text in ("    return floor(x)", "return floor(x)", "```python\n    return floor(x)\n```"):
+        verdict = await judge("python_tests", text, pool=sandbox_pool, **options)
+        assert (verdict.value, verdict.detail["code"]) == (1.0, "continued"), text
+
+
+async def test_a_whole_function_may_lean_on_what_the_prefix_imports_and_defines(sandbox_pool: Any) -> None:
+    prefix = (
+        "from math import floor\n\ndef half(x):\n    return x / 2\n\n"
+        'def low(x: float) -> int:\n    """Half, rounded down."""\n'
+    )
+    text = "```python\ndef low(x: float) -> int:\n    return floor(half(x))\n```"
+    tests = "def check(c):\n    assert c(3.0) == 1\n"
+    verdict = await judge("python_tests", text, pool=sandbox_pool, prefix=prefix, entry_point="low", tests=tests)
+    assert verdict.value == 1.0, verdict.reason
+
+
+async def test_setup_is_there_for_the_tests(sandbox_pool: Any) -> None:
+    options = {"setup": "import math\nBIG = 3\n", "tests": ["assert math.isclose(add(1, 2), BIG)"]}
+    assert (await judge("python_tests", ADD, pool=sandbox_pool, entry_point="add", **options)).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("```python\ndef add(a, b):\n    return a +\n```", Status.SYNTAX_ERROR),
+        ("```python\ndef plus(a, b):\n    return a + b\n```", Status.MISSING_ENTRY_POINT),
+        ("```python\ndef add(a, b):\n    raise KeyError(a)\n```", Status.EXCEPTION),
+        ("```python\ndef add(a, b):\n    while True: pass\n```", Status.TIMEOUT),
+        ("```python\nimport os\nos._exit(0)\n```", Status.EXITED),
+    ],
+)
+async def test_code_that_fails_says_how(text: str, status: Status, sandbox_pool: Any) -> None:
+    verdict = await judge("python_tests", text, pool=sandbox_pool, tests=CHECK, entry_point="add", timeout_s=1)
+    assert (verdict.value, verdict.outcome.status) == (0.0, status)
+    assert verdict.reason == verdict.outcome.message != ""
+
+
+async def test_an_answer_without_code_fails_without_running(sandbox_pool: Any) -> None:
+    for text in ("", "<think>def add(a, b): return a + b", "   \n"):
+        verdict = await judge("python_tests", text, pool=sandbox_pool, tests=CHECK, entry_point="add")
+        assert (verdict.value, verdict.reason, verdict.outcome) == (0.0, "The answer holds no code.", None)
+
+
+async def test_prose_without_code_fails(sandbox_pool: Any) -> None:
+    text = "I am sorry, I cannot help with that."
+    assert (await judge("python_tests", text, pool=sandbox_pool, tests=CHECK, entry_point="add")).value == 0.0
+
+
+async def test_broken_tests_leave_the_response_unscored(sandbox_pool: Any) -> None:
+    for tests in ("def check(candidate):\n    assert candidate(", [], "  ", [{"args": [1]}]):
+        verdict = await judge("python_tests", ADD, pool=sandbox_pool, tests=tests, entry_point="add")
+        assert verdict.value is None, tests
+
+
+async def test_a_sandbox_that_fails_is_no_wrong_answer() -> None:
+    with pytest.raises(ScoringFailed) as failed:
+        await judge("python_tests", ADD, pool=BrokenPool(), tests=CHECK, entry_point="add")
+    assert failed.value.kind == "sandbox"
+    with pytest.raises(ScoringFailed):
+        await judge("python_tests", ADD, tests=CHECK, entry_point="add")
+
+
+async def test_nul_and_half_surrogates_in_code_are_wrong_answers(sandbox_pool: Any) -> None:
+    for junk in ("\x00", "\ud800"):
+        text = f"```python\ndef add(a, b):\n    return '{junk}'\n```"
+        assert (await judge("python_tests", text, pool=sandbox_pool, tests=CHECK, entry_point="add")).value == 0.0
+
+
+async def test_a_project_is_tested_by_module_and_function(sandbox_pool: Any) -> None:
+    options = {"entry_point": "shop.cart:total", "tests": [{"args": [[1, 2]], "expect": 3}]}
+    files = {"shop/__init__.py": "", "shop/cart.py": "from shop.tax import add\ndef total(xs): return add(xs)\n"}
+    right = {"files": {**files, "shop/tax.py": "def add(xs): return sum(xs)\n"}}
+    wrong = {"files": {**files, "shop/tax.py": "def add(xs): return 0\n"}}
+    assert (await judge("python_tests", "Done.", pool=sandbox_pool, state=right, **options)).value == 1.0
+    assert (await judge("python_tests", "Done.", pool=sandbox_pool, state=wrong, **options)).value == 0.0
+
+
+# ---- stdin_stdout ----------------------------------------------------------------------------------------------------
+
+DOUBLE = "```python\nfor line in open(0):\n    print(int(line) * 2)\n```"
+CASES = [{"stdin": "1\n2\n", "stdout": "2\n4"}, {"stdin": "", "stdout": ""}]
+
+
+async def test_a_program_prints_what_it_should(sandbox_pool: Any) -> None:
+    verdict = await judge("stdin_stdout", DOUBLE, pool=sandbox_pool, cases=CASES)
+    assert (verdict.value, verdict.reason) == (1.0, "All 2 outputs are right.")
+
+
+async def test_the_first_wrong_output_is_shown(sandbox_pool: Any) -> None:
+    verdict = await judge("stdin_stdout", DOUBLE.replace("* 2", "* 3"), pool=sandbox_pool, cases=CASES)
+    assert (verdict.value, verdict.reason) == (0.0, "Input 1: expected '2 4', printed '3 6'.")
+
+
+async def test_a_share_of_outputs_is_scored_where_asked_for(sandbox_pool: Any) -> None:
+    text = "```python\nprint(2)\n```"
+    cases = [{"stdin": "", "stdout": "2"}, {"stdin": "", "stdout": "3"}]
+    assert (await judge("stdin_stdout", text, pool=sandbox_pool, cases=cases, partial=True)).value == 0.5
+    assert (await judge("stdin_stdout", text, pool=sandbox_pool, cases=cases)).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("printed", "wanted", "compare", "right"),
+    [
+        ("a  \\nb\\n\\n", "a\nb", "lines", True),
+        (" a\\nb", "a\nb", "lines", False),
+        ("a b", "a\nb", "lines", False),
+        ("a b", "a\nb", "tokens", True),
+        ("a  c", "a b", "tokens", False),
+        ("0.30000000001 x", "0.3 x", "floats", True),
+        ("0.31", "0.3", "floats", False),
+        ("1 2", "1", "floats", False),
+        ("nan", "nan", "floats", True),
+    ],
+)
+async def test_outputs_are_compared_by_lines_tokens_or_floats(
+    printed: str, wanted: str, compare: str, right: bool, sandbox_pool: Any
+) -> None:
+    text = f"```python\nprint('{printed}', end='')\n```"
+    cases = [{"stdin": "", "stdout": wanted}]
+    verdict = await judge("stdin_stdout", text, pool=sandbox_pool, cases=cases, compare=compare)
+    assert verdict.value == float(right), verdict.reason
+
+
+async def test_a_program_that_raises_after_the_right_output_fails(sandbox_pool: Any) -> None:
+    text = "```python\nprint(2)\nraise SystemError('no')\n```"
+    verdict = await judge("stdin_stdout", text, pool=sandbox_pool, cases=[{"stdin": "", "stdout": "2"}])
+    assert verdict.value == 0.0
+    assert "Input 1" in verdict.reason
+
+
+# ---- state and custom ------------------------------------------------------------------------------------------------
+
+CHECK_PY = """
+from rules import GOAL
+
+def check(case, state, transcript):
+    held = state["stock"] == GOAL[case["target"]]
+    return {"score": 1.0 if held else 0.25, "reason": f"{len(transcript)} messages", "stock": state["stock"]}
+"""
+FILES = {"check.py": CHECK_PY, "rules.py": "GOAL = {'empty': 0}\n"}
+
+
+async def test_a_bundles_check_reads_case_state_and_transcript(sandbox_pool: Any) -> None:
+    options = {"pool": sandbox_pool, "files": FILES, "path": "check.py", "reads": ["rules.py"]}
+    verdict = await judge("state", "Done.", case={"target": "empty"}, state={"stock": 0}, **options)
+    assert (verdict.value, verdict.reason, verdict.detail) == (1.0, "2 messages", {"stock": 0})
+    assert (await judge("state", "Done.", case={"target": "empty"}, state={"stock": 1}, **options)).value == 0.25
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [("return True", 1.0), ("return False", 0.0), ("return 0.5", 0.5), ("return {'score': None}", None)],
+)
+async def test_a_check_may_answer_with_a_score_alone_or_leave_it_open(body: str, value: Any, sandbox_pool: Any) -> None:
+    files = {"check.py": f"def check(case, state, transcript):\n    {body}\n"}
+    verdict = await judge("state", "", pool=sandbox_pool, files=files, path="check.py")
+    assert verdict.value == value
+    assert verdict.reason
+
+
+@pytest.mark.parametrize(
+    "body", ["raise KeyError('x')", "return 2", "return 'good'", "return {}", "pass", "return {1, 2}", "while 1: pass"]
+)
+async def test_a_check_that_breaks_is_the_environments_fault(body: str, sandbox_pool: Any) -> None:
+    files = {"check.py": f"def check(case, state, transcript):\n    {body}\n"}
+    with pytest.raises(ScoringFailed) as failed:
+        await judge("state", "", pool=sandbox_pool, files=files, path="check.py", timeout_s=1)
+    assert failed.value.kind == "environment"
+    assert "check.py" in str(failed.value)
+
+
+async def test_a_custom_function_is_called_with_the_rules_arguments(sandbox_pool: Any) -> None:
+    source = "def brevity(case, state, transcript, limit):\n    return len(transcript[-1]['content']) <= limit\n"
+    options = {"path": "scoring.py", "function": "brevity", "arguments": {"limit": "{{ limit }}"}}
+    case = {"row": {"limit": 5}}
+    for text, value in (("short", 1.0), ("much too long", 0.0)):
+        verdict = await judge("custom", text, pool=sandbox_pool, files={"scoring.py": source}, case=case, **options)
+        assert verdict.value == value
