@@ -1,6 +1,7 @@
 """Jobs whose tests have to be executed: by a judge apart from the code, or in one process with it where allowed."""
 
 import ast
+import sys
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,6 +15,8 @@ from sandbox.results import Failure, Outcome, Status
 from sandbox.station import Station
 from sandbox.verdicts import InfrastructureFailed
 
+_LIBRARIES = {"numpy", "pandas", "pytest", "hypothesis", "scipy"}  # never a project's file, even if not installed
+_SIGSYS = 31
 _MAX_RESULT = 4 * 1024 * 1024  # bytes of one answer to a judge
 
 
@@ -58,9 +61,9 @@ def _shared_classes(job: FunctionJob) -> list[str]:
 
 
 def _project_modules(job: FunctionJob) -> list[str]:
-    """Top-level names that the project's files can be imported by."""
+    """Top-level names that the project's files can be imported by, where nothing else has the name."""
     tops = {PurePosixPath(path).parts[0] for path in job.files if path.endswith(".py")}
-    return sorted(top.removesuffix(".py") for top in tops)
+    return sorted({top.removesuffix(".py") for top in tops} - sys.stdlib_module_names - _LIBRARIES)
 
 
 class _Judged:
@@ -175,6 +178,8 @@ def _judge_lost(end: Ended, limits: Limits) -> tuple[Status, str]:
     found = verdicts.of_end(end, limits)
     if found is not None and found[0] is Status.TIMEOUT:
         return Status.TIMEOUT, f"The tests did not end within {limits.wall:g} seconds."
+    if end.code == -_SIGSYS:
+        return Status.BAD_TESTS, "The tests made a system call that ends their process."
     return Status.EXCEPTION, "The tests crashed on what the code returned."
 
 

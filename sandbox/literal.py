@@ -25,8 +25,8 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
-    ast.In: lambda a, b: operator.contains(b, a),
-    ast.NotIn: lambda a, b: not operator.contains(b, a),
+    ast.In: lambda a, b: _is_in(a, b),
+    ast.NotIn: lambda a, b: not _is_in(a, b),
 }
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -49,13 +49,14 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sorted": sorted,
     "list": list,
     "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
+    "set": lambda *values: _as_set(set, *values),
+    "frozenset": lambda *values: _as_set(frozenset, *values),
     "float": float,
     "isinstance": isinstance,
     "type": type,
     "math.isclose": math.isclose,
 }
+_LOOKS_AT_TYPE = ("isinstance", "type")
 _NAMES: dict[str, Any] = {
     "math.inf": math.inf,
     "math.pi": math.pi,
@@ -117,8 +118,12 @@ def _small(value: Any) -> Any:
 
 def _arithmetic(kind: type[ast.operator], left: Any, right: Any) -> Any:
     """Arithmetic on numbers, and literal repetition of sequences, sizes known beforehand."""
+    if kind not in (ast.Add, ast.Sub) and any(
+        isinstance(v, int) and v.bit_length() > _MAX_FOLDED for v in (left, right)
+    ):
+        raise NeedsJudge
     numbers = isinstance(left, int | float | complex) and isinstance(right, int | float | complex)
-    if kind is ast.Pow and not (numbers and abs(right) <= 1000 and abs(left) < 2**64):
+    if kind is ast.Pow and not (numbers and _power_is_small(left, right)):
         raise _NotLiteral
     if not numbers:
         sizes = [len(v) if isinstance(v, str | bytes | list | tuple) else v for v in (left, right)]
@@ -127,6 +132,12 @@ def _arithmetic(kind: type[ast.operator], left: Any, right: Any) -> Any:
         if kind is ast.Mult and sizes[0] * sizes[1] > _MAX_FOLDED:
             raise _NotLiteral
     return _small(_ARITHMETIC[kind](left, right))
+
+
+def _power_is_small(base: Any, exponent: Any) -> bool:
+    if isinstance(base, int) and isinstance(exponent, int):
+        return base.bit_length() * abs(exponent) <= _MAX_FOLDED
+    return True  # floats overflow by themselves
 
 
 def _dotted(node: ast.expr) -> str:
@@ -161,7 +172,11 @@ class _Holes:
             unary, operand = _UNARY[type(node.op)], self.compile(node.operand)
             return lambda answers: unary(operand(answers))
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+            before = len(self.calls)
             kind_of_op, left, right = type(node.op), self.compile(node.left), self.compile(node.right)
+            if len(self.calls) == before:
+                folded = _arithmetic(kind_of_op, left([]), right([]))
+                return lambda answers: folded
             return lambda answers: _arithmetic(kind_of_op, _seen(left(answers)), _seen(right(answers)))
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             compare, first = _COMPARE[type(node.ops[0])], self.compile(node.left)
@@ -189,8 +204,9 @@ class _Holes:
             raise _NotLiteral
         function, parts = _FUNCTIONS[name], [self.compile(arg) for arg in node.args]
         named = {str(k.arg): self.compile(k.value) for k in node.keywords}
+        look = _as_is if name in _LOOKS_AT_TYPE else _seen
         return lambda answers: function(
-            *[_seen(part(answers)) for part in parts], **{key: part(answers) for key, part in named.items()}
+            *[look(part(answers)) for part in parts], **{key: part(answers) for key, part in named.items()}
         )
 
     def _dict(self, node: ast.Dict) -> Callable[[list[Any]], Any]:
@@ -200,10 +216,33 @@ class _Holes:
         return lambda answers: {key(answers): value(answers) for key, value in pairs}
 
 
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
+
+
 def _seen(value: Any) -> Any:
+    """An answer that may be looked into here. A range can have more members than fit into any memory, a Decimal more
+    digits; a generator is in the candidate's process. Raises NeedsJudge.
+    """
+    if not isinstance(value, _PLAIN):
+        raise NeedsJudge
+    return value
+
+
+def _as_is(value: Any) -> Any:
     if isinstance(value, codec.Opaque):
         raise NeedsJudge
     return value
+
+
+def _is_in(item: Any, container: Any) -> bool:
+    return operator.contains(_seen(container), item)
+
+
+def _as_set(kind: Callable[..., Any], *values: Any) -> Any:
+    """set or frozenset of members whose hashes were not chosen to collide. Raises NeedsJudge."""
+    if values and isinstance(values[0], list | tuple) and codec.crowded(list(values[0])):
+        raise NeedsJudge
+    return kind(*values)
 
 
 def _is_singleton(node: ast.Compare) -> bool:
@@ -220,6 +259,8 @@ def constant(node: ast.expr) -> Any:
         return holes.compile(node)([])
     except _NotLiteral:
         raise
+    except NeedsJudge as error:
+        raise _NotLiteral from error
     except Exception as error:
         raise _NotLiteral from error
 
@@ -285,8 +326,15 @@ def _literal_test(statement: ast.stmt, is_target: Callable[[str], bool]) -> Lite
         line=statement.lineno,
         expected=_expected(statement.test),
         calls=tuple(holes.calls),
-        holds=lambda answers: bool(value(answers)),
+        holds=lambda answers: _truth(value, answers),
     )
+
+
+def _truth(value: Callable[[list[Any]], Any], answers: list[Any]) -> bool:
+    try:
+        return bool(value(answers))
+    except _NotLiteral:  # arithmetic on an answer that turned out too large for this process
+        raise NeedsJudge from None
 
 
 @lru_cache(maxsize=4096)
@@ -309,7 +357,7 @@ def plan(tests: str, entry_point: str | None, setup: str = "") -> LiteralPlan | 
         found = tuple(_literal_test(s, is_target) for s in statements if not _calls_check(s))
         if alias is not None:
             found = tuple(_renamed(test, alias, entry_point) for test in found)
-    except (_NotLiteral, SyntaxError, ValueError, RecursionError, MemoryError):
+    except (_NotLiteral, NeedsJudge, SyntaxError, ArithmeticError, ValueError, TypeError, RecursionError, MemoryError):
         return None
     return LiteralPlan(found) if any(test.calls for test in found) else None
 

@@ -168,7 +168,7 @@ _LIBRARY: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-def _crowded(keys: list[Any]) -> bool:
+def crowded(keys: list[Any]) -> bool:
     """Whether keys were chosen to have one hash: inserting n of them would take n * n steps."""
     if len(keys) <= _CROWDED:
         return False
@@ -203,14 +203,14 @@ def _decode_tagged(tag: str, content: Any, restore: Restore | None, depth: int) 
         items = [decode(item, restore, depth) for item in content]
         if tag == "t":
             return tuple(items)
-        if _crowded(items):
+        if crowded(items):
             return Opaque("set of members with one hash")
         return set(items) if tag == "s" else frozenset(items)
     if tag == "m":
         return {key: decode(item, restore, depth) for key, item in content.items()}
     if tag == "d":
         pairs = [(decode(key, restore, depth), decode(item, restore, depth)) for key, item in content]
-        return Opaque("mapping of keys with one hash") if _crowded([key for key, _ in pairs]) else dict(pairs)
+        return Opaque("mapping of keys with one hash") if crowded([key for key, _ in pairs]) else dict(pairs)
     if tag == "i":
         return int(content, 16)
     if tag == "n":

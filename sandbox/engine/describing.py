@@ -1,5 +1,6 @@
 """Values and exceptions of untrusted code, made fit for the wire whatever they do."""
 
+import resource
 from typing import Any
 
 from . import codec
@@ -9,6 +10,8 @@ _MAX_MESSAGE = 500
 
 def describe(error: BaseException, filename: str = "<solution>") -> dict[str, Any]:
     """An exception: its type, the built-in that extends closest to it, its message, and its line in `filename`."""
+    if isinstance(error, MemoryError):
+        make_room()
     kind = type(error)
     builtin = next((c.__name__ for c in kind.__mro__ if c.__module__ == "builtins"), "Exception")
     line, trace = None, error.__traceback__
@@ -39,3 +42,9 @@ def encode_safely(value: Any, export: codec.Export | None = None) -> Any:
         raise
     except Exception:
         return {"o": "object"}
+
+
+def make_room() -> None:
+    """After a MemoryError: allow what was kept back for saying so."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))

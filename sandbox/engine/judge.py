@@ -39,7 +39,7 @@ def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
     recorder = Recorder()
     namespace: dict[str, Any] = {"__name__": "tests", **recorder.hooks()}
     peer = Peer(Channel(LINK) if job["linked"] else channel, namespace, job["shared"])
-    sys.meta_path.insert(0, _ProjectFinder(peer, job["modules"]))
+    sys.meta_path.append(_ProjectFinder(peer, job["modules"]))  # last: what is installed here has the name
     define(namespace, recorder, prompt=job["prompt"], setup=job["setup"])
     text = job["tests"] if isinstance(job["tests"], str) else "\n".join(job["tests"])
     try:

@@ -20,6 +20,7 @@ _HIGHEST_FD = 256
 INODES = 4096
 _THREADS = 64
 _SCRATCH = "llmeval-engine-"
+_LAST_WORDS = 16 << 20  # address space beyond the limit, for reporting that it was reached
 _RESERVED = 2 << 30  # address space allowed beyond the data segment where packages are offered
 _UNSHARED_FILES = 16  # everything written to disk, in units of the largest single file
 
@@ -173,25 +174,27 @@ class Base:
         # Process 1 of a pid namespace ignores SIGXCPU; the hard limit's SIGKILL comes either way.
         wanted = [(resource.RLIMIT_CPU, cpu), (resource.RLIMIT_FSIZE, int(limits["file_mb"]) << 20)]
         wanted += [(resource.RLIMIT_NOFILE, int(limits["descriptors"])), (resource.RLIMIT_CORE, 0)]
-        wanted += [(resource.RLIMIT_MEMLOCK, 0), (resource.RLIMIT_AS, memory)]
+        wanted += [(resource.RLIMIT_MEMLOCK, 0)]
         if self.packages:
-            wanted[-1:] = [(resource.RLIMIT_DATA, memory), (resource.RLIMIT_AS, memory + _RESERVED)]
+            wanted += [(resource.RLIMIT_DATA, memory)]
+            memory += _RESERVED
         if self.private_user:
             wanted += [(resource.RLIMIT_NPROC, _THREADS + int(limits["processes"]))]
         for number, value in wanted:
             _lower(number, value)
+        _lower(resource.RLIMIT_AS, memory, memory + _LAST_WORDS)
 
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 
 
-def _lower(number: int, value: int) -> None:
+def _lower(number: int, value: int, hard: int | None = None) -> None:
     try:
-        resource.setrlimit(number, (value, value))
+        resource.setrlimit(number, (value, value if hard is None else hard))
     except (OSError, ValueError):
         # Already lower, as inside a container; or macOS, which refuses some limits, and tier C says so.
-        hard = resource.getrlimit(number)[1]
-        if syscalls.LINUX and not 0 <= hard <= value:
+        present = resource.getrlimit(number)[1]
+        if syscalls.LINUX and not 0 <= present <= value:
             raise
 
 

@@ -42,6 +42,12 @@ def run(job: dict[str, Any], channel: Channel) -> None:
         traceback.print_exc(limit=0)
         channel.send(frames.REPORT, codec.dumps({"syntax": describe(error, _FILE)}))
         raise SystemExit(1) from None
+    except MemoryError as error:
+        described = describe(error, _FILE)
+        module.__dict__.clear()
+        channel.send(frames.REPORT, codec.dumps({"raised": described}))
+        print("MemoryError", file=sys.stderr)
+        raise SystemExit(1) from None
     except BaseException as error:
         _print_traceback(error)
         channel.send(frames.REPORT, codec.dumps({"raised": describe(error, _FILE)}))

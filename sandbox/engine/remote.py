@@ -1,8 +1,9 @@
 """The judge's view of the code under test: proxies that ask the candidate's process, and decide nothing by its word.
 
 What a test compares is always a built-in value of this process. An object of the code's own class equals no built-in
-value, whatever its `__eq__` says, because that would hand the expected value to the code and let it answer. Two objects
-of the code compare by its `__eq__` only if the tests themselves name a class of the code.
+value, whatever its `__eq__` says, because that would hand the expected value to the code and let it answer. Methods of
+the code's objects are called, and two of them compared by its `__eq__`, only if the tests themselves name a class of
+the code; a function that it returns may always be called.
 """
 
 import builtins
@@ -102,6 +103,8 @@ class Peer:
             return None, self._exception(answer["error"])
         if "large" in answer:
             return None, TooLarge(answer["large"])
+        if "stop" in answer:
+            return None, StopIteration()
         if "same" in answer:
             return changing[answer["same"]], None
         return codec.decode(answer["value"], self.restore), None
@@ -167,7 +170,7 @@ class Peer:
             known = getattr(builtins, name, None)
             own = self._namespace.get(name)
             if isinstance(known, type) and issubclass(known, BaseException):
-                self._exceptions[name] = known if issubclass(known, Exception) else RemoteError
+                self._exceptions[name] = known if _may_be_raised(known) else RemoteError
             elif name in self._shared_names and isinstance(own, type) and issubclass(own, Exception):
                 self._exceptions[name] = own
             else:
@@ -190,14 +193,23 @@ class Peer:
     # ---- callbacks --------------------------------------------------------------------------------------------------
 
     def _call_back(self, request: dict[str, Any]) -> None:
-        function = self._callbacks[request["callback"]]
-        args = [codec.decode(arg, self.restore) for arg in request["args"]]
-        kwargs = {name: codec.decode(arg, self.restore) for name, arg in request["kwargs"].items()}
+        try:
+            function = self._callbacks[request["callback"]]
+            args = [codec.decode(arg, self.restore) for arg in request["args"]]
+            kwargs = {str(name): codec.decode(arg, self.restore) for name, arg in request["kwargs"].items()}
+        except (codec.CodecError, KeyError, IndexError, TypeError, AttributeError) as problem:
+            raise Tampered(f"a call of what it was not given ({type(problem).__name__})") from None
+        self.answered += 1
         try:
             reply = {"returned": self.encode(function(*args, **kwargs))}
         except Exception as error:
             reply = {"raised": type(error).__name__, "message": str(error)[:500]}
         self._send(reply)
+
+
+def _may_be_raised(kind: type[BaseException]) -> bool:
+    """Whether raising it in tests says no more than that the code failed. StopIteration would end loops of theirs."""
+    return issubclass(kind, Exception) and not issubclass(kind, StopIteration | StopAsyncIteration)
 
 
 def write_back(old: Any, new: Any) -> None:
@@ -283,7 +295,14 @@ class Remote:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__") and name not in ("__name__", "__doc__"):
             raise AttributeError(name)
-        return self._llm_apply("getattr", name)
+        value = self._llm_apply("getattr", name)
+        if isinstance(value, Remote) and self._llm_kind == "object" and not self._llm_peer.class_named:
+            # Its methods would be told what is expected, in their arguments or by their names.
+            raise AttributeError(
+                f"{name} of a {self._llm_names[0]} is not called: tests may do so only if they name a class of the "
+                "code, or share a process with it (trust: in_process)"
+            )
+        return value
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._llm_apply("setattr", name, value)

@@ -118,7 +118,13 @@ class Service:
     def apply(self, request: dict[str, Any]) -> dict[str, Any]:
         """One of the plain functions on an object, such as len or getattr."""
         args = [codec.decode(arg, self.restore) for arg in request["args"]]
-        return self._encode(_FUNCTIONS[request["name"]](self._target(request), *args))
+        name = request["name"]
+        try:
+            return self._encode(_FUNCTIONS[name](self._target(request), *args))
+        except StopIteration:
+            if name == "next":
+                return {"stop": True}
+            raise
 
     def call_back(self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Have the judge call one of its functions."""

@@ -38,5 +38,12 @@ def rebuild(content: Any, classes: dict[str, Any], decode: Callable[[Any], Any])
         return kind[attributes[_MEMBER]]
     instance = object.__new__(kind)
     for attribute, value in attributes.items():
-        object.__setattr__(instance, attribute, value)
+        if not _is_behaviour(kind, attribute):
+            object.__setattr__(instance, attribute, value)
     return instance
+
+
+def _is_behaviour(kind: type, name: str) -> bool:
+    """Whether the class has a method or property of that name, which no attribute may take the place of."""
+    found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+    return name.startswith("__") or callable(found) or isinstance(found, property | classmethod | staticmethod)

@@ -37,6 +37,8 @@ def run_units(found: Iterable[Unit], recorder: Recorder, influenced: Callable[[]
         passed, total = recorder.passed, recorder.total
     elif not named:
         total, passed = 1, int(first is None)  # tests that raise by other means than assert
+    if recorder.control:
+        passed = recorder.passed  # one assert is enough to give the code away
     return {"passed": passed, "total": total, "failure": first}
 
 
