@@ -11,6 +11,7 @@ from sandbox.engine import codec, frames, judge
 from sandbox.engines import Ended, Event, Said
 from sandbox.jobs import FunctionJob
 from sandbox.limits import Limits
+from sandbox.parsing import parse
 from sandbox.results import Failure, Outcome, Status
 from sandbox.station import Station
 from sandbox.verdicts import InfrastructureFailed
@@ -53,7 +54,7 @@ def _tests_as_text(job: FunctionJob) -> str | list[str]:
 def _shared_classes(job: FunctionJob) -> list[str]:
     """Classes that the prompt defines whole: judge and candidate both have them."""
     try:
-        tree = ast.parse(job.prompt)
+        tree = parse(job.prompt)
     except (SyntaxError, ValueError):
         return []
     classes = [s.name for s in tree.body if isinstance(s, ast.ClassDef) and not judge.is_stub(s)]

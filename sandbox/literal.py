@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from sandbox.engine import codec
+from sandbox.parsing import parse
 
 _MAX_FOLDED = 100_000  # items of a folded sequence, bits of a folded number
 
@@ -269,7 +270,7 @@ def constant(node: ast.expr) -> Any:
 
 
 def _only_imports(setup: str) -> bool:
-    return all(isinstance(statement, ast.Import | ast.ImportFrom) for statement in ast.parse(setup).body)
+    return all(isinstance(statement, ast.Import | ast.ImportFrom) for statement in parse(setup).body)
 
 
 def _body(module: ast.Module, entry_point: str | None) -> tuple[list[ast.stmt], str | None]:
@@ -347,7 +348,7 @@ def plan(tests: str, entry_point: str | None, setup: str = "") -> LiteralPlan | 
     try:
         if not _only_imports(setup):
             return None
-        statements, alias = _body(ast.parse(tests), entry_point)
+        statements, alias = _body(parse(tests), entry_point)
         known = _FUNCTIONS.keys() | _NAMES.keys()
         names = {alias, entry_point}
 

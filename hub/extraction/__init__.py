@@ -1,8 +1,10 @@
 """What a model meant as its answer: code, numbers, letters, JSON and text out of prose. Pure."""
 
-from hub.extraction.answers import choice, final_answer, number, numbers
+from hub.extraction.choices import choice
 from hub.extraction.fencing import Fence, fences
+from hub.extraction.final import final_answer
 from hub.extraction.jsontext import NoJSON, completed_json, json_value, json_values
+from hub.extraction.numbers import Quantity, number, numbers, quantity
 from hub.extraction.programs import Code, code, continued
 from hub.extraction.python import defines
 from hub.extraction.reading import clean, spoken, without_reasoning
@@ -11,6 +13,7 @@ __all__ = [
     "Code",
     "Fence",
     "NoJSON",
+    "Quantity",
     "choice",
     "clean",
     "code",
@@ -23,6 +26,7 @@ __all__ = [
     "json_values",
     "number",
     "numbers",
+    "quantity",
     "spoken",
     "without_reasoning",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _FENCE = re.compile(
-    r"^(?P<indent>[ \t]*(?:>[ \t]?|[-*][ \t]|\d+\.[ \t])?[ \t]*)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)$"
+    r"^(?P<indent>[ \t]*(?:(?:>|[-*](?=[ \t])|\d{1,9}\.(?=[ \t]))[ \t]*)?)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)$"
 )
 _ONE_LINE = re.compile(r"^[ \t]*```(?P<language>[A-Za-z]\w*)[ \t]+(?P<code>[^`\n]+)```[ \t]*$")
 _MARKDOWN = {"markdown", "md", "mdx"}

@@ -47,8 +47,8 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
     *entry_point* is the name that it should define (`wanted`, the names, where there is no single one); *prefix* the
     code that a body-only completion continues. Of several blocks the last that defines what is wanted is taken, else
     the last; blocks that define what it leans on are put with it, in their order, unless they define what is wanted as
-    well. Fenced blocks come first; where they do not define what is wanted, unfenced code out of prose does, and then the
-    answer as a continuation of the prefix.
+    well. Fenced blocks come first; where they do not define what is wanted, unfenced code out of prose may, and then
+    the answer as a continuation of the prefix.
     """
     names = {entry_point.rpartition(":")[2].split(".")[0]} if entry_point else set(wanted)
     text = _INDENTATION.sub(lambda match: match[0].replace("\u00a0", " "), without_reasoning(clean(text)))

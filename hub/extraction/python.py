@@ -4,14 +4,15 @@ import ast
 import builtins
 import re
 import symtable
-import warnings
 from collections.abc import Iterator, Sequence
+
+from sandbox.parsing import parse_checked
 
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
 _BEGINS_DEFINITION = re.compile(r"(?:async\s+)?def\s+\w+\s*[(\[]|class\s+\w+\s*[(:\[]|@\w[\w.]*\s*(?:\(|$)")
 _GOES_ON = re.compile(r"(?:else|elif|except|finally|case)\b|[)\]}]")
 _UNFINISHED = ("was never closed", "unterminated triple-quoted", "unexpected EOF")
-_GLUED = 100  # lines that an open bracket or string may still need
+_GLUED = 60  # lines that an open bracket or string may still need
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -25,11 +26,7 @@ def compiles(source: str) -> bool:
 
 def _compiled(source: str) -> tuple[ast.Module | None, str]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a model's "\d" in a plain string is nobody's business here
-            tree = ast.parse(source)
-            compile(tree, "<answer>", "exec", dont_inherit=True)  # also refuses a `return` outside of a function
-            return tree, ""
+        return parse_checked(source), ""
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return None, str(error)
 
@@ -141,10 +138,16 @@ def _continues(piece: str, line: str, length: int) -> bool:
     """Whether *line* cannot begin a statement: after a decorator, within brackets or a string, at an `else`."""
     if length > _GLUED:
         return False
-    if _GOES_ON.match(line):
+    if _GOES_ON.match(line) or piece.rstrip().rpartition("\n")[2].startswith("@"):
         return True
-    tree, problem = _compiled(piece)
-    if tree is not None:
+    if not _looks_unfinished(piece):
         return False
-    last = piece.rstrip().rpartition("\n")[2]
-    return last.startswith("@") or any(words in problem for words in _UNFINISHED)
+    tree, problem = _compiled(piece)
+    return tree is None and any(words in problem for words in _UNFINISHED)
+
+
+def _looks_unfinished(piece: str) -> bool:
+    """A cheap guess, so that not every piece is compiled: an odd count of triple quotes, or a bracket left open."""
+    if piece.count('"""') % 2 or piece.count("'''") % 2:
+        return True
+    return any(piece.count(opening) > piece.count(closing) for opening, closing in ("()", "[]", "{}"))

@@ -11,6 +11,7 @@ from hub.harnesses.toolloop import Acted, ToolLoop, ToolLoopOptions
 from hub.harnesses.toolschema import ToolModule, ToolSourceError, declared_tools, read_tools
 from hub.harnesses.users import UserOptions, user_roles
 from hub.ports import JSON, Message, Tool
+from sandbox.parsing import parse
 
 
 class ToolsOptions(ToolLoopOptions):
@@ -122,7 +123,7 @@ def undeclared_imports(paths: list[str], files: Mapping[str, bytes]) -> list[str
         if not path.endswith(".py"):
             continue
         try:
-            tree = ast.parse(files[path])
+            tree = parse(files[path])
         except (SyntaxError, ValueError) as error:
             problems.append(f"{path} is not Python: {error}")
             continue

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from hub.ports import JSON, Tool
+from sandbox.parsing import parse, parse_expression
 
 STATE = "state"  # the parameter that is handed over behind the model's back
 NOT_TOOLS = frozenset({"reset"})
@@ -75,7 +76,7 @@ class ToolModule:
 def read_tools(source: bytes, path: str = "tools.py") -> ToolModule:
     """The tools that *source* defines. Raises ToolSourceError with every problem."""
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise ToolSourceError([f"{path}{line}: is not Python: {getattr(error, 'msg', error)}"]) from None
@@ -156,7 +157,7 @@ class _Reader:
     def schema(self, node: ast.expr) -> dict[str, JSON]:
         """The JSON schema of a type hint."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            return self.schema(ast.parse(node.value, mode="eval").body)
+            return self.schema(parse_expression(node.value))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             return _either([self.schema(node.left), self.schema(node.right)])
         name = _name(node)

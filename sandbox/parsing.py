@@ -1,0 +1,35 @@
+"""Parsing Python source from several threads at once.
+
+CPython up to 3.12 keeps the depth of the syntax tree that it is building in one place for all threads. Where two threads
+build one at the same time it may raise SystemError ("AST constructor recursion depth mismatch") for sound source. Whatever
+needs a tree in a process with threads therefore takes it from here.
+"""
+
+import ast
+import threading
+import warnings
+
+_building = threading.Lock()
+
+
+def parse(source: str | bytes) -> ast.Module:
+    """`ast.parse`, one thread at a time, its warnings unsaid. Raises what it raises."""
+    with _building, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a "\\d" in a plain string is nobody's business here
+        return ast.parse(source)
+
+
+def parse_expression(source: str) -> ast.expr:
+    """The tree of one expression."""
+    with _building, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source, mode="eval").body
+
+
+def parse_checked(source: str) -> ast.Module:
+    """`parse`, and what only compiling finds besides, such as a `return` outside of a function."""
+    with _building, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(source)
+        compile(tree, "<source>", "exec", dont_inherit=True)
+        return tree
