@@ -1,8 +1,8 @@
 """Parsing Python source from several threads at once.
 
-CPython up to 3.12 keeps the depth of the syntax tree that it is building in one place for all threads. Where two threads
-build one at the same time it may raise SystemError ("AST constructor recursion depth mismatch") for sound source. Whatever
-needs a tree in a process with threads therefore takes it from here.
+CPython up to 3.12 keeps the depth of the syntax tree that it is building in one place for all threads. Where two
+threads build one at the same time it may raise SystemError ("AST constructor recursion depth mismatch") for sound
+source. Whatever needs a tree in a process with threads therefore takes it from here.
 """
 
 import ast
