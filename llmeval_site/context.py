@@ -20,6 +20,8 @@ class Place:
 NAVIGATION = [
     Place("Hub", "hub:catalogue", "h"),
     Place("Runs", "runs:list", "r"),
+    Place("Review", "review:next", "v", "review.decide_pair"),
+    Place("Preferences", "preferences:list", "p"),
     Place("Models", "runs:models", "m"),
 ]
 

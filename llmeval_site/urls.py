@@ -25,6 +25,8 @@ urlpatterns = [
     path("account/", views.account, name="account"),
     path("hub/", include("hub.urls")),
     path("", include("runs.urls")),
+    path("", include("preferences.urls")),
+    path("review/", include("review.urls")),
     path("api/v1/", include("llmeval_site.api_urls")),
     path("favicon.ico", views.favicon),
     path("healthz", healthz, name="healthz"),

@@ -5,6 +5,7 @@ back to a seat that is gone gets another one, or is told that the pair is decide
 """
 
 import hashlib
+import json
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -28,6 +29,8 @@ HIDDEN_SHARE = 0.2  # of the pairs with a suggestion, where it is shown after a 
 CHECK_SHARE = 0.04  # of the pairs where exactly one side passes: a deliberately wrong suggestion
 _TRIES = 20
 _SWEPT = 100
+
+_MARK_FIELDS = ("severity", "note", "message", "start", "end", "text_hash", "quote")
 
 OPEN, DONE, SKIPPED, LAPSED = (Assignment.State(value) for value in ("open", "done", "skipped", "lapsed"))
 
@@ -62,7 +65,8 @@ class MarkedIssue:
 class Decision:
     """What a reviewer says: a verdict in the pair's own terms. `kept` are ids of the judge's issues.
 
-    `defect` says what is wrong with the tests; only that overrules execution.
+    `defect` says what is wrong with the tests; only that overrules execution. `blind`: given before a hidden suggestion
+    was shown, so that the same form sent twice is not taken for its confirmation.
     """
 
     verdict: str
@@ -70,6 +74,7 @@ class Decision:
     issues: list[MarkedIssue] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
     defect: str = ""
+    blind: bool = False
 
 
 # ---- seats -----------------------------------------------------------------------------------------------------------
@@ -171,9 +176,12 @@ def seat_renew(*, assignment: Assignment) -> bool:
 
 
 def leases_sweep() -> int:
-    """Give back the seats whose lease has lapsed; how many."""
-    lapsed = Assignment.objects.filter(state=OPEN, lease_until__lt=timezone.now()).values_list("pk", "pair_id")
-    return sum(_leave(pk, pair, state=LAPSED, only_lapsed=True) for pk, pair in list(lapsed[:_SWEPT]))
+    """Give back the seats whose lease has lapsed; how many. An undone decision that was left stands as it was."""
+    now = timezone.now()
+    lapsed = Assignment.objects.filter(state=OPEN, lease_until__lt=now)
+    lapsed.filter(preference__isnull=False).update(state=DONE, finished_at=now, draft={})
+    waiting = list(lapsed.values_list("pk", "pair_id")[:_SWEPT])
+    return sum(_leave(pk, pair, state=LAPSED, only_lapsed=True) for pk, pair in waiting)
 
 
 def _leave(pk: int, pair_id: int, *, only_lapsed: bool = False, **changes: Any) -> bool:
@@ -265,8 +273,8 @@ def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
     pair = pairs_whole([assignment.pair_id])[0]
     assignment.pair = pair
     _check_answer(assignment, decision)
-    if pair.suggestion is not None and assignment.hides_suggestion and not assignment.first_verdict:
-        Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(
+    if pair.suggestion is not None and assignment.hides_suggestion and (decision.blind or not assignment.first_verdict):
+        Assignment.objects.filter(pk=assignment.pk, state=OPEN, first_verdict="").update(
             first_verdict=decision.verdict, lease_until=timezone.now() + LEASE
         )
         return None
@@ -404,13 +412,33 @@ def undo_last(*, user: User) -> Assignment | None:
             return seat_at(last.pair, user)
         except SeatGone:
             return None
-    preference = last.preference
-    draft = {"verdict": preference.verdict, "critique": preference.critique} if preference else {}
+    draft = _draft_of(last, last.preference) if last.preference else {}
     reopened = Assignment.objects.filter(pk=last.pk, state=DONE).update(
         state=OPEN, lease_until=timezone.now() + LEASE, draft=draft, finished_at=None
     )
     last.refresh_from_db()
     return last if reopened else None
+
+
+def _draft_of(assignment: Assignment, preference: Preference) -> dict[str, Any]:
+    """A decision as the page would have drafted it, in terms of A and B."""
+    sides = {"first": "b", "second": "a"} if assignment.swapped else {"first": "a", "second": "b"}
+    issues = list(preference.issues.select_related("category"))
+    marks = [
+        {
+            "side": sides["first" if issue.response_id == preference.first_id else "second"],
+            "category": issue.category.slug,
+            **{name: getattr(issue, name) for name in _MARK_FIELDS},
+        }
+        for issue in issues
+        if issue.kept_from_id is None
+    ]
+    return {
+        "verdict": sides.get(preference.verdict, preference.verdict),
+        "critique": preference.critique,
+        "issues": json.dumps(marks),
+        "kept": [issue.kept_from_id for issue in issues if issue.kept_from_id is not None],
+    }
 
 
 @dataclass(frozen=True, slots=True)

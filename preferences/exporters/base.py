@@ -1,0 +1,130 @@
+"""What every format shares: the pair that survived the linter, and how rows become a file."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from hub.ports import JSON, Message
+from preferences.models import Preference
+from preferences.spans import text_of
+from runs.models import Response
+
+
+class ExportError(ValueError):
+    """This cannot be exported; the text says why."""
+
+
+class CannotHold(Exception):
+    """A format has no place for this preference; the text says why, in the words of a count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of an export, and which preference it came from."""
+
+    preference: int
+    data: dict[str, JSON]
+
+
+def prompt_of(response: Response) -> list[Message]:
+    """The messages before the first answer."""
+    return response.messages[: _first(response)]
+
+
+def completion_of(response: Response) -> list[Message]:
+    """What was played: the assistant's turns, and what tools and users said between."""
+    return response.messages[_first(response) :]
+
+
+def _first(response: Response) -> int:
+    return next((i for i, m in enumerate(response.messages) if m.get("role") == "assistant"), len(response.messages))
+
+
+def prompt_text(response: Response) -> str:
+    """The prompt as one text, its messages apart by an empty line."""
+    return "\n\n".join(text_of(message) for message in prompt_of(response))
+
+
+def completion_text(response: Response) -> str:
+    """The one answer. Raises CannotHold for conversations and tool calls."""
+    played = completion_of(response)
+    if len(played) != 1 or played[0].get("tool_calls"):
+        raise CannotHold("a conversation or tool calls, which plain text cannot hold: use trl-conversational")
+    return text_of(played[0])
+
+
+class Exporter(ABC):
+    """One format. `suffix` is the data file's."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    suffix: ClassVar[str] = ".jsonl"
+    decisive_only: ClassVar[bool] = True  # ties and both-bad verdicts have no place in it
+
+    @abstractmethod
+    def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
+        """The lines of one preference. Raises CannotHold."""
+
+    def write(self, rows: Iterable[Row], path: Path) -> None:
+        """Write *rows* as the data file."""
+        with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            for row in rows:
+                file.write(json.dumps(row.data, ensure_ascii=False) + "\n")
+
+
+def sides(preference: Preference) -> tuple[Response, Response]:
+    """(chosen, rejected) of a decisive preference."""
+    chosen, rejected = preference.chosen, preference.rejected
+    assert chosen is not None and rejected is not None
+    return chosen, rejected
+
+
+def everything(preference: Preference) -> dict[str, Any]:
+    """A preference with all that is known of it, as JSON; also the line of provenance without the texts."""
+    first, second = preference.first, preference.second
+    return {
+        "id": preference.pk,
+        "verdict": preference.verdict,
+        "source": preference.source,
+        "reviewer": preference.reviewer.username if preference.reviewer else None,
+        "judge": preference.judge or None,
+        "prompt_version": preference.prompt_version or None,
+        "confidence": preference.confidence,
+        "order_sensitive": preference.order_sensitive,
+        "self_preference": preference.self_preference,
+        "suggestion": preference.suggestion_id,
+        "suggestion_taken": preference.suggestion_taken,
+        "critique": preference.critique,
+        "issues": [
+            {
+                "side": "first" if issue.response_id == first.pk else "second",
+                "category": issue.category.slug,
+                "severity": issue.severity,
+                "note": issue.note,
+                "message": issue.message,
+                "start": issue.start,
+                "end": issue.end,
+                "quote": issue.quote,
+                "prefix": issue.prefix,
+                "suffix": issue.suffix,
+                "text_hash": issue.text_hash,
+            }
+            for issue in preference.issues.all()
+        ],
+        "evidence": preference.evidence,
+        "environment": str(preference.version),
+        "environment_digest": preference.version.digest,
+        "case": preference.case.external_id,
+        "input_digest": preference.input_digest,
+        "scoring_digest": preference.scoring_digest,
+        "run": preference.run_id,
+        "config_hash": preference.config_hash,
+        "mlflow": preference.run.tracking.get("parent"),
+        "first": {"response": first.pk, "model": first.run_model.label, "attempt": first.attempt},
+        "second": {"response": second.pk, "model": second.run_model.label, "attempt": second.attempt},
+        "seconds": preference.seconds,
+        "created_at": preference.created_at.isoformat(),
+    }

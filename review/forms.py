@@ -1,0 +1,69 @@
+"""What the review page sends: a verdict in terms of A and B, marks as JSON, and what is wrong with the tests."""
+
+import json
+from typing import Any
+
+from django import forms
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from review.models import Assignment
+from review.queue import Decision, MarkedIssue
+
+_VERDICTS = [("a", "A is better"), ("b", "B is better"), ("tie", "Tie"), ("both_bad", "Both bad")]
+
+
+class MarkIn(BaseModel):
+    """A mark as the page holds it; `side` is a or b."""
+
+    model_config = ConfigDict(extra="forbid")
+    side: str = Field(pattern="^[ab]$")
+    category: str = Field(max_length=40)
+    severity: str = "major"
+    note: str = Field(default="", max_length=2000)
+    message: int = Field(default=0, ge=0)
+    start: int | None = Field(default=None, ge=0)
+    end: int | None = Field(default=None, ge=0)
+    text_hash: str = Field(default="", max_length=64)
+    quote: str = ""  # for the page's own list; the server takes the quote from the response
+
+
+MARKS = TypeAdapter(list[MarkIn])
+
+
+class DecisionForm(forms.Form):
+    """A decision at one seat; `decision(assignment)` turns A and B into the pair's own sides."""
+
+    verdict = forms.ChoiceField(choices=_VERDICTS, error_messages={"required": "Choose a verdict."})
+    critique = forms.CharField(required=False, max_length=8000, widget=forms.Textarea)
+    defect = forms.CharField(required=False, max_length=4000, widget=forms.Textarea)
+    issues = forms.CharField(required=False, max_length=200_000, widget=forms.HiddenInput)
+    kept = forms.TypedMultipleChoiceField(required=False, coerce=int)
+    blind = forms.BooleanField(required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        kept = self.data.getlist("kept") if hasattr(self.data, "getlist") else self.data.get("kept", [])
+        self.fields["kept"].choices = [(item, item) for item in kept if str(item).isdecimal()]  # type: ignore[attr-defined]
+
+    def clean_issues(self) -> list[MarkIn]:
+        raw = self.cleaned_data["issues"] or "[]"
+        try:
+            return MARKS.validate_python(json.loads(raw))
+        except (ValueError, ValidationError):
+            raise forms.ValidationError("The marks cannot be read; reload the page and mark again.") from None
+
+    def decision(self, assignment: Assignment) -> Decision:
+        data = self.cleaned_data
+        sides = {"a": "second", "b": "first"} if assignment.swapped else {"a": "first", "b": "second"}
+        marks = [
+            MarkedIssue(**{**mark.model_dump(exclude={"quote", "side"}), "side": sides[mark.side]})
+            for mark in data["issues"]
+        ]
+        return Decision(
+            verdict=sides.get(data["verdict"], data["verdict"]),
+            critique=data["critique"],
+            issues=marks,
+            kept=data["kept"],
+            defect=data["defect"],
+            blind=data["blind"],
+        )

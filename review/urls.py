@@ -1,0 +1,15 @@
+"""Addresses of the review pages."""
+
+from django.urls import path
+
+from review import views
+
+app_name = "review"
+urlpatterns = [
+    path("", views.start, name="next"),
+    path("undo/", views.undo, name="undo"),
+    path("<int:pk>/", views.pair, name="pair"),
+    path("<int:pk>/decision/", views.decide, name="decide"),
+    path("<int:pk>/skip/", views.skip, name="skip"),
+    path("<int:pk>/draft/", views.draft, name="draft"),
+]
