@@ -42,7 +42,10 @@ def bundle_import(
     if not isinstance(bundle, Bundle):
         with open_bundle(bundle) as opened:
             return bundle_import(bundle=opened, owner=owner, certificate=certificate, publish=publish)
-    manifest = bundle.manifest
+    try:
+        manifest = bundle.manifest
+    except BundleError:  # it is not the only thing to mend
+        raise BundleError(bundle_problems(bundle, on_case=lambda item: None)) from None
     existing = _existing(manifest, bundle, owner)
     if existing is None:
         with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:

@@ -192,6 +192,9 @@ def test_a_private_environment_and_its_runs_are_as_if_not_there(run: Run, url: s
         assert client.get(url.format(run=run.pk)).status_code == status, user
 
 
+LISTS = ["/", "/search/?q=sums", "/hub/", "/runs/", "/models/", "/api/v1/environments/", "/api/v1/runs/"]
+
+
 @pytest.mark.parametrize("url", LISTS)
 def test_lists_leave_out_what_is_private_to_others(run: Run, url: str) -> None:
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
