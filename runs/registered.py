@@ -10,12 +10,15 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from pydantic import ValidationError
 
 from hub import yamltext
 from hub.selectors import environments_visible
 from runs.config import ConfigError, Problem, RunConfig, Source, parse
 from runs.models import ModelEndpoint
 from runs.planning import Chosen, environments_find
+from runs.providers.base import ModelSpec
+from runs.providers.registry import PROVIDERS
 from runs.stages import stages
 
 MAX_CONFIG = 1024 * 1024  # bytes
@@ -78,6 +81,7 @@ def _check_environments(value: Any, user: User, note: Note) -> None:
 
 def _with_models(value: Mapping[str, Any], note: Note) -> dict[str, Any]:
     """The config with every registered name replaced by the model's description."""
+    key_variables = frozenset(settings.API_KEY_VARIABLES)
     endpoints = {endpoint.name: endpoint for endpoint in ModelEndpoint.objects.filter(enabled=True)}
 
     def described(named: Any, path: yamltext.Path) -> Any:
@@ -91,7 +95,11 @@ def _with_models(value: Mapping[str, Any], note: Note) -> dict[str, Any]:
             return _stand_in(path)
         if endpoint.api_key_env and settings.ENV.lookup(endpoint.api_key_env) is None:
             note(path, f"the key of {named!r} is not set on this server; an operator sets {endpoint.api_key_env}")
-        return endpoint_spec(endpoint)
+        spec = endpoint_spec(endpoint)
+        if not _sound(spec, key_variables):
+            note(path, f"{named!r} is registered wrongly; a member of staff mends it in the admin")
+            return _stand_in(path)
+        return spec
 
     filled = dict(value)
     models = value.get("models")
@@ -113,6 +121,17 @@ def _with_models(value: Mapping[str, Any], note: Note) -> dict[str, Any]:
         if isinstance(part, dict) and "model" in part and "model" in stage.Config.model_fields:
             filled[stage.key] = {**part, "model": described(part["model"], (stage.key, "model"))}
     return filled
+
+
+def _sound(spec: dict[str, Any], key_variables: frozenset[str]) -> bool:
+    """Whether a run could use it. What exactly is wrong would tell its address, which is not everybody's to know."""
+    try:
+        model = ModelSpec.model_validate(spec)
+        provider = PROVIDERS[model.provider]
+        options = provider.Options.model_validate(model.options)
+    except (ValidationError, KeyError):
+        return False
+    return not list(provider.problems(options, Source(key_variables=key_variables)))
 
 
 def endpoint_spec(endpoint: ModelEndpoint) -> dict[str, Any]:
