@@ -6,7 +6,7 @@ from hub.extraction.final import final_answer
 from hub.extraction.jsontext import NoJSON, completed_json, json_value, json_values
 from hub.extraction.numbers import Quantity, number, numbers, quantity
 from hub.extraction.programs import Code, code, continued
-from hub.extraction.python import defines
+from hub.extraction.python import defines, lacking
 from hub.extraction.reading import clean, spoken, without_reasoning
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "final_answer",
     "json_value",
     "json_values",
+    "lacking",
     "number",
     "numbers",
     "quantity",

@@ -12,7 +12,10 @@ from hub.scorers.texts import shown
 
 
 class NumberOptions(ScorerOptions):
-    """`target`: a number, or a text that ends in one. `tolerance` is absolute, `relative` a share of the target."""
+    """`target`: a number, or a text that ends in one. `tolerance` is absolute, `relative` a share of the target.
+
+    A percent sign, or a word such as million, counts or not, whichever fits; see `Quantity.near`.
+    """
 
     target: Any = "{{ target }}"
     tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
@@ -21,7 +24,7 @@ class NumberOptions(ScorerOptions):
     @field_validator("target")
     @classmethod
     def _a_number(cls, value: Any) -> Any:
-        if isinstance(value, bool) or extraction.number(str(value)) is None:
+        if isinstance(value, bool) or extraction.quantity(str(value)) is None:
             raise ValueError(f"the target {value!r} holds no number")
         return value
 
@@ -32,19 +35,25 @@ class Number(Scorer):
     Options = NumberOptions
 
     async def score(self, options: NumberOptions, submission: Submission, services: Services) -> Verdict:
-        target = extraction.number(str(options.target))
-        found = extraction.number(submission.text)
+        target = extraction.quantity(str(options.target))
+        found = extraction.quantity(submission.text)
         assert target is not None  # the options would not have validated
+        wanted = _plain(target.value)
         if found is None:
-            return Verdict.of(False, f"Expected {_plain(target)}; the answer holds no number.")
-        allowed = max(Fraction(options.tolerance), abs(target) * Fraction(options.relative))
-        passed = abs(found - target) <= allowed
-        where = extraction.final_answer(submission.text)
-        quoted = f" in {shown(where)}" if where else ""
-        return Verdict.of(passed, f"Expected {_plain(target)}, found {_plain(found)}{quoted}.", found=_plain(found))
+            return Verdict.of(False, f"Expected {wanted}; the answer holds no number.")
+        passed = target.near(found, Fraction(options.tolerance), Fraction(options.relative))
+        said = _plain(found.value)
+        marked = extraction.final_answer(submission.text)
+        where = f"in {shown(marked)}" if marked else "as the last number"
+        if passed:
+            return Verdict.of(True, f"Found {said} {where}.", found=said)
+        return Verdict.of(False, f"Expected {wanted}, found {said} {where}.", found=said)
 
 
 def _plain(value: Fraction) -> str:
-    if value.denominator == 1:
+    if value.denominator == 1 and abs(value.numerator) < 10**20:
         return str(value.numerator)
-    return f"{float(value):.10g}"
+    try:
+        return f"{float(value):.10g}"
+    except OverflowError:
+        return f"{len(str(abs(value.numerator) // value.denominator))} digits"

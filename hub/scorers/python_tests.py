@@ -7,6 +7,7 @@ from pydantic import Field
 from hub import extraction
 from hub.cases import file_bytes
 from hub.harnesses.base import Services
+from hub.ports import JSON
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.running import run
 from sandbox.jobs import FunctionJob
@@ -43,7 +44,10 @@ class PythonTests(Scorer):
         if project is not None:
             code = extraction.Code("", "project")
         else:
-            code = extraction.code(submission.text, entry_point=options.entry_point, prefix=options.prefix)
+            wanted = () if options.entry_point else _named(options.tests, options.setup)
+            code = extraction.code(
+                submission.text, entry_point=options.entry_point, prefix=options.prefix, wanted=wanted
+            )
             if not code.text.strip():
                 return Verdict.of(False, "The answer holds no code.", found="nothing")
         try:
@@ -61,7 +65,14 @@ class PythonTests(Scorer):
             return Verdict(value=None, reason=f"The tests cannot be run: {error}")
         outcome = await run(services, job)
         value = None if outcome.status == Status.BAD_TESTS else float(outcome.status == Status.PASSED)
-        return Verdict(value=value, reason=outcome.message, detail={"code": code.found}, outcome=outcome)
+        detail: dict[str, JSON] = {"code": code.found, "with_prefix": code.with_prefix}
+        return Verdict(value=value, reason=outcome.message, detail=detail, outcome=outcome)
+
+
+def _named(tests: str | list[str] | list[dict[str, Any]], setup: str) -> set[str]:
+    """The names that tests without an entry point want of the code."""
+    source = tests if isinstance(tests, str) else "\n".join(test for test in tests if isinstance(test, str))
+    return extraction.lacking(f"{setup}\n{source}")
 
 
 def _project(options: PythonTestsOptions, submission: Submission) -> dict[str, bytes] | None:

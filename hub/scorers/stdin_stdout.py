@@ -49,7 +49,9 @@ class StdinStdout(Scorer):
         if not code.text.strip():
             return Verdict.of(False, "The answer holds no code.")
         same = _COMPARE[options.compare]
-        limits = Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb)
+        # Room for twice the longest output wanted, so that a right one is never cut.
+        room = min(max(64, max(len(case.stdout) for case in options.cases) * 2 // 1024), 16_384)
+        limits = Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb, output_kb=room)
         right = 0
         failed: tuple[int, Run, Outcome] | None = None
         last: Outcome | None = None
