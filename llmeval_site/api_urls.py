@@ -4,6 +4,8 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from hub import api as hub
+from preferences import api as preferences
+from review import api as review
 from runs import api as runs
 from runs import rollouts_api as rollouts
 
@@ -30,4 +32,11 @@ urlpatterns = [
     path("episodes/<uuid:pk>/", rollouts.EpisodeView.as_view(), name="api-episode"),
     path("episodes/<uuid:pk>/step", rollouts.StepView.as_view(), name="api-episode-step"),
     path("compare/", runs.Compare.as_view(), name="api-compare"),
+    # review and preferences
+    path("pairs/next", review.PairNext.as_view(), name="api-pair-next"),
+    path("pairs/<int:pk>/", review.PairDetail.as_view(), name="api-pair"),
+    path("pairs/<int:pk>/decision", review.PairDecision.as_view(), name="api-pair-decision"),
+    path("preferences/", preferences.Preferences.as_view(), name="api-preferences"),
+    path("preferences/export", preferences.PreferencesExport.as_view(), name="api-preferences-export"),
+    path("agreement/", preferences.AgreementFigures.as_view(), name="api-agreement"),
 ]

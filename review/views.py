@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -41,9 +41,10 @@ def _user(request: HttpRequest) -> User:
     return request.user
 
 
-def _pair(request: HttpRequest, pk: int) -> Pair:
+def pair_visible(user: User | AnonymousUser, pk: int) -> Pair:
+    """The pair with all it shows. Raises Http404 where there is none that *user* may see."""
     found = pairs_whole([pk])
-    if not found or not runs_visible(request.user).filter(pk=found[0].run_id).exists():
+    if not found or not runs_visible(user).filter(pk=found[0].run_id).exists():
         raise Http404(f"There is no pair {pk}, or it is of an environment that is private to somebody else.")
     return found[0]
 
@@ -68,7 +69,7 @@ def _address(assignment: Assignment, run: str = "") -> str:
 @reviewer_only
 def pair(request: HttpRequest, pk: int) -> HttpResponse:
     """One pair, at the seat of whoever asks."""
-    shown = _pair(request, pk)
+    shown = pair_visible(request.user, pk)
     try:
         assignment = queue.seat_at(shown, _user(request))
     except queue.SeatGone as error:
@@ -81,7 +82,7 @@ def pair(request: HttpRequest, pk: int) -> HttpResponse:
 @reviewer_only
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
     """Take the decision, then the next pair; what is wrong with it is shown where it was entered."""
-    shown = _pair(request, pk)
+    shown = pair_visible(request.user, pk)
     assignment = Assignment.objects.filter(pair=shown, reviewer=_user(request)).first()
     if assignment is None:
         return render(
