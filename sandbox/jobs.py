@@ -88,7 +88,7 @@ class FunctionJob:
         if not isinstance(self.tests, list) or not self.tests:
             raise ValueError("tests must be a text, or a list of assert lines or of {args, kwargs, expect}, not empty.")
         if all(isinstance(test, str) for test in self.tests):
-            _check_text("tests", "\n".join(self.tests))
+            _check_text("tests", "\n".join(map(str, self.tests)))
             return
         if self.entry_point is None:
             raise ValueError("Tests given as {args, kwargs, expect} need an entry_point to call.")

@@ -41,7 +41,7 @@ def run_shared(station: Station, job: FunctionJob) -> Outcome:
 def _tests_as_text(job: FunctionJob) -> str | list[str]:
     """Tests for the engine. Values given as {args, kwargs, expect} become asserts."""
     if isinstance(job.tests, str) or isinstance(job.tests[0], str):
-        return job.tests  # type: ignore[return-value]
+        return job.tests
     lines = []
     for test in job.tests:
         assert isinstance(test, dict)
@@ -223,9 +223,8 @@ def _failed(failure: dict[str, Any], gone: tuple[Status, str], limits: Limits) -
 
 
 def _failure(failure: dict[str, Any]) -> Failure:
-    texts = [str(failure.get(key, "")) for key in ("test", "expected", "got")]
-    line = failure.get("line")
-    return verdicts.failure(*texts, line=line if isinstance(line, int) else None)
+    test, expected, got = (str(failure.get(key, "")) for key in ("test", "expected", "got"))
+    return verdicts.failure(test, expected, got, failure.get("line"))
 
 
 class _Shared:
@@ -264,9 +263,9 @@ class _Shared:
             tampered = tampered or "it reported a verdict itself"
         if tampered:
             engine.harmed = True
-            status, message, more = Status.TAMPERED, f"The code interfered with the sandbox: {tampered}.", {}
-        else:
-            status, message, more = self._conclude(heard, end)
+            message = f"The code interfered with the sandbox: {tampered}."
+            return verdicts.outcome(Status.TAMPERED, message, end, backend=engine.transport.backend, tier=engine.tier)
+        status, message, more = self._conclude(heard, end)
         return verdicts.outcome(status, message, end, backend=engine.transport.backend, tier=engine.tier, **more)
 
     def _conclude(self, heard: list[dict[str, Any]], end: Ended) -> tuple[Status, str, dict[str, Any]]:

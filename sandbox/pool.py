@@ -219,9 +219,12 @@ class Pool:
         with self._lock:
             self._closed = True
             idle, self._idle = [station for station, _ in self._idle], []
+            leased = list(self._leased)
             threads, self._threads = self._threads, None
         for station in idle:
             station.close()
+        for station in leased:
+            station.abort()  # whoever holds it closes it
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)
 

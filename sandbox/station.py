@@ -69,6 +69,11 @@ class Station:
         for engine in self.engines:
             engine.close()
 
+    def abort(self) -> None:
+        """From any thread: cut the engines off, so that who uses this station sees them fail."""
+        for engine in self.engines:
+            engine.transport.abort()
+
     def forget(self) -> None:
         """In a forked child: let go of the engines without ending them."""
         for engine in self.engines:

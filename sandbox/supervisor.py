@@ -33,8 +33,8 @@ def _plan(job: FunctionJob) -> LiteralPlan | None:
         return literal.plan(job.tests, job.entry_point, job.setup)
     if isinstance(job.tests[0], dict):
         assert job.entry_point is not None
-        return literal.plan_of_values(job.tests, job.entry_point)  # type: ignore[arg-type]
-    return literal.plan("\n".join(job.tests), job.entry_point, job.setup)  # type: ignore[arg-type]
+        return literal.plan_of_values(job.tests, job.entry_point)
+    return literal.plan("\n".join(job.tests), job.entry_point, job.setup)
 
 
 class _Single:

@@ -70,10 +70,10 @@ def _encode_scalar(value: Any) -> Any:
         number = int.__index__(value)
         return number if -_SAFE_INT <= number < _SAFE_INT else {"i": format(number, "x")}
     if isinstance(value, float):
-        number = float.__float__(value)
-        if math.isfinite(number):
-            return number
-        return {"n": "nan" if number != number else "inf" if number > 0 else "-inf"}
+        real = float.__float__(value)
+        if math.isfinite(real):
+            return real
+        return {"n": "nan" if real != real else "inf" if real > 0 else "-inf"}
     if isinstance(value, complex):
         exact = complex.__complex__(value)
         return {"c": [_encode_scalar(exact.real), _encode_scalar(exact.imag)]}
@@ -130,9 +130,10 @@ def encode(value: Any, export: Export | None = None, depth: int = 0) -> Any:
     scalar = _encode_scalar(value)
     if scalar is not NotImplemented:
         return scalar
-    for base, tag in ((set, "s"), (frozenset, "f")):
-        if isinstance(value, base):
-            return {tag: [encode(item, export, deeper) for item in base.__iter__(value)]}
+    if isinstance(value, set):
+        return {"s": [encode(item, export, deeper) for item in set.__iter__(value)]}
+    if isinstance(value, frozenset):
+        return {"f": [encode(item, export, deeper) for item in frozenset.__iter__(value)]}
     if kind is deque:
         return {"x": ["deque", [encode(item, export, deeper) for item in value]]}
     library = _encode_library(value)

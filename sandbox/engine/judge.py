@@ -83,7 +83,7 @@ def _completed(prompt: str) -> str:
 
 def _import_first(tree: ast.Module, namespace: dict[str, Any]) -> None:
     """Make star imports of the tests now, so that the names they bring are known. Raises BadTests."""
-    stars = [s for s in tree.body if isinstance(s, ast.ImportFrom) and s.names[0].name == "*"]
+    stars: list[ast.stmt] = [s for s in tree.body if isinstance(s, ast.ImportFrom) and s.names[0].name == "*"]
     try:
         exec(compile(ast.Module(stars, []), "<tests>", "exec"), namespace)
     except Exception as error:

@@ -138,8 +138,9 @@ class Peer:
         if shared is not None:
             name, attributes = shared
             return {"v": [name, self.encode(attributes)]}
-        if getattr(builtins, getattr(value, "__name__", ""), None) is value:
-            return {"g": value.__name__}
+        own_name = getattr(value, "__name__", None)
+        if isinstance(own_name, str) and getattr(builtins, own_name, None) is value:
+            return {"g": own_name}
         if callable(value):
             self._callbacks.append(value)
             return {"k": len(self._callbacks) - 1}

@@ -1,6 +1,6 @@
 """A fresh fork of the zygote: locks itself down, reads its job, and takes the role that the job names."""
 
-import _signal  # the module `signal` wraps it in enums, which costs a fresh fork more than the calls
+import _signal  # type: ignore[import-not-found]  # the module `signal` wraps it in enums, which costs a fresh fork more than the calls
 import os
 import sys
 from collections.abc import Callable

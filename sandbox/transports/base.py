@@ -61,5 +61,9 @@ class Transport(ABC):
         """End the engine and everything it runs, and leave nothing behind. Never raises; may be called twice."""
 
     @abstractmethod
+    def abort(self) -> None:
+        """Cut the engine off from any thread: a `read` that waits in another returns. `close` still has to follow."""
+
+    @abstractmethod
     def forget(self) -> None:
         """In a forked child: let go of the parent's engine without ending it."""

@@ -145,6 +145,12 @@ class DockerTransport(Transport):
                 remove(api, container)
             api.close()
 
+    def abort(self) -> None:
+        stream = self._stream
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.shutdown(socket.SHUT_RDWR)
+
     def forget(self) -> None:
         self._container, self._api = "", None
         self._drop_stream()

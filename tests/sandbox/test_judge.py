@@ -1,0 +1,213 @@
+"""Tests that have to be executed: a judge apart from the code, which sees no more of it than values and handles."""
+
+import pytest
+
+from sandbox.jobs import FunctionJob
+from sandbox.limits import Limits
+from sandbox.pool import Pool
+from sandbox.results import Outcome, Status
+
+STACK = """
+class Stack:
+    def __init__(self): self.items = []
+    def push(self, x): self.items.append(x); return self
+    def pop(self): return self.items.pop()
+    def __len__(self): return len(self.items)
+    def __iter__(self): return iter(self.items)
+    def __getitem__(self, at): return self.items[at]
+    def __repr__(self): return f"Stack({self.items})"
+    def __eq__(self, other): return self.items == other.items
+class Empty(LookupError): pass
+def top(stack):
+    if not len(stack): raise Empty("nothing")
+    return stack[-1]
+"""
+
+
+def run(pool: Pool, code: str, tests: str | list[str], entry_point: str | None = "f", **options: object) -> Outcome:
+    return pool.run(FunctionJob(code, entry_point, tests, limits=Limits(cpu_s=2, wall_s=5), **options))  # type: ignore[arg-type]
+
+
+def passes(pool: Pool, code: str, tests: str | list[str], entry_point: str | None = "f", **options: object) -> None:
+    outcome = run(pool, code, tests, entry_point, **options)
+    assert outcome.status is Status.PASSED, outcome
+
+
+def test_arguments_that_the_code_changes_are_changed_in_the_tests(pool: Pool) -> None:
+    code = "def f(rows, seen):\n    rows[0].sort(); rows.append(1); seen.add(2)"
+    tests = """
+def check(candidate):
+    rows, seen = [[3, 1]], {1}
+    inner = rows[0]
+    candidate(rows, seen)
+    assert rows == [[1, 3], 1] and seen == {1, 2}
+    assert rows[0] is inner
+"""
+    passes(pool, code, tests)
+
+
+def test_an_argument_that_comes_back_is_the_same_object(pool: Pool) -> None:
+    code = "def f(x):\n    x.sort()\n    return x"
+    tests = "def check(candidate):\n    x = [2, 1]\n    assert candidate(x) is x and x == [1, 2]"
+    passes(pool, code, tests)
+
+
+def test_functions_of_the_tests_are_called_back(pool: Pool) -> None:
+    code = (
+        "def f(g, xs):\n    try:\n        return [g(x) for x in xs]\n    except ValueError as e:\n        return str(e)"
+    )
+    tests = """
+def check(candidate):
+    def fail(x):
+        raise ValueError("no " + x)
+    assert candidate(lambda x: x * 2, [1, 2]) == [2, 4]
+    assert candidate(len, ["ab"]) == [2]
+    assert candidate(fail, ["x"]) == "no x"
+    assert candidate(lambda x: candidate(abs, [x]), [-1]) == [[1]]
+"""
+    passes(pool, code, tests)
+
+
+def test_classes_of_the_code_are_used_through_handles(pool: Pool) -> None:
+    tests = """
+s = Stack()
+s.push(1).push(2)
+assert s.pop() == 2 and len(s) == 1 and list(s) == [1] and s[0] == 1 and 1 in s and 5 not in s
+assert repr(s) == "Stack([1])" and isinstance(s, Stack) and not isinstance(s, Empty)
+assert s == Stack().push(1) and s != Stack() and s.items == [1]
+s.items = [7]
+assert top(s) == 7
+try:
+    top(Stack())
+    assert False
+except Empty as error:
+    assert str(error) == "nothing" and isinstance(error, LookupError)
+"""
+    passes(pool, STACK, tests, None)
+
+
+def test_an_object_of_the_code_equals_no_built_in_value(pool: Pool) -> None:
+    code = "class E:\n    def __eq__(self, o): return True\ndef f(x): return E()"
+    outcome = run(pool, code, "E\ndef test_it():\n    assert f(1) == 2", None)
+    assert outcome.status is Status.ASSERTION
+    assert outcome.failure is not None
+    assert outcome.failure.got == "<E object>"
+
+
+def test_a_generator_is_read_item_by_item(pool: Pool) -> None:
+    code = "def f():\n    n = 0\n    while True:\n        yield n\n        n += 1"
+    tests = "import itertools\ndef check(candidate):\n    assert list(itertools.islice(candidate(), 4)) == [0, 1, 2, 3]"
+    passes(pool, code, tests)
+
+
+def test_a_coroutine_is_awaited(pool: Pool) -> None:
+    code = "import asyncio\nasync def f(x):\n    await asyncio.sleep(0)\n    return x + 1"
+    passes(pool, code, "import asyncio\ndef check(candidate):\n    assert asyncio.run(candidate(1)) == 2")
+
+
+def test_a_closure_that_the_code_returns_is_called(pool: Pool) -> None:
+    code = "def f(n):\n    return lambda x: x + n"
+    passes(pool, code, "def check(candidate):\n    add = candidate(2)\n    assert add(3) == 5")
+
+
+def test_helpers_of_the_prompt_are_the_judges_own(pool: Pool) -> None:
+    prompt = "def double(x):\n    return 2 * x\n\ndef f(x):\n    ''' half '''\n"
+    cheat = "def double(x):\n    return x\n\ndef f(x):\n    return x\n"
+    tests = "def check(candidate):\n    for n in (2, 4):\n        assert candidate(double(n)) == n\n"
+    assert run(pool, cheat, tests, prompt=prompt).status is Status.ASSERTION
+    passes(pool, prompt + "    return x // 2\n", tests, prompt=prompt)
+
+
+def test_instances_of_a_class_in_the_prompt_cross_as_their_attributes(pool: Pool) -> None:
+    node = "class Node:\n    def __init__(self, v, n=None):\n        self.v, self.n = v, n\n"
+    code = node + "def f(h):\n    p = None\n    while h:\n        h.n, p, h = p, h, h.n\n    return p\n"
+    tests = """
+def check(candidate):
+    r = candidate(Node(1, Node(2)))
+    assert (r.v, r.n.v, r.n.n) == (2, 1, None)
+    assert type(r) is Node
+"""
+    passes(pool, code, tests, prompt=node + "def f(h):\n    '''reverse'''\n")
+
+
+def test_a_project_is_imported_through_the_candidate(pool: Pool) -> None:
+    files = {"shop/__init__.py": b"", "shop/stock.py": b"LIMIT = 5\ndef restock(stock, what):\n    stock[what] += 1\n"}
+    tests = """
+from shop.stock import LIMIT, restock
+import shop.stock
+def test_restock():
+    stock = {"a": 1}
+    restock(stock, "a")
+    assert stock == {"a": 2}
+def test_limit():
+    assert LIMIT == 5 and shop.stock.LIMIT == 5
+"""
+    for entry_point in (None, "shop.stock:restock"):
+        passes(pool, "", tests, entry_point, files=files)
+    missing = run(
+        pool, "", "from shop.stock import nothing\ndef test_it():\n    assert nothing() == 1", None, files=files
+    )
+    assert missing.status is Status.MISSING_ENTRY_POINT
+
+
+def test_units_are_counted_and_all_run(pool: Pool) -> None:
+    tests = """
+import unittest
+class TestF(unittest.TestCase):
+    def setUp(self): self.one = 1
+    def test_right(self): self.assertEqual(f(self.one), 1)
+    def test_wrong(self): self.assertEqual(f(2), 3)
+    def test_raises(self):
+        with self.assertRaises(TypeError): f()
+def test_function(): assert f(4) == 4
+"""
+    outcome = run(pool, "def f(x): return x", tests, None)
+    assert (outcome.status, outcome.passed, outcome.total) == (Status.ASSERTION, 3, 4)
+    assert outcome.failure is not None
+    assert "test_wrong" in outcome.failure.test
+    assert (outcome.failure.expected, outcome.failure.got) == ("3", "2")
+
+
+def test_asserts_that_are_never_reached_prove_nothing(pool: Pool) -> None:
+    outcome = run(
+        pool, "def f(x): return []", "def check(candidate):\n    for x in candidate(1):\n        assert x == 1"
+    )
+    assert outcome.status is Status.ASSERTION
+
+
+def test_a_name_that_the_tests_need_and_the_code_lacks_is_the_codes_fault(pool: Pool) -> None:
+    outcome = run(pool, "def g(x): return x", ["assert h(g(1)) == 1"], None)
+    assert (outcome.status, outcome.message) == (Status.MISSING_ENTRY_POINT, "The code defines no h.")
+
+
+def test_the_code_does_not_replace_what_the_tests_stand_on(pool: Pool) -> None:
+    code = "def abs(x): return 0\nclass math:\n    isclose = lambda *a, **k: True\ndef f(x): return 99"
+    for tests in ("for x in [1]: assert abs(f(x) - x) < 1", "for x in [1]: assert math.isclose(f(x), x)"):
+        assert run(pool, code, tests, None).status is Status.ASSERTION
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("def f(x): return 2", Status.PASSED),
+        ("def f(x): return 3", Status.ASSERTION),
+        ("import unittest\nunittest.TestCase.assertEqual = lambda *a: None\ndef f(x): return 9", Status.TAMPERED),
+        ("class E:\n    def __eq__(self, o): return True\ndef f(x): return E()", Status.TAMPERED),
+        ("import os\ndef f(x): os._exit(0)", Status.EXITED),
+    ],
+)
+def test_tests_in_the_codes_process_have_a_negative_control(pool: Pool, code: str, status: Status) -> None:
+    tests = "import unittest\nclass TestF(unittest.TestCase):\n    def test_it(self): self.assertEqual(f(1), 2)\n"
+    outcome = run(pool, code, tests, None, trust="in_process")
+    assert (outcome.status, outcome.trust) == (status, "in_process"), outcome
+
+
+def test_tests_in_the_codes_process_may_mock_parts_of_it(pool: Pool) -> None:
+    code = "import random\ndef f(): return random.random()"
+    tests = """
+from unittest.mock import patch
+def test_it():
+    with patch("random.random", return_value=5):
+        assert f() == 5
+"""
+    passes(pool, code, tests, None, trust="in_process")
