@@ -26,7 +26,7 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
 
     In order: a text that is nothing but a label; the marked answer; a sentence such as "B is correct" or "I choose B";
     a marked letter (`**B.**`, `(B)`, `B)`) at the beginning or the end, outside of a list that repeats the options; an
-    option's own words, in the last line or in a short text.
+    option's own words, in the last sentence or in a short text.
     """
     text = unicodedata.normalize("NFKC", spoken(text))
     reader = _Reader(labels, choices)
@@ -39,7 +39,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     found = reader.concluded(text) or reader.lettered(lines)
     if found is not None:
         return found
-    places = [marked or "", *lines[-1:], text if len(text) <= _SHORT else ""]
+    last = re.split(r"(?<=[.!?])\s+", lines[-1])[-1] if lines else ""
+    places = [marked or "", last, text if len(text) <= _SHORT else ""]
     return next((label for label in map(reader.worded, places) if label), None)
 
 
@@ -96,17 +97,17 @@ class _Reader:
         return max(found, key=lambda match: match.start())["label"] if found else None
 
     def lettered(self, lines: Sequence[str]) -> str | None:
-        """The label that the first line begins with, or that one of the last two marks."""
-        first = re.match(self._start, lines[0]) if lines else None
-        if first:
-            return first["label"]
-        for line in reversed(lines[-2:]):
-            match = re.match(self._start, line)
-            if match:
-                return match["label"]
+        """The label that a short first line begins with, or that one of the last two lines marks."""
+        for line in [*lines[:1], *reversed(lines[-2:])]:
             named = {m["label"] or m["round"] for m in re.finditer(self._anywhere, line)}
-            if named:
-                return str(named.pop()) if len(named) == 1 else None
+            match = re.match(self._start, line)
+            if match and (line is not lines[0] or len(line) <= _SHORT) and named <= {match["label"]}:
+                return match["label"]
+            if line is not lines[0] or len(lines) == 1:
+                if len(named) == 1:
+                    return str(named.pop())
+                if named:
+                    return None
         return None
 
     def without_listing(self, lines: Sequence[str]) -> list[str]:

@@ -67,13 +67,13 @@ def split(text: str) -> tuple[list[Fence], str]:
                 blocks.append(Fence(one_line["language"].lower(), one_line["code"] + "\n"))
             else:
                 outside.append(line)
-        elif match and _width(line) <= _width(current.indent + "x") + 3 and current.closed_by(match):
+        elif match and _width(line) <= len(current.indent.expandtabs(4)) + 3 and current.closed_by(match):
             _take(current, blocks)
             current = None
         elif match and _begins_another(current, match):
             _take(current, blocks)
             current = _opened(match)
-        elif line.rstrip().endswith(current.mark) and line.count(current.mark[0]) == len(current.mark):
+        elif not match and line.rstrip().endswith(current.mark) and line.count(current.mark[0]) == len(current.mark):
             current.lines.append(line.rstrip()[: -len(current.mark)])
             _take(current, blocks)
             current = None

@@ -48,8 +48,9 @@ class Quantity:
 
         "50 %" may stand for 50 or for 0.5, and "3 million" for 3 or for 3000000, unless both are written that way.
         """
-        if self.scale == other.scale:
-            pairs = [(self.value, other.value)]
+        if self.scale != 1 and other.scale != 1:
+            pairs = [(self.value * self.scale, other.value * other.scale)]
+            allowed *= self.scale  # the tolerance is meant for the numbers as written
         else:
             pairs = [(a, b) for a in self._readings() for b in other._readings()]
         return any(abs(a - b) <= max(allowed, abs(a) * relative) for a, b in pairs)

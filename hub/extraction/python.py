@@ -13,6 +13,7 @@ _BEGINS_DEFINITION = re.compile(r"(?:async\s+)?def\s+\w+\s*[(\[]|class\s+\w+\s*[
 _GOES_ON = re.compile(r"(?:else|elif|except|finally|case)\b|[)\]}]")
 _UNFINISHED = ("was never closed", "unterminated triple-quoted", "unexpected EOF")
 _GLUED = 60  # lines that an open bracket or string may still need
+_TRIES = 2000  # for a whole text, before its open brackets are taken as they are
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -118,11 +119,14 @@ def regions(text: str) -> list[str]:
 def _pieces(text: str) -> Iterator[str]:
     """*text* cut before each line that is not indented, where a statement may begin."""
     lines = [line + "\n" for line in text.splitlines()]
-    position = 0
+    position = tries = 0
     while position < len(lines):
         end = _next_flush(lines, position + 1)
-        while end < len(lines) and _continues("".join(lines[position:end]), lines[end], end - position):
+        while (
+            end < len(lines) and tries < _TRIES and _continues("".join(lines[position:end]), lines[end], end - position)
+        ):
             end = _next_flush(lines, end + 1)
+            tries += 1
         yield "".join(lines[position:end])
         position = end
 

@@ -1,0 +1,225 @@
+"""Numbers, letters and final answers as models really write them, and what must not be mistaken for one."""
+
+from fractions import Fraction
+
+import pytest
+
+from hub.extraction import (
+    choice,
+    completed_json,
+    final_answer,
+    json_values,
+    number,
+    quantity,
+    without_reasoning,
+)
+
+# ---- reasoning -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("◁think▷hm◁/think▷42", "42"),
+        ("[THINK]hm[/THINK]42", "42"),
+        ("<THINK>I should use <think> tags.</THINK>42", "42"),
+        ("hm\n</think>\nAnswer: 42", "Answer: 42"),
+        ('text = re.sub(r"<think>.*?</think>", "", text)', 'text = re.sub(r"<think>.*?</think>", "", text)'),
+        ("if '</think>' in text:\n    pass", "if '</think>' in text:\n    pass"),
+        ("Wrap it in `<think>`, please.", "Wrap it in `<think>`, please."),
+    ],
+)
+def test_tags_that_are_used_are_reasoning_and_tags_that_are_mentioned_are_not(text: str, rest: str) -> None:
+    assert without_reasoning(text) == rest
+
+
+# ---- the final answer ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<answer>Paris</answer>", "Paris"),
+        ("The city.\n<answer>\nParis", "Paris"),
+        ("**Answer**: Paris", "Paris"),
+        ("### Answer\n\n**Paris**", "Paris"),
+        ("Final Answer (city):\n\nParis", "Paris"),
+        ("Answer: U.S.", "U.S."),
+        ("Answer: The answer is Paris.", "Paris"),
+        ("The answer is Paris. It lies on the Seine.", "Paris"),
+        ("The answer is not Rome.\nThe answer is Paris.", "Paris"),
+        ("**Answer: Paris**\n\nWhy? The answer would be Rome if it were Italy.", "Paris"),
+        ("#### Step 1\nThink.\n\n#### Paris", "Paris"),
+        ("#### Conclusion\nIt is Paris.", None),
+        ("\\boxed{\\text{Paris}}, as I said. The answer is in the box.", "Paris"),
+    ],
+)
+def test_the_strongest_mark_gives_the_answer(text: str, answer: str | None) -> None:
+    assert final_answer(text) == answer
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("**Final Answer:** \\boxed{1{,}234}", 1234),
+        ("Answer: 2 1/2", Fraction(5, 2)),
+        ("Answer: 2½", Fraction(5, 2)),
+        ("Answer: 1.234,56 EUR", Fraction("1234.56")),
+        ("Answer: 1'234", 1234),
+        ("Answer: 5, because 3 + 2 = 5 and not 6", 5),
+        ("Answer: 5, since 2 = 2", 5),
+        ("So the answer is 10 - 4 = 6.", 6),
+        ("Answer: 7 - it is prime", 7),
+        ("### Answer\n\n42 apples", 42),
+        ("The range is 3–5", 5),
+        ("It fell by –3", -3),
+        ("Answer: x=-4", -4),
+        ("- 5 apples", 5),
+        ("Answer: 10^5", 100_000),
+        ("Answer: 2^{10}", 1024),
+        ("Answer: 10⁵", 100_000),
+        ("Answer: 3*10^8 m/s", 300_000_000),
+        ("#### 1. Step one\nfoo\n#### 2. Step two\nThe answer is 17.", 17),
+        ("\\boxed{42}\n\nTo check the answer: 6*7 = 42 and 6+1=7", 42),
+        ("She has 3 apples (2nd grade)", 3),
+        ("\\boxed{\\text{42 dollars}}", 42),
+        ("Answer: £1,000,000 (one million)", 1_000_000),
+        ("The final answer is: $\\boxed{18}$. I hope it is correct.", 18),
+        ("The answer is below.\n\n42", 42),
+        ("Answer: ４２", 42),
+    ],
+)
+def test_a_number_is_read_whatever_its_dress(text: str, value: Fraction | int) -> None:
+    assert number(text) == value
+
+
+@pytest.mark.parametrize(
+    ("target", "said", "same"),
+    [
+        ("50", "50%", True),
+        ("0.5", "50 percent", True),
+        ("50%", "0.5", True),
+        ("50%", "0.5%", False),
+        ("3000000", "$3 million", True),
+        ("3", "3 million", True),
+        ("3 million", "3 billion", False),
+        ("0.25", "50%", False),
+    ],
+)
+def test_a_percent_sign_or_a_million_counts_or_not_whichever_fits(target: str, said: str, same: bool) -> None:
+    wanted, found = quantity(target), quantity(f"Answer: {said}")
+    assert wanted is not None
+    assert found is not None
+    assert wanted.near(found, Fraction(1, 10**6)) is same
+
+
+# ---- choices ---------------------------------------------------------------------------------------------------------
+
+OPTIONS = ["Paris", "London", "Rome", "A new town"]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("(b)", "B"),
+        ("b)", "B"),
+        ("The answer is A new town", "D"),
+        ("The answer is A because it is.", "A"),
+        ("A train leaves the station. I think Rome.", "C"),
+        ("$\\boxed{\\textbf{(D)}}$", "D"),
+        ("The capital is London.", "B"),
+        ("A) Paris is wrong.\nB) London is right.\nC) Rome is wrong.\nD) No.\n\nSo the answer is B.", "B"),
+        ("Option A is wrong. Option B is correct.", "B"),
+        ("answer: (d) A new town", "D"),
+        ("The answer is a city called London", "B"),
+        ("My choice: B", "B"),
+        ("I choose C", "C"),
+        ("I think it's B because of the Thames", "B"),
+        ("**Answer: B**\n\nExplanation: A is wrong since (A) is far.", "B"),
+        ("(A) no. (B) no. (C) yes, this fits.\n\nTherefore, (C).", "C"),
+        ("It's not A. The answer is not B. The answer is C", "C"),
+        ("B is correct, since A is not.", "B"),
+        ("The answer is B, not C.", "B"),
+        ("Ｂ", "B"),
+    ],
+)
+def test_a_letter_or_an_options_words_are_found_where_they_conclude(text: str, label: str) -> None:
+    assert choice(text, list("ABCD"), OPTIONS) == label
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Answer: A or B",
+        "Answer: A, B",
+        "A dog is a mammal.",
+        "A) Paris\nB) London\nC) Rome\nD) A new town",
+        "Both Paris and London",
+        "It is not Paris.",
+        "Answer: I am not sure",
+        "Let us look at Paris first, for it has a river and a tower. " * 5 + "Then there is the question of",
+    ],
+)
+def test_a_hedge_a_list_a_denial_or_a_deliberation_chooses_nothing(text: str) -> None:
+    assert choice(text, list("ABCD"), OPTIONS) is None
+
+
+def test_an_option_within_a_longer_one_is_not_the_one_that_was_meant() -> None:
+    assert choice("New York City", ["A", "B"], ["York", "New York City"]) == "B"
+
+
+# ---- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def test_all_values_that_may_be_meant_are_told_the_last_fence_first() -> None:
+    text = 'See {"a": 0}.\n```json\n{"a": 1}\n```\n```json\n{"a": 2}\n```\nas in [3].'
+    assert json_values(text)[:2] == [{"a": 2}, {"a": 1}]
+    assert {"a": 0} in json_values(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 1, "b": [1, 2, {"c": "x"}, {"c": "unfin', {"a": 1, "b": [1, 2, {"c": "x"}]}),
+        ('```json\n{"a": "}]", "b": 12', {"a": "}]"}),
+        ('{"a": {"b": 1}', {"a": {"b": 1}}),
+        ('{"a": "say \\"hi', None),
+        ('{"a": 1}', None),
+        ("no", None),
+    ],
+)
+def test_json_that_was_cut_is_closed_after_its_last_whole_member(text: str, value: object) -> None:
+    assert completed_json(text) == value
+
+
+# ---- nothing stalls --------------------------------------------------------------------------------------------------
+
+HEAPS = {
+    "stars": "*" * 100_000,
+    "lines": "\n " * 50_000,
+    "answers": "answer " * 15_000,
+    "answer and spaces": "answer" + " " * 100_000,
+    "digits": "9" * 100_000,
+    "groups": "123 " * 30_000,
+    "boxes": "\\boxed{" * 15_000,
+    "fractions": "\\frac{1}{" * 15_000,
+    "braces": '{"a":' * 20_000,
+    "tags": "<think>" * 15_000 + "</think>\n" * 15_000,
+    "letters": "(A) " * 25_000,
+    "it is": "it is " * 20_000,
+    "hashes": "#### \n" * 20_000,
+}
+
+
+@pytest.mark.parametrize("heap", HEAPS)
+def test_a_heap_of_anything_neither_raises_nor_stalls(heap: str) -> None:
+    """Quadratic patterns would take minutes here; the suite's own time limit tells."""
+    text = HEAPS[heap]
+    number(text)
+    choice(text, list("ABCD"), OPTIONS)
+    final_answer(text)
+    json_values(text)
+    completed_json(text)

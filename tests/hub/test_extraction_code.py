@@ -1,0 +1,210 @@
+"""Programs out of answers: odd fences, helpers in other blocks, prefixes with imports, prose between pieces."""
+
+from typing import Any
+
+import pytest
+
+from hub.extraction import code, fences
+
+SUM = "def total(xs):\n    return sum(xs)\n"
+
+
+def runs(text: str, name: str = "total", argument: Any = (1, 2, 3), **options: Any) -> Any:
+    scope: dict[str, Any] = {}
+    exec(code(text, entry_point=name, **options).text, scope)
+    return scope[name](argument)
+
+
+# ---- fences ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"````markdown\nThe function:\n```python\n{SUM}```\nDone.\n````",
+        f"```markdown\nThe function:\n```python\n{SUM}```\n```",
+        f"```python {SUM}```",
+        "```python def total(xs): return sum(xs)```",
+        "```python\ndef total(xs):\n    return sum(xs)```\nThat is all.",
+        f"> ```python\n> {SUM.replace(chr(10), chr(10) + '> ')}\n> ```",
+        f"```python\n{SUM}\n```python\nprint(total([1]))\n```",
+        f"```solution\n{SUM}```",
+        f"{SUM}```\nThis adds them up.",
+        "```python\ndef total(xs):\n\u00a0\u00a0\u00a0\u00a0return sum(xs)\n```",
+        '```python\ndef total(xs):\n    """Adds.\n    ```python\n    total([1])\n    ```\n    """\n    return sum(xs)\n```',
+        f"```\npip install numpy\n```\n```\n{SUM}```\n```\n6\n```",
+        f"```output\n6\n```\n{SUM}",
+    ],
+    ids=[
+        "wrapped in four",
+        "wrapped in three",
+        "code on the opening line",
+        "one line",
+        "closed behind code",
+        "quoted",
+        "unclosed first block",
+        "unknown info word",
+        "closing fence alone",
+        "no-break spaces",
+        "fence in a docstring",
+        "unmarked shell and output",
+        "only the output is fenced",
+    ],
+)
+def test_the_function_is_found_whatever_its_fence(text: str) -> None:
+    assert runs(text) == 6
+
+
+def test_a_one_line_fence_is_a_block_and_inline_code_is_not() -> None:
+    assert [block.text for block in fences("```py x = 1```\nand ```this``` is inline")] == ["x = 1\n"]
+
+
+# ---- several blocks --------------------------------------------------------------------------------------------------
+
+
+def test_helpers_are_taken_from_wherever_they_stand_even_over_two_steps() -> None:
+    text = (
+        "```python\nfrom functools import reduce\n```\n```python\ndef total(xs):\n    return fold(xs)\n```\n"
+        "where\n```python\ndef fold(xs):\n    return reduce(plus, xs)\n```\n"
+        "```python\ndef plus(a, b):\n    return a + b\n```\nTry it:\n```python\nxs = [1]\nprint(total(xs))\n```"
+    )
+    found = code(text, entry_point="total")
+    assert runs(text) == 6
+    assert found.found == "joined_fences"
+    assert "print" not in found.text
+
+
+def test_a_local_name_pulls_no_example_in() -> None:
+    text = "```python\nr = undefined_thing()\n```\n```python\ndef total(xs):\n    r = sum(xs)\n    return r\n```"
+    assert runs(text) == 6
+    assert "undefined_thing" not in code(text, entry_point="total").text
+
+
+def test_the_corrected_helper_is_taken() -> None:
+    text = (
+        "```python\ndef plus(a, b):\n    return a\n```\nOops:\n```python\ndef plus(a, b):\n    return a + b\n```\n"
+        "```python\ndef total(xs):\n    r = 0\n    for x in xs:\n        r = plus(r, x)\n    return r\n```"
+    )
+    assert runs(text) == 6
+
+
+def test_without_an_entry_point_the_names_that_are_wanted_choose() -> None:
+    text = f"```python\n{SUM}```\nFor example\n```python\nprint(total([1, 2]))\n```"
+    assert "print" not in code(text, wanted=["total"]).text
+    both = f"```python\ndef low(xs):\n    return min(xs)\n```\n```python\n{SUM}```"
+    scope: dict[str, Any] = {}
+    exec(code(both, wanted=["low", "total"]).text, scope)
+    assert (scope["low"]([2, 1]), scope["total"]([2, 1])) == (1, 3)
+
+
+def test_of_several_programs_the_last_is_taken_not_all_of_them() -> None:
+    text = "First:\n```python\nprint(1)\n```\nBetter:\n```python\nprint(2)\n```"
+    assert code(text).text == "print(2)\n"
+
+
+def test_futures_stay_first_when_blocks_are_joined() -> None:
+    text = (
+        "```python\ndef plus(a, b):\n    return a + b\n```\n```python\nfrom __future__ import annotations\n\n"
+        "def total(xs: Nonsense) -> int:\n    return plus(sum(xs), 0)\n```"
+    )
+    assert runs(text) == 6
+
+
+# ---- prose -----------------------------------------------------------------------------------------------------------
+
+
+def test_pieces_of_code_between_prose_are_put_together() -> None:
+    text = (
+        "First a helper.\n\ndef plus(a, b):\n    return a + b\n\nNow the function, which uses it:\n\n"
+        "@staticmethod\ndef unused():\n    pass\n\ndef total(xs):\n    r = 0\n    for x in xs:\n"
+        "        r = plus(r, x)\n    return r\n\nNote: this runs in linear time.\nDone."
+    )
+    assert runs(text) == 6
+    assert "Note" not in code(text, entry_point="total").text
+
+
+def test_unfenced_code_with_brackets_and_strings_over_lines_stays_whole() -> None:
+    text = (
+        'Here:\n\nNAMES = [\n"a",\n"b",\n]\nTEXT = """\nfree text\n"""\n\n'
+        "def total(xs):\n    return sum(xs) + len(NAMES)\n\nThat is it."
+    )
+    assert runs(text) == 8
+
+
+def test_an_else_at_the_margin_belongs_to_its_if() -> None:
+    text = (
+        "This is it.\n\nimport sys\nif sys:\n    def total(xs):\n        return sum(xs)\nelse:\n    total = None\n\nOk?"
+    )
+    assert runs(text) == 6
+
+
+@pytest.mark.parametrize("text", ["I cannot help with that.", "yes", "Note: none", "", "42", "a, b"])
+def test_words_that_happen_to_parse_are_no_program(text: str) -> None:
+    assert code(text, entry_point="total").found == "nothing"
+    assert code(text).text == ""
+
+
+def test_broken_code_in_prose_is_handed_on_for_the_sandbox_to_name() -> None:
+    assert "def total(xs:" in code("Here:\n\ndef total(xs:\n    return sum(xs)\n\nDone.", entry_point="total").text
+
+
+# ---- the prefix ------------------------------------------------------------------------------------------------------
+
+PREFIX = (
+    "from math import floor\n\nSCALE = 2\n\n\ndef half(x):\n    return x / SCALE\n\n\n"
+    'def total(xs):\n    """The sum of halves, rounded down."""\n'
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\ndef total(xs):\n    return floor(sum(half(x) for x in xs))\n```",
+        "def total(xs):\n    return floor(sum(half(x) for x in xs))\n",
+        "    return floor(sum(half(x) for x in xs))",
+        "return floor(sum(half(x) for x in xs))",
+        "Here is the body:\n\n    return floor(sum(half(x) for x in xs))\n\nIt halves.",
+        "```python\n    return floor(sum(half(x) for x in xs))\n```",
+        "    r = 0\n    for x in xs:\n        r += half(x)\n    return floor(r)\n\n\nif __name__ == 'm':\n    print(1)\n",
+        "    return floor(sum(half(x) for x in xs))\n\n\nThis function halves.\n\ndef unfinished(",
+    ],
+    ids=["fenced", "bare", "body", "flush", "prose around", "fenced body", "main behind", "prose and more behind"],
+)
+def test_what_the_prefix_imports_and_defines_is_there(text: str) -> None:
+    assert runs(text, prefix=PREFIX) == 3
+
+
+def test_the_prefix_is_put_in_front_only_where_it_is_needed() -> None:
+    assert code(f"```python\n{SUM}```", entry_point="total", prefix=PREFIX) == code(SUM.join(["```python\n", "```"]))
+    found = code("```python\ndef total(xs):\n    return half(1)\n```", entry_point="total", prefix=PREFIX)
+    assert (found.found, found.with_prefix) == ("fence", True)
+
+
+def test_a_prefix_that_ends_in_the_middle_of_a_line_goes_on_there() -> None:
+    assert runs(" sum(xs)", prefix="def total(xs):\n    return") == 6
+
+
+def test_a_body_takes_the_prefixs_own_indentation() -> None:
+    assert runs("return sum(xs)", prefix="def total(xs):\n  '''Sum.'''\n") == 6
+
+
+# ---- nothing stalls --------------------------------------------------------------------------------------------------
+
+HEAPS = {
+    "open brackets": "[\n" * 20_000,
+    "fences": "```python\n" * 10_000,
+    "decorators": "@x\n" * 10_000,
+    "quotes": "'''" * 30_000,
+    "indented": " " * 50_000 + "x\n" + "  y = 1\n" * 10_000,
+    "functions and prose": "def f():\n  return 1\nhello there you\n" * 1000,
+    "minuses": "-" * 100_000 + "1",
+    "attributes": "a" + ".b" * 50_000,
+    "else": "x = [\nelse\n" * 5000,
+}
+
+
+@pytest.mark.parametrize("heap", HEAPS)
+def test_a_heap_of_anything_neither_raises_nor_stalls(heap: str) -> None:
+    """Quadratic patterns would take minutes here; the suite's own time limit tells."""
+    code(HEAPS[heap], entry_point="total", prefix=PREFIX)
+    code(HEAPS[heap])
