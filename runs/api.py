@@ -299,5 +299,5 @@ class Compare(APIView):
         try:
             found = compare(run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
         except ComparisonError as error:
-            raise Refused(str(error)) from None
+            raise Refused(str(error).replace("--model-", "model_")) from None  # as the address names them
         return Answer(found.to_json())

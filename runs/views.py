@@ -90,6 +90,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "filtered": any(chosen.values()),
         "responses": keyset_page(browsing.responses_filtered(found, **chosen), request, by="id", size=RESPONSES),
         "attempts": attempts_of(found),
+        "several": found.environments.count() > 1,
     }
     template = page_or_part(request, "runs/run.html", "responses")
     if template == "runs/run.html":
@@ -123,13 +124,14 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
 @permission_required(CHANGE, raise_exception=True)
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     found = browsing.run_of(request.user, pk)
+    ended_before = found.status in browsing.ENDED
     run_cancel(run=found)
-    if found.status == Run.Status.CANCELLED:
-        messages.success(request, "The run is cancelled. What was stored is kept.")
-    elif found.cancel_requested:
-        messages.success(request, "The run ends within seconds. What was stored is kept.")
-    else:
+    if ended_before:
         messages.warning(request, "The run had ended before.")
+    elif found.status == Run.Status.CANCELLED:
+        messages.success(request, "The run is cancelled. What was stored is kept.")
+    else:
+        messages.success(request, "The run ends within seconds. What was stored is kept.")
     return redirect("runs:run", pk=pk)
 
 
@@ -228,7 +230,7 @@ def compare(request: HttpRequest) -> HttpResponse:
                 run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None
             )
         except ComparisonError as error:
-            context["error"] = str(error)
+            context["error"] = str(error).replace("--model-", "model_")  # as the address names them
     return render(request, "runs/compare.html", context)
 
 
