@@ -122,9 +122,7 @@ def _pieces(text: str) -> Iterator[str]:
     position = tries = 0
     while position < len(lines):
         end = _next_flush(lines, position + 1)
-        while (
-            end < len(lines) and tries < _TRIES and _continues("".join(lines[position:end]), lines[end], end - position)
-        ):
+        while end < len(lines) and tries < _TRIES and _continues(lines[position:end], lines[end]):
             end = _next_flush(lines, end + 1)
             tries += 1
         yield "".join(lines[position:end])
@@ -138,11 +136,12 @@ def _next_flush(lines: Sequence[str], start: int) -> int:
     return end
 
 
-def _continues(piece: str, line: str, length: int) -> bool:
-    """Whether *line* cannot begin a statement: after a decorator, within brackets or a string, at an `else`."""
-    if length > _GLUED:
+def _continues(lines: Sequence[str], following: str) -> bool:
+    """Whether the line after *lines* cannot begin a statement: after a decorator, within brackets, at an `else`."""
+    if len(lines) > _GLUED:
         return False
-    if _GOES_ON.match(line) or piece.rstrip().rpartition("\n")[2].startswith("@"):
+    piece = "".join(lines)
+    if _GOES_ON.match(following) or piece.rstrip().rpartition("\n")[2].startswith("@"):
         return True
     if not _looks_unfinished(piece):
         return False
