@@ -32,7 +32,7 @@ class Ended:
     """A run's end.
 
     code    exit code, or minus a signal
-    why     why the engine killed it: "", wall, disk, large, asked
+    why     why the engine killed it: "", wall, disk, memory, large, asked
     begun   whether the code was ever started; False is the sandbox's fault, and `fault` says which
     """
 
@@ -55,13 +55,15 @@ Event = Said | Ended
 class Engine:
     """One engine, used by one thread at a time. Every method raises EngineFailed once the engine is gone."""
 
-    def __init__(self, transport: Transport, *, strongest: str = "A", packages: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, transport: Transport, *, strongest: str = "A", packages: tuple[str, ...] = (), groups: bool = False
+    ) -> None:
         self.transport = transport
         self.runs = 0
         self.harmed = False
         self.tier = ""
         self.missing: dict[str, str] = {}
-        self._options = {"strongest": strongest, "packages": packages}
+        self._options = {"strongest": strongest, "packages": packages, "groups": groups}
         self._buffer = frames.EngineBuffer()
         self._live: set[int] = set()
 

@@ -146,7 +146,7 @@ class Pool:
 
     def _attempt(self, job: Job) -> Outcome:
         with self._free:
-            station = self._lease()
+            station = self._lease(groups=job.limits.processes > 0)
             keep = False
             try:
                 started = time.monotonic()
@@ -165,12 +165,17 @@ class Pool:
 
     # ---- leases -----------------------------------------------------------------------------------------------------
 
-    def _new_station(self) -> Station:
-        return Station(self._new_engine(), self._new_engine)
+    def _new_station(self, groups: bool = False) -> Station:
+        return Station(self._new_engine(groups), self._new_engine, groups)
 
-    def _new_engine(self) -> Engine:
+    def _new_engine(self, groups: bool = False) -> Engine:
         options = self.options
-        engine = Engine(self._transport(options.transport), strongest=options.strongest, packages=options.packages)
+        engine = Engine(
+            self._transport(options.transport),
+            strongest=options.strongest,
+            packages=options.packages,
+            groups=groups,
+        )
         engine.open()
         if self.tier:
             if engine.tier > self.selftest.claimed:
@@ -179,17 +184,23 @@ class Pool:
             engine.tier = self.tier
         return engine
 
-    def _lease(self) -> Station:
-        """An engine that works: the one used last, since its pages are still warm, or a new one."""
+    def _lease(self, groups: bool) -> Station:
+        """An engine that works: the one used last, since its pages are still warm, or a new one.
+
+        groups: one that may use control groups, for a job with child processes. Others make none, so that they leave
+        none behind however they end.
+        """
         while True:
             with self._lock:
                 if self._closed:
                     raise EngineFailed("The pool is closed.")
-                station, since = self._idle.pop() if self._idle else (None, 0.0)
+                fitting = [entry for entry in self._idle if entry[0].groups == groups]
+                station, since = fitting[-1] if fitting else (None, 0.0)
                 if station is not None:
+                    self._idle.remove((station, since))
                     self._leased.add(station)
             if station is None:
-                station = self._new_station()
+                station = self._new_station(groups)
                 with self._lock:
                     self._leased.add(station)
                 return station

@@ -11,10 +11,11 @@ _GRACE_S = 10.0  # beyond a run's own limit, for an engine under load to notice 
 
 
 class Station:
-    """One lease. Used by one thread at a time."""
+    """One lease. Used by one thread at a time. `groups`: its engine may use control groups."""
 
-    def __init__(self, engine: Engine, open_judge: Callable[[], Engine]) -> None:
+    def __init__(self, engine: Engine, open_judge: Callable[[], Engine], groups: bool = False) -> None:
         self.engine = engine
+        self.groups = groups
         self._open_judge = open_judge
         self._judge: Engine | None = None
         self._links: dict[tuple[Engine, int], tuple[Engine, int]] = {}

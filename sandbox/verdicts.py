@@ -75,6 +75,8 @@ def of_end(end: Ended, limits: Limits) -> tuple[Status, str] | None:
         return Status.TIMEOUT, f"The code was still running after {limits.wall:g} seconds."
     if end.why == "disk":
         return Status.DISK_LIMIT, "The code wrote more to disk than allowed."
+    if end.why == "memory":
+        return Status.MEMORY_LIMIT, f"The code and its child processes needed more than {limits.memory_mb} MiB."
     if end.why == "large":
         return Status.OUTPUT_LIMIT, "The code sent more at once than allowed."
     if end.code in (-9, -24) and end.why != "asked" and end.cpu_ms >= 900 * limits.cpu_s:

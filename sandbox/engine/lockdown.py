@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import channel, landlock, namespaces, seccomp, syscalls
+from .cgroups import Groups
 from .syscalls import Prepared
 
 _PLACEHOLDER = 0x7F31A5C9  # stands for the run's own pid in a prepared filter
 _RULESET_FD = 220  # where the base keeps its ruleset, out of the way of a run's descriptors
 _HIGHEST_FD = 256
 INODES = 4096
-_THREADS = 64
+THREADS = 64
 _SCRATCH = "llmeval-engine-"
 _LAST_WORDS = 16 << 20  # address space beyond the limit, for reporting that it was reached
 _RESERVED = 2 << 30  # address space allowed beyond the data segment where packages are offered
@@ -27,11 +28,12 @@ _UNSHARED_FILES = 16  # everything written to disk, in units of the largest sing
 
 @dataclass(frozen=True)
 class Request:
-    """One run as the zygote is asked for it: its session, its limits and, without namespaces, its directory."""
+    """One run as the zygote is asked for it: its session, its limits, its directory."""
 
     session: int
     limits: dict[str, Any]
     work: str
+    groups: int = 0  # how many control groups it has to join
 
     @property
     def disk_mb(self) -> int:
@@ -47,8 +49,10 @@ class Base:
     seccomp: bool = False
     missing: dict[str, str] = field(default_factory=dict)
     trees: list[str] = field(default_factory=list)
+    cgroups: bool = False  # whether to have them if they can be had
     packages: bool = False  # numpy and its like reserve far more address space than they use
     private_user: bool = False  # no process but this engine's runs as its user
+    groups: Groups = field(default_factory=Groups)
     scratch: str = ""  # without namespaces: the directory that holds the runs' own
     _filters: dict[bool, bytes] = field(default_factory=dict)
     _close: dict[bool, list[Prepared]] = field(default_factory=dict)  # by whether the run has a link
@@ -66,6 +70,8 @@ class Base:
     def enter(self) -> None:
         """Move this process into the base, and prepare what the runs share. Raises OSError."""
         was_root = os.geteuid() == 0
+        if self.cgroups and syscalls.LINUX:
+            self.groups.acquire(namespaces.future_user())
         _sweep_scratch()
         if self.namespaces:
             namespaces.enter(self.trees)
@@ -103,7 +109,8 @@ class Base:
                 os.close(ruleset)
 
     def leave(self) -> None:
-        """Remove what the engine kept on disk."""
+        """Remove what the engine made outside of itself."""
+        self.groups.release()
         if self.scratch:
             remove_tree(self.scratch)
 
@@ -179,7 +186,7 @@ class Base:
             wanted += [(resource.RLIMIT_DATA, memory)]
             memory += _RESERVED
         if self.private_user:
-            wanted += [(resource.RLIMIT_NPROC, _THREADS + int(limits["processes"]))]
+            wanted += [(resource.RLIMIT_NPROC, THREADS + int(limits["processes"]))]
         for number, value in wanted:
             _lower(number, value)
         _lower(resource.RLIMIT_AS, memory, memory + _LAST_WORDS)

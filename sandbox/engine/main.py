@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import channel, frames, lockdown, zygote
+from .cgroups import Group
 from .lockdown import Base
 
 _CHUNK = 1 << 18
@@ -43,6 +44,7 @@ class Session:
     sending: bytearray = field(default_factory=bytearray)
     output: dict[int, bytearray] = field(default_factory=dict)
     cut: bool = False
+    group: Group | None = None
     disk: tuple[str, int, int] | None = None  # without namespaces: directory, bytes and files allowed
 
 
@@ -197,8 +199,12 @@ class Engine:
         for fd in (ours.fileno(), out, err):
             self._owners[fd] = session
             self._poll.register(fd, select.POLLIN)
-        order = {"session": number, "limits": limits, "work": request.work}
-        given = [theirs.detach(), out_writer, err_writer, *self._link(number, head)]
+        joining: list[int] = []
+        if limits["processes"]:
+            processes = lockdown.THREADS + limits["processes"]
+            session.group, joining = self._base.groups.group(number, limits["memory_mb"] << 20, processes)
+        order = {"session": number, "limits": limits, "work": request.work, "groups": len(joining)}
+        given = [theirs.detach(), out_writer, err_writer, *joining, *self._link(number, head)]
         socket.send_fds(self._control, [json.dumps(order).encode()], given)
         for fd in given:
             os.close(fd)
@@ -312,6 +318,7 @@ class Engine:
         del self._sessions[session.number]
         if session.disk:
             lockdown.remove_tree(session.disk[0])
+        self._add_group(session, event)
         head = {
             "code": event.get("code", 0),
             "why": session.why,
@@ -324,6 +331,17 @@ class Engine:
         }
         out, err = bytes(session.output[session.out]), bytes(session.output[session.err])
         self._tell(session.number, frames.EXIT, frames.with_head(head, out, err))
+
+    def _add_group(self, session: Session, event: dict[str, Any]) -> None:
+        """Let the figures cover the run's descendants, where it had a control group."""
+        if session.group is None:
+            return
+        used = session.group.usage()
+        event["cpu_ms"] = max(event.get("cpu_ms", 0.0), round(used.cpu_ms, 3))
+        event["peak_mb"] = max(event.get("peak_mb", 0.0), round(used.peak_mb, 2))
+        if used.out_of_memory:
+            session.why = session.why or "memory"
+        self._base.groups.done(session.group)
 
 
 def _used_too_much(folder: str, max_bytes: int, max_files: int) -> bool:
@@ -380,6 +398,7 @@ def main() -> None:
     options = _read_options(read_fd)
     packages = tuple(options.get("packages", ()))
     base = lockdown.survey(packages, options.get("strongest", "A"))
+    base.cgroups = bool(options.get("groups"))
     sys.path[:] = [path for path in sys.path if path not in options.get("hide", ())] + list(packages)
     base.enter()
     control, zygote_end = socket.socketpair(socket.AF_UNIX, zygote.KIND)

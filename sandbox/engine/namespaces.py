@@ -37,12 +37,17 @@ def python_trees(packages: tuple[str, ...] = ()) -> list[str]:
     return trees
 
 
+def future_user() -> int:
+    """Whom `leave_root` tries first to become."""
+    return UID_BASE | os.getpid() if os.geteuid() == 0 else os.geteuid()
+
+
 def leave_root() -> None:
     """Become an unprivileged user for good, one that no other process runs as. Does nothing for other users."""
     if os.geteuid() != 0:
         return
     os.setgroups([])
-    for uid in (UID_BASE | os.getpid(), _NOBODY):
+    for uid in (future_user(), _NOBODY):
         try:
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)

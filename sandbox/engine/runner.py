@@ -22,14 +22,17 @@ _exit = os._exit
 
 
 def main(base: Base, request: Request, descriptors: list[int]) -> None:
-    """Never returns. `descriptors` are the pipe to the engine, stdout, stderr, and the link if there is one."""
+    """Never returns. `descriptors`: the pipe to the engine, stdout, stderr, the groups to join, the link if any."""
     code = 1
     try:
         _signal.set_wakeup_fd(-1)
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
-        for fd, low in zip(descriptors, (channel.FD, 1, 2, channel.LINK), strict=False):
+        for group in descriptors[3 : 3 + request.groups]:
+            os.write(group, b"0")
+        link = descriptors[3 + request.groups :]
+        for fd, low in zip(descriptors[:3] + link, (channel.FD, 1, 2, channel.LINK), strict=False):
             os.dup2(fd, low)
-        base.close_descriptors(linked=len(descriptors) > 3)
+        base.close_descriptors(linked=bool(link))
         pipe = channel.Channel()
         base.lock_down(request)
         kind, payload = pipe.receive()

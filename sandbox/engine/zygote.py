@@ -18,7 +18,7 @@ from .lockdown import Base, Request
 
 KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 _MESSAGE = 4096
-_DESCRIPTORS = 4
+_DESCRIPTORS = 7
 
 # Imported before the first fork, so that a run finds them loaded. What model-written solutions use most.
 # Every library costs each fork some microseconds, so only what is used often is here.
@@ -114,7 +114,7 @@ class Zygote:
                 self._kill(pid)
             return True
         descriptors = [fd for _, _, data in ancillary for fd in struct.unpack(f"{len(data) // 4}i", data)]
-        self._start(Request(order["session"], order["limits"], order["work"]), descriptors)
+        self._start(Request(**order), descriptors)
         return True
 
     def _start(self, request: Request, descriptors: list[int]) -> None:
@@ -142,6 +142,13 @@ class Zygote:
         except OSError:
             pass  # it has not become a group yet, or nobody is left in it
 
+    def _kill_orphans(self) -> None:
+        """End what left its run's process group and, with its parent gone, has become a child of this process."""
+        while orphans := [pid for pid in _children(os.getpid()) if pid not in self._runs]:
+            for pid in orphans:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)  # its own children come here next
+
     def _reap(self) -> None:
         while True:
             try:
@@ -158,6 +165,7 @@ class Zygote:
                 continue  # an orphan of a run, adopted
             if not self.base.namespaces:
                 self._kill_group(pid)  # what it started may outlive it
+                self._kill_orphans()
             peak = usage.ru_maxrss / (1024 if sys.platform == "linux" else 1024 * 1024)
             self._tell(
                 {
@@ -170,6 +178,20 @@ class Zygote:
 
     def _tell(self, event: dict[str, Any]) -> None:
         self.control.send(json.dumps(event).encode())
+
+
+def _children(parent: int) -> list[int]:
+    """The processes whose parent is `parent`, zombies included; none where there is no /proc."""
+    found = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if name.isdigit() and int(fields[1]) == parent:
+            found.append(int(name))
+    return found
 
 
 def warm_up() -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from sandbox.engine import cgroups
 from sandbox.errors import EngineFailed, SandboxUnavailable
 from sandbox.transports.base import Transport, TransportOptions
 
@@ -73,6 +74,8 @@ class LocalTransport(Transport):
         except subprocess.TimeoutExpired:
             process.kill()  # its zygote and every run die with it
             process.wait()
+        if sys.platform == "linux" and os.geteuid() == 0:
+            cgroups.sweep(process.pid)  # the engine made them as root, which it no longer was at its end
 
     def abort(self) -> None:
         process = self._process
