@@ -9,6 +9,8 @@ from tests.sandbox.conformance.case import Case, Tests, function_job, program_jo
 from tests.sandbox.conformance.host import Host
 
 QUICK = Limits(cpu_s=1, wall_s=1.5)
+ROOMY = Limits(cpu_s=3, wall_s=15)
+"""For what ends by itself or at another limit, however busy the machine is."""
 FAMILY = Limits(cpu_s=2, wall_s=2, memory_mb=128, processes=8)
 """A run that may have children; everything else may not even fork."""
 
@@ -37,18 +39,22 @@ def no_marked_process(outcome: Outcome, host: Host) -> str | None:
     return f"Processes {left} outlived the run." if left else None
 
 
+def _limits_for(statuses: frozenset[Status]) -> Limits:
+    return QUICK if Status.TIMEOUT in statuses else ROOMY
+
+
 def attack(
     id: str,
     promise: str,
     code: str,
     statuses: frozenset[Status],
     *,
-    limits: Limits = QUICK,
+    limits: Limits | None = None,
     holds: Callable[[Outcome, Host], str | None] = no_marked_process,
     skips: dict[str, str] | None = None,
 ) -> Case:
     """A program that takes more than its share."""
-    job = program_job(code, limits)
+    job = program_job(code, limits or _limits_for(statuses))
     return Case(id, "C", promise, lambda host: job, statuses, holds=holds, skips=skips or {})
 
 
@@ -61,7 +67,7 @@ def greedy_function(
     holds: Callable[[Outcome, Host], str | None] = no_marked_process,
 ) -> Case:
     """A function that takes more than its share while tests wait for its answer."""
-    job = function_job(code, tests, "f", limits=QUICK)
+    job = function_job(code, tests, "f", limits=_limits_for(statuses))
     return Case(id, "C", promise, lambda host: job, statuses, holds=holds)
 
 
@@ -155,7 +161,7 @@ PROCESSES = [
         "fork-bomb",
         "A run without children cannot fork, whoever started the engine.",
         RENAME + "while True:\n    os.fork()\n",
-        frozenset({Status.EXCEPTION}),
+        frozenset({Status.EXCEPTION, Status.TAMPERED}),  # tier C can only count them, and then each of them reports
     ),
     attack(
         "fork-bomb-in-a-family",

@@ -39,7 +39,10 @@ def _ordered(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
     ordered = {tag: _ordered(content) for tag, content in data.items()}
-    return {tag: sorted(content, key=repr) if tag in ("s", "f") else content for tag, content in ordered.items()}
+    sets = {
+        tag: sorted(content, key=repr) for tag, content in ordered.items() if tag in "sf" and isinstance(content, list)
+    }
+    return ordered | sets
 
 
 def check_frames(data: bytes) -> None:
