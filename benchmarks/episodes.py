@@ -119,9 +119,9 @@ def _site(folder: str) -> Iterator[str]:
     try:
         for _ in range(100):
             try:
-                requests.get(f"{URL}/healthz", timeout=2)
+                requests.get(f"{URL}/healthz", timeout=10)
                 break
-            except requests.ConnectionError:
+            except requests.RequestException:
                 time.sleep(0.1)
         yield token
     finally:

@@ -102,7 +102,11 @@ def test_models_are_checked_once_the_shape_is_right(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("provider: openai\n    model", "provider: opnai\n    model", "unknown provider 'opnai'; known are openai, replay"),
+        (
+            "provider: openai\n    model",
+            "provider: opnai\n    model",
+            "unknown provider 'opnai'; known are openai, replay",
+        ),
         ("api_key_env: OPENAI_API_KEY", "api_key_env: sk-proj-abcdefghijklmnopqrstuv", "looks like a key"),
         ("api_key_env: OPENAI_API_KEY", "api_key_env: HOME", "'HOME' is not an allowed variable"),
         ("${OPENAI_BASE_URL:-https://api.example.org/v1}", "${HOME}", "${HOME} may not be used"),
@@ -138,9 +142,9 @@ def test_a_recording_that_is_missing_or_broken_is_named_with_its_line(tmp_path: 
     (tmp_path / "broken.jsonl").write_text('{"case": "1", "content": "x"}\n{"case": "2"}\n')
     (tmp_path / "twice.jsonl").write_text('{"case": "1", "content": "x"}\n' * 2)
     assert "no file 'none.jsonl'" in problems_of(config("none.jsonl"), tmp_path)[0]
-    assert "broken.jsonl:2: give either `content` or `messages`" in problems_of(
-        config("broken.jsonl"), tmp_path
-    )[0].replace("Value error, ", "")
+    assert "broken.jsonl:2: give either `content` or `messages`" in problems_of(config("broken.jsonl"), tmp_path)[
+        0
+    ].replace("Value error, ", "")
     assert "twice.jsonl:2: a second recording" in problems_of(config("twice.jsonl"), tmp_path)[0]
 
 
