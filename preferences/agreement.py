@@ -81,7 +81,7 @@ def figure(units: Sequence[Hashable], statistic: Callable[[Sequence[Hashable]], 
     """*statistic* of *units* with its interval, or the reason why there is none."""
     value = statistic(units)
     if value is None:
-        why = "nothing to compare yet" if not units else "everybody always says the same, so that chance alone agrees"
+        why = "nothing to compare yet" if not units else "nothing varies, so that it is undefined"
         return Figure(value=None, n=len(units), note=why)
     bounds = bootstrap(units, statistic)
     if bounds is None:

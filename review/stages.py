@@ -314,6 +314,7 @@ def _stored_figures(run: Run, bench: _Bench) -> dict[str, JSON]:
         ).values_list("pair_id", "answer", "struck", "cost_usd")
     )
     failed = {pair for pair, answer, _, _ in calls if answer is None}
+    sided = [answer["winner"] for _, answer, _, _ in calls if answer and answer["winner"] in ("A", "B")]
     blind = [item for item in verdicts if not item.saw_evidence]
     agreed = sum(item.verdict == item.evidence.get("winner") for item in blind)
     return {
@@ -322,6 +323,7 @@ def _stored_figures(run: Run, bench: _Bench) -> dict[str, JSON]:
         "order_sensitive": sum(item.order_sensitive for item in verdicts),
         "quotes_struck": sum(struck for _, _, struck, _ in calls),
         "self_preference": sum(item.self_preference for item in verdicts),
+        "first_position": {"answers": len(sided), "first": sided.count("A")},
         "with_execution": {"pairs": len(blind), "agreed": agreed},
         "verdicts": dict(Counter(str(item.verdict) for item in verdicts)),
         "cost_usd": sum(cost for _, _, _, cost in calls),

@@ -88,6 +88,7 @@ def _parent(run: Run, cells: list[CellResult], folder: Path) -> dict[str, Any]:
             "cost_usd": run.cost_usd,
             "responses": sum(cell.responses for cell in cells),
             **{status: sum(cell.statuses[status] for cell in cells) for status in map(str, Response.Status.values)},
+            **_numbers(run.summaries),
         },
         "tags": {**_tags(run), "llmeval.status": run.status},
     }
@@ -143,10 +144,14 @@ def _texts(values: dict[str, Any]) -> dict[str, str]:
 def _metrics(result: dict[str, JSON]) -> dict[str, float]:
     """Every number of a result by its path: `accuracy`, `latency_ms.p50`, `pass_at.1`."""
     interval = result["ci95"] or [None, None]
-    numbers = {**result, "ci95": {"low": interval[0], "high": interval[1]}}
+    return _numbers({**result, "ci95": {"low": interval[0], "high": interval[1]}})
+
+
+def _numbers(values: dict[str, JSON]) -> dict[str, float]:
+    """The numbers at any depth of *values*, by path: a stage's summary as metrics, such as `judge.suggested`."""
     return {
         name: float(value)
-        for name, value in _flat(numbers)
+        for name, value in _flat(values)
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
 

@@ -107,6 +107,7 @@ def test_both_orders_agreeing_make_a_suggestion_beside_what_execution_decides(fo
     summary = results_json(run)["judge"]
     assert (summary["pairs"], summary["suggested"], summary["cost_usd"], summary["recorded"]) == (3, 1, 0.0, True)
     assert summary["with_execution"] == {"pairs": 1, "agreed": 1}
+    assert summary["first_position"] == {"answers": 2, "first": 1}
     assert summary["errors"] == {"no_recording": 4}
     assert run.status == Run.Status.COMPLETED
 
