@@ -1,0 +1,246 @@
+"""The site as people use it: browse, filter, upload, run, follow, with the mouse, the keyboard, and without script."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from playwright.sync_api import Page, expect
+
+from hub.models import Environment
+from runs.models import ModelEndpoint, Run
+from runs.tasks import look
+from tests.browser.conftest import Visit
+from tests.endpoint import endpoint
+from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.hub.bundles import write_bundle
+from tests.hub.test_web_upload import zipped
+from tests.members import member
+from tests.runs.test_web_new_run import capital
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def environment(slug: str, cases: int = 4, **fields: object) -> Environment:
+    version = stored_version(slug, cases=cases)
+    visible = Environment.Visibility.PUBLISHED
+    Environment.objects.filter(slug=slug).update(latest=version, visibility=visible, **fields)
+    return Environment.objects.get(slug=slug)
+
+
+def rows(page: Page, part: str) -> list[str]:
+    return page.locator(f"#{part} tbody a[data-open]").all_inner_texts()
+
+
+def test_signing_in_leads_to_where_one_wanted_to_go(visit: Visit) -> None:
+    User.objects.create_user("ann", password="a long enough one")
+    page = visit("/hub/?category=reasoning")
+    page.get_by_label("Username").fill("ann")
+    page.get_by_label("Password").fill("a long enough one")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Hub")).to_be_visible()
+    assert page.url.endswith("/hub/?category=reasoning")
+
+
+def test_the_catalogue_filters_as_one_types_and_its_address_can_be_sent_on(visit: Visit) -> None:
+    environment("sums", title="Adding up", category="reasoning")
+    environment("desk", title="Order desk", category="tool-use")
+    page = visit("/hub/", member())
+    assert rows(page, "environments") == ["Adding up", "Order desk"] or rows(page, "environments") == [
+        "Order desk",
+        "Adding up",
+    ]
+    page.locator("#id_q").press_sequentially("desk")
+    expect(page.locator("#environments tbody tr")).to_have_count(1)
+    expect(page.locator("#announce")).to_contain_text("1 environment")
+    expect(page.locator("#id_q")).to_be_focused()
+    page.locator("#id_q").fill("")
+    expect(page.locator("#environments tbody tr")).to_have_count(2)
+    page.get_by_label("Category").select_option("reasoning")
+    expect(page.locator("#environments tbody tr")).to_have_count(1)
+    assert "category=reasoning" in page.url
+    page.reload()
+    assert rows(page, "environments") == ["Adding up"]
+    expect(page.get_by_label("Category")).to_have_value("reasoning")
+
+
+def test_cases_are_paged_searched_and_opened_and_back_leads_back(visit: Visit) -> None:
+    environment("sums", cases=60)
+    page = visit("/hub/sums/", member())
+    expect(page.locator("#past")).to_contain_text("No completed run")
+    page.get_by_role("link", name="Next").click()
+    expect(page.locator("#cases tbody tr").first).to_contain_text("c25")
+    page.get_by_role("link", name="Previous").click()
+    expect(page.locator("#cases tbody tr").first).to_contain_text("c0")
+    page.get_by_label("Id or text of the input").fill("c59")
+    expect(page.locator("#cases tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="c59", exact=True).click()
+    expect(page.get_by_role("heading", name="c59")).to_be_visible()
+    page.go_back()
+    expect(page.locator("#cases tbody tr")).to_have_count(1)
+
+
+def test_everything_works_without_script(visit: Visit) -> None:
+    environment("sums", cases=60, category="reasoning")
+    environment("desk", category="tool-use")
+    page = visit("/hub/", member(), script=False)
+    page.get_by_label("Category").select_option("reasoning")
+    page.get_by_role("button", name="Filter").click()
+    assert rows(page, "environments") == ["sums"]
+    page.get_by_role("link", name="sums").click()
+    page.get_by_role("link", name="Next").click()
+    assert rows(page, "cases")[0] == "c25"
+    page.get_by_role("link", name="Open them as a page").click()
+    expect(page.get_by_role("heading", name="Past results on sums")).to_be_visible()
+
+
+def test_a_bad_bundle_is_told_what_to_mend_and_the_mended_one_is_stored(
+    visit: Visit, everything: User, tmp_path: Path
+) -> None:
+    bad, good = tmp_path / "bad.zip", tmp_path / "good.zip"
+    bad.write_bytes(zipped(write_bundle(tmp_path / "bad", category="nonsense", gold="missing.jsonl")))
+    good.write_bytes(zipped(write_bundle(tmp_path / "good")))
+    page = visit("/hub/upload/", everything)
+    page.get_by_label("Bundle (.zip)").set_input_files(bad)
+    page.get_by_role("button", name="Check and store").click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was stored")
+    expect(page.locator("table.problems")).to_contain_text("missing.jsonl")
+    page.get_by_label("Bundle (.zip)").set_input_files(good)
+    page.get_by_role("button", name="Check and store").click()
+    expect(page.get_by_role("heading", name="Capitals")).to_be_visible()
+    expect(page.get_by_role("status")).to_contain_text("3 cases")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export .zip").click()
+    assert download.value.suggested_filename == "capitals-1.0.0.zip"
+
+
+def test_a_run_is_started_followed_and_read_down_to_one_answer(
+    visit: Visit, everything: User, capitals: Environment
+) -> None:
+    with endpoint(capital) as server:
+        ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
+        page = visit("/hub/capitals/", everything)
+        page.get_by_role("link", name="Run", exact=True).click()
+        page.get_by_label("Name").fill("by hand")
+        page.get_by_label("small (m)").check()
+        expect(page.get_by_label("Capitals (3 cases)")).to_be_checked()
+        page.get_by_role("button", name="Start the run").click()
+        expect(page.locator("#progress")).to_contain_text("Waits for a worker")
+        _work()
+    # The page asks for its progress by itself, and loads anew once the run has ended.
+    expect(page.get_by_text("66.7 %")).to_be_visible()
+    assert Run.objects.get().status == Run.Status.COMPLETED
+    page.get_by_role("cell", name="1", exact=True).get_by_role("link").first.click()
+    expect(page.locator("#responses tbody tr")).to_have_count(1)
+    page.locator("#responses a[data-open]").click()
+    expect(page.locator(".transcript")).to_contain_text("Bergen")
+    page.get_by_role("link", name="What the other models answered").click()
+    expect(page.get_by_role("heading", name="small")).to_be_visible()
+
+
+def _work() -> None:
+    """A worker's look, in a thread of its own as there."""
+
+    def once() -> None:
+        try:
+            look()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=once)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_a_run_is_cancelled_after_one_question(visit: Visit, everything: User) -> None:
+    run = stored_run(environment("sums").latest, status=Run.Status.QUEUED, finished_at=None, started_at=None)
+    page = visit(f"/runs/{run.pk}/", everything)
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.get_by_role("button", name="Cancel the run").click()
+    assert Run.objects.get().status == Run.Status.QUEUED
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Cancel the run").click()
+    expect(page.get_by_role("status")).to_contain_text("cancelled")
+    assert Run.objects.get().status == Run.Status.CANCELLED
+
+
+def test_two_models_are_compared_down_to_the_case(visit: Visit) -> None:
+    run = stored_run(environment("sums").latest, ["alpha", "beta"])
+    stored_outcomes(run, "pppf", model="alpha")
+    stored_outcomes(run, "pffp", model="beta")
+    page = visit(f"/compare/?a={run.pk}", member())
+    expect(page.locator("main")).to_contain_text("+25.0")
+    page.get_by_text("sums: 2 better in A").click()
+    page.get_by_role("link", name="c1").click()
+    expect(page.locator("#responses tbody tr")).to_have_count(2)
+
+
+def test_a_hand_on_the_keyboard_gets_everywhere(visit: Visit) -> None:
+    environment("desk")
+    environment("sums")
+    page = visit("/", member())
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("g")
+    page.keyboard.press("h")
+    expect(page.get_by_role("heading", name="Hub")).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator("a[data-open]").nth(1)).to_be_focused()
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="desk", level=1)).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.locator("#case-search")).to_be_focused()
+    page.keyboard.type("g h ?")
+    expect(page.locator("#case-search")).to_have_value("g h ?")
+    page.locator("h1").click()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.get_by_role("button", name="Turn single keys off").click()
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_the_theme_follows_the_system_until_it_is_switched(visit: Visit) -> None:
+    page = visit("/", member(), scheme="dark")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(colour)
+    page.get_by_role("button", name="Switch between light and dark").click()
+    light = page.evaluate(colour)
+    assert light != dark
+    page.reload()
+    assert page.evaluate(colour) == light
+
+
+def test_markup_from_a_model_or_a_dataset_never_runs(visit: Visit) -> None:
+    evil = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    version = stored_version(
+        "evil", cases=[{"id": "c0", "input": evil, "target": evil}], harness={"type": "single_turn"}
+    )
+    shown = {"latest": version, "visibility": Environment.Visibility.PUBLISHED, "title": evil, "summary": evil}
+    Environment.objects.update(**shown)
+    run = stored_run(version, name=evil)
+    stored_outcomes(run, "f")
+    response = run.models.get().responses.get()
+    response.messages, response.reason = [{"role": "assistant", "content": evil}], evil
+    response.save()
+    version.readme = f"{evil}\n\n[x](javascript:document.title='owned')\n\n```{evil}\n{json.dumps(evil)}\n```"
+    version.save()
+    user = member()
+    for url in (
+        "/",
+        "/hub/",
+        "/hub/evil/",
+        "/hub/evil/1.0.0/cases/c0/",
+        f"/runs/{run.pk}/",
+        f"/responses/{response.pk}/",
+    ):
+        page = visit(url, user)
+        page.wait_for_load_state("networkidle")
+        assert page.title() != "owned"
+        assert page.locator("img").count() == 0
