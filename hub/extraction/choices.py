@@ -3,7 +3,7 @@
 import itertools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hub.extraction.final import bare, final_answer
 from hub.extraction.reading import spoken
@@ -14,6 +14,7 @@ _VERDICT = (
     r"(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+){0,2}(?:correct|right|best|true|answer)"
 )
 _DENIAL = re.compile(r"\b(?:not|neither|nor|none|never)\b|n['’]t\b", re.IGNORECASE)
+_TELLING = 2  # characters of an option from which its own words can tell it: "a" stands everywhere
 _SHORT = 200  # characters up to which an option's words anywhere are the answer, not part of a deliberation
 _CHOSEN = (
     r"(?:(?:i|we)(?:'d|\s+would|\s+will|'ll)?\s+(?:choose|chose|pick|select|say|go\s+with|think\s+it(?:'s|\s+is))"
@@ -50,7 +51,7 @@ class _Reader:
     def __init__(self, labels: Sequence[str], choices: Sequence[str]) -> None:
         self._labels = list(labels)
         self._by_fold = {label.casefold(): label for label in labels}
-        self._options = [(label, _squeezed(option)) for label, option in zip(labels, choices, strict=False)]
+        self._options = list(zip(labels, choices, strict=False))
         self._any = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
         self._start = rf"^[ \t]*(?:\*\*|__)?[(\[]?(?P<label>{self._any})(?:[)\].:]|\*\*|__)"
         emphasised = rf"(?:\*\*|__)[(\[]?(?P<label>{self._any})[)\]]?[.:]?(?:\s[^*\n]{{0,200}})?(?:\*\*|__)"
@@ -59,7 +60,7 @@ class _Reader:
 
     def alone(self, text: str) -> str | None:
         """The label that *text* is, with nothing but marks around it."""
-        core = bare(text).strip("()[]{}.:*_`\"' \t$")
+        core = bare(text).strip("()[]{}.:*_` \t$")
         return self._by_fold.get(core.casefold())
 
     def hedges(self, said: str) -> bool:
@@ -71,11 +72,11 @@ class _Reader:
     def begins(self, said: str) -> str | None:
         """The label that a marked answer begins with or is, or the option that it is in words."""
         said = re.sub(r"^(?:option|choice|answer|letter)\b[ \t:]*", "", bare(said), flags=re.IGNORECASE)
-        exact = [label for label, option in self._options if option and option == _squeezed(said)]
-        if len(exact) == 1:
-            return exact[0]
-        if self.alone(said):
-            return self.alone(said)
+        if said in self._labels:
+            return said
+        found = self._equal(said, _flat, 1) or self.alone(said) or self._equal(said, _squeezed, 3)
+        if found:
+            return found
         match = re.match(self._label + r"(?P<mark>[)\]*_\"'$]*(?:[.:,;)\]*_-]|\s[-–—]|\s*\())", said)
         if match:
             return match["label"]
@@ -120,20 +121,37 @@ class _Reader:
                 listed |= {i, i + 1}
         return [line for i, line in enumerate(lines) if i not in listed]
 
+    def _equal(self, said: str, form: Callable[[str], str], least: int) -> str | None:
+        """The one option that is *said*, both in the same *form*, of which at least *least* characters are left."""
+        said = form(said)
+        labels = [label for label, option in self._options if len(said) >= least and form(option) == said]
+        return labels[0] if len(labels) == 1 else None
+
     def worded(self, text: str) -> str | None:
         """The one option whose words stand in *text*, unless it is denied; within a longer option they do not count."""
         if _DENIAL.search(text):
             return None
-        flat = f" {_squeezed(text)} "
-        found = [(label, option) for label, option in self._options if option and f" {option} " in flat]
-        longest = [
-            (label, option)
+        flat = _flat(text)
+        found = [(label, _flat(option)) for label, option in self._options if _stands(_flat(option), flat)]
+        labels = {
+            label
             for label, option in found
-            if not any(option != other and f" {option} " in f" {other} " for _, other in found)
-        ]
-        labels = {label for label, _ in longest}
+            if not any(option != other and _stands(option, other) for _, other in found)
+        }
         return labels.pop() if len(labels) == 1 else None
 
 
+def _stands(option: str, text: str) -> bool:
+    if len(option) < _TELLING:
+        return False
+    return re.search(rf"(?<!\w){re.escape(option)}(?!\w)", text) is not None
+
+
+def _flat(text: str) -> str:
+    """Case, emphasis, white space and a closing mark aside."""
+    return re.sub(r"\s+", " ", re.sub(r"[*`]", "", text)).casefold().strip(" .,;:!")
+
+
 def _squeezed(text: str) -> str:
+    """Words alone."""
     return re.sub(r"[^\w]+", " ", text.casefold()).strip()

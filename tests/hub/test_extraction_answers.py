@@ -167,6 +167,25 @@ def test_a_hedge_a_list_a_denial_or_a_deliberation_chooses_nothing(text: str) ->
     assert choice(text, list("ABCD"), OPTIONS) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("So it fails.\nAnswer: A", "A"),
+        ("Answer: ['a']", "D"),
+        ("It prints `['a', 'c']`.", "C"),
+        ("a exists on the class, so nothing else is asked.", None),
+        ("Answer: 'b'", "B"),
+    ],
+)
+def test_options_that_are_code_are_told_from_letters_and_articles(text: str, label: str | None) -> None:
+    options = ["It raises RuntimeError", "<a>", "['a', 'c']", "['a']"]
+    assert choice(text, list("ABCD"), options) == label
+
+
+def test_an_option_that_is_a_digit_is_told_by_it() -> None:
+    assert choice("2 + 2.\nAnswer: 4", list("AB"), ["3", "4"]) == "B"
+
+
 def test_an_option_within_a_longer_one_is_not_the_one_that_was_meant() -> None:
     assert choice("New York City", ["A", "B"], ["York", "New York City"]) == "B"
 
