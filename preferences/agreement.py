@@ -8,9 +8,11 @@ import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 RESAMPLES = 1000
 Rated = tuple[Hashable, Hashable]
+Unit = TypeVar("Unit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
 
 
 def bootstrap(
-    units: Sequence[Hashable], statistic: Callable[[Sequence[Hashable]], float | None], *, seed: int = 0
+    units: Sequence[Unit], statistic: Callable[[Sequence[Unit]], float | None], *, seed: int = 0
 ) -> tuple[float, float] | None:
     """The 2.5 % and 97.5 % percentiles of *statistic* over resampled units (Efron 1979); None for fewer than ten."""
     if len(units) < 10:
@@ -77,7 +79,7 @@ def bootstrap(
     return found[int(0.025 * len(found))], found[min(int(0.975 * len(found)), len(found) - 1)]
 
 
-def figure(units: Sequence[Hashable], statistic: Callable[[Sequence[Hashable]], float | None]) -> Figure:
+def figure(units: Sequence[Unit], statistic: Callable[[Sequence[Unit]], float | None]) -> Figure:
     """*statistic* of *units* with its interval, or the reason why there is none."""
     value = statistic(units)
     if value is None:

@@ -1,7 +1,7 @@
 """What the agreement and ranking pages show, read from the preferences in force."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.db.models.functions import Length
 from preferences.agreement import (
     Bin,
     Figure,
+    Rated,
     calibration,
     cohen_kappa,
     correlation,
@@ -139,10 +140,12 @@ def agreement_of(rows: QuerySet[Preference]) -> Agreement:
     for v in verdicts:
         if v.source == HUMAN:
             humans[v.pair].append(v)
-    with_people = [(judge[pair].verdict, v.verdict) for pair, found in humans.items() if pair in judge for v in found]
-    with_tests = [(v.verdict, v.passes) for v in judge.values() if v.passes]
-    people_tests = [(v.verdict, v.passes) for found in humans.values() for v in found if v.passes]
-    units = [tuple(v.verdict for v in found) for found in humans.values() if len(found) > 1]
+    with_people: list[Rated] = [
+        (judge[pair].verdict, v.verdict) for pair, found in humans.items() if pair in judge for v in found
+    ]
+    with_tests: list[Rated] = [(v.verdict, v.passes) for v in judge.values() if v.passes]
+    people_tests: list[Rated] = [(v.verdict, v.passes) for found in humans.values() for v in found if v.passes]
+    units: list[Sequence[Hashable]] = [tuple(v.verdict for v in found) for found in humans.values() if len(found) > 1]
     shown = [v.verdict == v.suggested for f in humans.values() for v in f if v.suggested and not v.first_verdict]
     hidden = [v.first_verdict == v.suggested for f in humans.values() for v in f if v.suggested and v.first_verdict]
     decisive = [v for v in judge.values() if v.verdict in ("first", "second")]
@@ -181,7 +184,8 @@ def _reference(judged: Verdict, people: list[Verdict]) -> str:
 
 
 def _share(values: list[bool]) -> Figure:
-    return figure([(value, True) for value in values], raw_agreement)
+    rated: list[Rated] = [(value, True) for value in values]
+    return figure(rated, raw_agreement)
 
 
 def _reviewers(found: Iterable[list[Verdict]]) -> list[ReviewerRow]:

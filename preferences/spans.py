@@ -69,32 +69,3 @@ def find_quote(messages: Sequence[Message], quote: str) -> Span | None:
         if match:
             return span_at(text, match.start(), match.end(), index)
     return None
-
-
-def relocate(text: str, *, start: int, end: int, quote: str, prefix: str, suffix: str) -> tuple[int, int] | None:
-    """Where the quoted words stand in *text* now: the old place where it still holds, else the likeliest other one.
-
-    Among several equal quotes that with the longer matching context wins, then the nearest to the old place.
-    """
-    if text[start:end] == quote:
-        return start, end
-    found = [match.start() for match in re.finditer(re.escape(quote), text)] if quote else []
-    if not found:
-        return None
-
-    def fit(at: int) -> tuple[int, int]:
-        before, after = text[:at][-CONTEXT:], text[at + len(quote) :][:CONTEXT]
-        common = _shared(before[::-1], prefix[::-1]) + _shared(after, suffix)
-        return common, -abs(at - start)
-
-    best = max(found, key=fit)
-    return best, best + len(quote)
-
-
-def _shared(a: str, b: str) -> int:
-    count = 0
-    for x, y in zip(a, b, strict=False):
-        if x != y:
-            break
-        count += 1
-    return count

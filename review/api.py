@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib.auth.models import User
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -115,7 +116,7 @@ class PairNext(APIView):
     @extend_schema(parameters=[OpenApiParameter("run", int)], responses={200: OpenApiTypes.OBJECT, 204: None})
     def get(self, request: Request) -> Answer:
         run = request.query_params.get("run", "")
-        assignment = queue.pair_next(request.user, run=int(run) if run.isdecimal() and len(run) < 16 else None)
+        assignment = queue.pair_next(_user(request), run=int(run) if run.isdecimal() and len(run) < 16 else None)
         if assignment is None:
             return Answer(status=204)
         assignment.pair = pair_visible(request.user, assignment.pair_id)
@@ -132,10 +133,15 @@ class PairDetail(APIView):
         return Answer(pair_json(_seat(request, pk)))
 
 
+def _user(request: Request) -> User:
+    assert request.user.is_authenticated
+    return request.user
+
+
 def _seat(request: Request, pk: int) -> Assignment:
     pair = pair_visible(request.user, pk)
     try:
-        assignment = queue.seat_at(pair, request.user)
+        assignment = queue.seat_at(pair, _user(request))
     except queue.SeatGone as error:
         raise Refused(str(error), code=409) from None
     assignment.pair = pair

@@ -103,9 +103,9 @@ def pair_next(user: User, *, run: int | None = None) -> Assignment | None:
         pair = candidates.first()
         if pair is None:
             return None
-        assignment = _seat_take(pair, user)
-        if assignment is not None:
-            return assignment
+        taken = _seat_take(pair, user)
+        if taken is not None:
+            return taken
     return None
 
 

@@ -91,7 +91,7 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
     assignment.pair = shown
     given = request.POST.copy()
     if "accept" in given:  # the button that accepts the suggestion needs no verdict chosen
-        given["verdict"] = given["accept"]
+        given["verdict"] = given.get("accept", "")
     form = DecisionForm(given)
     if form.is_valid():
         try:
@@ -147,7 +147,9 @@ def undo(request: HttpRequest) -> HttpResponse:
 def draft(request: HttpRequest, pk: int) -> HttpResponse:
     """Keep what was entered so far; this is the heartbeat of the seat, too."""
     assignment = Assignment.objects.filter(pair_id=pk, reviewer=_user(request)).first()
-    kept = {key: request.POST.get(key, "")[:200_000] for key in ("verdict", "critique", "defect", "issues")}
+    kept: dict[str, Any] = {
+        key: request.POST.get(key, "")[:200_000] for key in ("verdict", "critique", "defect", "issues")
+    }
     kept["kept"] = request.POST.getlist("kept")[:200]
     try:
         if assignment is None:
