@@ -129,6 +129,8 @@ class _Judged:
     def _hear(self, event: Event) -> None:
         if isinstance(event, Ended):
             self.ends[event.session] = event
+            if event.session == self.judge and self.verdict is None:
+                self._stop_candidate()  # in an engine of its own it would wait for questions until the clock ends it
         elif event.kind == frames.REPORT:
             try:
                 report = reports.parse(event.payload)
