@@ -11,6 +11,7 @@ urlpatterns = [
     path("<slug:slug>/", views.environment, name="environment"),
     path("<slug:slug>/<str:version>/", views.environment, name="version"),
     path("<slug:slug>/<str:version>/bundle", views.bundle, name="bundle"),
+    path("<slug:slug>/<str:version>/gates/", views.gates, name="gates"),
     path("<slug:slug>/<str:version>/changes/", views.changes, name="changes"),
     path("<slug:slug>/<str:version>/cases/<path:case>/", views.case, name="case"),
 ]

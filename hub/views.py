@@ -7,13 +7,15 @@ from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hub import browsing
 from hub.bundles.problems import BundleError, Problem
 from hub.cases import CaseData
 from hub.changes import VersionChanges, manifest_yaml, version_changes
 from hub.compiled import CaseError, CompileError
+from hub.dispatch import gates_dispatch
 from hub.forms import CatalogueForm, UploadForm
 from hub.models import EnvironmentVersion
 from hub.paging import keyset_page, page_or_part, render_part
@@ -53,12 +55,15 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
         "environment": found,
         "version": shown,
         "q": query,
+        "curator": is_curator(request.user),
+        "checking": "checking" in request.GET and shown.certificate is None,
         "cases": keyset_page(browsing.case_list(shown, query), request, by="position", size=CASES),
     }
     template = page_or_part(request, "hub/environment.html", "cases")
+    if request.headers.get("HX-Target") == "certificate":
+        template = "hub/environment.html#certificate"
     if template == "hub/environment.html":
         context |= _about(shown)
-        context["curator"] = is_curator(request.user)
         context["versions"] = found.versions.only("version", "created_at", "deprecated", "case_count", "environment_id")
     return render_part(request, template, context)
 
@@ -175,6 +180,22 @@ def bundle(request: HttpRequest, slug: str, version: str) -> FileResponse:
     )
 
 
+@require_POST
+@permission_required(CURATE, raise_exception=True)
+def gates(request: HttpRequest, slug: str, version: str) -> HttpResponse:
+    """Ask the workers to run the gates of a version that has no certificate."""
+    shown = browsing.version_of(browsing.environment_of(request.user, slug), version)
+    if shown.certificate is None:
+        gates_dispatch(version=shown)
+    return _to_version(shown)
+
+
+def _to_version(version: EnvironmentVersion) -> HttpResponse:
+    """To its page, which waits for the certificate where there is none yet."""
+    url = reverse("hub:version", args=[version.environment.slug, version.version])
+    return redirect(url if version.certificate else f"{url}?checking")
+
+
 @require_http_methods(["GET", "POST"])
 @permission_required(CURATE, raise_exception=True)
 def upload(request: HttpRequest) -> HttpResponse:
@@ -193,6 +214,6 @@ def upload(request: HttpRequest) -> HttpResponse:
         else:
             said = f"{version} is stored: {version.case_count:,} cases." if new else f"{version} was here already."
             messages.success(request, said)
-            return redirect("hub:version", slug=version.environment.slug, version=version.version)
+            return _to_version(version)
     status = 422 if problems or form.errors else 200
     return render(request, "hub/upload.html", {"form": form, "problems": problems, "name": name}, status=status)

@@ -76,6 +76,7 @@ CURATOR, RUNNER = {"curator"}, {"runner"}
 DOES = [
     ("get", "/hub/upload/", CURATOR, 200),
     ("post", "/hub/upload/", CURATOR, 422),
+    ("post", "/hub/sums/1.0.0/gates/", CURATOR, 302),
     ("post", "/api/v1/environments/", CURATOR, 400),
     ("get", "/runs/new/", RUNNER, 200),
     ("post", "/runs/new/", RUNNER, 422),

@@ -1,0 +1,64 @@
+"""Registering models in the admin: what would fail in the middle of a run is refused at once; keys never get in."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from runs.models import ModelEndpoint
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+ADD = "/admin/runs/modelendpoint/add/"
+
+
+@pytest.fixture(params=["Runner", "Curator"])
+def staff(request: pytest.FixtureRequest, client: Client) -> Client:
+    client.force_login(member(request.param, staff=True))
+    return client
+
+
+def form(**changes: Any) -> dict[str, Any]:
+    return {"name": "small", "enabled": "on", "provider": "openai", "model": "m", "parameters": "{}", **changes}
+
+
+def test_a_model_is_registered_with_a_host_of_one_word(staff: Client) -> None:
+    given = form(base_url="http://vllm:8000/v1", api_key_env="VLLM_API_KEY", price_input="0.25", price_output="2")
+    assert staff.post(ADD, given).status_code == 302
+    model = ModelEndpoint.objects.get()
+    assert (model.base_url, model.api_key_env, model.price_output) == ("http://vllm:8000/v1", "VLLM_API_KEY", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"base_url": "ftp://x/"}, "must start with http"),
+        ({"api_key_env": "sk-0123456789abcdef0123456789"}, "is not one of the available choices"),
+        ({"api_key_env": "DATABASE_URL"}, "is not one of the available choices"),
+        ({"provider": "replay"}, "is not one of the available choices"),
+        ({"parameters": "[1]"}, "A JSON object"),
+        ({"price_input": "-1"}, "Not below nought"),
+        ({"name": "with space"}, "valid"),
+        ({"model": ""}, "required"),
+    ],
+)
+def test_what_could_not_be_asked_is_refused(staff: Client, changes: dict[str, str], said: str) -> None:
+    answer = staff.post(ADD, form(**changes))
+    assert answer.status_code == 200
+    assert said in answer.content.decode()
+    assert ModelEndpoint.objects.count() == 0
+
+
+def test_a_variable_that_is_allowed_no_longer_is_said_to_be_so(staff: Client) -> None:
+    model = ModelEndpoint.objects.create(name="old", model="m", api_key_env="OLD_KEY")
+    page = f"/admin/runs/modelendpoint/{model.pk}/change/"
+    assert "OLD_KEY" in staff.get(page).content.decode()
+    answer = staff.post(page, form(name="old", api_key_env="OLD_KEY"))
+    assert "no longer allowed" in answer.content.decode()
+
+
+def test_models_are_switched_off_rather_than_deleted(staff: Client) -> None:
+    model = ModelEndpoint.objects.create(name="old", model="m")
+    assert staff.post(f"/admin/runs/modelendpoint/{model.pk}/delete/", {"post": "yes"}).status_code == 403
+    staff.post(f"/admin/runs/modelendpoint/{model.pk}/change/", form(name="old", enabled=""))
+    assert ModelEndpoint.objects.get().enabled is False
