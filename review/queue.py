@@ -27,6 +27,7 @@ from runs.browsing import runs_visible
 LEASE = timedelta(minutes=10)
 HIDDEN_SHARE = 0.2  # of the pairs with a suggestion, where it is shown after a first verdict only
 CHECK_SHARE = 0.04  # of the pairs where exactly one side passes: a deliberately wrong suggestion
+WAITING_SHOWN = 100  # more are shown as 100+
 _TRIES = 20
 _SWEPT = 100
 
@@ -83,8 +84,9 @@ class Decision:
 def pairs_open(user: User) -> QuerySet[Pair]:
     """Pairs with a free seat that *user* may see and has not had, in the queue's order."""
     mine = Assignment.objects.filter(pair=OuterRef("pk"), reviewer=user)
-    visible = runs_visible(user).order_by().values("pk")
-    return Pair.objects.filter(~Exists(mine), free__gt=0, run__in=visible).order_by("position", "id")
+    # Asked of each row on the way down the queue's index; a list of runs would make the database sort all pairs.
+    visible = runs_visible(user).order_by().filter(pk=OuterRef("run_id"))
+    return Pair.objects.filter(~Exists(mine), Exists(visible), free__gt=0).order_by("position", "id")
 
 
 def pair_next(user: User, *, run: int | None = None) -> Assignment | None:
@@ -455,5 +457,5 @@ def progress_of(user: User) -> Progress:
     return Progress(
         done=mine.filter(state=DONE).count(),
         skipped=mine.filter(state=SKIPPED).count(),
-        waiting=pairs_open(user)[:1000].count(),
+        waiting=pairs_open(user)[:WAITING_SHOWN].count(),
     )
