@@ -3,6 +3,7 @@
 LLMEVAL_LEAK_RUNS sets how many runs each backend makes; 10000 is the figure that the documentation promises.
 """
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -60,6 +61,7 @@ def descendants(pid: int) -> int:
 
 def left(setup: Setup, users: set[int]) -> Left:
     """Counts of everything that a run could leave; `users` are those that the engines became."""
+    gc.collect()
     found = 0
     if setup.backend == "docker":
         client = containers.daemon()
