@@ -7,9 +7,18 @@ import sys
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "llmeval_site.settings")
-    from django.core.management import execute_from_command_line
+    try:
+        from django.core.exceptions import ImproperlyConfigured
+        from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+        try:
+            execute_from_command_line(sys.argv)
+        except ImproperlyConfigured as error:
+            sys.stderr.write(f"{error}\n")
+            sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted.\n")
+        sys.exit(130)
 
 
 if __name__ == "__main__":

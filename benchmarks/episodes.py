@@ -2,9 +2,9 @@
 
     .venv/bin/python benchmarks/episodes.py [--episodes 600] [--clients 32]
 
-Starts the site (gunicorn, as `manage.py serve` does) on a database of its own, and drives the catalogue's word-problems and
-order-desk with their gold answers. The product has no peer here to stand beside; the share of each step that is the
-product's own is what the figures say.
+Starts the site (gunicorn, as `manage.py serve` does) on a database of its own, and drives the catalogue's word-problems
+and order-desk with their gold answers. The product has no peer here to stand beside; the share of each step that is
+the product's own is what the figures say.
 """
 
 import argparse

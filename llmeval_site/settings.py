@@ -4,6 +4,7 @@ import secrets
 from pathlib import Path
 
 import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
 
 from llmeval_site.env import Environment
 
@@ -12,7 +13,10 @@ ENV = Environment.load(BASE_DIR / ".env")
 
 # Everything that the product writes lies under one folder: database, uploads, queue, tracking store.
 VAR_DIR = Path(ENV.text("LLMEVAL_VAR", str(BASE_DIR / "var"))).resolve()
-VAR_DIR.mkdir(parents=True, exist_ok=True)
+try:
+    VAR_DIR.mkdir(parents=True, exist_ok=True)
+except OSError as error:
+    raise ImproperlyConfigured(f"LLMEVAL_VAR: {VAR_DIR} cannot be made: {error.strerror}.") from None
 
 DEBUG = ENV.flag("LLMEVAL_DEBUG", False)
 ALLOWED_HOSTS = ENV.words("LLMEVAL_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
@@ -97,11 +101,13 @@ TEMPLATES = [
 
 # ---- database -------------------------------------------------------------------------------------------------------
 
-DATABASES = {
-    "default": dj_database_url.parse(
-        ENV.text("DATABASE_URL", f"sqlite:///{VAR_DIR / 'llmeval.sqlite3'}"), conn_max_age=60, conn_health_checks=True
-    )
-}
+_DATABASE_URL = ENV.text("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'llmeval.sqlite3'}"
+try:
+    DATABASES = {"default": dj_database_url.parse(_DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
+except ValueError:
+    raise ImproperlyConfigured(
+        "DATABASE_URL is not an address of a database; it looks like postgres://user:password@host:5432/name."
+    ) from None
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # WAL lets readers go on while one writes. IMMEDIATE takes the write lock at BEGIN, so that a transaction never
     # fails half-way on an upgrade that the busy timeout does not cover.
@@ -239,7 +245,9 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 
 # ---- sandbox --------------------------------------------------------------------------------------------------------
 
-SANDBOX_BACKEND = ENV.text("LLMEVAL_SANDBOX_BACKEND", "auto")  # what `backend: auto` in a config comes to
+SANDBOX_BACKEND = ENV.choice(
+    "LLMEVAL_SANDBOX_BACKEND", "auto", ("auto", "local", "docker", "socket")
+)  # what `backend: auto` in a config comes to
 SANDBOX_SOCKET = ENV.text("LLMEVAL_SANDBOX_SOCKET", "/run/llmeval/sandbox.sock")
 SANDBOX_IMAGE = ENV.text("LLMEVAL_SANDBOX_IMAGE")
 SANDBOX_RUNTIME = ENV.text("LLMEVAL_SANDBOX_RUNTIME")
@@ -247,10 +255,14 @@ SANDBOX_WORKERS = ENV.number("LLMEVAL_SANDBOX_WORKERS", 0)  # 0: one for each co
 # Tier C separates processes but hardly contains them: live models may use it only where an operator says so here.
 SANDBOX_WEAK_ISOLATION_FOR_LIVE_MODELS = ENV.flag("LLMEVAL_SANDBOX_WEAK_ISOLATION", False)
 
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": ENV.text("LLMEVAL_LOG_LEVEL", "WARNING")},
+    "root": {
+        "handlers": ["console"],
+        "level": ENV.choice("LLMEVAL_LOG_LEVEL", "WARNING", LOG_LEVELS),
+    },
 }

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hub.canonical import attempt_seed
+from hub.canonical import attempt_seed, storable
 from hub.cases import CaseData
 from hub.compiled import CaseError, CompiledEnvironment
 from hub.episodes import Episode, Step, text_of
@@ -271,9 +271,9 @@ class _Player:
             attempt=self._assignment.attempt,
             seed=self._seed,
             status=status,
-            reason=reason,
-            messages=messages,
-            text=text_of(answers[-1]) if answers else "",
+            reason=storable(reason),
+            messages=storable(messages),
+            text=storable(text_of(answers[-1]) if answers else ""),
             turns=len(answers),
             input_tokens=usage.input,
             cached_input_tokens=usage.cached_input,
@@ -302,9 +302,9 @@ def _score_rows(score: EpisodeScore, response: Response) -> list[Score]:
                 value=rule.value,
                 weight=rule.weight,
                 required=rule.required,
-                reason=rule.reason,
-                detail=rule.detail,
-                execution=outcome.to_json() if outcome else None,
+                reason=storable(rule.reason),
+                detail=storable(rule.detail),
+                execution=storable(outcome.to_json()) if outcome else None,
             )
         )
     return rows

@@ -1,7 +1,8 @@
 """From a config to what it names: environments found, cases chosen, models identified, all digested. Writes nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
@@ -32,11 +33,24 @@ class Chosen:
     chosen: list[int] | None
     version: EnvironmentVersion | None = None
     path: Path | None = None
+    cut: bool = False
 
     @property
     def label(self) -> str:
         """slug@version"""
         return f"{self.compiled.slug}@{self.compiled.manifest.version}"
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """What chose the cases, as it is stored and hashed."""
+        return {**self.ref.selection, **({"first": self.count} if self.cut else {})}
+
+    def first(self, number: int) -> "Chosen":
+        """The first *number* of the chosen cases."""
+        if number >= self.count:
+            return self
+        chosen = None if self.chosen is None else self.chosen[:number]
+        return replace(self, count=number, chosen=chosen, cut=True)
 
 
 def source_for_command(base_dir: Path | None, name: str) -> Source:
@@ -134,7 +148,7 @@ def config_hash(config: RunConfig, found: list[Chosen]) -> str:
     return canonical.digest(
         {
             "environments": sorted(
-                ({"digest": item.digest, "selection": item.ref.selection} for item in found),
+                ({"digest": item.digest, "selection": item.selection} for item in found),
                 key=canonical.canonical_json,
             ),
             "models": sorted(fingerprint(spec) for spec in config.models),

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hub.canonical import attempt_seed
+from hub.canonical import attempt_seed, storable
 from hub.cases import CaseData
 from hub.episodes import Episode, EpisodeError, Observation, Step
 from hub.harnesses.base import HarnessError, Services
@@ -228,6 +228,7 @@ def _drive(session: EpisodeSession, act: Callable[[Episode], Awaitable[Any]]) ->
 
     try:
         result, session.state, calls = asyncio.run(driven())
+        session.state = storable(session.state)
     except (HarnessError, ScoringFailed, AskError) as error:
         raise RolloutFailed(str(error)) from None
     except EpisodeError as error:

@@ -33,7 +33,7 @@ def run_create(*, config: RunConfig, found: list[Chosen], user: User | None = No
                 run=run,
                 version=version,
                 position=i,
-                selection=item.ref.selection,
+                selection=item.selection,
                 chosen=item.chosen,
                 case_count=item.count,
             )

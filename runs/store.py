@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from django.db import connections, transaction
 
+from hub.canonical import storable
 from hub.ports import CallKey, Reply, Usage
 from runs.models import ModelCall, Response, RunModel, Score
 
@@ -197,7 +198,7 @@ class DatabaseCache:
                 key=key,
                 purpose=call.purpose,
                 model=model,
-                message=reply.message,
+                message=storable(reply.message),
                 finish_reason=reply.finish_reason,
                 usage={
                     "input": usage.input,

@@ -254,6 +254,14 @@ def test_what_the_model_did_is_scored_and_flagged(folder: Path, answer: Answer, 
     assert all(getattr(response, flag) for response in Response.objects.all())
 
 
+def test_text_that_no_database_takes_is_stored_with_a_mark_in_its_place(folder: Path) -> None:
+    with endpoint(lambda *_: completion("Par\x00is \ud83d")) as server:
+        run, _ = start(folder, config_text(server.url))
+    assert set(statuses(run).values()) == {"failed"}
+    response = Response.objects.all()[0]
+    assert response.text == response.messages[-1]["content"] == "Par\ufffdis \ufffd"
+
+
 def test_a_wrong_key_stops_the_model_with_one_message_and_the_other_goes_on(folder: Path) -> None:
     def script(request: dict[str, Any], _: int) -> Answer:
         return Answer({"error": {"message": "bad key"}}, 401) if request["model"] == "locked" else capital(request)

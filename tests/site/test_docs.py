@@ -35,7 +35,7 @@ def test_every_command_is_documented(command: str) -> None:
 
 def test_every_setting_is_documented_and_every_documented_one_exists() -> None:
     source = (ROOT / "llmeval_site" / "settings.py").read_text(encoding="utf-8")
-    read = set(re.findall(r"ENV\.(?:text|flag|number|words)\(\s*\"([A-Z_]+)\"", source))
+    read = set(re.findall(r"ENV\.(?:text|flag|number|words|choice)\(\s*\"([A-Z_]+)\"", source))
     told = set(re.findall(r"^\| `([A-Z_]+)` \|", page("operations.md"), re.MULTILINE))
     assert read == told
 

@@ -27,6 +27,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
+        if not 1 <= port <= 65535:
+            raise CommandError(f"--port {port}: a port lies between 1 and 65535.", returncode=2)
         if _taken(host, port):
             raise CommandError(f"Port {port} is in use; name another: manage.py serve --port {port + 1}", returncode=3)
         call_command("prepare")

@@ -39,7 +39,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--set", action="append", default=[], metavar="KEY=VALUE", help="override path.to.key; repeatable"
         )
-        parser.add_argument("--limit", type=int, metavar="N", help="only the first N cases of each environment")
+        parser.add_argument(
+            "--limit", type=int, metavar="N", help="only the first N of the chosen cases of each environment"
+        )
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout, the rest on stderr")
         parser.add_argument("--dry-run", action="store_true", help="validate, count and estimate; ask nothing")
         parser.add_argument("--no-cache", action="store_true", help="ask anew even what was answered before")
@@ -171,19 +173,18 @@ def _load(options: dict[str, Any]) -> tuple[RunConfig, list[Chosen]]:
         raise ConfigError([Problem("", f"cannot be read: {error.strerror}")], str(path)) from None
     except UnicodeDecodeError:
         raise ConfigError([Problem("", "is not UTF-8 text")], str(path)) from None
-    if options["limit"] is not None and options["limit"] < 1:
-        raise ConfigError([Problem("--limit", "must be 1 or more")], str(path))
+    limit, floor = options["limit"], options["fail_under"]
+    if limit is not None and limit < 1:
+        raise ConfigError([Problem("--limit", "must be 1 or more")], "command line")
+    if floor is not None and not 0 <= floor <= 1:
+        raise ConfigError([Problem("--fail-under", f"an accuracy lies between 0 and 1, not {floor:g}")], "command line")
     config = parse_text(text, source_for_command(path.resolve().parent, str(path)), options["set"])
-    if options["limit"] is not None:
-        config.environments = [
-            ref.model_copy(update={"limit": options["limit"], "sample": None, "cases": None})
-            for ref in config.environments
-        ]
     try:
-        return config, environments_find(config)
+        found = environments_find(config)
     except ConfigError as error:
         error.source = str(path)
         raise
+    return config, [item.first(limit) for item in found] if limit else found
 
 
 def _total(run: Run, config: RunConfig) -> int:

@@ -18,6 +18,8 @@ _FORGERY = (
     "class Anything:\n    def __eq__(self, other):\n        return True\n\ndef answer():\n    return Anything()\n"
 )
 
+_SOCKET = TransportOptions().socket  # a slotted class has its defaults in its instances
+
 
 class Command(BaseCommand):
     help = "Try every isolation tier with real attacks. Exits 3 where code would be refused."
@@ -26,7 +28,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--backend", default="local", choices=sorted(BACKENDS))
         parser.add_argument("--accept", default="AB", help="tiers under which code may run, such as AB or ABC")
-        parser.add_argument("--socket", default=TransportOptions().socket, help="path of the socket backend's service")
+        parser.add_argument("--socket", default=_SOCKET, help="path of the socket backend's service")
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
     def handle(self, *args: Any, **options: Any) -> None:
