@@ -40,7 +40,7 @@ class Command(BaseCommand):
             "--set", action="append", default=[], metavar="KEY=VALUE", help="override path.to.key; repeatable"
         )
         parser.add_argument(
-            "--limit", type=int, metavar="N", help="only the first N of the chosen cases of each environment"
+            "--limit", type=int, metavar="N", help="only the first N of each environment's chosen cases"
         )
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout, the rest on stderr")
         parser.add_argument("--dry-run", action="store_true", help="validate, count and estimate; ask nothing")
