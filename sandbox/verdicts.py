@@ -25,6 +25,9 @@ _SIGNALS = {
     31: "SIGSYS",
 }
 
+# The kernel counts a limit in ticks and may kill a good tenth before the time that it reports in the end.
+_NEARLY_ALL = 0.75
+
 
 class InfrastructureFailed(Exception):
     """The sandbox could not run the code; the message says why."""
@@ -79,7 +82,7 @@ def of_end(end: Ended, limits: Limits) -> tuple[Status, str] | None:
         return Status.MEMORY_LIMIT, f"The code and its child processes needed more than {limits.memory_mb} MiB."
     if end.why == "large":
         return Status.OUTPUT_LIMIT, "The code sent more at once than allowed."
-    if end.code in (-9, -24) and end.why != "asked" and end.cpu_ms >= 900 * limits.cpu_s:
+    if end.code in (-9, -24) and end.why != "asked" and end.cpu_ms >= _NEARLY_ALL * limits.cpu_s * 1000:
         return Status.TIMEOUT, f"The code used up its {limits.cpu_s:g} seconds of processor time."
     if end.code == -9 and end.why != "asked" and end.peak_mb >= 0.8 * limits.memory_mb:
         return Status.MEMORY_LIMIT, "The code was killed, most likely for the memory it used."

@@ -1,6 +1,6 @@
 """`python -m tests`: the suite on SQLite, then what touches the database once more on PostgreSQL, where there is one.
 
-Arguments go to pytest. With arguments of its own choosing (a path, -k) only the first pass is made.
+Arguments go to pytest. With arguments (a path, -k) there is one pass.
 """
 
 import os
@@ -9,14 +9,18 @@ import sys
 
 import psycopg
 
+# They count containers, processes and descriptors of the whole machine, so that nothing may run beside them.
+ALONE = ["tests/sandbox/test_docker_backend.py", "tests/sandbox/test_leaks.py"]
 FOLDERS = ["tests/hub", "tests/runs", "tests/preferences", "tests/review", "tests/site"]
 DEFAULT = "postgres://postgres@127.0.0.1:5432/postgres"
 
 
 def main(arguments: list[str]) -> int:
     workers = ["-n", "2", "--dist", "loadfile"]
-    code = _pytest([*workers, *arguments])
-    if arguments or code:
+    if arguments:
+        return _pytest([*workers, *arguments])
+    code = _pytest([*workers, *(f"--ignore={path}" for path in ALONE)]) or _pytest(ALONE)
+    if code:
         return code
     address = os.environ.get("LLMEVAL_TEST_POSTGRES", DEFAULT)
     try:
