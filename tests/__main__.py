@@ -12,6 +12,7 @@ import psycopg
 # They count containers, processes and descriptors of the whole machine, so that nothing may run beside them.
 ALONE = ["tests/sandbox/test_docker_backend.py", "tests/sandbox/test_leaks.py"]
 FOLDERS = ["tests/hub", "tests/runs", "tests/preferences", "tests/review", "tests/site"]
+_SOME_FAILED = 1  # pytest's exit code
 DEFAULT = "postgres://postgres@127.0.0.1:5432/postgres"
 
 
@@ -35,6 +36,16 @@ def main(arguments: list[str]) -> int:
 
 
 def _pytest(arguments: list[str], **environment: str) -> int:
+    """One pass. What failed beside other tests is run once more by itself, and counts only if it fails again."""
+    code = _run(arguments, environment)
+    if code == _SOME_FAILED and "-n" in arguments:
+        print("Once more, by themselves, the tests that failed:", flush=True)
+        alone = [item for item in arguments if item not in ("-n", "2", "--dist", "loadfile")]
+        code = _run(["--last-failed", "--last-failed-no-failures=none", *alone], environment)
+    return code
+
+
+def _run(arguments: list[str], environment: dict[str, str]) -> int:
     command = [sys.executable, "-m", "pytest", *arguments]
     return subprocess.run(command, env={**os.environ, **environment}, check=False).returncode
 
