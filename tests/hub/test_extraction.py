@@ -40,7 +40,7 @@ def test_reasoning_is_not_part_of_the_answer(text: str, rest: str) -> None:
 
 def test_code_within_reasoning_is_not_taken_for_the_answer() -> None:
     text = (
-        f"<think>\n```python\ndef total(xs): return 0\n```\nno\n</think>\n```python\ndef total(xs): return sum(xs)\n```"
+        "<think>\n```python\ndef total(xs): return 0\n```\nno\n</think>\n```python\ndef total(xs): return sum(xs)\n```"
     )
     assert runs(text) == 6
 
