@@ -277,13 +277,13 @@ def test_the_html_is_one_file_without_script_or_foreign_address() -> None:
 
 def test_the_html_escapes_what_models_and_configs_say() -> None:
     run = stored_run(stored_version(cases=1), models=["<b>m</b>"], name="<i>n</i>")
-    stored_response(run, cases(run)[0], "failed", text="</pre><script>alert(1)</script>\x00", reason="<img src=x>")
+    stored_response(run, cases(run)[0], "failed", text="</pre><script>alert(1)</script>\x07", reason="<img src=x>")
     html = render_html(run)
     assert "<script>" not in html
     assert "<img" not in html
     assert "<b>m" not in html
     assert "<i>n" not in html
-    assert "\x00" not in html
+    assert "\x07" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
 
 
