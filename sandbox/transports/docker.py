@@ -27,6 +27,7 @@ _PROCESSES = 128  # an engine's two, and the most threads and children that one 
 _SCRATCH_MB = 128
 _ABANDONED_S = 600  # a container that was made but not started for so long has lost its maker
 _API_TIMEOUT_S = 60
+_REMOVAL_S = 10
 _HEADER = struct.Struct(">BxxxL")  # before every piece of an attached container's output: stream, length
 _STDOUT = 1
 
@@ -245,9 +246,12 @@ def sweep(api: docker.APIClient) -> list[str]:
 
 
 def remove(api: docker.APIClient, container: str) -> None:
-    """Kill and remove a container; nothing happens where it is gone or going."""
-    with contextlib.suppress(*_FAILURES):  # what is left then is swept later
+    """Kill and remove a container, and wait until it is gone; one that the daemon is removing already as well."""
+    with contextlib.suppress(*_FAILURES):
         api.remove_container(container, force=True, v=True)
+        return
+    with contextlib.suppress(*_FAILURES):  # what is left then is swept later
+        api.wait(container, timeout=_REMOVAL_S, condition="removed")
 
 
 def _sentence(error: BaseException) -> str:
