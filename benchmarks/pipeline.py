@@ -28,7 +28,7 @@ PORT = 9931
 LATENCY_S = 0.1
 TEXT_CASES, TEXT_IN_FLIGHT = 1319, 64
 CODE_ATTEMPTS = 5
-PEERS = {"lm-eval": ["lm-eval[api]==0.4.9"], "inspect": ["inspect-ai", "openai"]}
+PEERS = {"lm-eval": ["lm-eval[api]==0.4.13"], "inspect": ["inspect-ai==0.3.285", "openai"]}
 
 INSPECT_TEXT = """
 from inspect_ai import Task, task

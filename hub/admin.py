@@ -6,13 +6,17 @@ What a version holds is never edited here: a change of content is a new version.
 import json
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
+from django.core.validators import validate_slug
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from hub import services
+from hub.bundles.schema import CATEGORIES
 from hub.models import CaseDefect, Environment, EnvironmentVersion
 from hub.selectors import is_curator
 
@@ -46,37 +50,77 @@ def gates_table(certificate: dict[str, Any] | None) -> str:
     )
 
 
+class TagsField(forms.CharField):
+    """Tags as people write them: words, with commas between."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return ", ".join(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> list[str]:
+        tags = [tag.strip() for tag in super().clean(value).split(",") if tag.strip()]
+        for tag in tags:
+            validate_slug(tag)
+        return list(dict.fromkeys(tags))
+
+
+class EnvironmentForm(forms.ModelForm):
+    """The texts of an environment, which curators may edit."""
+
+    summary = forms.CharField(max_length=400, widget=forms.Textarea(attrs={"rows": 3, "cols": 80}))
+    category = forms.ChoiceField(choices=[(name, name) for name in CATEGORIES])
+    tags = TagsField(required=False, help_text="Letters, digits, - and _; commas between them: python, multi-step")
+
+    class Meta:
+        model = Environment
+        fields = ["title", "summary", "category", "tags", "license", "featured", "held_out"]
+        widgets = {"title": forms.TextInput(attrs={"size": 80})}
+
+
 @admin.register(Environment)
 class EnvironmentAdmin(CuratorAdmin):
-    list_display = ["slug", "title", "category", "visibility", "featured", "held_out", "latest", "updated_at"]
+    form = EnvironmentForm
+    list_display = ["slug", "title", "category", "state", "certificate", "featured", "held_out", "number", "updated_at"]
     list_filter = ["visibility", "category", "featured", "held_out"]
     list_select_related = ["latest__environment"]
     search_fields = ["slug", "title", "summary"]
-    fields = [
-        "slug",
-        "title",
-        "summary",
-        "category",
-        "tags",
-        "license",
-        "featured",
-        "held_out",
-        "visibility",
-        "owner",
-        "latest",
-        "gates",
+    fieldsets = [
+        (None, {"fields": ["slug", "title", "summary", "category", "tags", "license", "featured", "held_out"]}),
+        (
+            "State",
+            {
+                "description": "Publish and retire it with the actions of the list.",
+                "fields": ["visibility", "owner", "latest", "gates"],
+            },
+        ),
     ]
     readonly_fields = ["slug", "visibility", "owner", "latest", "gates"]
-    actions = ["publish", "retire"]
+    actions = ["publish", "feature", "unfeature", "retire"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Environment | None = None) -> list[str]:
         # What was held out may already be in someone's report as unseen in training: it can only be tightened.
         return [*self.readonly_fields, "held_out"] if obj and obj.held_out else list(self.readonly_fields)
 
+    def view_on_site(self, environment: Environment) -> str:
+        return reverse("hub:environment", args=[environment.slug])
+
+    @admin.display(description="state", ordering="visibility")
+    def state(self, environment: Environment) -> str:
+        return environment.visibility
+
+    @admin.display(description="latest")
+    def number(self, environment: Environment) -> str:
+        return environment.latest.version if environment.latest else "-"
+
+    @admin.display(description="certificate")
+    def certificate(self, environment: Environment) -> str:
+        gates = ((environment.latest and environment.latest.certificate) or {}).get("gates", [])
+        failed = [gate["name"] for gate in gates if gate["status"] == "failed"]
+        return f"failed: {', '.join(failed)}" if failed else "gates passed" if gates else "gates not run"
+
     @admin.display(description="certificate of the latest version")
     def gates(self, environment: Environment) -> SafeString:
         latest = environment.latest
-        return format_html("<pre>{}</pre>", gates_table(latest.certificate if latest else None))
+        return format_html('<pre tabindex="0">{}</pre>', gates_table(latest.certificate if latest else None))
 
     @admin.action(description="Publish (the gates must have passed)")
     def publish(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
@@ -87,6 +131,18 @@ class EnvironmentAdmin(CuratorAdmin):
                 self.message_user(request, str(error), messages.ERROR)
             else:
                 self.message_user(request, f"{environment} is published.", messages.SUCCESS)
+
+    @admin.action(description="Feature")
+    def feature(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
+        self._set_featured(request, queryset, True)
+
+    @admin.action(description="Feature no longer")
+    def unfeature(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
+        self._set_featured(request, queryset, False)
+
+    def _set_featured(self, request: HttpRequest, queryset: QuerySet[Environment], featured: bool) -> None:
+        queryset.update(featured=featured)
+        self.message_user(request, "Featured." if featured else "Featured no longer.", messages.SUCCESS)
 
     @admin.action(description="Retire (old runs keep it)")
     def retire(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
@@ -106,11 +162,11 @@ class EnvironmentVersionAdmin(CuratorAdmin):
 
     @admin.display(description="certificate")
     def gates(self, version: EnvironmentVersion) -> SafeString:
-        return format_html("<pre>{}</pre>", gates_table(version.certificate))
+        return format_html('<pre tabindex="0">{}</pre>', gates_table(version.certificate))
 
     @admin.display(description="manifest")
     def source(self, version: EnvironmentVersion) -> SafeString:
-        return format_html("<pre>{}</pre>", json.dumps(version.manifest, indent=1, ensure_ascii=False))
+        return format_html('<pre tabindex="0">{}</pre>', json.dumps(version.manifest, indent=1, ensure_ascii=False))
 
 
 @admin.register(CaseDefect)

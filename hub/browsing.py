@@ -6,11 +6,20 @@ from typing import Any
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Left
+from django.db.models.functions import Cast, Left, Lower
 from django.http import Http404
 
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.selectors import environments_visible
+
+# What lists can be sorted by: name in the address -> field of the rows.
+ENVIRONMENT_COLUMNS = {
+    "environment": "title_key",
+    "category": "category",
+    "cases": "latest__case_count",
+    "changed": "updated_at",
+}
+CASE_COLUMNS = {"case": "external_id"}
 
 PREVIEW = 240  # characters of a case's input in a list
 
@@ -19,7 +28,7 @@ def environments_filtered(
     user: User | AnonymousUser, *, q: str = "", category: str = "", tag: str = "", state: str = ""
 ) -> QuerySet[Environment]:
     """What *user* may see and asked for; retired ones only where *state* says so."""
-    found = environments_visible(user).filter(latest__isnull=False)
+    found = environments_visible(user).filter(latest__isnull=False).annotate(title_key=Lower("title"))
     found = found.filter(visibility=state) if state else found.exclude(visibility=Environment.Visibility.RETIRED)
     for word in q.split()[:8]:
         found = found.filter(Q(title__icontains=word) | Q(summary__icontains=word) | Q(slug__icontains=word))

@@ -16,7 +16,7 @@ MAX_LINES = 4000  # of a text; comparing longer ones line by line takes too long
 
 @dataclass(frozen=True, slots=True)
 class CaseChange:
-    """Cases that changed in one way. `title` completes "37 cases ..."."""
+    """Cases that changed in one way. `title` follows a number: "37 added"."""
 
     title: str
     version: EnvironmentVersion  # where the listed cases can be opened
@@ -43,11 +43,11 @@ def version_changes(before: EnvironmentVersion, after: EnvironmentVersion) -> Ve
     same_input = Q(input_digest=OuterRef("input_digest"))
     same_scoring = Q(scoring_digest=OuterRef("scoring_digest"))
     kinds: list[tuple[str, EnvironmentVersion, QuerySet[Case]]] = [
-        ("were added", after, here.filter(~Exists(twin))),
-        ("were removed", before, there.filter(~Exists(new_twin))),
-        ("ask something else", after, here.filter(Exists(twin.exclude(same_input)))),
-        ("ask the same and are scored differently", after, here.filter(Exists(twin.filter(same_input, ~same_scoring)))),
-        ("are unchanged", after, here.filter(Exists(twin.filter(same_input, same_scoring)))),
+        ("added", after, here.filter(~Exists(twin))),
+        ("removed", before, there.filter(~Exists(new_twin))),
+        ("asking something else", after, here.filter(Exists(twin.exclude(same_input)))),
+        ("asking the same but scored differently", after, here.filter(Exists(twin.filter(same_input, ~same_scoring)))),
+        ("unchanged", after, here.filter(Exists(twin.filter(same_input, same_scoring)))),
     ]
     return VersionChanges(
         before=before,
@@ -64,7 +64,7 @@ def _case_change(title: str, version: EnvironmentVersion, cases: QuerySet[Case])
         title=title,
         version=version,
         count=cases.count(),
-        examples=[] if title == "are unchanged" else list(listed[:EXAMPLES]),
+        examples=[] if title == "unchanged" else list(listed[:EXAMPLES]),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from hub import canonical, templating
+from hub import canonical, templating, wording, yamltext
 from hub.bundles.schema import Manifest, RuleSpec
 from hub.cases import CaseData
 from hub.harnesses.base import Harness
@@ -160,8 +160,7 @@ def _options(model: type[BaseModel], raw: Mapping[str, Any], variables: Mapping[
         raise CaseError(where, str(error)) from None
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join([where, *(str(part) for part in first["loc"])])
-        raise CaseError(path, first["msg"].removeprefix("Value error, ")) from None
+        raise CaseError(yamltext.dotted((where, *first["loc"])), wording.sentence(first, model)) from None
 
 
 @lru_cache(maxsize=256)
@@ -192,14 +191,17 @@ def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[tuple[
         for problem in templating.check(spec.when):
             yield f"{where}.when", problem
         yield from _option_problems(where, scorer.Options, spec.options)
-        yield from _missing(where, scorer.code_paths(spec.options), files)
+        missing = list(_missing(where, scorer.code_paths(spec.options), files))
+        yield from missing
+        if not missing:
+            yield from ((f"{where}.path", text) for text in scorer.problems(spec.options, files))
 
 
 def _option_problems(where: str, model: type[BaseModel], options: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     known = {field.alias or name: field for name, field in model.model_fields.items()}
     for key, value in options.items():
         if key not in known:
-            yield f"{where}.{key}", f"unknown key; known are {', '.join(sorted(known)) or 'none'}"
+            yield f"{where}.{key}", wording.unknown_key(key, sorted(known))
         for problem in templating.check(value):
             yield f"{where}.{key}", problem
     for name, field in known.items():
@@ -214,4 +216,4 @@ def _missing(where: str, paths: Iterable[str], files: Mapping[str, bytes]) -> It
 
 
 def _unknown(kind: str, name: str, registry: Mapping[str, object]) -> str:
-    return f"unknown {kind} type {name!r}; known are {', '.join(sorted(registry))}"
+    return f"unknown {kind} type {name!r}; {wording.meant(name, sorted(registry))}"

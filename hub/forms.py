@@ -1,4 +1,4 @@
-"""Forms of the hub's pages: the catalogue's filters, a bundle to upload."""
+"""Forms of the hub's pages: the catalogue's filters, a bundle to upload, a claim that a case is wrong."""
 
 from typing import Any
 
@@ -41,3 +41,14 @@ class UploadForm(forms.Form):
         if bundle.size > MAX_UPLOAD:
             raise forms.ValidationError(f"The file has {bundle.size:,} bytes; at most {MAX_UPLOAD:,} are taken.")
         return bundle
+
+
+class DefectForm(forms.Form):
+    """A claim that a case is wrong."""
+
+    description = forms.CharField(
+        label="What is wrong",
+        max_length=2000,
+        widget=forms.Textarea(attrs={"rows": 6}),
+        help_text="Name the part (question, target, tests) and show why: a counterexample, a source, the right answer.",
+    )

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from hub import extraction
+from hub import extraction, wording
 from hub.ports import JSON, Ask, CallKey, Message, Reply, Usage
 
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -105,22 +105,22 @@ def read(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
         try:
             return shape.model_validate(value), ""
         except ValidationError as error:
-            problem = problem or _mistakes(error)
+            problem = problem or _mistakes(error, shape)
     cut = extraction.completed_json(text)
     if cut is not None:
         try:
             return shape.model_validate(cut), ""
         except ValidationError as error:
-            problem = problem or f"the JSON object is cut off, and so far {_mistakes(error)}"
+            problem = problem or f"the JSON object is cut off, and so far {_mistakes(error, shape)}"
     return None, problem or ("the answer is empty" if not text.strip() else "it holds no JSON object")
 
 
-def _mistakes(error: ValidationError) -> str:
+def _mistakes(error: ValidationError, shape: type[BaseModel]) -> str:
     """The first three mistakes, each with its place."""
     told = []
     for mistake in error.errors()[:3]:
-        place = ".".join(str(part) for part in mistake["loc"])
-        told.append(f"{place}: {mistake['msg']}" if place else mistake["msg"])
+        place, said = ".".join(str(part) for part in mistake["loc"]), wording.sentence(mistake, shape)
+        told.append(f"{place}: {said}" if place else said)
     return "; ".join(told)
 
 

@@ -72,6 +72,19 @@ class EnvironmentVersion(models.Model):
         return f"{self.environment.slug}@{self.version}"
 
 
+class GateRequest(models.Model):
+    """The wish that the gates of a version be run; gone once they were. A worker holds it until `lease_until`."""
+
+    version = models.OneToOneField(EnvironmentVersion, models.CASCADE, related_name="gate_request")
+    lease_until = models.DateTimeField(null=True, blank=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    problem = models.TextField(blank=True, help_text="Why the last try came to nothing.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"gates of {self.version}"
+
+
 class Case(models.Model):
     """One case of a version. `data` is a CaseData as JSON; the digests say what it asks and how it is scored."""
 

@@ -1,9 +1,10 @@
-"""Keyset paging for pages: as quick on the last page of a million rows as on the first."""
+"""Keyset paging for pages, in any order: as quick on the last page of a million rows as on the first."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import F, Model, OrderBy, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
@@ -20,17 +21,45 @@ class Page(Generic[Row]):
     before: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a list is sorted by: `name` as `?sort=` gives it, `field` of the rows. Empty: the list's own order."""
+
+    name: str = ""
+    field: str = ""
+    descending: bool = False
+
+
+def order_of(request: HttpRequest, columns: Mapping[str, str]) -> Order:
+    """`?sort=name`, or `?sort=-name` from the largest down; *columns*: name -> field. Nonsense is taken as none."""
+    given = request.GET.get("sort", "")
+    name = given.removeprefix("-")
+    return Order(name, columns[name], given.startswith("-")) if name in columns else Order()
+
+
 def keyset_page(
-    rows: QuerySet[Row], request: HttpRequest, *, by: str, size: int, descending: bool = False
+    rows: QuerySet[Row],
+    request: HttpRequest,
+    *,
+    by: str,
+    size: int,
+    descending: bool = False,
+    order: Order | None = None,
 ) -> Page[Row]:
-    """The page of *rows* that the request's `after` or `before` names. *by* is unique among them, and indexed."""
+    """The page of *rows* that the request's `after` or `before` names. *by* is unique among them, and indexed.
+
+    *order* goes before *by*; rows without a value there come last.
+    """
+    order = order or Order()
     after, before = _value(rows, by, request.GET.get("after")), _value(rows, by, request.GET.get("before"))
     backwards = before is not None
     mark = before if backwards else after
     falling = descending != backwards
-    if mark is not None:
-        rows = rows.filter(**{f"{by}__{'lt' if falling else 'gt'}": mark})
-    found = list(rows.order_by(f"-{by}" if falling else by)[: size + 1])
+    found_mark = None if mark is None else _behind(rows, by, mark, falling, order, backwards)
+    if found_mark is not None:
+        rows = rows.filter(found_mark)
+    tie = F(by).desc() if falling else F(by).asc()
+    found = list(rows.order_by(*_ordering(order, backwards), tie)[: size + 1])
     more, found = len(found) > size, found[:size]
     if backwards:
         found.reverse()
@@ -42,6 +71,30 @@ def keyset_page(
         after=last if more or backwards else "",
         before=first if (more if backwards else mark is not None) else "",
     )
+
+
+def _ordering(order: Order, backwards: bool) -> list[OrderBy]:
+    if not order.field:
+        return []
+    column, nulls = F(order.field), {"nulls_first" if backwards else "nulls_last": True}
+    return [column.desc(**nulls) if order.descending != backwards else column.asc(**nulls)]
+
+
+def _behind(rows: QuerySet[Row], by: str, mark: int | str, falling: bool, order: Order, backwards: bool) -> Q | None:
+    """The rows behind the one that *mark* names, in the direction of reading; None where that row is gone."""
+    tie = Q(**{f"{by}__{'lt' if falling else 'gt'}": mark})
+    if not order.field:
+        return tie
+    # The row's own value is looked up rather than carried in the address, where it could be anything.
+    values = list(rows.filter(**{by: mark}).order_by().values_list(order.field, flat=True)[:1])
+    if not values:
+        return None
+    empty = Q(**{f"{order.field}__isnull": True})
+    if values[0] is None:
+        return (empty & tie) | ~empty if backwards else empty & tie
+    further = Q(**{f"{order.field}__{'lt' if order.descending != backwards else 'gt'}": values[0]})
+    further |= Q(**{order.field: values[0]}) & tie
+    return further if backwards else further | empty
 
 
 def page_or_part(request: HttpRequest, page: str, part: str) -> str:

@@ -7,9 +7,10 @@ from functools import lru_cache
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Q, QuerySet
 
+from hub import wording
 from hub.bundles.schema import Manifest
 from hub.compiled import CompiledEnvironment, code_paths
-from hub.models import Case, Environment, EnvironmentVersion
+from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 
 CURATE = "hub.curate_environment"
 
@@ -24,16 +25,16 @@ def version_get(slug: str, version: str | None = None) -> EnvironmentVersion:
     version = version or given or None
     environment = Environment.objects.filter(slug=name).select_related("latest__environment").first()
     if environment is None:
-        known = ", ".join(Environment.objects.order_by("slug").values_list("slug", flat=True)[:20])
-        raise VersionNotFound(f"There is no environment {name!r}. Known are: {known or 'none yet'}.")
+        known = wording.meant(name, Environment.objects.order_by("slug").values_list("slug", flat=True))
+        raise VersionNotFound(f"There is no environment {name!r}; {known or 'none is loaded yet'}")
     if version is None:
         if environment.latest is None:
-            raise VersionNotFound(f"The environment {name!r} has no version yet.")
+            raise VersionNotFound(f"The environment {name!r} has no version yet")
         return environment.latest
     found = environment.versions.select_related("environment").filter(version=version).first()
     if found is None:
         known = ", ".join(environment.versions.values_list("version", flat=True)[:20])
-        raise VersionNotFound(f"The environment {name!r} has no version {version}. It has: {known or 'none'}.")
+        raise VersionNotFound(f"The environment {name!r} has no version {version}; it has {known or 'none'}")
     return found
 
 
@@ -81,6 +82,12 @@ def cases_iter(
 def case_ids(version: EnvironmentVersion) -> list[str]:
     """The ids of all cases, in order of position."""
     return list(Case.objects.filter(version=version).order_by("position").values_list("external_id", flat=True))
+
+
+def defects_open(version: EnvironmentVersion | None = None) -> QuerySet[CaseDefect]:
+    """Claims that nobody has settled, about cases of *version* or of all."""
+    found = CaseDefect.objects.filter(status=CaseDefect.Status.OPEN)
+    return found if version is None else found.filter(case__version=version)
 
 
 def is_curator(user: User | AnonymousUser | None) -> bool:

@@ -215,7 +215,9 @@ def version_deprecate(*, version: EnvironmentVersion, reason: str) -> None:
 
 
 def defect_report(*, case: Case, description: str, user: User | None) -> CaseDefect:
-    """Note a claim that *case* is wrong."""
+    """Note a claim that *case* is wrong. Raises EnvironmentRefused where *user* has one about it that is open."""
+    if user and CaseDefect.objects.filter(case=case, reported_by=user, status=CaseDefect.Status.OPEN).exists():
+        raise EnvironmentRefused("Your claim about this case waits for a curator already.")
     return CaseDefect.objects.create(case=case, description=description, reported_by=user)
 
 

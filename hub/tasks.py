@@ -1,4 +1,4 @@
-"""The worker's side of the hub: the gates of a version that was uploaded, so that it can be published."""
+"""The worker's side of the hub: the gates of versions that wait for them, so that they can be published."""
 
 import logging
 
@@ -6,8 +6,9 @@ from celery import shared_task
 
 from hub.bundles.gates import gates_run
 from hub.bundles.loader import open_archive
-from hub.dispatch import GATES
-from hub.models import EnvironmentVersion
+from hub.dispatch import GATES, lease_held, request_next, request_put_off
+from hub.models import EnvironmentVersion, GateRequest
+from hub.pools import pool_options
 from hub.services import certificate_set
 from sandbox.errors import SandboxUnavailable
 from sandbox.pool import shared
@@ -16,16 +17,30 @@ logger = logging.getLogger(__name__)
 
 
 @shared_task(name=GATES, ignore_result=True)
-def gates(version_id: int) -> None:
-    """Run the gates of a version that has no certificate yet, and keep what they found."""
-    version = EnvironmentVersion.objects.select_related("environment").filter(pk=version_id).first()
-    if version is None or version.certificate is not None:
-        return
+def gates() -> None:
+    """Run the gates that wait to be run, one version after the other, and keep what they found."""
+    while (request := request_next()) is not None:
+        _serve(request)
+
+
+def _serve(request: GateRequest) -> None:
+    version = request.version
     try:
-        with open_archive(version.archive.open("rb")) as bundle:
-            pool = shared() if bundle.compile().needs_sandbox else None
-            certificate = gates_run(bundle, pool=pool)
+        if version.certificate is None:
+            with lease_held(request):
+                _certify(version)
     except SandboxUnavailable as error:
         logger.error("the gates of %s cannot be run here: %s", version, error)
-        return
+        request_put_off(request, problem=str(error), counts=False)
+    except Exception as error:  # a failure is the version's to tell; the worker goes on with the next
+        logger.exception("the gates of %s", version)
+        request_put_off(request, problem=f"{type(error).__name__}: {error}", counts=True)
+    else:
+        request.delete()
+
+
+def _certify(version: EnvironmentVersion) -> None:
+    with open_archive(version.archive.open("rb")) as bundle:
+        pool = shared(pool_options()) if bundle.compile().needs_sandbox else None
+        certificate = gates_run(bundle, pool=pool)
     certificate_set(version=version, certificate=certificate)

@@ -8,8 +8,12 @@ methods and filters that multiply are checked before they run.
 import functools
 import json
 import re
+import threading
+import time
+from collections.abc import MutableMapping
 from typing import Any
 
+import regex
 from jinja2 import StrictUndefined, nodes
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
@@ -17,6 +21,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
 MAX_BUILT = 4 * 1024 * 1024  # characters or items
 MAX_BITS = 4096  # of a number
 MAX_LOOPS = 2  # nested
+SEARCH_S = 1.0  # of all the searches of one rendering
 _REFUSED: tuple[type[nodes.Node], ...] = (
     nodes.Assign,
     nodes.AssignBlock,
@@ -64,6 +69,10 @@ class GuardedEnvironment(ImmutableSandboxedEnvironment):
             _check_format(owner)
         return super().call(context, obj, *args, **kwargs)
 
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        """A plain mapping: every rendering copies it, and Jinja2's chained one took longer to copy than to render."""
+        return {**self.globals, **(d or {})}
+
 
 def _check(fits: bool) -> None:
     if not fits:
@@ -85,9 +94,30 @@ def _check_replace(text: str | bytes, old: Any, new: Any) -> None:
         _check(len(text) + (len(text) // max(1, len(old)) + 1) * len(new) <= MAX_BUILT)
 
 
+class _Patience(threading.local):
+    """The seconds that the rendering of this thread may still search for."""
+
+    left = SEARCH_S
+
+
+_patience = _Patience()
+
+
+def rendering_begins() -> None:
+    """Patterns come with bundles: the searches of one rendering share SEARCH_S, however many they are."""
+    _patience.left = SEARCH_S
+
+
 def _regex_search(text: str, pattern: str, group: int | str = 0) -> str:
     """The first match of *pattern* in *text*, or the empty string: for columns that bury their answer in prose."""
-    match = re.search(pattern, text)
+    started = time.thread_time()
+    try:
+        # Without the interpreter's lock, so that a slow pattern holds up nobody else.
+        match = regex.search(pattern, text, timeout=max(_patience.left, 0.001), concurrent=True)
+    except TimeoutError:
+        raise SecurityError(f"the pattern {pattern!r} takes more than {SEARCH_S:g} s; make it simpler") from None
+    finally:
+        _patience.left -= time.thread_time() - started
     return "" if match is None else str(match[group])
 
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateError
+from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError
 from jinja2.nodes import Output, TemplateData
 
-from hub.template_guard import check_syntax, guarded_environment
+from hub.template_guard import check_syntax, guarded_environment, rendering_begins
+from hub.wording import meant
 
 # The marks that control white space belong to the braces: in `{{ -x }}` the minus is the expression's own.
 _LONE = re.compile(r"^\s*\{\{[-+]?(.*?)[-+]?\}\}\s*$", re.DOTALL)
@@ -38,6 +39,7 @@ class Rendered:
 
     def render(self, variables: Mapping[str, Any]) -> Any:
         """Raises RenderError, naming the template, where a name is undefined or a filter fails."""
+        rendering_begins()
         try:
             if self._expression is not None:
                 value = self._expression(variables)
@@ -54,6 +56,10 @@ class Rendered:
             return "".join(pieces)
         except RenderError:
             raise
+        except UndefinedError as error:
+            missing = re.fullmatch(r"'(\w+)' is undefined", str(error))
+            advice = f"; {meant(missing[1], variables)}" if missing else ""
+            raise RenderError(f"template {_short(self.source)} does not render: {error}{advice}") from None
         except Exception as error:
             # Filters raise whatever they like (KeyError, ValueError, OverflowError); all of it is the bundle's mistake.
             raise RenderError(f"template {_short(self.source)} does not render: {error}") from None

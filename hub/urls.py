@@ -13,5 +13,6 @@ urlpatterns = [
     path("<slug:slug>/<str:version>/bundle", views.bundle, name="bundle"),
     path("<slug:slug>/<str:version>/gates/", views.gates, name="gates"),
     path("<slug:slug>/<str:version>/changes/", views.changes, name="changes"),
+    path("<slug:slug>/<str:version>/defects/<path:case>/", views.defect, name="defect"),
     path("<slug:slug>/<str:version>/cases/<path:case>/", views.case, name="case"),
 ]

@@ -1,4 +1,4 @@
-"""The hub's pages: catalogue, environment, case, what changed between versions, upload, download of a bundle."""
+"""The hub's pages: catalogue, environment, case and claims about it, changes between versions, upload, download."""
 
 import json
 from typing import Any
@@ -7,7 +7,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hub import browsing
@@ -15,29 +14,33 @@ from hub.bundles.problems import BundleError, Problem
 from hub.cases import CaseData
 from hub.changes import VersionChanges, manifest_yaml, version_changes
 from hub.compiled import CaseError, CompileError
-from hub.dispatch import gates_dispatch
-from hub.forms import CatalogueForm, UploadForm
-from hub.models import EnvironmentVersion
-from hub.paging import keyset_page, page_or_part, render_part
+from hub.dispatch import TRIES, gates_dispatch
+from hub.forms import CatalogueForm, DefectForm, UploadForm
+from hub.models import EnvironmentVersion, GateRequest
+from hub.paging import Order, keyset_page, order_of, page_or_part, render_part
 from hub.ports import Message
 from hub.rendering import markdown_html
-from hub.selectors import CURATE, compile_version, is_curator
+from hub.selectors import CURATE, compile_version, defects_open, is_curator
+from hub.services import EnvironmentRefused, defect_report
 from hub.uploads import bundle_receive
 
 ENVIRONMENTS, CASES = 30, 25  # on a page
+FEATURED = Order(field="featured", descending=True)  # the catalogue's own order: those first, then by slug
 
 
 @require_safe
 def catalogue(request: HttpRequest) -> HttpResponse:
-    """/hub/?q=&category=&tag=&state="""
+    """/hub/?q=&category=&tag=&state=&sort="""
     form = CatalogueForm(request.GET)
     chosen = form.values()
     rows = browsing.environments_filtered(request.user, **chosen)
+    order = order_of(request, browsing.ENVIRONMENT_COLUMNS)
     context = {
         "form": form,
         "chosen": chosen,
         "filtered": any(chosen.values()),
-        "page": keyset_page(rows, request, by="slug", size=ENVIRONMENTS),
+        "order": order,
+        "page": keyset_page(rows, request, by="slug", size=ENVIRONMENTS, order=order if order.name else FEATURED),
         "total": rows.count(),
         "curator": is_curator(request.user),
         **browsing.facets(request.user),
@@ -51,21 +54,33 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
     found = browsing.environment_of(request.user, slug)
     shown = browsing.version_of(found, version)
     query = request.GET.get("q", "").replace("\x00", "")[:200]
+    order = order_of(request, browsing.CASE_COLUMNS)
     context = {
         "environment": found,
         "version": shown,
         "q": query,
         "curator": is_curator(request.user),
-        "checking": "checking" in request.GET and shown.certificate is None,
-        "cases": keyset_page(browsing.case_list(shown, query), request, by="position", size=CASES),
+        "gates": _gates_wanted(shown),
+        "tries": TRIES,
+        "order": order,
+        "cases": keyset_page(browsing.case_list(shown, query), request, by="position", size=CASES, order=order),
     }
     template = page_or_part(request, "hub/environment.html", "cases")
     if request.headers.get("HX-Target") == "certificate":
         template = "hub/environment.html#certificate"
     if template == "hub/environment.html":
         context |= _about(shown)
+        context["follows"] = found.versions.filter(pk__lt=shown.pk).exists()
+        if context["curator"]:
+            context["claims"] = defects_open(shown).count()
         context["versions"] = found.versions.only("version", "created_at", "deprecated", "case_count", "environment_id")
     return render_part(request, template, context)
+
+
+def _gates_wanted(version: EnvironmentVersion) -> dict[str, Any] | None:
+    """Where the gates were asked for and have not been run: why not, and whether they were given up."""
+    wanted = GateRequest.objects.filter(version=version).first() if version.certificate is None else None
+    return {"problem": wanted.problem, "given_up": wanted.tries >= TRIES} if wanted else None
 
 
 def _about(version: EnvironmentVersion) -> dict[str, Any]:
@@ -105,6 +120,7 @@ def case(request: HttpRequest, slug: str, version: str, case: str) -> HttpRespon
         "before": around.filter(position__lt=found.position).last(),
         "after": around.filter(position__gt=found.position).first(),
         "defects": found.defects.select_related("reported_by"),
+        "curator": is_curator(request.user),
         **_rendered(shown, data),
     }
     return render(request, "hub/case.html", context)
@@ -148,6 +164,26 @@ def _file(content: Any) -> str:
     return content if isinstance(content, str) else f"(binary, {len(content.get('b64', '')) * 3 // 4:,} bytes)"
 
 
+@require_http_methods(["GET", "POST"])
+def defect(request: HttpRequest, slug: str, version: str, case: str) -> HttpResponse:
+    """Claim that a case is wrong. Whoever may see it may say so; a curator settles it."""
+    assert request.user.is_authenticated
+    shown = browsing.version_of(browsing.environment_of(request.user, slug), version)
+    found = browsing.case_of(shown, case)
+    posted = request.method == "POST"
+    form = DefectForm(request.POST) if posted else DefectForm()
+    if posted and form.is_valid():
+        try:
+            defect_report(case=found, description=form.cleaned_data["description"], user=request.user)
+        except EnvironmentRefused as error:
+            form.add_error(None, str(error))
+        else:
+            messages.success(request, "Your claim is stored with the case, and waits for a curator.")
+            return redirect("hub:case", slug, shown.version, found.external_id)
+    context = {"environment": shown.environment, "version": shown, "case": found, "form": form}
+    return render(request, "hub/defect.html", context, status=422 if form.errors else 200)
+
+
 @require_safe
 def changes(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """What *version* changed from the one stored before it, or from `?from=`."""
@@ -161,9 +197,10 @@ def changes(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     if before is not None:
         before.environment = found
     shown = version_changes(before, after) if before else VersionChanges(before=None, after=after)
+    part = "changed" if request.headers.get("HX-Target") == "changed" and before else "changes"
     return render_part(
         request,
-        page_or_part(request, "hub/changes.html", "changes"),
+        page_or_part(request, "hub/changes.html", part),
         {"environment": found, "version": after, "changes": shown, "others": found.versions.exclude(pk=after.pk)},
     )
 
@@ -191,9 +228,7 @@ def gates(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 
 
 def _to_version(version: EnvironmentVersion) -> HttpResponse:
-    """To its page, which waits for the certificate where there is none yet."""
-    url = reverse("hub:version", args=[version.environment.slug, version.version])
-    return redirect(url if version.certificate else f"{url}?checking")
+    return redirect("hub:version", version.environment.slug, version.version)
 
 
 @require_http_methods(["GET", "POST"])

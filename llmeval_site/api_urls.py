@@ -27,8 +27,10 @@ urlpatterns = [
     path("runs/<int:pk>/responses/", runs.Responses.as_view(), name="api-run-responses"),
     path("runs/<int:pk>/report", runs.Report.as_view(), name="api-run-report"),
     path("runs/<int:pk>/failures", runs.Failures.as_view(), name="api-run-failures"),
+    path("runs/<int:pk>/rollouts", rollouts.RunRollouts.as_view(), name="api-run-rollouts"),
     # episodes for trainers
     path("episodes/", rollouts.EpisodesView.as_view(), name="api-episodes"),
+    path("episodes/export", rollouts.EpisodesExport.as_view(), name="api-episodes-export"),
     path("episodes/<uuid:pk>/", rollouts.EpisodeView.as_view(), name="api-episode"),
     path("episodes/<uuid:pk>/step", rollouts.StepView.as_view(), name="api-episode-step"),
     path("compare/", runs.Compare.as_view(), name="api-compare"),

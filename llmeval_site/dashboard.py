@@ -1,18 +1,21 @@
-"""The first page after sign-in: what goes on, what came out, what is new. A panel is a template and a function."""
+"""The first page after sign-in: what goes on, waits, went wrong, came out. A panel is a template and a function."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from hub.browsing import environments_filtered
-from runs.browsing import live_counts, played_by, runs_visible
+from hub.selectors import defects_open, is_curator
+from review.waiting import progress_of
+from runs.browsing import live_counts, runs_in_trouble, runs_visible
 from runs.models import Run
-from runs.past import latest_results
+from runs.past import latest_results, result_before, same_cases
 
 SHOWN = 5
 
@@ -30,18 +33,48 @@ def _running(user: User) -> dict[str, Any] | None:
     return {"runs": [(run, live_counts(run)) for run in going]} if going else None
 
 
+def _waiting(user: User) -> dict[str, Any] | None:
+    """What only this person, or people like them, can settle."""
+    context: dict[str, Any] = {}
+    if user.has_perm("review.decide_pair"):
+        context["pairs"] = progress_of(user)
+    if is_curator(user):
+        context["claims"] = defects_open().count()
+    waits = ("pairs" in context and context["pairs"].waiting) or context.get("claims")
+    return context if waits else None
+
+
+def _trouble(user: User) -> dict[str, Any] | None:
+    found = runs_in_trouble(user, SHOWN)
+    return {"runs": found} if found else None
+
+
 def _latest(user: User) -> dict[str, Any]:
-    found = list(latest_results(user, SHOWN))
-    return {"results": found, "played": played_by([run for run, _ in found]), "may_add": user.has_perm("runs.add_run")}
+    found = [(run, [_since(user, run, cell) for cell in shown.cells]) for run, shown in latest_results(user, SHOWN)]
+    return {"results": found, "may_add": user.has_perm("runs.add_run")}
+
+
+def _since(user: User, run: Run, cell: dict[str, Any]) -> dict[str, Any]:
+    """A result, the one of the same model and environment before it, and by how much the accuracy changed.
+
+    Where other cases were played the two accuracies say nothing together; their comparison, case by case, does.
+    """
+    before = result_before(user, run, cell["slug"], cell["model"])
+    now, then = cell["accuracy"], before.cell["accuracy"] if before else None
+    alike = before is not None and same_cases(run, before.run, cell["slug"])
+    change = now - then if alike and now is not None and then is not None else None
+    return {"cell": cell, "before": before, "change": change}
 
 
 def _changed(user: User) -> dict[str, Any] | None:
-    rows = environments_filtered(user).order_by("-updated_at")[:SHOWN]
+    rows = environments_filtered(user).annotate(version_count=Count("versions")).order_by("-updated_at")[:SHOWN]
     return {"environments": rows} if rows else None
 
 
 PANELS = [
     Panel("site/panels/running.html", _running),
+    Panel("site/panels/waiting.html", _waiting),
+    Panel("site/panels/trouble.html", _trouble),
     Panel("site/panels/latest.html", _latest),
     Panel("site/panels/changed.html", _changed),
 ]

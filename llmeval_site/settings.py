@@ -115,7 +115,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         "transaction_mode": "IMMEDIATE",
         "timeout": 30,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
-        " PRAGMA cache_size=-32000; PRAGMA temp_store=MEMORY;",
+        " PRAGMA cache_size=-8000; PRAGMA temp_store=MEMORY;",
     }
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = False
     # A file, because the executor's threads each have a connection of their own.
@@ -218,8 +218,10 @@ CONFIG_VARIABLES = ENV.words("LLMEVAL_CONFIG_VARIABLES", ["OPENAI_BASE_URL", "VL
 # Episodes driven over REST: how many a user may have open, and how long one may wait for its next step.
 EPISODES_PER_USER = ENV.number("LLMEVAL_EPISODES_PER_USER", 256)
 EPISODE_IDLE_SECONDS = ENV.number("LLMEVAL_EPISODE_IDLE_SECONDS", 3600)
+EPISODE_KEEP_DAYS = ENV.number("LLMEVAL_EPISODE_KEEP_DAYS", 30)
 
 MLFLOW_TRACKING_URI = ENV.text("MLFLOW_TRACKING_URI", f"sqlite:///{VAR_DIR / 'mlflow.sqlite3'}")
+MLFLOW_URL = ENV.text("LLMEVAL_MLFLOW_URL", "")
 MLFLOW_ARTIFACTS = ENV.text("LLMEVAL_MLFLOW_ARTIFACTS", str(VAR_DIR / "mlartifacts"))
 
 # ---- workers --------------------------------------------------------------------------------------------------------
@@ -240,7 +242,11 @@ CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 # A message that got lost, and a run whose worker died, are found at the next sweep.
-CELERY_BEAT_SCHEDULE = {"sweep": {"task": "runs.look", "schedule": 15.0, "options": {"expires": 15.0}}}
+CELERY_BEAT_SCHEDULE = {
+    name: {"task": task, "schedule": 15.0, "options": {"expires": 15.0}}
+    for name, task in {"sweep": "runs.look", "sweep gates": "hub.gates"}.items()
+}
+CELERY_BEAT_SCHEDULE["forget episodes"] = {"task": "runs.forget", "schedule": 3600.0, "options": {"expires": 3600.0}}
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 
 # ---- sandbox --------------------------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 """The curators' desk for preferences: categories are edited, preferences are only read."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.urls import reverse
 
 from hub.selectors import is_curator
 from preferences.models import IssueCategory, Preference
@@ -32,6 +34,15 @@ class ForCurators(admin.ModelAdmin):
 class IssueCategoryAdmin(ForCurators):
     list_display = ["title", "slug", "active", "position"]
     list_editable = ["active", "position"]
+    fields = ["title", "slug", "description", "active", "position"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: IssueCategory | None = None) -> list[str]:
+        return ["slug"] if obj else []  # exports and judges' prompts name it
+
+    def get_prepopulated_fields(
+        self, request: HttpRequest, obj: IssueCategory | None = None
+    ) -> dict[str, Sequence[str]]:
+        return {} if obj else {"slug": ["title"]}
 
 
 @admin.register(Preference)
@@ -39,6 +50,7 @@ class PreferenceAdmin(ForCurators):
     list_display = ["pk", "source", "verdict", "judge", "reviewer", "run", "created_at"]
     list_filter = ["source", "verdict"]
     list_select_related = ["run", "reviewer"]
+    search_fields = ["=reviewer__username", "=judge", "=case__external_id"]
     fields = ["source", "verdict", "critique", "confidence", "judge", "reviewer", "run", "case", "created_at"]
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -46,3 +58,6 @@ class PreferenceAdmin(ForCurators):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def view_on_site(self, obj: Preference) -> str:
+        return reverse("preferences:preference", args=[obj.pk])

@@ -1,18 +1,22 @@
 """How far judgments agree: kappa, alpha, calibration and bias. Pure functions; undefined values are None.
 
-Verdicts are any hashable labels; intervals are percentile bootstraps at 95 % over units, drawn with a fixed seed.
+Verdicts are any hashable labels. Units are given as a sequence, or as a mapping from a unit to how often it occurs.
+Intervals are percentile bootstraps at 95 % over groups of units, drawn with a fixed seed: verdicts on one pair of
+responses depend on each other, so that pairs are drawn, each with all of its verdicts.
 """
 
 import math
-import random
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 RESAMPLES = 1000
+_GROUPS = 10  # fewer say too little of how they vary
 Rated = tuple[Hashable, Hashable]
-Unit = TypeVar("Unit")
+Unit = TypeVar("Unit", bound=Hashable)
+Point = tuple[float, float]
+Statistic = Callable[[Counter[Unit]], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,70 +29,121 @@ class Figure:
     high: float | None = None
     note: str = ""
 
+    @property
+    def ci95(self) -> Point | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
-def raw_agreement(pairs: Sequence[Rated]) -> float | None:
+
+def share(units: Iterable[bool] | Mapping[bool, int]) -> float | None:
+    """The share of units that are true."""
+    counts = Counter(units)
+    return counts[True] / counts.total() if counts else None
+
+
+def mean(units: Iterable[float] | Mapping[float, int]) -> float | None:
+    counts = Counter(units)
+    return math.fsum(value * count for value, count in counts.items()) / counts.total() if counts else None
+
+
+def raw_agreement(pairs: Iterable[Rated] | Mapping[Rated, int]) -> float | None:
     """The share of units on which both say the same."""
-    return sum(a == b for a, b in pairs) / len(pairs) if pairs else None
+    counts = Counter(pairs)
+    return sum(count for (a, b), count in counts.items() if a == b) / counts.total() if counts else None
 
 
-def cohen_kappa(pairs: Sequence[Rated]) -> float | None:
+def cohen_kappa(pairs: Iterable[Rated] | Mapping[Rated, int]) -> float | None:
     """Cohen's kappa (1960): (po - pe) / (1 - pe), pe the agreement expected from both raters' own shares.
 
     None without units, and where both only ever say one and the same thing (pe = 1).
     """
-    n = len(pairs)
+    counts = Counter(pairs)
+    n = counts.total()
     if not n:
         return None
-    left, right = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    left: Counter[Hashable] = Counter()
+    right: Counter[Hashable] = Counter()
+    for (a, b), count in counts.items():
+        left[a] += count
+        right[b] += count
     expected = sum(left[label] * right[label] for label in left) / n**2
-    observed = sum(a == b for a, b in pairs) / n
+    observed = sum(count for (a, b), count in counts.items() if a == b) / n
     return None if math.isclose(expected, 1.0) else (observed - expected) / (1 - expected)
 
 
-def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
+def krippendorff_alpha(units: Iterable[tuple[Hashable, ...]] | Mapping[tuple[Hashable, ...], int]) -> float | None:
     """Krippendorff's alpha for nominal data: 1 - Do/De (Computing Krippendorff's Alpha-Reliability, 2011).
 
     *units*: for each unit the labels given by its raters; units with fewer than two do not count. None where
     nothing can be paired or only one label was ever used.
     """
-    paired = [unit for unit in units if len(unit) > 1]
-    totals = Counter(label for unit in paired for label in unit)
-    n = sum(totals.values())
+    paired = {unit: times for unit, times in Counter(units).items() if len(unit) > 1}
+    totals: Counter[Hashable] = Counter()
+    disagreed = 0.0
+    for unit, times in paired.items():
+        counts = Counter(unit)
+        for label, count in counts.items():
+            totals[label] += times * count
+            disagreed += times * count * (len(unit) - count) / (len(unit) - 1)
+    n = totals.total()
     if n < 2 or len(totals) < 2:
         return None
-    disagreed = 0.0
-    for unit in paired:
-        counts = Counter(unit)
-        m = len(unit)
-        disagreed += sum(count * (m - count) for count in counts.values()) / (m - 1)
     expected = sum(count * (n - count) for count in totals.values()) / (n - 1)
     return 1 - disagreed / expected
 
 
-def bootstrap(
-    units: Sequence[Unit], statistic: Callable[[Sequence[Unit]], float | None], *, seed: int = 0
-) -> tuple[float, float] | None:
-    """The 2.5 % and 97.5 % percentiles of *statistic* over resampled units (Efron 1979); None for fewer than ten."""
-    if len(units) < 10:
+def bootstrap(groups: Sequence[Sequence[Unit]], statistic: Statistic[Unit], *, seed: int = 0) -> Point | None:
+    """The 2.5 % and 97.5 % percentiles of *statistic* over resampled groups (Efron 1979); None for fewer than ten.
+
+    Groups that are alike are drawn together: how often each kind is drawn is multinomial. This costs as much as there
+    are kinds, however many groups.
+    """
+    if len(groups) < _GROUPS:
         return None
-    draw = random.Random(seed)  # noqa: S311 - a statistic that is the same on every visit, not a secret
-    found = [value for _ in range(RESAMPLES) if (value := statistic(draw.choices(units, k=len(units)))) is not None]
+    import numpy as np  # slow to import, and needed by few commands
+
+    kinds = Counter(tuple(group) for group in groups)
+    contents = [Counter(kind) for kind in kinds]
+    shares = np.fromiter(kinds.values(), float) / len(groups)
+    drawn = np.random.default_rng(seed).multinomial(len(groups), shares, size=RESAMPLES)
+    return _percentiles([statistic(_drawn(contents, times)) for times in drawn.tolist()])
+
+
+def _drawn(contents: list[Counter[Unit]], times: list[int]) -> Counter[Unit]:
+    units: Counter[Unit] = Counter()
+    for content, often in zip(contents, times, strict=True):
+        if often:
+            for unit, count in content.items():
+                units[unit] += often * count
+    return units
+
+
+def _percentiles(values: Iterable[float | None]) -> Point | None:
+    """None where most resamples have no value."""
+    found = sorted(value for value in values if value is not None)
     if len(found) < RESAMPLES // 2:
         return None
-    found.sort()
     return found[int(0.025 * len(found))], found[min(int(0.975 * len(found)), len(found) - 1)]
 
 
-def figure(units: Sequence[Unit], statistic: Callable[[Sequence[Unit]], float | None]) -> Figure:
-    """*statistic* of *units* with its interval, or the reason why there is none."""
-    value = statistic(units)
+def figure(groups: Sequence[Sequence[Unit]], statistic: Statistic[Unit]) -> Figure:
+    """*statistic* of the units in *groups* with its interval, or the reason why there is none."""
+    units = Counter(unit for group in groups for unit in group)
+    return _figure(statistic(units), units.total(), lambda: bootstrap(groups, statistic))
+
+
+def _figure(value: float | None, n: int, bounds_of: Callable[[], Point | None]) -> Figure:
     if value is None:
-        why = "nothing to compare yet" if not units else "nothing varies, so that it is undefined"
-        return Figure(value=None, n=len(units), note=why)
-    bounds = bootstrap(units, statistic)
+        why = "nothing to compare yet" if not n else "nothing varies, so that it is undefined"
+        return Figure(value=None, n=n, note=why)
+    bounds = bounds_of()
     if bounds is None:
-        return Figure(value=value, n=len(units), note="too few for an interval")
-    return Figure(value=value, n=len(units), low=bounds[0], high=bounds[1])
+        return Figure(value=value, n=n, note="too few for an interval")
+    if bounds[0] == bounds[1]:
+        return Figure(value=value, n=n, note="all are alike, which leaves no interval")
+    return Figure(value=value, n=n, low=bounds[0], high=bounds[1])
+
+
+# ---- calibration -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,28 +155,34 @@ class Bin:
     n: int
 
 
-def calibration(points: Sequence[tuple[float, bool]], bins: int = 10) -> tuple[list[Bin], float | None]:
-    """Bins of equal width and the expected calibration error: sum over bins of n_b/n |right_b - confidence_b|.
+Believed = tuple[float, bool]  # confidence from 0 to 1, and whether it was right
 
-    *points*: (confidence from 0 to 1, whether it was right). Naeini et al. 2015; None without points.
-    """
-    grouped: dict[int, list[tuple[float, bool]]] = {}
-    for confidence, right in points:
-        grouped.setdefault(min(int(confidence * bins), bins - 1), []).append((confidence, right))
-    found = [
+
+def calibration(points: Iterable[Believed] | Mapping[Believed, int], bins: int = 10) -> list[Bin]:
+    """Bins of equal width, those that hold something."""
+    grouped: dict[int, Counter[Believed]] = {}
+    for (confidence, right), count in Counter(points).items():
+        grouped.setdefault(min(int(confidence * bins), bins - 1), Counter())[confidence, right] += count
+    return [
         Bin(
-            confidence=sum(confidence for confidence, _ in group) / len(group),
-            right=sum(right for _, right in group) / len(group),
-            n=len(group),
+            confidence=sum(confidence * count for (confidence, _), count in group.items()) / group.total(),
+            right=sum(count for (_, right), count in group.items() if right) / group.total(),
+            n=group.total(),
         )
         for _, group in sorted(grouped.items())
     ]
-    if not points:
-        return [], None
-    return found, sum(item.n * abs(item.right - item.confidence) for item in found) / len(points)
 
 
-def correlation(points: Sequence[tuple[float, float]]) -> float | None:
+def calibration_error(points: Iterable[Believed] | Mapping[Believed, int]) -> float | None:
+    """The expected calibration error: sum over bins of n_b/n |right_b - confidence_b| (Naeini et al. 2015)."""
+    found = calibration(points)
+    return sum(b.n * abs(b.right - b.confidence) for b in found) / sum(b.n for b in found) if found else None
+
+
+# ---- correlation -----------------------------------------------------------------------------------------------------
+
+
+def correlation(points: Sequence[Point]) -> float | None:
     """Pearson's r; None for fewer than two points, or where one side never varies."""
     n = len(points)
     if n < 2:
@@ -133,3 +194,24 @@ def correlation(points: Sequence[tuple[float, float]]) -> float | None:
         return None
     together = math.fsum((x - mean_x) * (y - mean_y) for x, y in points)
     return together / math.sqrt(spread_x * spread_y)
+
+
+def correlation_figure(points: Sequence[Point]) -> Figure:
+    """Pearson's r of *points* with its interval. Lengths are seldom alike, so that points are drawn one by one."""
+    return _figure(correlation(points), len(points), lambda: _correlation_bounds(points))
+
+
+def _correlation_bounds(points: Sequence[Point], seed: int = 0) -> Point | None:
+    if len(points) < _GROUPS:
+        return None
+    import numpy as np  # slow to import, and needed by few commands
+
+    draw = np.random.default_rng(seed)
+    x, y = np.array(points, dtype=float).T
+    found: list[float | None] = []
+    for _ in range(RESAMPLES):
+        chosen = draw.integers(0, len(x), len(x))
+        a, b = x[chosen], y[chosen]
+        varies = np.ptp(a) > 0 and np.ptp(b) > 0
+        found.append(float(np.corrcoef(a, b)[0, 1]) if varies else None)
+    return _percentiles(found)

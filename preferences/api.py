@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
-from hub.rest import ErrorBody, Refused
+from hub.rest import ErrorBody, Refused, refuse_wrong
 from preferences.exporters import FORMATS, ExportError
 from preferences.exporters.base import everything
 from preferences.forms import PreferencesFilter
@@ -32,12 +32,9 @@ FILTERS = [
 
 
 def _filters(request: Request) -> dict[str, Any]:
-    """The filters that were given. Raises Refused for one that makes no sense: an export of everything is no mistake
-    to make silently."""
+    """The filters that were given. Raises Refused for one that makes no sense."""
     form = PreferencesFilter(request.query_params)
-    if not form.is_valid():
-        errors = [{"path": name, "message": str(items[0])} for name, items in form.errors.items()]
-        raise Refused("A filter makes no sense.", errors)
+    refuse_wrong(form)
     return form.values()
 
 

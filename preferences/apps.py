@@ -6,3 +6,10 @@ from django.apps import AppConfig
 class PreferencesConfig(AppConfig):
     name = "preferences"
     verbose_name = "Preferences"
+
+    def ready(self) -> None:
+        # Imports models, which exist only once the apps are loaded.
+        from preferences.tracked import Judgments
+        from runs.tracking_additions import register
+
+        register(Judgments())

@@ -11,7 +11,7 @@ _ALL = ("", "all")
 
 
 class PreferencesFilter(forms.Form):
-    """A filter bar: values that make no sense are taken as none."""
+    """A filter bar: values that make no sense are taken as none, and the bar says so."""
 
     source = forms.ChoiceField(required=False, choices=[_ALL, *Preference.Source.choices])
     verdict = forms.ChoiceField(required=False, choices=[_ALL, *Preference.Verdict.choices])

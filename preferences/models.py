@@ -68,6 +68,9 @@ class Preference(models.Model):
     judge_fingerprint = models.CharField(max_length=64, blank=True)
     prompt_version = models.CharField(max_length=32, blank=True)
     order_sensitive = models.BooleanField(default=False, help_text="The judge's two orders disagreed.")
+    orders = models.JSONField(
+        default=list, blank=True, help_text="The judge's verdict with the first response shown first, then second."
+    )
     saw_evidence = models.BooleanField(default=False, help_text="Whether what execution found was shown.")
     self_preference = models.BooleanField(default=False, help_text="The judge is of one side's model family.")
 

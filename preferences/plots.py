@@ -1,5 +1,6 @@
 """Coordinates of the plots; templates draw them as SVG whose colours follow the theme."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,7 +8,9 @@ from preferences.agreement import Bin
 from preferences.ranking import Standing
 
 SIZE = 260  # of the calibration plot, within margins of 40
-_LEFT, _WIDTH, _ROW = 180, 400, 28
+
+
+SIGNED = {"judge_people_kappa", "people_alpha", "own_family_excess", "length"}  # from -1 to 1; other figures from 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,41 +39,33 @@ def calibration_plot(bins: Sequence[Bin]) -> list[Dot]:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A standing drawn: its interval from `low` to `high` and its point, in the plot's coordinates."""
+    """A standing drawn, in thousandths of the plot's width; without an interval `width` is 0."""
 
-    name: str
-    y: int
-    point: float
-    low: float
-    high: float
+    standing: Standing
+    point: int
+    low: int
+    width: int
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """A forest plot: bars, height, the place of 0 and labels of the ends."""
+    """An environment's standings, drawn on one scale that goes from `-end` to `end` Elo points, 0 in the middle."""
 
     bars: list[Bar]
-    height: int
-    zero: float
-    first: int
-    last: int
+    end: int
 
 
 def ranking_plot(rows: Sequence[Standing]) -> Forest:
-    ends = [bound for row in rows for bound in (row.low, row.high, row.strength) if bound is not None]
-    low, high = min([*ends, -50.0]), max([*ends, 50.0])
+    """At least 50 points to either side, so that small differences look small."""
+    reached = [abs(bound) for row in rows for bound in (row.low, row.high, row.strength) if bound is not None]
+    end = math.ceil(max([*reached, 50.0]) / 50) * 50
 
-    def place(value: float) -> float:
-        return round(_LEFT + _WIDTH * (value - low) / (high - low), 1)
+    def place(value: float) -> int:
+        return round(500 + 500 * value / end)
 
-    bars = [
-        Bar(
-            name=row.name,
-            y=20 + i * _ROW,
-            point=place(row.strength),
-            low=place(row.strength if row.low is None else row.low),
-            high=place(row.strength if row.high is None else row.high),
-        )
-        for i, row in enumerate(rows)
-    ]
-    return Forest(bars, 40 + _ROW * len(bars), place(0), round(low), round(high))
+    bars = []
+    for row in rows:
+        low = place(row.strength if row.low is None else row.low)
+        high = place(row.strength if row.high is None else row.high)
+        bars.append(Bar(row, place(row.strength), low, high - low))
+    return Forest(bars, end)

@@ -5,14 +5,14 @@ are shown on the Elo scale, 400 log10(s), centred on 0: 100 points are odds of a
 """
 
 import math
-import random
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 _SCALE = 400 / math.log(10)
 _PRIOR = 0.5  # wins each way between every two that met: keeps the strength of who never lost finite
 _ROUNDS, _CLOSE = 500, 1e-7
+_CASES = 10  # fewer say too little of how they vary
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +37,36 @@ class Standing:
     matches: int
 
 
-def strengths(matches: Sequence[Match]) -> dict[str, float]:
+Names = tuple[str, str]  # of two that met, in the order of the alphabet
+Met = Mapping[Names, tuple[float, float]]  # how often they met, and how often the first one won
+
+
+def strengths(matches: Iterable[Match]) -> dict[str, float]:
     """Each name's strength in Elo points, centred on 0; {} without matches."""
-    met: dict[tuple[str, str], float] = defaultdict(float)
-    won: dict[str, float] = defaultdict(float)
+    return _fitted(_met(matches))
+
+
+def _met(matches: Iterable[Match]) -> dict[Names, tuple[float, float]]:
+    met: dict[Names, tuple[float, float]] = {}
     for match in matches:
-        pair = (match.a, match.b) if match.a < match.b else (match.b, match.a)
-        met[pair] += 1
-        won[match.a] += match.score
-        won[match.b] += 1 - match.score
-    for a, b in met:
-        met[a, b] += 2 * _PRIOR
-        won[a] += _PRIOR
-        won[b] += _PRIOR
+        names, score = ((match.a, match.b), match.score) if match.a < match.b else ((match.b, match.a), 1 - match.score)
+        count, won = met.get(names, (0.0, 0.0))
+        met[names] = count + 1, won + score
+    return met
+
+
+def _fitted(met: Met) -> dict[str, float]:
+    counts: dict[Names, float] = {}
+    won: dict[str, float] = defaultdict(float)
+    for (a, b), (count, score) in met.items():
+        counts[a, b] = count + 2 * _PRIOR
+        won[a] += score + _PRIOR
+        won[b] += count - score + _PRIOR
     names = sorted(won)
     current = dict.fromkeys(names, 1.0)
     for _ in range(_ROUNDS):
         weight: dict[str, float] = defaultdict(float)
-        for (a, b), count in met.items():
+        for (a, b), count in counts.items():
             share = count / (current[a] + current[b])
             weight[a] += share
             weight[b] += share
@@ -70,20 +82,33 @@ def strengths(matches: Sequence[Match]) -> dict[str, float]:
 
 def standings(matches: Sequence[Match], *, resamples: int = 200, seed: int = 0) -> list[Standing]:
     """Every name, the strongest first, with 95 % intervals by bootstrap over cases (ten cases at least)."""
-    best = strengths(matches)
+    drawn: dict[str, list[float]] = defaultdict(list)
+    for met in _resampled(matches, resamples, seed):
+        for name, value in _fitted(met).items():
+            drawn[name].append(value)
+    rows = [_standing(name, value, matches, sorted(drawn[name])) for name, value in strengths(matches).items()]
+    return sorted(rows, key=lambda row: (-row.strength, row.name))
+
+
+def _resampled(matches: Sequence[Match], resamples: int, seed: int) -> Iterator[Met]:
+    """What was met in as many cases again, drawn with replacement; nothing where there are fewer than ten cases."""
     by_case: dict[Hashable, list[Match]] = defaultdict(list)
     for match in matches:
         by_case[match.case].append(match)
-    groups = list(by_case.values())
-    drawn: dict[str, list[float]] = defaultdict(list)
-    if len(groups) >= 10:
-        draw = random.Random(seed)  # noqa: S311 - the same interval on every visit, not a secret
-        for _ in range(resamples):
-            sample = [match for group in draw.choices(groups, k=len(groups)) for match in group]
-            for name, value in strengths(sample).items():
-                drawn[name].append(value)
-    rows = [_standing(name, value, matches, sorted(drawn[name])) for name, value in best.items()]
-    return sorted(rows, key=lambda row: (-row.strength, row.name))
+    if len(by_case) < _CASES:
+        return
+    import numpy as np  # slow to import, and needed by few commands
+
+    place = {names: i for i, names in enumerate(_met(matches))}
+    table = np.zeros((len(by_case), len(place), 2))
+    for row, found in zip(table, by_case.values(), strict=True):
+        for names, both in _met(found).items():
+            row[place[names]] = both
+    draw = np.random.default_rng(seed)
+    for _ in range(resamples):
+        times = np.bincount(draw.integers(0, len(table), len(table)), minlength=len(table))
+        sums = np.tensordot(times, table, axes=1).tolist()
+        yield {names: (count, won) for names, (count, won) in zip(place, sums, strict=True) if count}
 
 
 def _standing(name: str, value: float, matches: Sequence[Match], drawn: list[float]) -> Standing:

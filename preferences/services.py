@@ -27,12 +27,16 @@ class NewIssue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeIdentity:
-    """Which model judged, with which prompt, and under what conditions."""
+    """Which model judged, with which prompt, and under what conditions.
+
+    `orders`: its verdict, in the pair's terms, with the first response shown first, then with the second shown first.
+    """
 
     label: str
     fingerprint: str
     prompt_version: str
     order_sensitive: bool = False
+    orders: Sequence[str] = ()
     saw_evidence: bool = False
     self_preference: bool = False
 
@@ -94,6 +98,7 @@ def preference_record(
             judge_fingerprint=judge.fingerprint if judge else "",
             prompt_version=judge.prompt_version if judge else "",
             order_sensitive=bool(judge and judge.order_sensitive),
+            orders=list(judge.orders) if judge else [],
             saw_evidence=bool(judge and judge.saw_evidence),
             self_preference=bool(judge and judge.self_preference),
             suggestion=reaction.suggestion,

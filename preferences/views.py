@@ -18,9 +18,10 @@ from preferences.exporters import FORMATS, ExportError, preferences_export
 from preferences.forms import ExportForm, PreferencesFilter
 from preferences.insight import agreement_of, ranking_of
 from preferences.models import Preference
-from preferences.plots import calibration_plot, ranking_plot
+from preferences.plots import SIGNED, calibration_plot, ranking_plot
 from preferences.selectors import filtered, history, preferences_visible, with_everything
 from runs.browsing import runs_visible
+from runs.tracking_links import mlflow_url
 
 PAGE = 50
 
@@ -49,19 +50,25 @@ def preference(request: HttpRequest, pk: int) -> HttpResponse:
     shown = visible.filter(pk=pk).first()
     if shown is None:
         raise Http404(f"There is no preference {pk}, or it is of an environment that is private to somebody else.")
-    cells = shown.run.tracking.get("cells") or {}
     context = {
         "preference": shown,
         "sides": [
             {"title": "First", "response": shown.first, "chosen": shown.verdict == "first"},
             {"title": "Second", "response": shown.second, "chosen": shown.verdict == "second"},
         ],
+        "rules": _rules(shown.evidence),
         "issues": shown.issues.select_related("category"),
         "history": history(shown),
         "answers": shown.answers.select_related("reviewer"),
-        "mlflow": {"parent": shown.run.tracking.get("parent"), "cells": cells},
+        "mlflow": mlflow_url(shown.run),
     }
     return render(request, "preferences/preference.html", context)
+
+
+def _rules(evidence: dict[str, Any]) -> list[dict[str, Any]]:
+    """What each rule said of either side back then: `{"name", "said": [of the first, of the second]}`."""
+    sides = [{item["rule"]: item for item in evidence.get(side, {}).get("rules", [])} for side in ("first", "second")]
+    return [{"name": name, "said": [side.get(name) for side in sides]} for name in {**sides[0], **sides[1]}]
 
 
 @require_safe
@@ -71,6 +78,8 @@ def export(request: HttpRequest) -> HttpResponse:
     values = form.values()
     format_name = values.pop("format", "")
     try:
+        if not form.is_valid():  # leaving a filter out would export more than was asked for
+            raise ExportError(" ".join(f"{name}: {errors[0]}" for name, errors in form.errors.items()))
         packed = export_zip(request, format_name, values)
     except ExportError as error:
         messages.error(request, str(error))
@@ -98,7 +107,13 @@ def agreement(request: HttpRequest) -> HttpResponse:
     """How far judge, people and execution agree; `?environment=&run=`."""
     form = PreferencesFilter(request.GET)
     found = agreement_of(filtered(preferences_visible(request.user), **form.values()))
-    context = {"form": form, "agreement": found, "plot": calibration_plot(found.bins)}
+    context = {
+        "form": form,
+        "filtered": bool(form.values()),
+        "agreement": found,
+        "signed": SIGNED,
+        "plot": calibration_plot(found.bins),
+    }
     return render(request, "preferences/agreement.html", context)
 
 
@@ -107,5 +122,6 @@ def ranking(request: HttpRequest) -> HttpResponse:
     """Bradley-Terry standings of each environment; `?source=`: human, llm, execution, or all."""
     form = PreferencesFilter(request.GET)
     found = ranking_of(filtered(preferences_visible(request.user), **form.values()))
-    tables = [{"slug": slug, "standings": rows, "plot": ranking_plot(rows)} for slug, rows in found.items()]
-    return render(request, "preferences/ranking.html", {"form": form, "tables": tables})
+    plots = [(slug, ranking_plot(rows)) for slug, rows in found.items()]
+    context = {"form": form, "filtered": bool(form.values()), "plots": plots}
+    return render(request, "preferences/ranking.html", context)

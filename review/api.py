@@ -15,10 +15,12 @@ from hub.rest import ErrorBody, Refused
 from preferences.evidence import evidence_of
 from preferences.models import Issue, Preference
 from preferences.spans import text_hash, text_of
-from review import queue
+from review.decisions import Decision, DecisionRefused, MarkedIssue, decide
 from review.display import opening_length
 from review.models import Assignment
-from review.views import DECIDE, pair_visible
+from review.seats import SeatGone, pair_next, seat_at
+from review.suggestions import suggestion_shown
+from review.views import DECIDE, pair_visible, run_number
 from runs.models import Response
 
 _VERDICTS = ["A", "B", "tie", "both_bad"]
@@ -62,7 +64,7 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
     pair, swapped = assignment.pair, assignment.swapped
     a, b = (pair.second, pair.first) if swapped else (pair.first, pair.second)
     evidence = evidence_of(a, b)
-    shown = queue.suggestion_shown(assignment=assignment)
+    shown = suggestion_shown(assignment=assignment)
     names = {"first": "B" if swapped else "A", "second": "A" if swapped else "B"}
     return {
         "pair": pair.pk,
@@ -116,7 +118,7 @@ class PairNext(APIView):
     @extend_schema(parameters=[OpenApiParameter("run", int)], responses={200: OpenApiTypes.OBJECT, 204: None})
     def get(self, request: Request) -> Answer:
         run = request.query_params.get("run", "")
-        assignment = queue.pair_next(_user(request), run=int(run) if run.isdecimal() and len(run) < 16 else None)
+        assignment = pair_next(_user(request), run=run_number(run))
         if assignment is None:
             return Answer(status=204)
         assignment.pair = pair_visible(request.user, assignment.pair_id)
@@ -141,8 +143,8 @@ def _user(request: Request) -> User:
 def _seat(request: Request, pk: int) -> Assignment:
     pair = pair_visible(request.user, pk)
     try:
-        assignment = queue.seat_at(pair, _user(request))
-    except queue.SeatGone as error:
+        assignment = seat_at(pair, _user(request))
+    except SeatGone as error:
         raise Refused(str(error), code=409) from None
     assignment.pair = pair
     return assignment
@@ -163,19 +165,19 @@ class PairDecision(APIView):
         data = given.validated_data
         assignment = _seat(request, pk)
         sides = {"A": "second", "B": "first"} if assignment.swapped else {"A": "first", "B": "second"}
-        decision = queue.Decision(
+        decision = Decision(
             verdict=sides.get(data["verdict"], data["verdict"]),
             critique=data["critique"],
-            issues=[queue.MarkedIssue(**{**item, "side": sides[item["side"]]}) for item in data["issues"]],
+            issues=[MarkedIssue(**{**item, "side": sides[item["side"]]}) for item in data["issues"]],
             kept=data["kept"],
             defect=data["defect"],
             blind=data["blind"],
         )
         try:
-            stored: Preference | None = queue.decide(assignment=assignment, decision=decision)
-        except queue.DecisionRefused as error:
+            stored: Preference | None = decide(assignment=assignment, decision=decision)
+        except DecisionRefused as error:
             raise Refused("The decision is not stored.", [{"path": error.field, "message": str(error)}]) from None
-        except queue.SeatGone as error:
+        except SeatGone as error:
             raise Refused(str(error), code=409) from None
         if stored is None:
             assignment.refresh_from_db(fields=["first_verdict"])

@@ -9,19 +9,21 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from html import escape
 from itertools import pairwise
 from typing import Any
 
-from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
-from pygments.token import STANDARD_TYPES
+from pygments.token import Comment, Error, Keyword, Name, Number, Operator, String
 
 from hub.ports import Message
 from preferences.spans import text_hash, text_of
 from runs.models import Response
 
-MAX_HIGHLIGHTED = 60_000  # characters of a text whose tokens are marked
+MAX_HIGHLIGHTED = 20_000  # characters of a text whose tokens are marked: marking these takes some 50 ms
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*\2[`~]*[ \t]*$|\Z)", re.M | re.S)
 _LANGUAGES = {
     "": "python",
@@ -36,12 +38,26 @@ _LANGUAGES = {
     "bash": "bash",
     "yaml": "yaml",
 }
+# What the stylesheet tells apart, by Pygments' short classes; names and punctuation, most of a text, need no element.
+_CLASSES = (
+    (Keyword, "k"),
+    (Operator.Word, "k"),
+    (String, "s"),
+    (Comment, "c"),
+    (Number, "m"),
+    (Name.Function, "nf"),
+    (Name.Class, "nc"),
+    (Error, "err"),
+)
 _CODE_START = re.compile(r"\s*(?:from \w|import \w|def \w|class \w|async def |@\w|#!)")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A span to show: `kind` is judge or human, `label` what a reader is told of it."""
+    """A span to show: `kind` is judge or blamed, `label` what a reader is told of it.
+
+    That of a blamed line is shown below it, by the stylesheet from an attribute: no text is added, no offset moves.
+    """
 
     start: int
     end: int
@@ -56,6 +72,7 @@ class Turn:
     index: int
     role: str
     html: SafeString
+    said: bool
     text_hash: str
     markable: bool
     calls: list[dict[str, Any]] = field(default_factory=list)
@@ -82,6 +99,7 @@ def _turn(index: int, message: Message, marks: list[Mark]) -> Turn:
         index=index,
         role=str(message.get("role", "")),
         html=text_html(text, marks),
+        said=bool(text),
         text_hash=text_hash(text),
         markable=message.get("role") == "assistant",
         calls=calls,
@@ -108,14 +126,15 @@ def text_html(text: str, marks: Sequence[Mark] = ()) -> SafeString:
             at += 1
         token = classes[at][2] if at < len(classes) and classes[at][0] <= start else ""
         over = [mark for mark in marks if mark.start <= start and end <= mark.end]
-        pieces.append((text[start:end], token, over))
+        below = [mark for mark in marks if mark.kind == "blamed" and mark.end == end]
+        pieces.append((text[start:end], token, over, below))
     return mark_safe(_lines(pieces))  # noqa: S308 - every piece is escaped in _piece
 
 
-def _lines(pieces: list[tuple[str, str, list[Mark]]]) -> str:
+def _lines(pieces: list[tuple[str, str, list[Mark], list[Mark]]]) -> str:
     html = ['<span class="line">']
-    open_line = True
-    for text, token, over in pieces:
+    open_line, below_line = True, ""
+    for text, token, over, below in pieces:
         for part in re.split(r"(?<=\n)", text):
             if not part:
                 continue
@@ -124,11 +143,12 @@ def _lines(pieces: list[tuple[str, str, list[Mark]]]) -> str:
                 open_line = True
             html.append(_piece(part, token, over))
             if part.endswith("\n"):
-                html.append("</span>")
-                open_line = False
+                html += ["</span>", below_line]
+                open_line, below_line = False, ""
+        below_line += "".join(f'<span class="below-line" data-note="{escape(visible(m.label))}"></span>' for m in below)
     if open_line:
         html.append("</span>")
-    return "".join(html)
+    return "".join([*html, below_line])
 
 
 def _piece(text: str, token: str, over: list[Mark]) -> str:
@@ -169,48 +189,40 @@ def _name(c: str) -> str:
     return f"U+{ord(c):04X} {unicodedata.name(c, 'control')}"
 
 
-def _token_classes(text: str) -> list[tuple[int, int, str]]:
-    """(start, end, Pygments' short class) of the code in *text*: fenced blocks, or all of it where it is code."""
+def code_blocks(text: str) -> list[tuple[int, str, str | None]]:
+    """(offset, code, Pygments' language or None) of the fenced blocks in *text*, or of all of it where it is code."""
     blocks = [(m.start(4), m.group(4), _LANGUAGES.get(m.group(3).lower())) for m in _FENCE.finditer(text)]
-    if not blocks and _CODE_START.match(text):
-        blocks = [(0, text, "python")]
-    found = []
-    for offset, code, language in blocks:
+    return [(0, text, "python")] if not blocks and _CODE_START.match(text) else blocks
+
+
+def _token_classes(text: str) -> list[tuple[int, int, str]]:
+    """(start, end, class) of the tokens of the code in *text* that the stylesheet tells apart, in their order."""
+    found: list[tuple[int, int, str]] = []
+    for offset, code, language in code_blocks(text):
         if language is None:
             continue
-        lexer = get_lexer_by_name(language)
-        for at, token, value in lexer.get_tokens_unprocessed(code):
-            name = STANDARD_TYPES.get(token, "")
-            if name and name != "w" and value:
-                found.append((offset + at, offset + at + len(value), name))
-    return sorted(found)
+        for at, token, value in _lexer(language).get_tokens_unprocessed(code):
+            name = _class_of(token)
+            start = offset + at
+            if not name or not value:
+                continue
+            if found and found[-1][1] == start and found[-1][2] == name:
+                start = found.pop()[0]
+            found.append((start, offset + at + len(value), name))
+    return found
 
 
-# ---- evidence and difference -----------------------------------------------------------------------------------------
+@lru_cache(maxsize=16)
+def _lexer(language: str) -> Lexer:
+    return get_lexer_by_name(language)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceRow:
-    """One rule on both sides. `differs`: worth opening at once."""
-
-    rule: str
-    a: dict[str, Any] | None
-    b: dict[str, Any] | None
-
-    @property
-    def sides(self) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-        return self.a, self.b
-
-    @property
-    def differs(self) -> bool:
-        return (self.a or {}).get("value") != (self.b or {}).get("value")
+@lru_cache(maxsize=512)
+def _class_of(token: Any) -> str:
+    return next((name for kind, name in _CLASSES if token in kind), "")
 
 
-def evidence_rows(a: dict[str, Any], b: dict[str, Any]) -> list[EvidenceRow]:
-    """The rules of two sides of preferences.evidence, beside each other."""
-    of_a, of_b = ({rule["rule"]: rule for rule in side["rules"]} for side in (a, b))
-    names = list(dict.fromkeys([*of_a, *of_b]))
-    return [EvidenceRow(rule=name, a=of_a.get(name), b=of_b.get(name)) for name in names]
+# ---- the difference --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,5 +246,5 @@ def diff_lines(a: str, b: str) -> list[DiffLine]:
 
 
 def final_text(response: Response) -> str:
-    """The last thing the assistant said."""
-    return next((text_of(m) for m in reversed(response.messages) if m.get("role") == "assistant"), response.text)
+    """The last thing the assistant said; empty where it said nothing."""
+    return next((text_of(m) for m in reversed(response.messages) if m.get("role") == "assistant"), "")

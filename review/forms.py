@@ -6,8 +6,8 @@ from typing import Any
 from django import forms
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from review.decisions import Decision, MarkedIssue
 from review.models import Assignment
-from review.queue import Decision, MarkedIssue
 
 _VERDICTS = [("a", "A is better"), ("b", "B is better"), ("tie", "Tie"), ("both_bad", "Both bad")]
 

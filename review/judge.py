@@ -100,10 +100,14 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """What both orders come to. Orders that disagree make a tie, marked `order_sensitive`."""
+    """What both orders come to. Orders that disagree make a tie, marked `order_sensitive`.
+
+    `orders` are their verdicts, that with the first response shown first before the other.
+    """
 
     verdict: str
     order_sensitive: bool
+    orders: tuple[str, ...]
     confidence: float
     critique: str
     issues: list[FoundIssue]
@@ -173,6 +177,7 @@ def combine(orders: Sequence[Order]) -> Suggestion | None:
     return Suggestion(
         verdict=verdicts.pop() if agreed else "tie",
         order_sensitive=not agreed,
+        orders=tuple(order.verdict for order in sorted(orders, key=lambda order: order.swapped)),
         confidence=sum(answer.confidence for answer in answers) / len(answers),
         # "A" and "B" of the second order are the other way round: its critique would mislead, and is kept in its call.
         critique=answers[0].critique[:_MAX_TEXT],

@@ -36,7 +36,7 @@ class Pair(models.Model):
         permissions = [("decide_pair", "Can review pairs of responses")]
         constraints = [models.UniqueConstraint(fields=["first", "second"], name="one_pair_of_two_responses")]
         indexes = [
-            models.Index(fields=["position", "id"], condition=Q(free__gt=0), name="pair_queue"),
+            models.Index(fields=["run", "position", "id"], condition=Q(free__gt=0), name="pair_waiting"),
             models.Index(fields=["run", "kind"], name="pair_run_kind"),
         ]
 

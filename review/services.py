@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet, prefetch_related_objects
 
 from preferences.evidence import evidence_of, winner
 from preferences.models import Preference
@@ -101,7 +101,7 @@ def execution_preferences(*, pairs: Sequence[Pair]) -> int:
             ).values_list("first_id", "second_id")
         )
         with transaction.atomic():
-            for pair in pairs_whole(list(chunk)):
+            for pair in pairs_whole(Pair.objects.filter(pk__in=chunk)):
                 if (pair.first_id, pair.second_id) not in known:
                     judgment = Judgment(
                         verdict=winner(pair.first, pair.second), evidence=evidence_of(pair.first, pair.second)
@@ -110,20 +110,35 @@ def execution_preferences(*, pairs: Sequence[Pair]) -> int:
     return len(decided)
 
 
-def pairs_whole(ids: Sequence[int]) -> list[Pair]:
-    """Pairs with responses, scores, models and case, in the queue's order."""
-    return list(
-        Pair.objects.filter(pk__in=ids)
-        .select_related(
+_UNSHOWN = (
+    "run__config",
+    "run__host",
+    "run__tracking",
+    "case__data",
+    "first__text",
+    "second__text",
+    "first__run_environment__version__manifest",
+    "first__run_environment__version__readme",
+    "first__run_environment__version__certificate",
+)  # large, and no part of what is judged
+
+
+def pairs_whole(wanted: QuerySet[Pair]) -> list[Pair]:
+    """Those *wanted*, with responses, scores, models and case, in the queue's order."""
+    pairs = list(
+        wanted.select_related(
             "run",
             "case",
-            "first__case",
             "first__run_model",
-            "first__run_environment__run",
             "first__run_environment__version__environment",
             "second__run_model",
             "suggestion",
         )
-        .prefetch_related("first__scores", "second__scores")
+        .defer(*_UNSHOWN)
         .order_by("position", "id")
     )
+    for pair in pairs:
+        pair.first.run_environment.run = pair.run
+        pair.first.case = pair.second.case = pair.case
+    prefetch_related_objects([side for pair in pairs for side in (pair.first, pair.second)], "scores")
+    return pairs

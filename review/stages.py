@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from hub import wording
 from hub.ports import JSON, Ask
 from preferences.evidence import evidence_of
 from preferences.models import IssueCategory, Preference
@@ -70,7 +71,7 @@ class ReviewStage(Stage):
     def estimate(self, run_config: Any, config: ReviewConfig, responses: int) -> Estimate:
         pairs = _pairs_at_most(run_config, responses, config.across)
         shown = min(pairs, config.max_pairs or pairs)
-        return Estimate(line=f"Review: up to {shown:,} pairs, {config.overlap} reviewers each.")
+        return Estimate(line=f"Review: up to {shown:,} pairs, {wording.counted(config.overlap, 'reviewer')} each.")
 
     async def execute(self, context: StageContext, config: ReviewConfig) -> dict[str, JSON]:
         """The summary is `{"pairs", "opened", "overlap", "decided_by_execution"}`."""
@@ -79,6 +80,10 @@ class ReviewStage(Stage):
             return await database.run(_open_review, context.run, config)
         finally:
             await database.close()
+
+    def told(self, summary: dict[str, Any]) -> str:
+        opened = wording.counted(summary["opened"], "pair")
+        return f"Review: {opened} opened for people; execution decides {summary['decided_by_execution']:,}."
 
 
 def _open_review(run: Run, config: ReviewConfig) -> dict[str, JSON]:
@@ -131,6 +136,15 @@ class JudgeStage(Stage):
             return tally.summary(stored)
         finally:
             await database.close()
+
+    def told(self, summary: dict[str, Any]) -> str:
+        turned, blind = summary["order_sensitive"], summary["with_execution"]
+        return (
+            f"Judge {summary['judge']}{', recorded' if summary['recorded'] else ''}: {summary['suggested']:,} of "
+            f"{wording.counted(summary['pairs'], 'pair')}, {turned:,} of which turn with the order; it agrees with "
+            f"execution on {blind['agreed']:,} of the {blind['pairs']:,} that it judged blind."
+            + (f" {summary['error']}" if "error" in summary else "")
+        )
 
     async def _judge_all(
         self, context: StageContext, pairs: list[Pair], bench: "_Bench", tally: "_Tally", database: Reader
@@ -207,7 +221,7 @@ class _Bench:
             source=Preference.Source.LLM, judge_fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION
         ).values("pk")
         missing = Pair.objects.filter(pk__in=ids).exclude(suggestion__in=done).values_list("pk", flat=True)
-        return pairs_whole(list(missing))
+        return pairs_whole(Pair.objects.filter(pk__in=missing))
 
     def question(self, pair: Pair) -> Question:
         evidence = evidence_of(pair.first, pair.second)
@@ -274,6 +288,7 @@ class _Bench:
             fingerprint=self.model.fingerprint,
             prompt_version=PROMPT_VERSION,
             order_sensitive=suggestion.order_sensitive,
+            orders=suggestion.orders,
             saw_evidence=pair.kind != Pair.Kind.ONE_PASSES,
             self_preference=bool(family) and family in [self.families.get(s.run_model_id) for s in sides.values()],
         )

@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 from hub.rest import ErrorBody, Refused, needs
 from runs import browsing
 from runs.comparison import ComparisonError, compare
-from runs.config import ConfigError
+from runs.config_reading import ConfigError
 from runs.dispatch import run_dispatch
 from runs.downloads import failures_file
 from runs.exports import FORMATS, ExportError
@@ -217,11 +217,13 @@ class Cancel(_Change):
 
 
 class Resume(_Change):
-    """Let a run that has ended go on: what is missing or errored is asked for."""
+    """Let a run that has ended go on: what is missing or errored is asked for. One that is finished stays as it is."""
 
     @extend_schema(operation_id="runs_resume", request=None, responses={200: RunItem, 409: ErrorBody})
     def post(self, request: Request, pk: int) -> Answer:
         run = browsing.run_of(request.user, pk)
+        if browsing.run_is_whole(run):
+            return Answer(RunItem(run).data)
         if not run_resume(run=run):
             raise Refused("The run is going on already.", code=409)
         run_dispatch(run=run)

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, Exists, F, OuterRef, QuerySet, Sum
+from django.db.models.functions import Lower
 from django.http import Http404
 
 from hub.models import Environment
@@ -18,6 +19,18 @@ ENDED = [
     Run.Status.CANCELLED,
     Run.Status.FAILED,
 ]
+# What lists can be sorted by: name in the address -> field of the rows.
+RUN_COLUMNS = {"run": "name_key", "status": "status", "took": "seconds", "cost": "cost_usd", "started": "id"}
+RESPONSE_COLUMNS = {
+    "case": "case_name",
+    "status": "status",
+    "model": "run_model__label",
+    "environment": "run_environment__version__environment__slug",
+    "score": "score",
+    "ms": "latency_ms",
+    "tokens": "output_tokens",
+}
+WITH_RESULTS = [Run.Status.COMPLETED, Run.Status.INTERRUPTED, Run.Status.STOPPED, Run.Status.CANCELLED]
 HEAVY = ("messages", "text")  # a response's columns that lists do not load
 
 
@@ -45,7 +58,7 @@ def run_of(user: User | AnonymousUser, pk: int) -> Run:
 def runs_filtered(
     user: User | AnonymousUser, *, status: str = "", environment: str = "", model: str = "", q: str = ""
 ) -> QuerySet[Run]:
-    runs = runs_visible(user)
+    runs = runs_visible(user).annotate(name_key=Lower("name"))
     if status:
         runs = runs.filter(status=status)
     if environment:
@@ -58,16 +71,73 @@ def runs_filtered(
     return runs
 
 
-def played_by(runs: list[Run]) -> dict[int, dict[str, list[str]]]:
-    """By run id: `{"environments": [slug], "models": [label]}`, in the order of the config."""
-    played: dict[int, dict[str, list[str]]] = {run.pk: {"environments": [], "models": []} for run in runs}
+def played_by(runs: list[Run]) -> dict[int, dict[str, Any]]:
+    """By run id: `{"environments": [slug], "models": [label], "priced": whether any has a price}`, as in the config."""
+    played: dict[int, dict[str, Any]] = {run.pk: {"environments": [], "models": [], "priced": False} for run in runs}
     environments = RunEnvironment.objects.filter(run__in=runs).order_by("run", "position")
     for pk, slug in environments.values_list("run_id", "version__environment__slug"):
         played[pk]["environments"].append(slug)
     models = RunModel.objects.filter(run__in=runs, role="").order_by("run", "position")
     for pk, label in models.values_list("run_id", "label"):
         played[pk]["models"].append(label)
+    for pk in RunModel.objects.filter(run__in=runs, spec__price__isnull=False).values_list("run_id", flat=True):
+        played[pk]["priced"] = True
     return played
+
+
+def answering_labels(run: Run) -> list[str]:
+    """Labels of the models that answer in *run*, in the order of the config."""
+    return list(run.models.filter(role="").order_by("position").values_list("label", flat=True))
+
+
+def comparable_run(user: User | AnonymousUser, run: Run) -> Run | None:
+    """The run to compare *run* with: the latest other one that played one of its environments and has results, else
+    *run* itself where several models answered in it, else none."""
+    slugs = run.environments.values("version__environment")
+    played = RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment__in=slugs)
+    other = runs_visible(user).exclude(pk=run.pk).filter(Exists(played), status__in=WITH_RESULTS).first()
+    return other or (run if len(answering_labels(run)) > 1 else None)
+
+
+def responses_left(run: Run) -> int:
+    """Responses that *run* still owes: those missing, and errored ones, which a resumed run asks for again."""
+    models = run.models.filter(role="").count()
+    expected = sum(run.environments.values_list("case_count", flat=True)) * models * attempts_of(run)
+    stored = Response.objects.filter(run_environment__run=run).exclude(status=Response.Status.ERRORED).count()
+    return max(expected - stored, 0)
+
+
+def run_is_whole(run: Run) -> bool:
+    """Whether going on with *run* would find nothing to do: all was asked and answered, and no stage failed."""
+    if run.status != Run.Status.COMPLETED or run.tracking.get("state") == "pending":
+        return False
+    failed = any(isinstance(summary, dict) and summary.get("error") for summary in run.summaries.values())
+    return not failed and responses_left(run) == 0
+
+
+SHORT = [Response.Status.ERRORED, Response.Status.UNSCORED]
+LOOKED_AT = 30  # the latest ended runs
+
+
+def runs_in_trouble(user: User | AnonymousUser, shown: int) -> list[tuple[Run, dict[str, int]]]:
+    """Recent runs that broke off or hold responses without a score, and how many by status, the latest first.
+
+    One that a later run of the same config completed in full is no longer told.
+    """
+    recent = list(runs_visible(user).filter(status__in=ENDED).exclude(status=Run.Status.CANCELLED)[:LOOKED_AT])
+    counts: dict[int, dict[str, int]] = {run.pk: {} for run in recent}
+    rows = Response.objects.filter(run_environment__run__in=recent, status__in=SHORT).order_by()
+    by_status = rows.values_list("run_environment__run", "status").annotate(count=Count("id"))
+    for pk, status, count in by_status:
+        counts[pk][status] = count
+    mended: set[str] = set()
+    found = []
+    for run in recent:
+        if run.status == Run.Status.COMPLETED and not counts[run.pk]:
+            mended.add(run.config_hash)
+        elif run.config_hash not in mended:
+            found.append((run, counts[run.pk]))
+    return found[:shown]
 
 
 def responses_of(run: Run) -> QuerySet[Response]:

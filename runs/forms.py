@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import NON_FIELD_ERRORS
 
 from hub.browsing import environments_filtered
-from runs.config import ConfigError
+from runs.config_reading import ConfigError
 from runs.models import ModelEndpoint, Response, Run
 from runs.registered import MAX_CONFIG, SoundConfig, config_text, config_value
 
@@ -39,6 +39,21 @@ class ResponsesFilter(FilterForm):
         required=False,
         choices=[_ALL, ("truncated", "truncated"), ("refused", "refused"), ("limit", "ended by a limit")],
     )
+
+
+class DoneFilter(FilterForm):
+    done = forms.NullBooleanField(required=False)
+
+    def choice(self) -> bool | None:
+        """Whether episodes are to be over; None for all of them."""
+        chosen: bool | None = self.values()["done"]
+        return chosen
+
+
+class RolloutsFilter(forms.Form):
+    environment = forms.CharField(required=False, max_length=160)
+    model = forms.CharField(required=False, max_length=120)
+    since = forms.DateField(required=False)
 
 
 class RunForm(forms.Form):

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from hub.models import Case, EnvironmentVersion
+from runs.fields import OrderedJSONField
 
 
 class Run(models.Model):
@@ -83,6 +84,11 @@ class RunModel(models.Model):
 
     def __str__(self) -> str:
         return self.label
+
+    @property
+    def priced(self) -> bool:
+        """Whether its calls have a known cost: a recording has none, nor has a model without a price."""
+        return bool(self.spec.get("price"))
 
 
 class Response(models.Model):
@@ -216,9 +222,12 @@ class EpisodeSession(models.Model):
     case = models.ForeignKey(Case, models.CASCADE, related_name="+")
     seed = models.BigIntegerField(default=0)
     attempt = models.PositiveIntegerField(default=1)
+    model = models.CharField(max_length=120, blank=True, help_text="The label that the trainer gave its policy.")
     roles = models.JSONField(default=dict, help_text="Role -> names of registered models.")
-    state = models.JSONField(default=dict)
+    state = OrderedJSONField(default=dict)
     calls = models.JSONField(default=list)
+    recordings = models.JSONField(default=list, help_text="What role models said in an earlier play, to be said again.")
+    usage = models.JSONField(default=list, help_text="Tokens of each step, null where the trainer sent none.")
     revision = models.PositiveIntegerField(default=0)
     done = models.BooleanField(default=False)
     truncated = models.BooleanField(default=False)

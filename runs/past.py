@@ -93,6 +93,26 @@ def latest_results(user: User | AnonymousUser, runs: int) -> Iterator[tuple[Run,
         yield run, shown_results(run)
 
 
+def result_before(user: User | AnonymousUser, run: Run, slug: str, label: str) -> PastResult | None:
+    """What the model *label* came to on the environment *slug* in the last completed run before *run*."""
+    played = RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment__slug=slug)
+    answered = RunModel.objects.filter(run=OuterRef("pk"), role="", label=label)
+    earlier = _completed(user).filter(Exists(played), Exists(answered), pk__lt=run.pk).first()
+    cells = shown_results(earlier).cells if earlier else []
+    return next((PastResult(earlier, cell) for cell in cells if (cell["slug"], cell["model"]) == (slug, label)), None)
+
+
+def same_cases(run: Run, other: Run, slug: str) -> bool:
+    """Whether both played the same cases of the same content of the environment *slug*."""
+    played = [
+        RunEnvironment.objects.filter(run=each, version__environment__slug=slug)
+        .values_list("version__digest", "case_count", "chosen")
+        .first()
+        for each in (run, other)
+    ]
+    return played[0] == played[1]
+
+
 def _completed(user: User | AnonymousUser) -> Any:
     return runs_visible(user).filter(status=Run.Status.COMPLETED).order_by("-id")
 

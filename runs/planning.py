@@ -6,17 +6,27 @@ from typing import Any
 
 from django.conf import settings
 
-from hub import canonical
+from hub import canonical, wording, yamltext
 from hub.bundles.loader import open_bundle
 from hub.bundles.problems import BundleError
 from hub.bundles.validation import PreparedCase, bundle_problems
 from hub.compiled import CompiledEnvironment
 from hub.models import EnvironmentVersion
 from hub.selectors import VersionNotFound, case_ids, compile_version, version_get
-from runs.config import ConfigError, EnvironmentRef, Problem, RunConfig, Source
+from runs.config import EnvironmentRef, RunConfig
+from runs.config_reading import Note, Reading, Source
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 from runs.stages import stages
+
+_UNPRICED = (
+    "has no price, by which a budget is kept; add `price: {input: ..., output: ...}`, with 0 where it is free, "
+    "or leave `budget_usd` out"
+)
+
+
+class UnknownCases(LookupError):
+    """An environment lacks cases that were asked for; the text is a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,54 +74,71 @@ def source_for_command(base_dir: Path | None, name: str) -> Source:
     )
 
 
+def plan(reading: Reading) -> tuple[RunConfig, list[Chosen]]:
+    """The config that was read, and every environment of it. Raises ConfigError with all that is wrong of either."""
+    found = _environments(reading, reading.note)
+    if reading.config is not None and reading.config.limits.budget_usd is not None:
+        told = [problem.path for problem in reading.problems]
+        for path in reading.unpriced:
+            if yamltext.dotted(path) not in told:  # else no model stands there at all
+                reading.note(path, _UNPRICED)
+    return reading.sound(), found
+
+
 def environments_find(config: RunConfig) -> list[Chosen]:
     """Look up every environment of *config*. Raises ConfigError with all that is missing or that no model fills."""
-    problems: list[Problem] = []
+    reading = Reading(Source(base_dir=config.base_dir))
+    reading.environments = dict(enumerate(config.environments))
+    reading.roles, reading.seed, reading.config = frozenset(config.roles), config.seed, config
+    return plan(reading)[1]
+
+
+def _environments(reading: Reading, note: Note) -> list[Chosen]:
     found: list[Chosen] = []
-    for i, ref in enumerate(config.environments):
-        where = f"environments[{i}]"
+    places: dict[str, yamltext.Path] = {}
+    for i, ref in reading.environments.items():
+        where: yamltext.Path = ("environments", i)
         try:
-            item = _find(config, ref)
+            item = _find(reading, ref)
         except VersionNotFound as error:
-            problems.append(Problem(where, str(error)))
+            note(where, str(error))
             continue
         except BundleError as error:
-            problems += [Problem(f"{where}.path", f"{ref.path}: {problem}") for problem in error.problems]
+            for problem in error.problems:
+                note((*where, "path"), f"{ref.path}: {problem}")
             continue
-        except ConfigError as error:
-            problems += [Problem(f"{where}.{problem.path}", problem.message) for problem in error.problems]
+        except UnknownCases as error:
+            note((*where, "cases"), str(error))
             continue
+        slug = item.compiled.slug
+        if slug in places:
+            note(where, f"{slug} is also {yamltext.dotted(places[slug])}; a run plays one version of an environment")
+        places.setdefault(slug, where)
         for role in item.compiled.roles:
-            if role not in config.roles:
-                problems.append(
-                    Problem(where, f"{item.compiled.slug} asks a model by the role {role!r}; add it under `roles`")
-                )
+            if role not in reading.roles:
+                note(where, f"{slug} asks a model by the role {role!r}; add it under `roles`")
         found.append(item)
-    slugs = [item.compiled.slug for item in found]
-    for slug in sorted({slug for slug in slugs if slugs.count(slug) > 1}):
-        problems.append(Problem("environments", f"{slug} is named twice; a run plays one version of an environment"))
-    if problems:
-        raise ConfigError(problems)
     return found
 
 
-def _find(config: RunConfig, ref: EnvironmentRef) -> Chosen:
+def _find(reading: Reading, ref: EnvironmentRef) -> Chosen:
     if ref.path is not None:
-        return _find_bundle(config, ref, ref.path)
+        return _find_bundle(reading, ref, ref.path)
     version = version_get(ref.slug, ref.version)
     compiled = compile_version(version)
     if not ref.selection or ref.limit is not None:
         count = min(version.case_count, ref.limit or version.case_count)
         return Chosen(ref=ref, compiled=compiled, digest=version.digest, count=count, chosen=None, version=version)
-    count, chosen = _choose(config, ref, compiled.slug, case_ids(version))
+    count, chosen = _choose(reading.seed, ref, compiled.slug, case_ids(version))
     return Chosen(ref=ref, compiled=compiled, digest=version.digest, count=count, chosen=chosen, version=version)
 
 
-def _find_bundle(config: RunConfig, ref: EnvironmentRef, given: str) -> Chosen:
+def _find_bundle(reading: Reading, ref: EnvironmentRef, given: str) -> Chosen:
     """A bundle named by its path, looked through but not stored."""
-    if config.base_dir is None:
+    base_dir = reading.source.base_dir
+    if base_dir is None:
         raise BundleError("bundles by path may be named on the command line only; upload the bundle instead")
-    path = (config.base_dir / given).resolve()
+    path = (base_dir / given).resolve()
     ids: list[str] = []
 
     def note(prepared: PreparedCase) -> None:
@@ -122,22 +149,24 @@ def _find_bundle(config: RunConfig, ref: EnvironmentRef, given: str) -> Chosen:
         if found:
             raise BundleError(found)
         compiled, digest = bundle.compile(), bundle.digest
-    count, chosen = _choose(config, ref, compiled.slug, ids)
+    count, chosen = _choose(reading.seed, ref, compiled.slug, ids)
     return Chosen(ref=ref, compiled=compiled, digest=digest, count=count, chosen=chosen, path=path)
 
 
-def _choose(config: RunConfig, ref: EnvironmentRef, slug: str, ids: list[str]) -> tuple[int, list[int] | None]:
+def _choose(seed: int, ref: EnvironmentRef, slug: str, ids: list[str]) -> tuple[int, list[int] | None]:
     """How many cases, and their positions where they are not simply the first ones. *ids* are in order of position."""
     if ref.cases is not None:
         places = {case_id: position for position, case_id in enumerate(ids)}
         unknown = [case_id for case_id in ref.cases if case_id not in places]
         if unknown:
-            raise ConfigError([Problem("cases", f"{slug} has no case {', '.join(unknown[:10])}")])
+            near = f"; {wording.meant(unknown[0], ids)}" if len(unknown) == 1 else ""
+            more = f" and {len(unknown) - 10:,} more" if len(unknown) > 10 else ""
+            raise UnknownCases(f"{slug} has no case {', '.join(map(repr, unknown[:10]))}{more}{near}")
         chosen = sorted({places[case_id] for case_id in ref.cases})
         return len(chosen), chosen
     if ref.sample is not None and ref.sample < len(ids):
         # By hash rather than by shuffle: the same seed chooses the same cases whatever else the dataset gains.
-        drawn = sorted(range(len(ids)), key=lambda i: canonical.digest([config.seed, slug, ids[i]]))
+        drawn = sorted(range(len(ids)), key=lambda i: canonical.digest([seed, slug, ids[i]]))
         chosen = sorted(drawn[: ref.sample])
         return len(chosen), chosen
     return min(len(ids), ref.limit or len(ids)), None

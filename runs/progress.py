@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live bar on a terminal, plain lines in a pipe."""
+"""What a person sees while a run goes on: a live bar on a terminal, plain lines in a pipe or on a dumb one."""
 
 import time
 from collections import Counter
@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from runs.models import Response
 
+_WIDE = 90  # columns from which the bar and the time spent fit beside the figures
 _LINE_EVERY_S = 10.0  # in a pipe: often enough to see life, rare enough for a CI log
 
 
@@ -23,18 +24,18 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         self._counts: Counter[str] = Counter()
         self._cost = 0.0
         self._started = self._last_line = time.monotonic()
-        self._bar = Progress(
+        self._live = console.is_terminal and not console.is_dumb_terminal
+        wide = console.width >= _WIDE
+        columns = [
             SpinnerColumn(),
-            BarColumn(bar_width=24),
+            *([BarColumn(bar_width=24)] if wide else []),
             TextColumn("{task.completed:,}/{task.total:,}"),
             TextColumn("{task.fields[counts]}"),
-            TimeElapsedColumn(),
+            *([TimeElapsedColumn()] if wide else []),
             TextColumn("left"),
             TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
+        ]
+        self._bar = Progress(*columns, console=console, disable=not self._live, transient=True)
         self._task = self._bar.add_task("run", total=total, counts="")
 
     def __enter__(self) -> "RunProgress":
@@ -59,7 +60,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
     def _show(self) -> None:
         done = self._counts.total()
         now = time.monotonic()
-        if self._console.is_terminal:
+        if self._live:
             self._bar.update(self._task, completed=done, counts=self._summary(done, now))
         elif now - self._last_line >= _LINE_EVERY_S:
             self._last_line = now

@@ -4,7 +4,7 @@ A registered name stands wherever a config on the command line describes a model
 `model` of a stage. Paths, endpoints, providers, `${...}` and the names of variables are refused.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,18 +12,18 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from pydantic import ValidationError
 
-from hub import yamltext
+from hub import wording, yamltext
 from hub.selectors import environments_visible
-from runs.config import ConfigError, Problem, RunConfig, Source, parse
+from runs.config import RunConfig
+from runs.config_reading import ConfigError, Note, Problem, Reading, Source, read
 from runs.models import ModelEndpoint
-from runs.planning import Chosen, environments_find
+from runs.planning import Chosen, plan
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 from runs.stages import stages
 
 MAX_CONFIG = 1024 * 1024  # bytes
 _WHERE = "a registered model's name, as /models/ lists them"
-Note = Callable[[yamltext.Path, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,12 @@ def config_text(text: str, *, user: User) -> SoundConfig:
 
 def config_value(value: Mapping[str, Any], *, user: User, document: yamltext.YamlText | None = None) -> SoundConfig:
     """Check a config as plain data. Raises ConfigError with every problem."""
-    problems: list[Problem] = []
-
-    def note(path: yamltext.Path, message: str) -> None:
-        problems.append(Problem(yamltext.dotted(path), message, document.line(path) if document else None))
-
-    _check_environments(value.get("environments"), user, note)
-    filled = _with_models(value, note)
-    source = Source(key_variables=frozenset(settings.API_KEY_VARIABLES))
-    config = parse(filled, source, document, problems)
-    return SoundConfig(config, environments_find(config))
+    reading = Reading(Source(key_variables=frozenset(settings.API_KEY_VARIABLES)), document)
+    refused = _check_environments(value.get("environments"), user, reading.note)
+    read(_with_models(value, reading.note), reading)
+    for i in refused:
+        reading.environments.pop(i, None)
+    return SoundConfig(*plan(reading))
 
 
 def _stand_in(path: yamltext.Path) -> dict[str, Any]:
@@ -64,19 +60,26 @@ def _stand_in(path: yamltext.Path) -> dict[str, Any]:
     return {"name": yamltext.dotted(path), "provider": "openai", "model": "-"}
 
 
-def _check_environments(value: Any, user: User, note: Note) -> None:
-    """Every environment named must be one that *user* may see; paths are for the command line."""
+def _check_environments(value: Any, user: User, note: Note) -> set[int]:
+    """Every environment named must be one that *user* may see; paths are for the command line. The places of others."""
+    refused: set[int] = set()
     if not isinstance(value, list):
-        return  # `parse` says what is wrong with it
+        return refused  # `read` says what is wrong with it
     visible = set(environments_visible(user).values_list("slug", flat=True))
     for i, ref in enumerate(value):
         if isinstance(ref, dict) and "path" in ref:
             note(("environments", i, "path"), "bundles by path are for the command line; upload it, and name its slug")
+            refused.add(i)
             continue
         named = ref.get("environment") if isinstance(ref, dict) else ref
         if isinstance(named, str) and named.partition("@")[0] not in visible:
-            known = ", ".join(sorted(visible)[:20]) or "none yet"
-            note(("environments", i), f"there is no environment {named.partition('@')[0]!r}; known are {known}")
+            slug = named.partition("@")[0]
+            note(
+                ("environments", i),
+                f"there is no environment {slug!r}; {wording.meant(slug, sorted(visible)) or 'none is there yet'}",
+            )
+            refused.add(i)
+    return refused
 
 
 def _with_models(value: Mapping[str, Any], note: Note) -> dict[str, Any]:
@@ -90,8 +93,8 @@ def _with_models(value: Mapping[str, Any], note: Note) -> dict[str, Any]:
             return _stand_in(path)
         endpoint = endpoints.get(named)
         if endpoint is None:
-            known = ", ".join(sorted(endpoints)[:20]) or "none yet; they are registered in the admin"
-            note(path, f"no model is registered as {named!r}; known are {known}")
+            known = wording.meant(named, sorted(endpoints)) or "none is yet; they are registered in the admin"
+            note(path, f"no model is registered as {named!r}; {known}")
             return _stand_in(path)
         if endpoint.api_key_env and settings.ENV.lookup(endpoint.api_key_env) is None:
             note(path, f"the key of {named!r} is not set on this server; an operator sets {endpoint.api_key_env}")

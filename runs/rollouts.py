@@ -3,41 +3,54 @@
 The episode is the very one that evaluations play; nothing here knows a harness or a scorer.
 """
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from hub.canonical import attempt_seed, storable
-from hub.cases import CaseData
+from hub import wording
+from hub.canonical import attempt_seed
 from hub.episodes import Episode, EpisodeError, Observation, Step
-from hub.harnesses.base import HarnessError, Services
+from hub.harnesses.base import HarnessError
 from hub.models import Case, EnvironmentVersion
-from hub.pools import pool_options
-from hub.ports import JSON, AskError, CallKey, Message, Reply, Tool
+from hub.ports import JSON, AskError, Message, Usage
 from hub.scorers.base import ScoringFailed
 from hub.selectors import compile_version
-from runs.asking import Asker, Budget, Connection, Tally
-from runs.endpoints import endpoint_spec
 from runs.models import EpisodeSession, ModelEndpoint
-from runs.providers.base import ProviderContext
-from runs.providers.registry import PROVIDERS
-from sandbox.pool import shared
+from runs.rollouts_play import drive
+from runs.rollouts_roles import NotRecorded, RecordingsWrong, recordings_checked
+from sandbox.errors import SandboxUnavailable
 
+T = TypeVar("T")
 MAX_MESSAGE_BYTES = 1024 * 1024
-_TURNS = 100  # of any episode; harnesses have limits of their own
-_CASE_SECONDS = 300.0  # that one step may wait for role models
+_LISTED = [
+    "case__external_id",
+    "case__version__version",
+    "case__version__environment__slug",
+    "attempt",
+    "model",
+    "done",
+    "truncated",
+    "reward",
+    "created_at",
+    "expires_at",
+]
 
 
 class RolloutRefused(ValueError):
-    """What was asked for is not allowed or does not fit; the text is a sentence."""
+    """What was asked for is not allowed or does not fit; the text is a sentence, `path` the key that it is about."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class RolloutConflict(Exception):
@@ -63,20 +76,31 @@ def rollout_begin(
     case_id: str | None = None,
     seed: int = 0,
     attempt: int = 1,
+    model: str = "",
     roles: Mapping[str, list[str]] | None = None,
+    recordings: Sequence[JSON] | None = None,
 ) -> Begun:
-    """Begin an episode of *case_id*, or of a case drawn by *seed*. Raises RolloutRefused, RolloutFailed."""
+    """Begin an episode of *case_id*, or of a case drawn by *seed*. Raises RolloutRefused, RolloutFailed.
+
+    *model* is a label of the trainer's own, such as a checkpoint's name. *recordings* are lines of what role models
+    said in an earlier play of the same case and attempt; with them, *roles* may be left out.
+    """
+    roles = dict(roles or {})
     if version.environment.held_out:
         raise RolloutRefused(f"{version.environment.slug} is held out: it is for evaluation, and never trained on.")
     compiled = compile_version(version)
-    missing = [role for role in compiled.roles if not (roles or {}).get(role)]
-    if missing:
-        raise RolloutRefused(f"{version} asks models by role; name registered ones: roles.{', roles.'.join(missing)}.")
-    _check_roles(roles or {})
+    missing = [role for role in compiled.roles if not roles.get(role)]
+    if missing and recordings is None:
+        keys = ", ".join(f"roles.{role}" for role in missing)
+        raise RolloutRefused(
+            f"{version} asks models by role; name registered ones as {keys}: {_registered()}.", "roles"
+        )
+    _check_roles(roles)
     open_ones = EpisodeSession.objects.filter(user=user, done=False, expires_at__gt=timezone.now()).count()
     if open_ones >= settings.EPISODES_PER_USER:
         raise RolloutRefused(
-            f"You have {open_ones} episodes open, as many as are allowed; finish or DELETE some of them first."
+            f"You have {open_ones} episodes open, as many as are allowed; finish or DELETE some of them first. "
+            "GET /api/v1/episodes/?done=false lists them."
         )
     case = _case(version, case_id, seed)
     session = EpisodeSession(
@@ -84,26 +108,33 @@ def rollout_begin(
         case=case,
         seed=attempt_seed(seed, version.environment.slug, case.external_id, attempt),
         attempt=attempt,
-        roles=dict(roles or {}),
+        model=model,
+        roles=roles,
+        recordings=_recordings(recordings or [], version, case, attempt),
         expires_at=_expiry(),
     )
-    observation = _drive(session, _reset)
+    observation = _driven(session, _reset)
     session.save(force_insert=True)
     return Begun(session=session, observation=observation)
 
 
-def rollout_step(*, session: EpisodeSession, message: Message) -> Step:
-    """Answer with *message*. Raises RolloutRefused, RolloutConflict, RolloutFailed; then the episode is as it was."""
+def rollout_step(*, session: EpisodeSession, message: Message, usage: Usage | None = None) -> Step:
+    """Answer with *message*. Raises RolloutRefused, RolloutConflict, RolloutFailed; then the episode is as it was.
+
+    *usage* is what writing the message cost, where the trainer knows.
+    """
     if session.expires_at < timezone.now():
         raise RolloutRefused("The episode has expired; begin another.")
-    step: Step = _drive(session, partial(_step, message=checked_message(message)))
+    step = _driven(session, partial(_step, message=checked_message(message)))
     session.done, session.truncated, session.reward = step.done, step.truncated, step.reward
     if step.score is not None:
         session.score = _score(step)
+    session.usage = [*session.usage, asdict(usage) if usage else None]
     read = session.revision
     stored = EpisodeSession.objects.filter(pk=session.pk, revision=read).update(
         state=session.state,
         calls=session.calls,
+        usage=session.usage,
         revision=read + 1,
         done=session.done,
         truncated=session.truncated,
@@ -117,14 +148,32 @@ def rollout_step(*, session: EpisodeSession, message: Message) -> Step:
     return step
 
 
+def session_get(*, user: User, pk: UUID) -> EpisodeSession | None:
+    """The user's own episode."""
+    try:
+        return EpisodeSession.objects.get(pk=pk, user=user)
+    except EpisodeSession.DoesNotExist:
+        return None
+
+
+def sessions_of(*, user: User, done: bool | None = None) -> QuerySet[EpisodeSession]:
+    """The user's own episodes, the latest first; *done* chooses those that are over, or that go on."""
+    sessions = EpisodeSession.objects.filter(user=user).select_related("case__version__environment")
+    sessions = sessions.only(*_LISTED).order_by("-created_at")
+    if done is None:
+        return sessions
+    return sessions.filter(done=True) if done else sessions.filter(done=False, expires_at__gt=timezone.now())
+
+
 def rollout_end(*, session: EpisodeSession) -> None:
     """Forget an episode."""
     session.delete()
 
 
 def rollouts_sweep() -> int:
-    """Forget episodes that expired a day ago; how many they were."""
-    deleted, _ = EpisodeSession.objects.filter(expires_at__lt=timezone.now() - timedelta(days=1)).delete()
+    """Forget episodes that expired longer ago than they are kept; how many they were."""
+    kept_since = timezone.now() - timedelta(days=settings.EPISODE_KEEP_DAYS)
+    deleted, _ = EpisodeSession.objects.filter(expires_at__lt=kept_since).delete()
     return deleted
 
 
@@ -165,14 +214,29 @@ def _case(version: EnvironmentVersion, case_id: str | None, seed: int) -> Case:
     try:
         return cases.get(external_id=case_id)
     except Case.DoesNotExist:
-        raise RolloutRefused(f"{version} has no case {case_id!r}.") from None
+        raise RolloutRefused(f"{version} has no case {case_id!r}.", "case") from None
 
 
 def _check_roles(roles: Mapping[str, list[str]]) -> None:
     wanted = {name for names in roles.values() for name in names}
-    known = set(ModelEndpoint.objects.filter(name__in=wanted, enabled=True).values_list("name", flat=True))
-    if wanted - known:
-        raise RolloutRefused(f"No model is registered as {', '.join(sorted(wanted - known))}.")
+    if not wanted:
+        return
+    known = ModelEndpoint.objects.filter(name__in=wanted, enabled=True).values_list("name", flat=True)
+    unknown = wanted - set(known)
+    if unknown:
+        raise RolloutRefused(f"No model is registered as {', '.join(sorted(unknown))}: {_registered()}.", "roles")
+
+
+def _registered() -> str:
+    names = ModelEndpoint.objects.filter(enabled=True).order_by("name").values_list("name", flat=True)
+    return wording.meant("", names) or "none is registered yet, which an administrator does"
+
+
+def _recordings(rows: Sequence[JSON], version: EnvironmentVersion, case: Case, attempt: int) -> list[dict[str, JSON]]:
+    try:
+        return recordings_checked(rows, environment=version.environment.slug, case=case.external_id, attempt=attempt)
+    except RecordingsWrong as error:
+        raise RolloutRefused(str(error), "recordings") from None
 
 
 def _expiry() -> Any:
@@ -182,59 +246,10 @@ def _expiry() -> Any:
 def _score(step: Step) -> dict[str, Any]:
     assert step.score is not None
     rules = [
-        {"rule": rule.rule, "type": rule.type, "value": rule.value, "reason": rule.reason} for rule in step.score.rules
+        {"rule": rule.rule, "type": rule.type, "value": rule.value, "weight": rule.weight, "reason": rule.reason}
+        for rule in step.score.rules
     ]
     return {"status": step.score.status, "value": step.score.value, "rules": rules}
-
-
-# ---- one call in an event loop of its own ----------------------------------------------------------------------------
-
-
-def _drive(session: EpisodeSession, act: Callable[[Episode], Awaitable[Any]]) -> Any:
-    """Rebuild the episode from the session, let *act* drive it once, and take its state and its calls back."""
-    version = session.case.version
-    compiled = compile_version(version)
-    pool = shared(pool_options()) if compiled.needs_sandbox else None
-    endpoints = {
-        role: list(ModelEndpoint.objects.filter(name__in=names, enabled=True).order_by("name"))
-        for role, names in session.roles.items()
-    }
-    key = CallKey(
-        purpose="answer",
-        environment=version.environment.slug,
-        case=session.case.external_id,
-        attempt=session.attempt,
-        model="trainer",
-    )
-
-    async def driven() -> Any:
-        # Clients belong to the loop that they are made in.
-        roles = {role: [_connect(endpoint) for endpoint in rows] for role, rows in endpoints.items()}
-        ask = _Recording(Asker(models={}, roles=roles, cache=None, budget=Budget(), seed_of=lambda _: session.seed))
-        episode = Episode(
-            compiled,
-            CaseData.from_json(session.case.data),
-            key=key,
-            seed=session.seed,
-            services=Services(ask=ask, pool=pool, seats={role: len(rows) for role, rows in roles.items()}),
-            max_turns=_TURNS,
-            state=session.state,
-        )
-        try:
-            return await act(episode), episode.state, ask.calls
-        finally:
-            clients = [item.provider.aclose() for rows in roles.values() for item in rows]
-            await asyncio.gather(*clients, return_exceptions=True)
-
-    try:
-        result, session.state, calls = asyncio.run(driven())
-        session.state = storable(session.state)
-    except (HarnessError, ScoringFailed, AskError) as error:
-        raise RolloutFailed(str(error)) from None
-    except EpisodeError as error:
-        raise RolloutRefused(str(error)) from None
-    session.calls = [*session.calls, *calls]
-    return result
 
 
 async def _reset(episode: Episode) -> Observation:
@@ -245,34 +260,11 @@ async def _step(episode: Episode, message: Message) -> Step:
     return await episode.step(message)
 
 
-def _connect(endpoint: ModelEndpoint) -> Connection:
-    spec = endpoint_spec(endpoint)
-    provider = PROVIDERS[spec.provider]
-    options = provider.Options.model_validate(spec.options)
-    key = settings.ENV.lookup(endpoint.api_key_env) if endpoint.api_key_env else None
-    return Connection(
-        label=spec.name,
-        spec=spec,
-        provider=provider(spec, options, ProviderContext(api_key=key)),
-        fingerprint=provider.fingerprint(spec, options),
-        slots=asyncio.Semaphore(4),
-    )
-
-
-class _Recording:
-    """The port for role models: what they answered is kept."""
-
-    def __init__(self, asker: Asker) -> None:
-        self._asker = asker
-        self.calls: list[dict[str, Any]] = []
-
-    async def __call__(
-        self,
-        key: CallKey,
-        messages: Sequence[Message],
-        tools: Sequence[Tool] = (),
-        parameters: Mapping[str, JSON] | None = None,
-    ) -> Reply:
-        reply = await self._asker.call(key, messages, tools, parameters, Tally(seconds_left=_CASE_SECONDS))
-        self.calls.append({"key": asdict(key), "message": reply.message})
-        return reply
+def _driven(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
+    """`drive`, with what may go wrong told as a refusal (the trainer's to mend) or a failure (the world's)."""
+    try:
+        return drive(session, act)
+    except (EpisodeError, NotRecorded) as error:
+        raise RolloutRefused(str(error)) from None
+    except (HarnessError, ScoringFailed, AskError, SandboxUnavailable) as error:
+        raise RolloutFailed(str(error)) from None

@@ -16,7 +16,7 @@ def run_get(run_id: int | str) -> Run:
     """Raises RunNotFound, with a sentence."""
     try:
         return Run.objects.get(pk=int(run_id))
-    except (ValueError, Run.DoesNotExist):
+    except (ValueError, OverflowError, Run.DoesNotExist):
         latest = Run.objects.values_list("pk", flat=True).first()
         known = f"the latest is {latest}" if latest else "none is stored yet"
         raise RunNotFound(f"There is no run {run_id}; {known}.") from None

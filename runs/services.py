@@ -11,14 +11,21 @@ from django.db import transaction
 from django.utils import timezone
 
 from hub.services import bundle_import
-from runs.config import RunConfig, parse
+from runs.config import RunConfig
+from runs.config_reading import parse
+from runs.leases import LEASE
 from runs.models import Run, RunEnvironment, RunModel
 from runs.planning import Chosen, config_hash, fingerprint, source_for_command
 from runs.providers.base import ModelSpec
 
+KEPT = "What was stored is kept."
 
-def run_create(*, config: RunConfig, found: list[Chosen], user: User | None = None) -> Run:
-    """Store a run, queued. Bundles named by path are imported first."""
+
+def run_create(*, config: RunConfig, found: list[Chosen], user: User | None = None, owner: str = "") -> Run:
+    """Store a run, queued: for the workers, or for *owner*, who holds its lease from the start.
+
+    Bundles named by path are imported first.
+    """
     versions = [item.version or bundle_import(bundle=item.path or "", owner=user) for item in found]
     with transaction.atomic():
         run = Run.objects.create(
@@ -27,6 +34,8 @@ def run_create(*, config: RunConfig, found: list[Chosen], user: User | None = No
             config_hash=config_hash(config, found),
             created_by=user,
             host=_host(),
+            lease_owner=owner,
+            lease_until=timezone.now() + LEASE if owner else None,
         )
         RunEnvironment.objects.bulk_create(
             RunEnvironment(
@@ -99,6 +108,13 @@ def run_cancel(*, run: Run) -> None:
     waiting = Run.objects.filter(pk=run.pk, status=Run.Status.QUEUED, lease_owner="")
     if not waiting.update(status=Run.Status.CANCELLED, finished_at=timezone.now()):
         Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.RUNNING]).update(cancel_requested=True)
+    run.refresh_from_db()
+
+
+def run_interrupt(*, run: Run) -> None:
+    """End a run whose process was told to stop before it could say so itself; nothing where it has ended."""
+    going = Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.RUNNING])
+    going.update(status=Run.Status.INTERRUPTED, message=KEPT, finished_at=timezone.now())
     run.refresh_from_db()
 
 

@@ -5,7 +5,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -25,6 +25,7 @@ from runs.models import Response, Run, RunModel
 from runs.providers.base import ModelSpec, ProviderContext
 from runs.providers.registry import PROVIDERS
 from runs.selectors import answering_models, role_models
+from runs.services import KEPT
 from runs.stages import StageContext, stages
 from runs.store import DatabaseCache, Reader, Writer
 from runs.tracking import Tracker
@@ -55,12 +56,14 @@ class Execution:
     """How a run is to be executed here.
 
     `signals`: Ctrl-C and SIGTERM interrupt it (the main thread only). `stopping` is asked every few seconds; once it
-    is true the run goes back into the queue: a worker that shuts down.
+    is true the run goes back into the queue: a worker that shuts down. `tracker` was started ahead, and
+    is closed with the run.
     """
 
     use_cache: bool = True
     signals: bool = False
     stopping: Callable[[], bool] = field(default=lambda: False)
+    tracker: Tracker | None = None
 
 
 def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Execution, owner: str = "") -> Run:
@@ -79,8 +82,10 @@ def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Executi
         ]
         needs_pool = any(part.compiled.needs_sandbox for part in parts)
         with ExitStack() as held:
+            tracking = config.stage_configs.get("tracking")
+            tracker = how.tracker.opened(tracking) if how.tracker else Tracker.start(tracking)
+            held.callback(tracker.close)
             pool = held.enter_context(Pool.open(run_pool_options(config))) if needs_pool else None
-            tracker = held.enter_context(closing(Tracker.start(config.stage_configs.get("tracking"))))
             sitting = Sitting(
                 run=run,
                 config=config,
@@ -107,8 +112,10 @@ def _sit(sitting: "Sitting", listener: Listener, how: Execution) -> None:
     except LeaseLost:
         raise  # the run's state is its new owner's to write
     except BaseException as error:
-        run.status = Status.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Status.FAILED
-        run.message = str(error) or type(error).__name__
+        if isinstance(error, KeyboardInterrupt):
+            run.status, run.message = Status.INTERRUPTED, KEPT
+        else:
+            run.status, run.message = Status.FAILED, str(error) or type(error).__name__
         _leave(sitting)
         raise
     _leave(sitting)
@@ -249,7 +256,7 @@ class _Session:
         if self._lost is not None:
             raise self._lost
         if executor.stopping:
-            run.status, run.message = self._left, "" if self._left == Status.QUEUED else "What was stored is kept."
+            run.status, run.message = self._left, "" if self._left == Status.QUEUED else KEPT
         elif budget.exhausted:
             run.status = Status.STOPPED
             run.message = f"Stopped: ${budget.spent:,.4f} of the budget of ${budget.limit:,.2f} is spent."

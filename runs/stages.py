@@ -72,6 +72,10 @@ class Stage(ABC):
         A failure that concerns the stage alone is part of its summary; raising would leave the run unfinished.
         """
 
+    def told(self, summary: dict[str, Any]) -> str:
+        """*summary* as a sentence of a report; empty where a report says it elsewhere."""
+        return ""
+
 
 _stages: dict[str, Stage] = {}
 

@@ -7,10 +7,11 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from runs.config import ConfigError
+from runs.config_reading import ConfigError
 from runs.dispatch import LOOK
 from runs.leases import LeaseLost, lease_next, lease_release, owner_name
 from runs.models import Response, Run
+from runs.rollouts import rollouts_sweep
 from runs.services import config_of, run_fail
 from runs.session import Execution, run_execute
 from sandbox.errors import SandboxUnavailable
@@ -44,6 +45,14 @@ def look() -> None:
         if run is None:
             return
         _execute(run, owner)
+
+
+@shared_task(name="runs.forget", ignore_result=True)
+def forget() -> None:
+    """Forget trainers' episodes that have been kept for long enough."""
+    count = rollouts_sweep()
+    if count:
+        logger.info("%s episodes are forgotten", count)
 
 
 def _execute(run: Run, owner: str) -> None:

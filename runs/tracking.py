@@ -1,8 +1,10 @@
 """Tracking in MLflow: a process of its own that speaks to it, the stage that hands it a finished run, catching up.
 
-`Tracker.start(config)` when a run starts, `track` at its end (the stage does that), `Tracker.close()` in any case.
+`Tracker.start(config)` when a run starts, `track` at its end (the stage does that), `Tracker.close()` in any case. A
+command that is about to read a config begins with `Tracker.ahead()`, since mlflow takes as long to import as all else.
 MLflow being down or slow never loses a run: Run.tracking is then `{"state": "pending", "error": ...}`, and
-`manage.py sync_tracking` logs it later. Nothing but runs.tracking_process imports mlflow.
+`manage.py sync_tracking` logs it later; it also logs again a run that people judged since. Nothing but
+runs.tracking_process imports mlflow.
 """
 
 import asyncio
@@ -12,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -23,6 +27,7 @@ from django.utils import timezone
 from hub.ports import JSON
 from runs.models import Run
 from runs.stages import Estimate, Stage, StageConfig, StageContext
+from runs.tracking_additions import newest
 from runs.tracking_job import build_job
 
 _ANSWER_S = 120.0  # for a job without traces
@@ -61,12 +66,11 @@ class Tracker:
     def __init__(self, process: subprocess.Popen[str] | None, said: IO[str] | None) -> None:
         self._process = process
         self._said = said  # its stderr, for when it dies
+        self._opened = False
 
     @classmethod
-    def start(cls, config: TrackingConfig | None) -> "Tracker":
-        """Begin to import mlflow and to open the store. Does nothing where *config* is None or says `mlflow: false`."""
-        if config is None or not config.mlflow:
-            return cls(None, None)
+    def ahead(cls) -> "Tracker":
+        """Begin to import mlflow, before it is known whether it is wanted. Nothing is opened or written yet."""
         said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by close()
         process = subprocess.Popen(
             [sys.executable, "-m", "runs.tracking_process"],
@@ -81,6 +85,23 @@ class Tracker:
             start_new_session=True,
         )
         return cls(process, said)
+
+    @classmethod
+    def start(cls, config: TrackingConfig | None) -> "Tracker":
+        """Begin to import mlflow and to open the store. Does nothing where *config* is None or says `mlflow: false`."""
+        return cls.ahead().opened(config) if config is not None and config.mlflow else cls(None, None)
+
+    def opened(self, config: TrackingConfig | None) -> Self:
+        """Begin to open the store; end the process where *config* wants none."""
+        process = self._process
+        if config is None or not config.mlflow:
+            self.close()
+        elif process is not None and process.stdin is not None:
+            self._opened = True
+            with suppress(BrokenPipeError):  # it died already, which `log` tells
+                process.stdin.write(json.dumps({"open": True}) + "\n")
+                process.stdin.flush()
+        return self
 
     @property
     def on(self) -> bool:
@@ -102,7 +123,7 @@ class Tracker:
             line = ""
         finally:
             limit.cancel()
-        if not line:
+        if not line.endswith("\n"):  # it died, perhaps in the middle of its answer
             raise TrackingError(self._last_words(seconds))
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
@@ -123,10 +144,10 @@ class Tracker:
         process, self._process = self._process, None
         if process is None or process.stdin is None or process.stdout is None:
             return
-        try:
+        if not self._opened:
+            process.kill()  # it has nothing to lose yet, and would first import to the end
+        with suppress(BrokenPipeError):
             process.stdin.close()
-        except BrokenPipeError:
-            pass
         try:
             process.wait(_LEAVE_S)
         except subprocess.TimeoutExpired:
@@ -148,7 +169,7 @@ def track(run: Run, tracker: Tracker, config: TrackingConfig) -> dict[str, JSON]
         place = {"uri": _shown(settings.MLFLOW_TRACKING_URI), "experiment": config.experiment or run.name}
         try:
             run.tracking = {"state": "logged", **place, **_log(run, tracker, config)}
-        except TrackingError as error:
+        except (TrackingError, OSError) as error:  # OSError: no room for the artifacts
             kept = {key: value for key, value in run.tracking.items() if key in ("parent", "cells", "experiment_id")}
             run.tracking = {"state": "pending", **place, **kept, "error": str(error)}
     Run.objects.filter(pk=run.pk).update(tracking=run.tracking)
@@ -156,6 +177,7 @@ def track(run: Run, tracker: Tracker, config: TrackingConfig) -> dict[str, JSON]
 
 
 def _log(run: Run, tracker: Tracker, config: TrackingConfig) -> dict[str, Any]:
+    began = timezone.now()  # what people judge from now on is not in this log
     with tempfile.TemporaryDirectory(prefix="llmeval-tracking-") as folder:
         job = build_job(
             run,
@@ -166,7 +188,7 @@ def _log(run: Run, tracker: Tracker, config: TrackingConfig) -> dict[str, Any]:
         )
         traces = sum(cell["metrics"]["responses"] for cell in job["cells"]) if job["traces"] else 0
         answer = tracker.log(job, _ANSWER_S + _TRACE_S * traces)
-    return {**answer, "logged_at": timezone.now().isoformat()}
+    return {**answer, "logged_at": began.isoformat()}
 
 
 def _artifact_root() -> str | None:
@@ -192,6 +214,19 @@ def pending_runs() -> list[Run]:
     """Runs that ended without being logged, the oldest first: MLflow was down, or the process died too early."""
     ended = Run.objects.exclude(status__in=[Run.Status.QUEUED, Run.Status.RUNNING]).order_by("pk")
     return [run for run in ended if run.tracking.get("state") not in ("logged", "off") and config_of(run).mlflow]
+
+
+def outdated_runs() -> list[Run]:
+    """Runs that were logged before people, or a judge, said something of them that is not in the log."""
+    moments = newest()
+    runs = Run.objects.filter(pk__in=moments, tracking__state="logged").order_by("pk")
+    return [run for run in runs if moments[run.pk] > _logged_at(run)]
+
+
+def _logged_at(run: Run) -> datetime:
+    """When what is logged was read; the earliest moment for what was logged before that was noted."""
+    noted = run.tracking.get("logged_at")
+    return datetime.fromisoformat(noted) if noted else datetime.min.replace(tzinfo=UTC)
 
 
 class TrackingStage(Stage):

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,8 @@ from runs.models import Response, Run
 from runs.reports.html import render_html
 from runs.reports.results import CellResult, results_json, run_results
 from runs.reports.text import clean, cut
+from runs.selectors import role_models
+from runs.tracking_additions import Added, Assessment, added, assessments
 
 Traces = Literal["none", "failures", "all"]
 _VALUE = 5000  # characters; MLflow takes 6,000 of a param and 8,000 of a tag
@@ -50,12 +53,13 @@ def build_job(run: Run, folder: Path, *, experiment: str, artifact_root: str | N
     cells = run_results(run)
     start, end = _milliseconds(run.started_at or run.created_at), _milliseconds(run.finished_at or timezone.now())
     shared = {"start_ms": start, "end_ms": end, "status": _STATUS.get(Run.Status(run.status), "FINISHED")}
+    more = added(run)
     return {
         "run": run_identity(run),
         "experiment": experiment,
         "artifact_root": artifact_root,
-        "parent": {**shared, **_parent(run, cells, folder / "run")},
-        "cells": [{**shared, **_cell(run, cell, folder / f"cell{i}")} for i, cell in enumerate(cells)],
+        "parent": {**shared, **_parent(run, cells, more, folder / "run")},
+        "cells": [{**shared, **_cell(run, cell, more, folder / f"cell{i}")} for i, cell in enumerate(cells)],
         "traces": str(_write_traces(run, cells, folder / "traces.jsonl", traces)) if traces != "none" else None,
     }
 
@@ -72,13 +76,14 @@ def cell_key(cell: CellResult) -> str:
 # ---- parent and cells ------------------------------------------------------------------------------------------------
 
 
-def _parent(run: Run, cells: list[CellResult], folder: Path) -> dict[str, Any]:
+def _parent(run: Run, cells: list[CellResult], more: Added, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
     results = results_json(run, cells)
     _write_json(folder / "results.json", results)
     _write_results_table(folder / "results.csv", [cell.to_json() for cell in cells])
     (folder / "report.html").write_text(render_html(run, cells), encoding="utf-8")
     (folder / "config.yaml").write_text(yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True), "utf-8")
+    tables = _write_tables(folder, more)
     return {
         "name": run.name,
         "artifacts": str(folder),
@@ -89,12 +94,13 @@ def _parent(run: Run, cells: list[CellResult], folder: Path) -> dict[str, Any]:
             "responses": sum(cell.responses for cell in cells),
             **{status: sum(cell.statuses[status] for cell in cells) for status in map(str, Response.Status.values)},
             **_numbers(run.summaries),
+            **more.metrics,
         },
-        "tags": {**_tags(run), "llmeval.status": run.status},
+        "tags": {**_tags(run), "llmeval.status": run.status, **tables},
     }
 
 
-def _cell(run: Run, cell: CellResult, folder: Path) -> dict[str, Any]:
+def _cell(run: Run, cell: CellResult, more: Added, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
     result = cell.to_json()
     _write_json(folder / "result.json", result)
@@ -114,7 +120,7 @@ def _cell(run: Run, cell: CellResult, folder: Path) -> dict[str, Any]:
                 "model": spec,
             }
         ),
-        "metrics": _metrics(result),
+        "metrics": {**_metrics(result), **more.cells.get((cell.run_environment.pk, cell.run_model.pk), {})},
         "tags": {
             **_tags(run),
             "llmeval.environment": cell.environment,
@@ -189,6 +195,16 @@ def _write_results_table(path: Path, results: list[dict[str, JSON]]) -> None:
         table.writerows([_field(row.get(name)) for name in columns] for row in rows)
 
 
+def _write_tables(folder: Path, more: Added) -> dict[str, str]:
+    """Tables as MLflow's own `log_table` writes them, and the tag by which its pages and `load_table` know them."""
+    logged = []
+    for name, rows in more.tables.items():
+        columns = list(rows[0]) if rows else []
+        _write_json(folder / f"{name}.json", {"columns": columns, "data": [list(row.values()) for row in rows]})
+        logged.append({"path": f"{name}.json", "type": "table"})
+    return {"mlflow.loggedArtifacts": json.dumps(logged)} if logged else {}
+
+
 def _write_responses(path: Path, cell: CellResult) -> None:
     """One line a response, streamed."""
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
@@ -213,14 +229,34 @@ def _field(value: Any) -> Any:
 
 def _write_traces(run: Run, cells: list[CellResult], path: Path, traces: Traces) -> Path:
     """One line a response: all of them, or those that did not pass."""
+    said = assessments(run)
+    judges = ", ".join(model.label for model in role_models(run).get("rubric", []))
     with path.open("w", encoding="utf-8", errors="replace") as file:
         for cell in cells:
             responses = cell_responses(cell.run_environment, cell.run_model).select_related("case")
             if traces == "failures":
                 responses = responses.exclude(status=Response.Status.PASSED)
-            for response in responses.iterator(chunk_size=200):
-                file.write(json.dumps(_trace(run, cell, response)) + "\n")
+            for response in responses.prefetch_related("scores").iterator(chunk_size=200):
+                items = [*_scored(response, judges), *said.get(response.pk, [])]
+                trace = {**_trace(run, cell, response), "assessments": [asdict(item) for item in items]}
+                file.write(json.dumps(trace) + "\n")
     return path
+
+
+def _scored(response: Response, judges: str) -> list[Assessment]:
+    """What each rule said: a model, where the rule is a judge by rubric, else code."""
+    return [
+        Assessment(
+            key=f"score {score.pk}",
+            name=score.rule,
+            value=score.value,
+            source_type="LLM_JUDGE" if score.type == "judge" else "CODE",
+            source=judges or score.type if score.type == "judge" else score.type,
+            rationale=cut(score.reason, _VALUE),
+        )
+        for score in response.scores.all()
+        if score.value is not None
+    ]
 
 
 def _trace(run: Run, cell: CellResult, response: Response) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """The process that talks to MLflow: `python -m runs.tracking_process`, spoken to by runs.tracking and by nothing else.
 
 mlflow takes over a second to import and its store as long to create, so that this process starts with a run and does
-both while the cases are played. It reads one job a line (JSON, see runs/tracking_job.py) from stdin and answers each
-with one line: `{"experiment_id", "parent", "cells": {key: id}, "traces"}` or `{"error"}`. It knows neither Django nor
+both while the cases are played. It reads one line of JSON after the other from stdin: `{"open": true}`, on which it
+opens the store, and jobs (see runs/tracking_job.py), each of which it answers with one line:
+`{"experiment_id", "parent", "cells": {key: id}, "traces", "assessments"}` or `{"error"}`. It knows neither Django nor
 the database. The end of stdin ends it. The store's address and everything else it needs are in its environment.
 """
 
@@ -12,30 +13,35 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
+# mlflow imports pandas where it finds it, and is a third slower to start by that; nothing here needs it.
+sys.modules["pandas"] = None  # type: ignore[assignment]
+
 import mlflow
 from mlflow import MlflowClient
-from mlflow.entities import Metric, Param, RunTag
+from mlflow.entities import AssessmentSource, Feedback, Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 
 _PARAMS_PER_CALL = 100  # MLflow's limits for one log_batch
 _METRICS_PER_CALL = 1000
 _KEY, _RUN_TAG, _CELL_TAG, _RESPONSE_TAG = 250, "llmeval.run", "llmeval.cell", "llmeval.response"
+_ASSESSMENT_KEY = "llmeval.key"  # in the metadata of assessments that were logged here
 
 
 def main() -> None:
     answers = _take_stdout()
-    try:
-        with _store_lock():
-            MlflowClient().search_experiments(max_results=1)  # creates a new local store
-    except Exception as error:  # the store may be back when the job comes, which then says so or succeeds
-        sys.stderr.write(f"not reachable yet: {error}\n")
+    os.nice(5)  # the cases come first; their end is what somebody waits for
     for line in sys.stdin:
+        job = json.loads(line)
+        if "open" in job:
+            _open_store()
+            continue
         try:
-            answer = _log(MlflowClient(), json.loads(line))
+            answer = _log(MlflowClient(), job)
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
@@ -49,6 +55,15 @@ def _take_stdout() -> IO[str]:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return answers
+
+
+def _open_store() -> None:
+    """Create a new local store, or reach the one that is there."""
+    try:
+        with _store_lock():
+            MlflowClient().search_experiments(max_results=1)
+    except Exception as error:  # the store may be back when the job comes, which then says so or succeeds
+        sys.stderr.write(f"not reachable yet: {error}\n")
 
 
 @contextmanager
@@ -80,8 +95,10 @@ def _log(client: MlflowClient, job: dict[str, Any]) -> dict[str, Any]:
         tags = {_CELL_TAG: f"{job['run']} {cell['key']}", "mlflow.parentRunId": parent}
         cells[cell["key"]] = _find_or_create(client, experiment, cell, tags)
         _fill(client, cells[cell["key"]], cell)
-    traces = _log_traces(client, experiment, cells, Path(job["traces"])) if job["traces"] else 0
-    return {"experiment_id": experiment, "parent": parent, "cells": cells, "traces": traces}
+    counts = {"traces": 0, "assessments": 0}
+    if job["traces"]:
+        counts = _log_traces(client, experiment, cells, Path(job["traces"]))
+    return {"experiment_id": experiment, "parent": parent, "cells": cells, **counts}
 
 
 def _experiment(client: MlflowClient, name: str, artifact_root: str | None) -> str:
@@ -126,20 +143,31 @@ def _fill(client: MlflowClient, run_id: str, item: dict[str, Any]) -> None:
 # ---- traces ----------------------------------------------------------------------------------------------------------
 
 
-def _log_traces(client: MlflowClient, experiment: str, cells: dict[str, str], path: Path) -> int:
-    """Log the responses in the .jsonl at *path* that are not there yet; the number that now are."""
+@dataclass(slots=True)
+class _Logged:
+    """A trace that is there, and those of its assessments that were logged here: key -> MLflow's id."""
+
+    trace_id: str
+    assessments: dict[str, str] = field(default_factory=dict)
+
+
+def _log_traces(client: MlflowClient, experiment: str, cells: dict[str, str], path: Path) -> dict[str, int]:
+    """Log the responses in the .jsonl at *path* that are not there yet, and what is said of each; the counts."""
     logged = {key: _logged_responses(client, experiment, run_id) for key, run_id in cells.items()}
+    said = 0
     with path.open(encoding="utf-8") as file:
         for line in file:
             trace = json.loads(line)
-            if trace["response"] not in logged[trace["cell"]]:
-                _log_trace(client, experiment, cells[trace["cell"]], trace)
-                logged[trace["cell"]].add(trace["response"])
+            there = logged[trace["cell"]]
+            if trace["response"] not in there:
+                there[trace["response"]] = _Logged(_log_trace(client, experiment, cells[trace["cell"]], trace))
+            _assess(there[trace["response"]], trace["assessments"])
+            said += len(trace["assessments"])
     mlflow.flush_trace_async_logging()
-    return sum(map(len, logged.values()))
+    return {"traces": sum(map(len, logged.values())), "assessments": said}
 
 
-def _log_trace(client: MlflowClient, experiment: str, run_id: str, trace: dict[str, Any]) -> None:
+def _log_trace(client: MlflowClient, experiment: str, run_id: str, trace: dict[str, Any]) -> str:
     span = client.start_trace(
         trace["name"],
         span_type="CHAT_MODEL",
@@ -153,16 +181,42 @@ def _log_trace(client: MlflowClient, experiment: str, run_id: str, trace: dict[s
     client.end_trace(
         span.trace_id, outputs={"messages": trace["outputs"]}, status=trace["status"], end_time_ns=trace["end_ns"]
     )
+    return str(span.trace_id)
 
 
-def _logged_responses(client: MlflowClient, experiment: str, run_id: str) -> set[str]:
-    found: set[str] = set()
+def _assess(trace: _Logged, wanted: list[dict[str, Any]]) -> None:
+    """Make the assessments of *trace* those that are *wanted*. What people added in MLflow itself stays."""
+    known = trace.assessments
+    stale = known.keys() - {item["key"] for item in wanted}
+    if stale:  # with an override MLflow takes back its mark on the other one, which a second override may still need
+        stale |= known.keys() & {item["key"] for item in wanted if item["overrides"]}
+    for key in stale:
+        mlflow.delete_assessment(trace_id=trace.trace_id, assessment_id=known.pop(key))
+    for item in wanted:
+        if item["key"] not in known:
+            feedback = Feedback(
+                name=item["name"][:_KEY],
+                value=item["value"],
+                source=AssessmentSource(source_type=item["source_type"], source_id=item["source"][:_KEY]),
+                rationale=item["rationale"] or None,
+                metadata={**item["metadata"], _ASSESSMENT_KEY: item["key"]},
+                overrides=known.get(item["overrides"]),  # MLflow marks the other one as no longer valid
+            )
+            known[item["key"]] = str(mlflow.log_assessment(trace.trace_id, feedback).assessment_id)
+
+
+def _logged_responses(client: MlflowClient, experiment: str, run_id: str) -> dict[str, _Logged]:
+    """Response id -> its trace, of those that the MLflow run *run_id* has."""
+    found: dict[str, _Logged] = {}
     token = None
     while True:
         page = client.search_traces(
             locations=[experiment], run_id=run_id, include_spans=False, max_results=500, page_token=token
         )
-        found.update(trace.info.tags.get(_RESPONSE_TAG, "") for trace in page)
+        for trace in page:
+            known = {(item.metadata or {}).get(_ASSESSMENT_KEY): item for item in trace.info.assessments}
+            ids = {key: str(item.assessment_id) for key, item in known.items() if key}
+            found[trace.info.tags.get(_RESPONSE_TAG, "")] = _Logged(trace.info.trace_id, ids)
         token = page.token
         if not token:
             return found

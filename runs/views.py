@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hub.browsing import environment_of
-from hub.paging import keyset_page, page_or_part, render_part
+from hub.paging import keyset_page, order_of, page_or_part, render_part
 from runs import browsing
 from runs import past as past_results
 from runs.comparison import ComparisonError
@@ -22,8 +22,10 @@ from runs.exports import FORMATS, ExportError
 from runs.forms import CompareForm, ConfigForm, ResponsesFilter, RunForm, RunsFilter
 from runs.models import ModelEndpoint, Response, Run
 from runs.registered import SoundConfig
-from runs.reports import render_html
+from runs.reports import render_html, stage_sentences
+from runs.reports.results import known_cost
 from runs.services import run_cancel, run_create, run_resume
+from runs.tracking_links import mlflow_url
 
 RUNS, RESPONSES = 30, 40  # on a page
 ADD, CHANGE = "runs.add_run", "runs.change_run"
@@ -31,12 +33,14 @@ ADD, CHANGE = "runs.add_run", "runs.change_run"
 
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
-    """/runs/?q=&status=&environment=&model="""
+    """/runs/?q=&status=&environment=&model=&sort="""
     form = RunsFilter(request.GET)
     chosen = form.values()
     rows = browsing.runs_filtered(request.user, **chosen)
-    page = keyset_page(rows, request, by="id", size=RUNS, descending=True)
+    order = order_of(request, browsing.RUN_COLUMNS)
+    page = keyset_page(rows, request, by="id", size=RUNS, descending=True, order=order)
     context = {
+        "order": order,
         "form": form,
         "chosen": chosen,
         "filtered": any(chosen.values()),
@@ -79,16 +83,19 @@ def _start(request: HttpRequest, sound: SoundConfig) -> Run:
 
 @require_safe
 def run(request: HttpRequest, pk: int) -> HttpResponse:
-    """What it came to, or how far it is; its responses by `?status=&environment=&model=&flag=&q=`."""
+    """What it came to, or how far it is; its responses by `?status=&environment=&model=&flag=&q=&sort=`."""
     found = browsing.run_of(request.user, pk)
     form = ResponsesFilter(request.GET)
     chosen = form.values()
+    order = order_of(request, browsing.RESPONSE_COLUMNS)
+    rows = browsing.responses_filtered(found, **chosen)
     context = {
         "run": found,
         "form": form,
         "chosen": chosen,
         "filtered": any(chosen.values()),
-        "responses": keyset_page(browsing.responses_filtered(found, **chosen), request, by="id", size=RESPONSES),
+        "order": order,
+        "responses": keyset_page(rows, request, by="id", size=RESPONSES, order=order),
         "attempts": attempts_of(found),
         "several": found.environments.count() > 1,
     }
@@ -99,13 +106,16 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         context["models"] = found.models.order_by("role", "position")
         context["formats"] = {key: item.summary for key, item in FORMATS.items()}
         context["may_change"] = request.user.has_perm(CHANGE)
+        context["left"] = browsing.responses_left(found)
+        context["mlflow"] = mlflow_url(found)
+        context["stage_sentences"] = stage_sentences(found)
     return render_part(request, template, context)
 
 
 def _results(run: Run) -> dict[str, Any]:
     """Counts while it goes on, results once it has ended: intervals of half a run would only mislead."""
     if run.status in browsing.ENDED:
-        return {"ended": True, "results": past_results.shown_results(run)}
+        return {"ended": True, "results": past_results.shown_results(run), "cost": known_cost(run)}
     return {"ended": False, "live": browsing.live_counts(run)}
 
 
@@ -139,7 +149,9 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @permission_required(CHANGE, raise_exception=True)
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
     found = browsing.run_of(request.user, pk)
-    if run_resume(run=found):
+    if browsing.run_is_whole(found):
+        messages.info(request, "The run is finished: nothing is missing or errored.")
+    elif run_resume(run=found):
         run_dispatch(run=found)
         messages.success(request, "The run goes on: what is missing or errored is asked for.")
     else:
@@ -218,27 +230,33 @@ def raw(request: HttpRequest, pk: int) -> JsonResponse:
 def compare(request: HttpRequest) -> HttpResponse:
     """/compare/?a=&b=&model_a=&model_b="""
     form = CompareForm(request.GET or None)
-    context: dict[str, Any] = {"recent": list(browsing.runs_visible(request.user)[:50])}
-    if form.is_bound and form.is_valid():
-        given = form.cleaned_data
-        run_a = browsing.run_of(request.user, given["a"])
+    recent = list(browsing.runs_visible(request.user)[:50])
+    context: dict[str, Any] = {"recent": recent, "may_add": request.user.has_perm(ADD)}
+    if not (form.is_bound and form.is_valid()):
+        a = next((run for run in recent if run.status == Run.Status.COMPLETED), recent[0] if recent else None)
+        b = browsing.comparable_run(request.user, a) if a else None
+        return render(request, "runs/compare.html", context | {"a": a, "b": b})
+    given = form.cleaned_data
+    run_a = browsing.run_of(request.user, given["a"])
+    labels_a = browsing.answering_labels(run_a)
+    if given["b"] is None and len(labels_a) < 2:  # one model of one run: there is nothing to compare it with yet
+        run_b = browsing.comparable_run(request.user, run_a)
+    else:
         run_b = browsing.run_of(request.user, given["b"] or given["a"])
-        context |= {"a": run_a, "b": run_b, **_labels(run_a, run_b), "given": given}
-        context["recent"] += [item for item in (run_a, run_b) if item not in context["recent"]]
-        try:
-            context["comparison"] = compare_runs(
-                run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None
-            )
-        except ComparisonError as error:
-            context["error"] = str(error).replace("--model-", "model_")  # as the address names them
+        context |= _comparison(run_a, run_b, given)
+    context |= {"a": run_a, "b": run_b, "given": given, "labels_a": labels_a}
+    if run_b is not None:
+        context["labels_b"] = browsing.answering_labels(run_b)
+    recent += [item for item in (run_a, run_b) if item is not None and item not in recent]
     return render(request, "runs/compare.html", context)
 
 
-def _labels(run_a: Run, run_b: Run) -> dict[str, list[str]]:
-    def of(run: Run) -> list[str]:
-        return list(run.models.filter(role="").order_by("position").values_list("label", flat=True))
-
-    return {"labels_a": of(run_a), "labels_b": of(run_b)}
+def _comparison(run_a: Run, run_b: Run, given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        found = compare_runs(run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
+    except ComparisonError as error:
+        return {"error": str(error).replace("--model-", "model_")}  # as the address names them
+    return {"comparison": found}
 
 
 @require_safe

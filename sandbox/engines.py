@@ -6,9 +6,11 @@ import select
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from sandbox.engine import frames
+from sandbox.engine import frames, identity
 from sandbox.errors import EngineFailed, SandboxUnavailable
 from sandbox.limits import Limits
 from sandbox.transports.base import Transport
@@ -81,6 +83,12 @@ class Engine:
             raise SandboxUnavailable("The sandbox engine did not start: it speaks another protocol.")
         ready = json.loads(payload)
         self.tier, self.missing = ready["tier"], ready["missing"]
+        if self.transport.renewal and ready.get("digest") != _own_digest():
+            self.close()
+            raise SandboxUnavailable(
+                f"{self.transport.name} holds the engine {ready.get('digest', 'of an early release')}, and this "
+                f"installation needs {_own_digest()}: {self.transport.renewal}."
+            )
 
     def start(
         self,
@@ -102,9 +110,9 @@ class Engine:
         session = next(_sessions) % 65535 + 1
         self.runs += 1
         size_mb = sum(map(len, bodies)) // (1 << 20) + (1 if bodies else 0)
-        head = {"limits": limits.to_json() | {"input_mb": size_mb}, "max_frame": max_frame}
-        head |= {"link": link, "linked_to": linked_to, "rest": not relayed}
-        payload = frames.with_head(head, frames.with_head(job, *bodies))
+        allowed = limits.to_json() | {"input_mb": size_mb}
+        head = {"limits": allowed, "max_frame": max_frame, "link": link, "linked_to": linked_to, "rest": not relayed}
+        payload = frames.with_head(head, frames.with_head(job | {"limits": allowed}, *bodies))
         self.transport.write(frames.to_engine(session, frames.START, payload))
         self._live.add(session)
         return session
@@ -167,6 +175,11 @@ class Engine:
             if not data:
                 raise EngineFailed("it ended.")
             self._buffer.feed(data)
+
+
+@cache
+def _own_digest() -> str:
+    return identity.digest(str(Path(identity.__file__).parent))
 
 
 def _ended(session: int, payload: bytes) -> Ended:

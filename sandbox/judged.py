@@ -18,7 +18,6 @@ from sandbox.verdicts import InfrastructureFailed
 
 _LIBRARIES = {"numpy", "pandas", "pytest", "hypothesis", "scipy"}  # never a project's file, even if not installed
 _SIGSYS = 31
-_MAX_RESULT = 4 * 1024 * 1024  # bytes of one answer to a judge
 
 
 def run_judged(station: Station, job: FunctionJob) -> Outcome:
@@ -102,7 +101,7 @@ class _Judged:
             "calls": None,
             "required": [job.entry_point] if job.entry_point else [],
             "shared": shared,
-            "max_result": _MAX_RESULT,
+            "max_result": reports.MAX_RESULT,
         }
         tests = {
             "role": "judge",
@@ -142,6 +141,8 @@ class _Judged:
                         self._stop_candidate()
             except codec.CodecError as error:
                 self._stop(str(error))
+        else:
+            self._stop("it spoke out of turn")
 
     def _hear_candidate(self, report: dict[str, Any]) -> None:
         if self.defined is not None:
@@ -156,8 +157,9 @@ class _Judged:
             self.station.engine.kill(self.candidate)
 
     def _stop(self, tampered: str) -> None:
-        self.tampered = self.tampered or tampered
-        self._stop_candidate()
+        if not self.tampered:
+            self.tampered = tampered
+            self._stop_candidate()
 
     # ---- verdict ----------------------------------------------------------------------------------------------------
 
@@ -214,7 +216,7 @@ def _failed(failure: dict[str, Any], gone: tuple[Status, str], limits: Limits) -
     if kind == "missing":
         return Status.MISSING_ENTRY_POINT, verdicts.cut(f"The code defines no {message}.")
     if kind == "large":
-        return Status.OUTPUT_LIMIT, f"The code returned {message} bytes; {_MAX_RESULT} are allowed."
+        return Status.OUTPUT_LIMIT, f"The code returned {message} bytes; {reports.MAX_RESULT} are allowed."
     if kind == "tampered":
         return Status.TAMPERED, verdicts.cut(f"The code interfered with the sandbox: {message}.")
     error = failure["error"]

@@ -8,7 +8,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -88,14 +88,14 @@ class Call:
 class LiteralTest:
     """One test: the calls it makes, and whether their answers satisfy it.
 
-    holds(answers) may raise anything that comparing built-in values can, and NeedsJudge.
+    holds(answers) may raise anything that comparing built-in values can, and NeedsJudge. shown() gives the test's text
+    and what it expects; worked out only where it failed, for that takes as long as everything else.
     """
 
-    text: str
     line: int | None
-    expected: str
     calls: tuple[Call, ...]
     holds: Callable[[list[Any]], bool]
+    shown: Callable[[], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +270,8 @@ def constant(node: ast.expr) -> Any:
 
 
 def _only_imports(setup: str) -> bool:
+    if not setup.strip():
+        return True
     return all(isinstance(statement, ast.Import | ast.ImportFrom) for statement in parse(setup).body)
 
 
@@ -323,11 +325,10 @@ def _literal_test(statement: ast.stmt, is_target: Callable[[str], bool]) -> Lite
     if not holes.calls:
         constant(statement.test)  # `assert True, "..."` and the like
     return LiteralTest(
-        text=ast.unparse(statement.test),
         line=statement.lineno,
-        expected=_expected(statement.test),
         calls=tuple(holes.calls),
         holds=lambda answers: _truth(value, answers),
+        shown=lambda: (ast.unparse(statement.test), _expected(statement.test)),
     )
 
 
@@ -366,7 +367,7 @@ def plan(tests: str, entry_point: str | None, setup: str = "") -> LiteralPlan | 
 def _renamed(test: LiteralTest, alias: str, entry_point: str | None) -> LiteralTest:
     """The same test, calling the candidate by its own name."""
     calls = tuple(Call(entry_point or alias, call.args, call.kwargs) for call in test.calls)
-    return LiteralTest(test.text, test.line, test.expected, calls, test.holds)
+    return replace(test, calls=calls)
 
 
 def plan_of_values(tests: list[dict[str, Any]], entry_point: str) -> LiteralPlan:
@@ -377,15 +378,21 @@ def plan_of_values(tests: list[dict[str, Any]], entry_point: str) -> LiteralPlan
 def _value_test(test: Mapping[str, Any], entry_point: str) -> LiteralTest:
     expect = _without_tuples(test["expect"])
     args, kwargs = test.get("args", []), test.get("kwargs", {})
-    shown = [repr(arg) for arg in args] + [f"{key}={value!r}" for key, value in kwargs.items()]
     call = Call(entry_point, [codec.encode(a) for a in args], {k: codec.encode(v) for k, v in kwargs.items()})
     return LiteralTest(
-        text=f"{entry_point}({', '.join(shown)}) == {test['expect']!r}",
         line=None,
-        expected=repr(test["expect"]),
         calls=(call,),
         holds=lambda answers: bool(_without_tuples(answers[0]) == expect),
+        shown=lambda: _shown_value(test, entry_point),
     )
+
+
+def _shown_value(test: Mapping[str, Any], entry_point: str) -> tuple[str, str]:
+    """A test of values as a line of Python, and what it expects."""
+    shown = [repr(arg) for arg in test.get("args", [])]
+    shown += [f"{key}={value!r}" for key, value in test.get("kwargs", {}).items()]
+    expected = repr(test["expect"])
+    return f"{entry_point}({', '.join(shown)}) == {expected}", expected
 
 
 def _without_tuples(value: Any) -> Any:

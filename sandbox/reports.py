@@ -50,8 +50,17 @@ CALL: Shapes = {
 }
 
 
-def parse(payload: bytes) -> Report:
-    """A report as a mapping. Raises codec.CodecError."""
+MAX_RESULT = 4 * 1024 * 1024  # bytes of one encoded answer
+MAX_REPORT = MAX_RESULT + 65_536
+
+
+def parse(payload: bytes, limit: int = MAX_REPORT) -> Report:
+    """A report of at most `limit` bytes as a mapping. Raises codec.CodecError.
+
+    As Python's objects it takes some forty times its bytes.
+    """
+    if len(payload) > limit:
+        raise codec.CodecError(f"a report of {len(payload)} bytes")
     report = codec.loads(payload)
     if not isinstance(report, dict):
         raise codec.CodecError("a report that is no object")

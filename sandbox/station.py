@@ -19,6 +19,7 @@ class Station:
         self._open_judge = open_judge
         self._judge: Engine | None = None
         self._links: dict[tuple[Engine, int], tuple[Engine, int]] = {}
+        self._turn: tuple[Engine, int] | None = None  # who may speak to the other next
 
     @property
     def judge(self) -> Engine:
@@ -38,9 +39,13 @@ class Station:
         if self.judge is not self.engine:
             ends = (self.engine, candidate), (self.judge, judge)
             self._links |= {ends[0]: ends[1], ends[1]: ends[0]}
+            self._turn = ends[1]
 
     def events(self, patience_s: float) -> Iterator[Event]:
-        """What the runs say, until every one has ended. Raises EngineFailed when that takes too long."""
+        """What the runs say, until every one has ended. Raises EngineFailed when that takes too long.
+
+        What linked runs say to each other is passed on, in turns; what one says out of turn comes back to the caller.
+        """
         deadline = time.monotonic() + patience_s + _GRACE_S
         while any(engine.busy for engine in self.engines):
             by_transport = {engine.transport: engine for engine in self.engines}
@@ -58,7 +63,8 @@ class Station:
         other = self._links.get((engine, event.session))
         if other is None:
             return False
-        if isinstance(event, Said) and event.kind == frames.PEER:
+        if isinstance(event, Said) and event.kind == frames.PEER and self._turn == (engine, event.session):
+            self._turn = other
             other[0].send(other[1], frames.PEER, event.payload)
             return True
         if isinstance(event, Ended):

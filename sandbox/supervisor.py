@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from sandbox import judged, literal, reports, verdicts
+from sandbox import bytecode, judged, literal, reports, verdicts
 from sandbox.engine import codec, frames
 from sandbox.engines import Ended, Said
 from sandbox.jobs import CallJob, FunctionJob, Job, ProgramJob
@@ -13,7 +13,8 @@ from sandbox.results import Outcome, Status
 from sandbox.station import Station
 from sandbox.verdicts import InfrastructureFailed
 
-_MAX_RESULT = 4 * 1024 * 1024  # bytes of one encoded answer
+_MAX_ANSWERS = 16 * 1024 * 1024  # bytes of all answers together: unpacking as much takes seconds
+_SMALL = 65_536  # bytes of an answer that is unpacked at once
 
 
 def run(job: Job, station: Station) -> Outcome:
@@ -45,11 +46,13 @@ class _Single:
         self.limits = job.limits
         self.session = 0
         self.tampered = ""
+        self.max_report = reports.MAX_REPORT
+        self.heard = 0  # bytes of all reports
 
     def start(self) -> int:
         raise NotImplementedError
 
-    def hear(self, report: dict[str, Any]) -> None:
+    def hear(self, report: dict[str, Any], payload: bytes) -> None:
         raise NotImplementedError
 
     def conclude(self, end: Ended) -> Outcome:
@@ -67,22 +70,37 @@ class _Single:
         if end is None:
             raise InfrastructureFailed("the engine did not report the run's end")
         if self.tampered:
-            self.station.engine.harmed = True
-            return self.outcome(Status.TAMPERED, f"The code interfered with the sandbox: {self.tampered}.", end)
-        result = self.conclude(end)
+            return self._interfered(self.tampered, end)
+        try:
+            result = self.conclude(end)
+        except codec.CodecError as error:
+            result = self._interfered(str(error), end)
         self.station.engine.harmed |= result.status is Status.TIMEOUT
         return result
+
+    def _interfered(self, how: str, end: Ended) -> Outcome:
+        self.station.engine.harmed = True
+        return self.outcome(Status.TAMPERED, f"The code interfered with the sandbox: {how}.", end)
 
     def _hear(self, event: Said) -> None:
         if self.tampered:
             return
+        self.heard += len(event.payload)
+        if self.flooded:
+            self.station.engine.kill(self.session)
+            return
         try:
             if event.kind != frames.REPORT:
                 raise codec.CodecError("a frame of a kind that it may not send")
-            self.hear(reports.parse(event.payload))
+            self.hear(reports.parse(event.payload, self.max_report), event.payload)
         except codec.CodecError as error:
             self.tampered = str(error)
             self.station.engine.kill(self.session)
+
+    @property
+    def flooded(self) -> bool:
+        """Whether the reports are larger than allowed, all together."""
+        return self.heard > max(_MAX_ANSWERS, self.max_report)
 
     def outcome(self, status: Status, message: str, end: Ended, **more: Any) -> Outcome:
         engine = self.station.engine
@@ -106,11 +124,11 @@ class _Literal(_Single):
             "code": self.job.code,
             "files": files,
             "calls": [[call.target, call.args, call.kwargs] for call in self.calls],
-            "max_result": _MAX_RESULT,
+            "max_result": reports.MAX_RESULT,
         }
         return self.station.engine.start(head, bodies, self.limits)
 
-    def hear(self, report: dict[str, Any]) -> None:
+    def hear(self, report: dict[str, Any], payload: bytes) -> None:
         if self.defined is None:
             self.defined = reports.checked(report, reports.DEFINITION)
             return
@@ -118,8 +136,12 @@ class _Literal(_Single):
             raise codec.CodecError("an answer that was not asked for")
         report = reports.checked_answer(report, len(self.answers) + 1)
         if "value" in report:
-            report = {"value": codec.decode(report["value"])}
+            report = self._kept(report, payload)
         self.answers.append({"error": report["crashed"]} if "crashed" in report else report)
+
+    def _kept(self, report: dict[str, Any], payload: bytes) -> dict[str, Any]:
+        """An answer's value; of a large one the bytes, a fortieth of its memory, until its test is judged."""
+        return {"value": codec.decode(report["value"])} if len(payload) <= _SMALL else {"payload": payload}
 
     def conclude(self, end: Ended) -> Outcome:
         ended = verdicts.of_end(end, self.limits)
@@ -132,8 +154,8 @@ class _Literal(_Single):
             answers = self.answers[at : at + len(test.calls)]
             at += len(test.calls)
             if len(answers) < len(test.calls) and first is None:
-                status, message = ended or verdicts.left_early(end)
-                first = status, message, verdicts.failure(test.text, test.expected, line=test.line)
+                status, message = self._why_no_answer(ended, end)
+                first = status, message, verdicts.failure(*test.shown(), line=test.line)
                 continue
             judged_test = self._judge(test, answers)
             if judged_test is None:
@@ -146,32 +168,43 @@ class _Literal(_Single):
         status, message, failure = first
         return self.outcome(status, message, end, passed=passed, total=total, failure=failure)
 
+    def _why_no_answer(self, ended: tuple[Status, str] | None, end: Ended) -> tuple[Status, str]:
+        if self.flooded:
+            return Status.OUTPUT_LIMIT, f"The code returned more than {_MAX_ANSWERS} bytes in all."
+        return ended or verdicts.left_early(end)
+
     def _judge(self, test: LiteralTest, answers: list[dict[str, Any]]) -> Any:
         """None where the test holds, else status, sentence and failure."""
         for answer in answers:
             if "error" in answer:
                 status, message = verdicts.of_exception(answer["error"], self.limits)
-                return status, message, verdicts.failure(test.text, test.expected, line=test.line)
+                return status, message, verdicts.failure(*test.shown(), line=test.line)
             if "large" in answer:
-                message = f"The code returned {answer['large']} bytes; {_MAX_RESULT} are allowed."
-                return Status.OUTPUT_LIMIT, message, verdicts.failure(test.text, test.expected, line=test.line)
-        values = [answer["value"] for answer in answers]
-        got = ", ".join(map(verdicts.shown, values))
+                message = f"The code returned {answer['large']} bytes; {reports.MAX_RESULT} are allowed."
+                return Status.OUTPUT_LIMIT, message, verdicts.failure(*test.shown(), line=test.line)
+        values = [_value(answer) for answer in answers]
+        problem = ""
         try:
             if len(values) == len(test.calls) and test.holds(values):
                 return None
         except literal.NeedsJudge:
             raise
         except Exception as error:  # such as abs() of a text that the code returned
-            got = f"{got}: {error}"
-        message = verdicts.cut(f"A test failed: {test.text}")
-        return Status.ASSERTION, message, verdicts.failure(test.text, test.expected, got, test.line)
+            problem = f": {error}"
+        got = ", ".join(map(verdicts.shown, values)) + problem
+        text, expected = test.shown()
+        message = verdicts.cut(f"A test failed: {text}")
+        return Status.ASSERTION, message, verdicts.failure(text, expected, got, test.line)
 
     def run(self) -> Outcome:
         try:
             return super().run()
         except literal.NeedsJudge:
             return judged.run_judged(self.station, self.job)
+
+
+def _value(answer: dict[str, Any]) -> Any:
+    return codec.decode(codec.loads(answer["payload"])["value"]) if "payload" in answer else answer["value"]
 
 
 class _Program(_Single):
@@ -189,7 +222,7 @@ class _Program(_Single):
         head = {"role": "program", "code": self.job.code, "argv": self.job.argv, "files": list(self.job.files)}
         return self.station.engine.start(head | {"stdin": True}, [*self.job.files.values(), stdin], self.limits)
 
-    def hear(self, report: dict[str, Any]) -> None:
+    def hear(self, report: dict[str, Any], payload: bytes) -> None:
         if self.report:
             raise codec.CodecError("a second report")
         self.report = reports.checked(report, reports.PROGRAM)
@@ -216,19 +249,20 @@ class _Call(_Single):
 
     def start(self) -> int:
         job = self.job
+        files = bytecode.beside(job.module, job.files)
         head = {
             "role": "call",
             "module": job.module,
             "function": job.function,
             "args": job.args,
             "kwargs": job.kwargs,
-            "files": list(job.files),
+            "files": list(files),
             "max_result": job.max_result_bytes,
         }
-        frame = 2 * job.max_result_bytes + 65_536  # the JSON text is quoted once more on the wire
-        return self.station.engine.start(head, list(job.files.values()), job.limits, max_frame=frame)
+        self.max_report = frame = 2 * job.max_result_bytes + 65_536  # the JSON text is quoted once more on the wire
+        return self.station.engine.start(head, list(files.values()), job.limits, max_frame=frame)
 
-    def hear(self, report: dict[str, Any]) -> None:
+    def hear(self, report: dict[str, Any], payload: bytes) -> None:
         if self.report is not None:
             raise codec.CodecError("a second result")
         report = reports.checked(report, reports.CALL)

@@ -90,6 +90,16 @@
     dialog.returnValue = "";
     dialog.showModal();
     (chosen ? by("mark-category") : by("mark-quote")).focus();
+    const words = by("mark-quote"), fields = dialog.querySelector("form");
+    words.setCustomValidity("");
+    fields.oninput = () => words.setCustomValidity("");
+    fields.onsubmit = (event) => {
+      const side = by("mark-side").value;
+      if (event.submitter?.value !== "add" || chosen || !words.value || written(side, words.value)) return;
+      event.preventDefault();
+      words.setCustomValidity(`These words are not in response ${side.toUpperCase()}; leave the field empty to mean all of it.`);
+      words.reportValidity();
+    };
     dialog.onclose = () => {
       if (dialog.returnValue !== "add") return;
       const side = by("mark-side").value;
@@ -106,20 +116,23 @@
   // ---- drafts: saved a moment after the last change, and now and then to keep the seat
 
   let timer = 0;
-  const save = async () => {
+  const save = async (leaving = false) => { // browsers keep at most 64 KB alive when a page is left
     const here = form();
+    clearTimeout(timer);
+    timer = 0;
     if (!here) return;
     const state = document.getElementById("draft-state");
     try {
-      const answer = await fetch(here.dataset.draft, { method: "POST", body: new FormData(here), credentials: "same-origin" });
+      const answer = await fetch(here.dataset.draft, { method: "POST", body: new FormData(here), keepalive: leaving });
       if (form() === here) state.textContent = answer.ok ? "Draft kept." : await answer.text();
     } catch { if (form() === here) state.textContent = "The draft is not kept: no connection."; }
   };
-  const saveSoon = () => { clearTimeout(timer); timer = setTimeout(save, 600); };
+  const saveSoon = () => { clearTimeout(timer); timer = setTimeout(() => save(), 600); };
+  window.addEventListener("pagehide", () => { if (timer) save(true); }); // what was entered in the last moment
   setInterval(() => { if (!document.hidden) save(); }, 180000);
 
   document.addEventListener("input", (event) => { if (event.target.form && event.target.form === form()) saveSoon(); });
-  document.addEventListener("submit", () => clearTimeout(timer));
+  document.addEventListener("submit", () => { clearTimeout(timer); timer = 0; });
 
   // ---- keys
 
@@ -146,7 +159,10 @@
     } else if (event.key.length === 1 && press(event.key)) event.preventDefault();
   });
   document.addEventListener("click", (event) => { if (event.target.closest("[data-mark]")) mark(); });
-  document.addEventListener("DOMContentLoaded", show);
-  document.addEventListener("htmx:afterSettle", show);
-  if (document.readyState !== "loading") show();
+  document.addEventListener("htmx:afterSettle", () => {
+    show();
+    // The button that had the focus went with its pair: reading and tabbing start anew at the next one.
+    if (document.activeElement === document.body) document.getElementById("main").focus({ preventScroll: true });
+  });
+  show(); // the script is deferred: the page is there
 })();

@@ -65,6 +65,7 @@ def stored_run(
     *,
     attempts: int = 1,
     provider: str = "openai",
+    price: dict[str, float] | None = None,
     **fields: Any,
 ) -> Run:
     """A completed run of all cases of *versions* by *models*, without responses."""
@@ -83,7 +84,7 @@ def stored_run(
     for i, version in enumerate([versions] if isinstance(versions, EnvironmentVersion) else versions):
         RunEnvironment.objects.create(run=run, version=version, position=i, case_count=version.case_count)
     for i, label in enumerate(models):
-        spec = {"name": label, "provider": provider}
+        spec = {"name": label, "provider": provider, **({"price": price} if price else {})}
         RunModel.objects.create(
             run=run, label=label, position=i, provider=provider, spec=spec, fingerprint=digest(label)
         )

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import yaml
+from pydantic import ValidationError
 
 from hub import yamltext
 from hub.bundles.problems import BundleError, Problem
-from hub.bundles.schema import Dataset
+from hub.bundles.schema import DATA_SUFFIXES, Dataset, is_data_path
 from hub.datasets import DatasetError, Row, file_rows, join_rows, rows
+from hub.wording import sentence
 
 FOLDER = Path(__file__).resolve().parent
 DATA = "data.jsonl.gz"
@@ -82,13 +84,19 @@ def _open(path: str) -> IO[bytes]:
 def _known_format(path: Path) -> None:
     if not path.is_file():
         raise BundleError(f"{path}: there is no such file.")
-    Dataset(path=f"data{''.join(path.suffixes[-2:])}" if path.suffix == ".gz" else f"data{path.suffix}")
+    if not is_data_path(path.name):
+        raise BundleError(f"{path} must end in {', '.join(DATA_SUFFIXES)}, or one of these with .gz.")
 
 
 def hub_rows(benchmark: Benchmark, revision: str, changes: dict[str, str]) -> Iterator[Row]:
     """The rows as the Hugging Face hub has them at the commit *revision*; *changes* override id, config or split."""
     place = {**benchmark.hub, **changes}
-    dataset = Dataset(hf=place["id"], config=place.get("config"), split=place.get("split", "test"), revision=revision)
+    try:
+        dataset = Dataset(
+            hf=place["id"], config=place.get("config"), split=place.get("split", "test"), revision=revision
+        )
+    except ValidationError as error:
+        raise BundleError([Problem(file="--hf", message=f"{sentence(item)}.") for item in error.errors()]) from None
     for _, _, row in rows(dataset, _open):
         if isinstance(row, DatasetError):
             raise row

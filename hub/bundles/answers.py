@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hub import templating
+from hub import templating, wording
 from hub.bundles.problems import BundleError, Problem
 from hub.bundles.schema import Answers
 from hub.cases import CaseData
@@ -97,7 +97,7 @@ def _answer(row: Row | DatasetError) -> tuple[str, Answer]:
         raise row
     unknown = sorted(row.keys() - KEYS)
     if unknown:
-        raise ValueError(f"unknown key {', '.join(unknown)}; known are {', '.join(sorted(KEYS))}.")
+        raise ValueError(f"unknown key {', '.join(unknown)}; {wording.meant(unknown[0], sorted(KEYS))}")
     case = row.get("case", row.get("id"))
     if isinstance(case, bool) or not isinstance(case, str | int):
         raise ValueError("`case` is missing: the id of the case that this answers.")

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from hub.bundles.schema import CATEGORIES, Answers, Dataset, Join, Manifest, Scoring
+from hub.bundles.schema import Answers, Dataset, Join, Manifest, Scoring
+from hub.wording import found, sentence
 
 _REMEDIES = {
     "spec": "Write `spec: 1`, the version of this format.",
@@ -14,16 +15,16 @@ _REMEDIES = {
     "version": "Write three numbers such as 1.0.0, in quotes where there are only two.",
     "title": "Give a title of 1 to 120 characters.",
     "summary": "Say in 1 to 400 characters what the environment measures.",
-    "category": f"Choose one of {', '.join(CATEGORIES)}.",
     "tags": "Give up to 20 words of lower-case letters, digits and hyphens.",
     "dataset": "Name a data file: `dataset: {path: cases.jsonl}`.",
     "weight": "Give a number above 0.",
     "pass": "Give a number from 0 to 1.",
     "type": "Name the rule's type, such as `type: exact_match`.",
     "name": "Use letters, digits, hyphens and underscores, at most 64.",
-    "held_out": "Write true or false.",
-    "required": "Write true or false.",
+    "when": "Write true, false, or a template in quotes.",
 }
+_ANSWERS = 'Name a .jsonl file, or make the answers from the rows: `{content: "{{ target }}"}`.'
+_FORMS = {"gold": _ANSWERS, "wrong": _ANSWERS}
 _KNOWN: Mapping[str, type[BaseModel]] = {
     "": Manifest,
     "dataset": Dataset,
@@ -43,10 +44,12 @@ def explain(item: Any, path: Sequence[str | int]) -> tuple[str, str]:
     if item["type"] == "extra_forbidden":
         return "unknown key", _known(last, ".".join(str(part) for part in path[:-1]))
     if item["type"] == "value_error":
-        return item["msg"].removeprefix("Value error, "), ""
+        return item["msg"].removeprefix("Value error, "), _FORMS.get(last, "")
     if not path:
         return "the file must be a mapping of keys such as `slug: order-desk`", ""
-    return item["msg"].replace("Input should", "the value should").replace("String should", "the text should"), remedy
+    if item["type"] == "string_pattern_mismatch":
+        return f"{found(item['input'])} does not fit", remedy
+    return sentence(item, Manifest), remedy
 
 
 def _known(key: str, parent: str) -> str:

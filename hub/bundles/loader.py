@@ -185,7 +185,9 @@ class Bundle:
         try:
             return Manifest.model_validate(self.yaml.value)
         except ValidationError as error:
-            raise BundleError([self._problem(item) for item in error.errors()]) from None
+            problems = [self._problem(item) for item in error.errors()]
+            # A value that fits none of several forms is wrong in each; the first says enough.
+            raise BundleError(list({problem.where: problem for problem in reversed(problems)}.values())[::-1]) from None
 
     def sound_part(self) -> Manifest | None:
         """A manifest of what is sound in one that is not, so that the rest can be checked in the same go."""

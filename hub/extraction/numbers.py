@@ -103,10 +103,14 @@ def quantities(text: str) -> list[Quantity]:
 
 def _plain(text: str) -> str:
     """TeX and typography as plain characters."""
-    text = _SUPERSCRIPT.sub(lambda match: f"^{match[1].translate(_SUPERSCRIPTS)}", text)
-    text = re.sub(r"(?<=\d)(?=[¼½¾⅐-⅞])", " ", text)
-    text = unicodedata.normalize("NFKC", text).translate(_DASHES)
-    text = re.sub(r"(?<![\w.)])–(?=[\d.$€£¥])", "-", text)  # a dash before a number is a minus unless it makes a range
+    if not text.isascii():
+        text = _SUPERSCRIPT.sub(lambda match: f"^{match[1].translate(_SUPERSCRIPTS)}", text)
+        text = re.sub(r"(?<=\d)(?=[¼½¾⅐-⅞])", " ", text)
+        text = unicodedata.normalize("NFKC", text).translate(_DASHES)
+        # A dash before a number is a minus unless it makes a range.
+        text = re.sub(r"(?<![\w.)])–(?=[\d.$€£¥])", "-", text)
+    if "\\" not in text and "{" not in text:
+        return text
     text = _TEX_FRACTION.sub(lambda m: f" {m[1]}{m[2]}/{m[3]} ", text)
     return text.replace("\\,", "").replace("\\!", "").replace("{,}", ",").replace("\\$", "$")
 

@@ -112,7 +112,7 @@ def _chosen(blocks: Sequence[str], names: Collection[str], *, fenced: bool) -> C
     chosen = max(range(len(blocks)), key=lambda i: (counts[i], i))
     kept = {chosen}
     have = defined(blocks[chosen])
-    missing = (lacking(blocks[chosen]) | set(names)) - have
+    missing = lacking(blocks[chosen]).union(names) - have
     # The nearest block before the chosen one first: a correction comes later than what it corrects.
     others = [*reversed(range(chosen)), *range(chosen + 1, len(blocks))]
     added = True

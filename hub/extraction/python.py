@@ -5,6 +5,7 @@ import builtins
 import re
 import symtable
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from sandbox.parsing import parse_checked
 
@@ -14,10 +15,12 @@ _GOES_ON = re.compile(r"(?:else|elif|except|finally|case)\b|[)\]}]")
 _UNFINISHED = ("was never closed", "unterminated triple-quoted", "unexpected EOF")
 _GLUED = 60  # lines that an open bracket or string may still need
 _TRIES = 2000  # for a whole text, before its open brackets are taken as they are
+_KEPT = 64  # sources whose trees are kept: the same one is asked about again and again while one answer is read
+_KEPT_LENGTH = 20_000  # characters; a tree takes some fifty times as much memory
 
 
 def parsed(source: str) -> ast.Module | None:
-    """The syntax tree; None where *source* does not compile."""
+    """The syntax tree, to be read only; None where *source* does not compile."""
     return _compiled(source)[0]
 
 
@@ -26,10 +29,18 @@ def compiles(source: str) -> bool:
 
 
 def _compiled(source: str) -> tuple[ast.Module | None, str]:
+    """The syntax tree, or None and the problem."""
+    return _compiled_once(source) if len(source) <= _KEPT_LENGTH else _compiled_anew(source)
+
+
+def _compiled_anew(source: str) -> tuple[ast.Module | None, str]:
     try:
         return parse_checked(source), ""
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return None, str(error)
+
+
+_compiled_once = lru_cache(_KEPT)(_compiled_anew)
 
 
 def defines(source: str, name: str) -> bool:
@@ -58,13 +69,14 @@ def bound(tree: ast.Module) -> set[str]:
     return names
 
 
-def lacking(source: str) -> set[str]:
+@lru_cache(_KEPT)
+def lacking(source: str) -> frozenset[str]:
     """The names that *source* reads and neither binds nor finds among the builtins."""
     tree = parsed(source)
     if tree is None:
-        return set()
+        return frozenset()
     read = {symbol.get_name() for table in _tables(source) for symbol in _read_globals(table)}
-    return read - bound(tree) - _BUILTINS
+    return frozenset(read - bound(tree) - _BUILTINS)
 
 
 def _tables(source: str) -> Iterator[symtable.SymbolTable]:

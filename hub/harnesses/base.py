@@ -109,6 +109,10 @@ class Harness(ABC):
         """The transcript as scorers read it: calls in the wire's shape, tools under the names that the bundle gave."""
         return messages
 
+    def dialogue(self, options: Any, messages: list[Message]) -> list[Message]:
+        """*messages*, from any turn on, without those that the harness itself wrote in the user's name."""
+        return messages
+
     def roles(self, options: Mapping[str, Any]) -> list[str]:
         """The roles of models (`user`) that playing needs."""
         return []

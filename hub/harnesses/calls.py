@@ -181,6 +181,21 @@ def as_native(messages: Sequence[Message]) -> list[Message]:
     return native
 
 
+def without_answers(messages: Sequence[Message]) -> list[Message]:
+    """A transcript of the text protocol without the user messages that answer calls, or say why none was made."""
+    left: list[Message] = []
+    called = False
+    for message in messages:
+        content = message.get("content")
+        if message["role"] == "assistant":
+            called = any(text_calls(content if isinstance(content, str) else ""))
+        elif called and message["role"] == "user":
+            called = False
+            continue
+        left.append(message)
+    return left
+
+
 def _numbered(call: Call, turn: int) -> Call:
     return Call(id=f"call_{turn}_{call.id.removeprefix('call_')}", name=call.name, arguments=call.arguments)
 

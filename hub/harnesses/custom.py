@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from hub.codecheck import code_problems
 from hub.harnesses.base import Harness, HarnessError, HarnessOptions, Play, Turn
 from hub.harnesses.bundlecode import call_function
 from hub.harnesses.tools import undeclared_imports
@@ -92,4 +93,7 @@ class Custom(Harness):
         return [p for p in [path, *(reads if isinstance(reads, list) else [])] if isinstance(p, str)]
 
     def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[tuple[str, str]]:
-        return [("reads", text) for text in undeclared_imports(self.code_paths(options), files)]
+        path = str(options.get("path", "harness.py"))
+        calls = {"reset": ("case", "seed"), "step": ("state", "message")}
+        wrong = [("path", text) for text in code_problems(path, files[path], calls)]
+        return wrong or [("reads", text) for text in undeclared_imports(self.code_paths(options), files)]

@@ -18,6 +18,7 @@ from hub.harnesses.calls import (
     mend_message,
     native_calls,
     text_calls,
+    without_answers,
 )
 from hub.harnesses.users import UserOptions, exhausted, open_conversation, user_turn
 from hub.ports import JSON, Message, Tool
@@ -133,6 +134,9 @@ class ToolLoop(Harness):
 
     def transcript(self, options: Any, messages: list[Message]) -> list[Message]:
         return as_native(messages) if options.protocol == "text" else messages
+
+    def dialogue(self, options: Any, messages: list[Message]) -> list[Message]:
+        return without_answers(messages) if options.protocol == "text" else messages
 
 
 def _calls(message: Message, protocol: Protocol) -> tuple[list[Call], str]:

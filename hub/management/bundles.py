@@ -1,54 +1,41 @@
-"""What the commands about bundles share: exit codes, how problems and certificates are shown, running the gates."""
+"""What the commands about bundles share: how problems and certificates are shown, running the gates."""
 
 import sys
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hub.bundles.gates import gates_run
 from hub.bundles.loader import Bundle
 from hub.bundles.problems import Problem
+from hub.management.base import UNAVAILABLE, Command
 from hub.pools import pool_options
+from hub.wording import counted
 from sandbox.errors import SandboxUnavailable
+from sandbox.management.tiers import add_accept_argument
 from sandbox.pool import shared
 
-DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE = 0, 1, 2, 3
 
+class BundleCommand(Command):
+    """A command about bundles: exit code 1 is for gates that failed."""
 
-class BundleCommand(BaseCommand):
-    """A command whose exit codes are those of contracts: 1 gates failed, 2 wrong input, 3 no sandbox."""
+    add_gate_arguments = staticmethod(add_accept_argument)
 
-    def add_gate_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--accept",
-            default="A,B",
-            metavar="TIERS",
-            help="isolation tiers under which the gates may run code (default A,B; C hardly contains it)",
-        )
+    def refuse_bundle(self, problems: Sequence[Problem], advice: str = "") -> SystemExit:
+        """To be raised: the bundle is wrong."""
+        errors = [problem.to_json() for problem in problems]
+        return self.refuse(f"{counted(len(problems), 'problem')}; nothing was stored.{advice}", problems, errors)
 
-    def refuse(self, problems: Sequence[Problem] | str) -> CommandError:
-        """The error to raise for wrong input."""
-        if isinstance(problems, str):
-            return CommandError(problems, returncode=WRONG_INPUT)
-        listed = "\n".join(f"  {problem}" for problem in problems)
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        return CommandError(f"{count}, nothing stored:\n{listed}", returncode=WRONG_INPUT)
-
-    def gates(self, bundle: Bundle, accept: str) -> dict[str, Any]:
-        """Run the gates and give the certificate. Raises CommandError where the sandbox is unavailable."""
+    def gates(self, bundle: Bundle, accept: frozenset[str]) -> dict[str, Any]:
+        """Run the gates and give the certificate. Leaves the process where the sandbox is unavailable."""
         pool = None
         try:
             if bundle.compile().needs_sandbox:
-                tiers = frozenset(tier.strip().upper() for tier in accept.split(",") if tier.strip())
-                pool = shared(pool_options(accept=tiers))
+                pool = shared(pool_options(accept=accept))
         except SandboxUnavailable as error:
-            raise CommandError(str(error), returncode=UNAVAILABLE) from None
-        except ValueError as error:
-            raise CommandError(f"--accept: {error}", returncode=WRONG_INPUT) from None
+            raise self.leave(UNAVAILABLE, str(error)) from None
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         console = Console(stderr=True)
         with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:

@@ -99,6 +99,13 @@ class Scorer(ABC):
         """The bundle files that the raw *options* name as code; their content is part of a case's scoring digest."""
         return []
 
+    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[str]:
+        """What is wrong with the code that the raw *options* name, told without running it.
+
+        Only asked where every one of `code_paths` is in *files*.
+        """
+        return []
+
     def roles(self, options: Mapping[str, Any]) -> list[str]:
         """The roles of models (`rubric`) that scoring needs."""
         return []

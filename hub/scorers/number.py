@@ -1,6 +1,7 @@
 """The rule `number`: the answer's number is the target's, within a tolerance."""
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator
@@ -24,9 +25,14 @@ class NumberOptions(ScorerOptions):
     @field_validator("target")
     @classmethod
     def _a_number(cls, value: Any) -> Any:
-        if isinstance(value, bool) or extraction.quantity(str(value)) is None:
+        if isinstance(value, bool) or _of_target(str(value)) is None:
             raise ValueError(f"the target {value!r} holds no number")
         return value
+
+
+@lru_cache(maxsize=1024)
+def _of_target(text: str) -> extraction.Quantity | None:
+    return extraction.quantity(text)  # wanted at least twice a case: by the options' check and by the score
 
 
 class Number(Scorer):
@@ -35,7 +41,7 @@ class Number(Scorer):
     Options = NumberOptions
 
     async def score(self, options: NumberOptions, submission: Submission, services: Services) -> Verdict:
-        target = extraction.quantity(str(options.target))
+        target = _of_target(str(options.target))
         found = extraction.quantity(submission.text)
         assert target is not None  # the options would not have validated
         wanted = _plain(target.value)

@@ -12,7 +12,10 @@ from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.running import run
 from sandbox.jobs import FunctionJob
 from sandbox.limits import Limits
-from sandbox.results import Status
+from sandbox.results import Outcome, Status
+
+# What came, where it tells no more than that the test failed: by whether the test compares with something.
+_SAYS_NOTHING = {True: ("",), False: ("", "False")}
 
 
 class PythonTestsOptions(ScorerOptions):
@@ -66,10 +69,18 @@ class PythonTests(Scorer):
         outcome = await run(services, job)
         value = None if outcome.status == Status.BAD_TESTS else float(outcome.status == Status.PASSED)
         detail: dict[str, JSON] = {"code": code.found, "with_prefix": code.with_prefix}
-        return Verdict(value=value, reason=outcome.message, detail=detail, outcome=outcome)
+        return Verdict(value=value, reason=_reason(outcome), detail=detail, outcome=outcome)
 
 
-def _named(tests: str | list[str] | list[dict[str, Any]], setup: str) -> set[str]:
+def _reason(outcome: Outcome) -> str:
+    """Why the tests passed or failed: of a test that did not hold, what the code gave instead."""
+    failure = outcome.failure
+    if outcome.status != Status.ASSERTION or failure is None or failure.got in _SAYS_NOTHING[bool(failure.expected)]:
+        return outcome.message
+    return f"{outcome.message.removesuffix('.')}; got {failure.got}"
+
+
+def _named(tests: str | list[str] | list[dict[str, Any]], setup: str) -> frozenset[str]:
     """The names that tests without an entry point want of the code."""
     source = tests if isinstance(tests, str) else "\n".join(test for test in tests if isinstance(test, str))
     return extraction.lacking(f"{setup}\n{source}")

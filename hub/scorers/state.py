@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, field_validator
 
 from hub.bundles.schema import check_relative
+from hub.codecheck import code_problems
 from hub.harnesses.base import Services
 from hub.ports import JSON
 from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
@@ -53,6 +54,12 @@ class State(Scorer):
         reads = options.get("reads")
         named = [options.get("path"), *(reads if isinstance(reads, list) else [])]
         return [path for path in named if isinstance(path, str)]
+
+    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[str]:
+        path, function = options.get("path"), options.get("function", "check")
+        if not isinstance(path, str) or "{{" in f"{path}{function}" or options.get("arguments"):
+            return []
+        return code_problems(path, files[path], {str(function): ("case", "state", "transcript")})
 
     async def score(self, options: StateOptions, submission: Submission, services: Services) -> Verdict:
         """Raises ScoringFailed, of kind `environment` where the bundle's code fails."""

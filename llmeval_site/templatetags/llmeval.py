@@ -108,6 +108,20 @@ def certificate_badge(certificate: Any) -> SafeString:
     return badge("failed", f"failed: {', '.join(failed)}") if failed else badge("passed", "gates passed")
 
 
+@register.inclusion_tag("parts/column.html", takes_context=True)
+def column(context: Any, name: str, title: str, kind: str = "") -> dict[str, Any]:
+    """The head of a column that the list can be sorted by, as `order` says. Figures start with the largest."""
+    order, query = context["order"], context["request"].GET.copy()
+    sorted_by_it = order.name == name
+    first = kind in ("num", "time")
+    falling = not order.descending if sorted_by_it else first
+    for gone in ("after", "before"):
+        query.pop(gone, None)
+    query["sort"] = f"-{name}" if falling else name
+    direction = "" if not sorted_by_it else "descending" if order.descending else "ascending"
+    return {"name": name, "title": title, "kind": kind, "url": f"?{query.urlencode()}", "direction": direction}
+
+
 @register.inclusion_tag("parts/folded.html")
 def folded(text: Any, language: str = "") -> dict[str, Any]:
     """Foreign text in a block; what is long is cut, its size named, the whole one click away."""

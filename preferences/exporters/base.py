@@ -2,6 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,10 @@ class Exporter(ABC):
     def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
         """The lines of one preference. Raises CannotHold."""
 
+    def settled(self, rows: list[Row], dropped: Counter[str]) -> list[Row]:
+        """*rows* without those that only all of them together show to be unfit; these are counted into *dropped*."""
+        return rows
+
     def write(self, rows: Iterable[Row], path: Path) -> None:
         """Write *rows* as the data file."""
         with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
@@ -76,9 +81,17 @@ class Exporter(ABC):
 
 
 def sides(preference: Preference) -> tuple[Response, Response]:
-    """(chosen, rejected) of a decisive preference."""
+    """(chosen, rejected) of a decisive preference. Raises CannotHold where they do not answer one and the same prompt.
+
+    Trainers give both sides the one prompt and then wait for the assistant, so that it must end with the user's words.
+    """
     chosen, rejected = preference.chosen, preference.rejected
     assert chosen is not None and rejected is not None
+    prompt = prompt_of(chosen)
+    if prompt != prompt_of(rejected):
+        raise CannotHold("sides that were asked differently")
+    if not prompt or prompt[-1].get("role") != "user":
+        raise CannotHold("a prompt that does not end with the user's words")
     return chosen, rejected
 
 
@@ -91,12 +104,19 @@ def everything(preference: Preference) -> dict[str, Any]:
         "source": preference.source,
         "reviewer": preference.reviewer.username if preference.reviewer else None,
         "judge": preference.judge or None,
+        "judge_fingerprint": preference.judge_fingerprint or None,
         "prompt_version": preference.prompt_version or None,
         "confidence": preference.confidence,
         "order_sensitive": preference.order_sensitive,
+        "orders": preference.orders,
+        "saw_evidence": preference.saw_evidence,
         "self_preference": preference.self_preference,
         "suggestion": preference.suggestion_id,
         "suggestion_taken": preference.suggestion_taken,
+        "first_verdict": preference.first_verdict or None,
+        "check_result": preference.check_result or None,
+        "disputes_tests": preference.disputes_tests,
+        "supersedes": preference.supersedes_id,
         "critique": preference.critique,
         "issues": [
             {
@@ -123,8 +143,19 @@ def everything(preference: Preference) -> dict[str, Any]:
         "run": preference.run_id,
         "config_hash": preference.config_hash,
         "mlflow": preference.run.tracking.get("parent"),
-        "first": {"response": first.pk, "model": first.run_model.label, "attempt": first.attempt},
-        "second": {"response": second.pk, "model": second.run_model.label, "attempt": second.attempt},
+        "first": _played(first),
+        "second": _played(second),
         "seconds": preference.seconds,
         "created_at": preference.created_at.isoformat(),
+    }
+
+
+def _played(response: Response) -> dict[str, JSON]:
+    """Which response a side is; the fingerprint digests the model's address and parameters."""
+    model = response.run_model
+    return {
+        "response": response.pk,
+        "model": model.label,
+        "model_fingerprint": model.fingerprint,
+        "attempt": response.attempt,
     }

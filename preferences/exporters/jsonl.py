@@ -13,9 +13,12 @@ class Jsonl(Exporter):
     decisive_only = False
 
     def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
+        first, second = preference.first, preference.second
+        prompt = prompt_of(first)
+        shared = prompt == prompt_of(second)  # a simulated user may have opened differently; then nothing is
         yield {
             **everything(preference),
-            "prompt": prompt_of(preference.first),
-            "first_messages": completion_of(preference.first),
-            "second_messages": completion_of(preference.second),
+            "prompt": prompt if shared else [],
+            "first_messages": completion_of(first) if shared else first.messages,
+            "second_messages": completion_of(second) if shared else second.messages,
         }

@@ -20,7 +20,6 @@ OUTRANKED = "the same pair has a person's verdict"
 DISAGREE = "verdicts on the same pair contradict each other"
 REPEATED = "another preference says the same"
 CYCLE = "part of a cycle (A over B over C over A)"
-NO_WINNER = "a tie or both bad, in the file of ties"
 
 
 @dataclass(slots=True)

@@ -1,4 +1,7 @@
-"""`openai-dpo`: OpenAI's preference fine-tuning format; one assistant message on either side."""
+"""`openai-dpo`: OpenAI's preference fine-tuning format; one assistant message on either side.
+
+`tools` and `parallel_tool_calls` belong to prompts with tools, and those are refused: their calls are more than text.
+"""
 
 from collections.abc import Iterator
 
@@ -18,7 +21,7 @@ class OpenAiDpo(Exporter):
             raise CannotHold("an empty answer, which OpenAI refuses")
         preferred, other = ([{"role": "assistant", "content": text}] for text in texts)
         yield {
-            "input": {"messages": prompt_of(chosen), "tools": [], "parallel_tool_calls": True},
+            "input": {"messages": prompt_of(chosen)},
             "preferred_output": preferred,
             "non_preferred_output": other,
         }

@@ -17,10 +17,13 @@ _TYPES: dict[str, Any] = {
     "id": pa.int64(),
     "run": pa.int64(),
     "suggestion": pa.int64(),
+    "supersedes": pa.int64(),
     "confidence": pa.float64(),
     "seconds": pa.float64(),
     "order_sensitive": pa.bool_(),
+    "saw_evidence": pa.bool_(),
     "self_preference": pa.bool_(),
+    "disputes_tests": pa.bool_(),
     "suggestion_taken": pa.bool_(),
 }
 

@@ -1,8 +1,6 @@
 """Writing an export: the data file, ties, a dataset card and provenance, all of them or none."""
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +8,14 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
+from hub.outputs import Outputs
 from preferences.exporters.base import CannotHold, Exporter, ExportError, Row, everything
 from preferences.exporters.linter import HELD_OUT, Linted, lint
 from preferences.exporters.registry import FORMATS
 from preferences.models import Preference
 from preferences.selectors import with_everything
+
+_OTHERS = {".json", ".jsonl", ".parquet", ".csv", ".txt", ".zip", ".gz"}  # no folder is named so on purpose
 
 
 @dataclass(slots=True)
@@ -30,40 +31,52 @@ class Written:
         return {"rows": self.rows, **self.linted.to_json()}
 
 
-def preferences_export(rows: QuerySet[Preference], out: Path, *, format: str) -> Written:
+def preferences_export(rows: QuerySet[Preference], out: Path, *, format: str, force: bool = False) -> Written:
     """Write *rows* to *out*: a file where it has the format's suffix, else a folder of files.
 
     Beside a file `name.jsonl` come `name.ties.jsonl`, `name.provenance.jsonl` and `name.card.md`; in a folder the same
-    are `data`, `ties`, `provenance` and `README.md`. Raises ExportError where nothing is left to write.
+    are `data`, `ties`, `provenance` and `README.md`. Raises ExportError where nothing is left to write, and
+    hub.outputs.CannotWrite where the files cannot be written, or would replace others without *force*.
     """
     exporter = FORMATS.get(format)
     if exporter is None:
         raise ExportError(f"There is no format {format!r}; known are {', '.join(FORMATS)}.")
-    found = list(with_everything(rows).prefetch_related("issues__category").order_by("id"))
-    linted = lint(found, false_accepts())
-    if not exporter.decisive_only:
-        linted.kept = sorted([*linted.kept, *linted.ties], key=lambda p: p.pk)
-    lines = list(_lines(exporter, linted))
-    if not lines:
-        raise ExportError(_nothing(found, linted))
-    written = Written(rows=len(lines), linted=linted)
-    single = out.suffix == exporter.suffix
-    folder = out.parent if single else out
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".export-", dir=folder) as name:
-        made = Path(name)
-        exporter.write(lines, made / f"data{exporter.suffix}")
-        _write_lines(made / "provenance.jsonl", _provenance(lines, linted))
+    single = _names_file(out, exporter)
+    with Outputs(force=force) as outputs:
+        folder = out.parent if single else outputs.folder(out)
+        places = {name: folder / (_beside(out, name) if single else name) for name in _names(exporter)}
+        data, provenance, ties, about = (outputs.file(place) for place in places.values())
+        found = list(with_everything(rows).prefetch_related("issues__category").order_by("id"))
+        linted = lint(found, false_accepts())
+        if not exporter.decisive_only:
+            linted.kept = sorted([*linted.kept, *linted.ties], key=lambda p: p.pk)
+        lines = exporter.settled(list(_lines(exporter, linted)), linted.dropped)
+        if not lines:
+            raise ExportError(_nothing(found, linted))
+        written = Written(rows=len(lines), linted=linted)
+        exporter.write(lines, data)
+        _write_lines(provenance, _provenance(lines, linted))
         if exporter.decisive_only and linted.ties:
-            _write_lines(made / "ties.jsonl", [everything(p) for p in linted.ties])
-        (made / "README.md").write_text(
-            card(exporter, written, out.name if single else f"data{exporter.suffix}"), encoding="utf-8"
-        )
-        for path in sorted(made.iterdir()):
-            place = folder / (_beside(out, path.name) if single else path.name)
-            shutil.move(path, place)
-            written.files.append(place)
+            _write_lines(ties, [everything(p) for p in linted.ties])
+        about.write_text(card(exporter, written, next(iter(places.values())).name), encoding="utf-8")
+    written.files = sorted(outputs.written)
+    if force:  # ties of an export that is replaced are not this one's
+        for place in set(places.values()) - set(written.files):
+            place.unlink(missing_ok=True)
     return written
+
+
+def _names(exporter: Exporter) -> list[str]:
+    return [f"data{exporter.suffix}", "provenance.jsonl", "ties.jsonl", "README.md"]
+
+
+def _names_file(out: Path, exporter: Exporter) -> bool:
+    """Whether *out* names the data file, not a folder. Raises ExportError for another format's file."""
+    if out.suffix == exporter.suffix or str(out) == "-":
+        return True
+    if out.suffix.lower() in _OTHERS and not out.is_dir():
+        raise ExportError(f"{out}: {exporter.name} is written as {exporter.suffix}; name such a file, or a folder.")
+    return False
 
 
 def _beside(out: Path, name: str) -> str:
@@ -81,13 +94,20 @@ def _lines(exporter: Exporter, linted: Linted) -> Iterator[Row]:
 
 
 def _nothing(found: list[Preference], linted: Linted) -> str:
+    if not found and not Preference.objects.exists():
+        return (
+            "There are no preferences yet; nothing was written. They come from runs whose config has `judge:` or "
+            "`review:`, and from people at /review/."
+        )
     if not found:
         return "No preference matches; nothing was written."
     if linted.dropped[HELD_OUT] == len(found):
         return "All of these are of held-out environments, which training data never holds; nothing was written."
-    reasons = "; ".join(f"{count:,} {why}" for why, count in linted.dropped.items() if count)
-    ties = f"; {len(linted.ties):,} without a winner" if linted.ties else ""
-    return f"None of the {len(found):,} preferences can be exported: {reasons}{ties}. Nothing was written."
+    reasons = [f"{why} ({count:,})" for why, count in linted.dropped.items() if count]
+    ties = [f"without a winner ({len(linted.ties):,})"] if linted.ties else []
+    these = "The 1 preference" if len(found) == 1 else f"None of the {len(found):,} preferences"
+    cannot = "cannot" if len(found) == 1 else "can"
+    return f"{these} {cannot} be exported: {'; '.join([*reasons, *ties])}. Nothing was written."
 
 
 def _provenance(lines: list[Row], linted: Linted) -> Iterator[dict[str, Any]]:
@@ -152,8 +172,12 @@ def card(exporter: Exporter, written: Written, data: str) -> str:
         "",
         f"- The pair's first response was chosen in {balance} of the pairs.",
         f"- Correlation of being longer with being chosen: {lengths}.",
-        *(f"- Left out: {count:,} {why}." for why, count in linted.dropped.items() if count),
-        *([f"- {len(linted.ties):,} without a winner."] if linted.ties else []),
+        *(f"- Left out {count:,}: {why}." for why, count in linted.dropped.items() if count),
+        *(
+            [f"- Without a winner, in the file of ties: {len(linted.ties):,}."]
+            if exporter.decisive_only and linted.ties
+            else []
+        ),
         "",
     ]
     return "\n".join(lines)

@@ -1,7 +1,17 @@
-"""A run's responses as files: failing cases to train on, read or play again, and everything as recordings to replay."""
+"""A run's responses as files: failing cases, rollouts to train on, and everything as recordings to replay."""
 
 from runs.exports.base import Exported, ExportError
 from runs.exports.failures import FORMATS, export_failures
 from runs.exports.recordings import export_responses
+from runs.exports.rollouts import Which, export_episodes, export_run_rollouts
 
-__all__ = ["FORMATS", "ExportError", "Exported", "export_failures", "export_responses"]
+__all__ = [
+    "FORMATS",
+    "ExportError",
+    "Exported",
+    "Which",
+    "export_episodes",
+    "export_failures",
+    "export_responses",
+    "export_run_rollouts",
+]

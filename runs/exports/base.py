@@ -1,11 +1,8 @@
-"""What every export shares: what it reports, files that appear whole or not at all, failing responses in order."""
+"""What every export shares: what it reports, lines as they are written, failing responses in order."""
 
-import json
-import os
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -55,6 +52,44 @@ class Failures:
         )
 
 
+def run_model(run: Run, label: str | None) -> RunModel | None:
+    """The answering model of *run* with that label, None where no label is given. Raises ExportError."""
+    if label is None:
+        return None
+    models = {model.label: model for model in run.models.filter(role="")}
+    if label not in models:
+        raise ExportError(f"Run {run.pk} has no model {label!r}; its models are {', '.join(models)}.")
+    return models[label]
+
+
+def run_parts(run: Run, slug: str | None) -> list[RunEnvironment]:
+    """The environment *slug* of *run*, or all of them. Raises ExportError."""
+    parts = {
+        part.version.environment.slug: part
+        for part in run.environments.select_related("version__environment").order_by("position")
+    }
+    if slug is None:
+        return list(parts.values())
+    if slug not in parts:
+        raise ExportError(f"Run {run.pk} did not play {slug!r}; its environments are {', '.join(parts)}.")
+    return [parts[slug]]
+
+
+def is_held_out(version: EnvironmentVersion) -> bool:
+    """The author's word in the manifest counts as much as a curator's, who can only tighten it."""
+    return version.environment.held_out or bool(version.manifest.get("held_out"))
+
+
+def refuse_held_out(versions: Iterable[EnvironmentVersion], instead: str = "") -> None:
+    """Raises ExportError where one of *versions* is held out; *instead* is what else may be done."""
+    held = [str(version) for version in versions if is_held_out(version)]
+    if held:
+        raise ExportError(
+            f"{', '.join(held)} is held out: training on it would make every later score on it meaningless. "
+            f"Export another environment by --environment{', ' + instead if instead else ''}."
+        )
+
+
 def opening(messages: list[Message]) -> list[Message]:
     """What stands before the first answer."""
     first = next((i for i, message in enumerate(messages) if message["role"] == "assistant"), len(messages))
@@ -77,32 +112,15 @@ def opened(version: EnvironmentVersion) -> Iterator[Bundle]:
 
 
 @contextmanager
-def whole_file(path: Path, exported: Exported) -> Iterator[IO[bytes]]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
-        temporary = Path(file.name)
-        try:
-            yield file
-        except BaseException:
-            temporary.unlink()
-            raise
-    if exported.written:
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # as any other file; temporary ones are for their owner alone
-        temporary.replace(path)
-        exported.files.append(path)
-    else:
-        temporary.unlink()
+def lines(path: Path, exported: Exported) -> Iterator[Callable[[str], None]]:
+    """Writes and counts lines. The file is made by the first of them."""
+    with ExitStack() as stack:
+        file: IO[bytes] | None = None
 
-
-@contextmanager
-def lines(path: Path, exported: Exported) -> Iterator[Callable[[dict[str, JSON]], None]]:
-    """Writes JSON lines; the file appears whole at the end, and not at all where no line was written."""
-    with whole_file(path, exported) as file:
-
-        def write(row: dict[str, JSON]) -> None:
-            file.write(json.dumps(row, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+        def write(line: str) -> None:
+            nonlocal file
+            file = file or stack.enter_context(path.open("wb"))
+            file.write(line.encode("utf-8", "backslashreplace") + b"\n")
             exported.written += 1
 
         yield write

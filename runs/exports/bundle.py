@@ -11,7 +11,7 @@ from hub.bundles.loader import MANIFEST, Bundle, open_bundle
 from hub.bundles.schema import Manifest
 from hub.canonical import digest
 from hub.datasets import DatasetError, file_rows
-from runs.exports.base import CHUNK, Exported, ExportError, Failures, opened, whole_file
+from runs.exports.base import CHUNK, Exported, ExportError, Failures, opened
 from runs.models import RunEnvironment
 
 _CASES = "failing-cases.jsonl"
@@ -27,13 +27,9 @@ def write_bundle(failures: Failures, path: Path) -> Exported:
         )
     exported = Exported()
     for part in parts:
-        with (
-            tempfile.TemporaryDirectory(prefix="llmeval-failures-") as folder,
-            whole_file(path, exported) as file,
-            opened(part.version) as bundle,
-        ):
+        with tempfile.TemporaryDirectory(prefix="llmeval-failures-") as folder, opened(part.version) as bundle:
             exported.written = _fill_folder(failures, part, bundle, Path(folder))
-            with open_bundle(folder) as small:
+            with open_bundle(folder) as small, path.open("wb") as file:
                 small.write(file)
     return exported
 

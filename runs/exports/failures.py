@@ -1,5 +1,6 @@
 """Failing cases as training data, as text, as an environment to play again. A new format is an entry of FORMATS."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,10 +9,22 @@ from pathlib import Path
 from hub.bundles.answers import AnswerBook
 from hub.cases import CaseData
 from hub.models import EnvironmentVersion
+from hub.outputs import Outputs
 from hub.ports import JSON
-from runs.exports.base import CHUNK, Exported, ExportError, Failures, lines, opened, opening, usage_of
+from runs.exports.base import (
+    CHUNK,
+    Exported,
+    Failures,
+    lines,
+    opened,
+    opening,
+    refuse_held_out,
+    run_model,
+    run_parts,
+    usage_of,
+)
 from runs.exports.bundle import write_bundle
-from runs.models import Response, Run, RunEnvironment, RunModel
+from runs.models import Response, Run, RunEnvironment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,49 +37,20 @@ class Format:
 
 
 def export_failures(
-    run: Run, path: Path, *, format: str, model: str | None = None, environment: str | None = None
+    run: Run, path: Path, *, format: str, model: str | None = None, environment: str | None = None, force: bool = False
 ) -> Exported:
-    """Write the failing cases of *run* to *path*, whole or not at all. Raises ExportError.
+    """Write the failing cases of *run* to *path*, whole or not at all. Raises ExportError and CannotWrite.
 
-    Nothing is written where nothing failed, or where everything was left out.
+    Nothing is written where nothing failed, or where everything was left out; over a file only with *force*.
     """
     chosen = FORMATS[format]
-    failures = Failures(run=run, model=_model(run, model), parts=_parts(run, environment))
+    failures = Failures(run=run, model=run_model(run, model), parts=run_parts(run, environment))
     if chosen.training:
-        _refuse_held_out(failures.parts)
-    return chosen.write(failures, path)
-
-
-def _model(run: Run, label: str | None) -> RunModel | None:
-    if label is None:
-        return None
-    models = {model.label: model for model in run.models.filter(role="")}
-    if label not in models:
-        raise ExportError(f"Run {run.pk} has no model {label!r}; its models are {', '.join(models)}.")
-    return models[label]
-
-
-def _parts(run: Run, slug: str | None) -> list[RunEnvironment]:
-    parts = {
-        part.version.environment.slug: part
-        for part in run.environments.select_related("version__environment").order_by("position")
-    }
-    if slug is None:
-        return list(parts.values())
-    if slug not in parts:
-        raise ExportError(f"Run {run.pk} did not play {slug!r}; its environments are {', '.join(parts)}.")
-    return [parts[slug]]
-
-
-def _refuse_held_out(parts: list[RunEnvironment]) -> None:
-    """The author's word in the manifest counts as much as a curator's, who can only tighten it."""
-    versions = [part.version for part in parts]
-    held = [str(v) for v in versions if v.environment.held_out or v.manifest.get("held_out")]
-    if held:
-        raise ExportError(
-            f"{', '.join(held)} is held out: training on it would make every later score on it meaningless. "
-            "Export another environment of the run by --environment, or choose jsonl, which is not training data."
-        )
+        refuse_held_out((part.version for part in failures.parts), "or choose jsonl, which is not training data")
+    with Outputs(force=force) as outputs:
+        exported = chosen.write(failures, outputs.file(path))
+    exported.files = outputs.written
+    return exported
 
 
 # ---- formats ---------------------------------------------------------------------------------------------------------
@@ -109,7 +93,7 @@ def _write_gold(failures: Failures, path: Path, row: Callable[[Response, str], d
                     if why:
                         exported.skipped[why] += 1
                     else:
-                        write(row(response, text))
+                        write(_json(row(response, text)))
     return exported
 
 
@@ -140,8 +124,12 @@ def _write_jsonl(failures: Failures, path: Path) -> Exported:
     with lines(path, exported) as write:
         for part in failures.parts:
             for response in failures.of(part).iterator(chunk_size=CHUNK):
-                write(_whole(failures.run, part, response))
+                write(_json(_whole(failures.run, part, response)))
     return exported
+
+
+def _json(row: dict[str, JSON]) -> str:
+    return json.dumps(row, ensure_ascii=False)
 
 
 def _whole(run: Run, part: RunEnvironment, response: Response) -> dict[str, JSON]:

@@ -1,51 +1,52 @@
-"""A run's responses as recordings that the provider `replay` plays: a file for each model, simulated users included."""
+"""A run's responses as recordings that the provider `replay` plays: a file for each model, those of roles included."""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hub.canonical import digest
 from hub.cases import CaseData
 from hub.compiled import CompiledEnvironment
+from hub.outputs import Outputs
 from hub.ports import CallKey
 from hub.selectors import compile_version
-from runs.exports.base import CHUNK, Exported, opening, usage_of, whole_file
+from runs.exports.base import CHUNK, Exported, lines, opening, usage_of
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.providers.replay import recorded_line
 
 
-def export_responses(run: Run, folder: Path) -> Exported:
-    """Write the answers that *run* was given into *folder*, a file for each model.
+def export_responses(run: Run, folder: Path, *, force: bool = False) -> Exported:
+    """Write the answers that *run* was given into *folder*, a file for each model. Raises CannotWrite.
 
-    Simulated users are recovered from the transcripts, into a file for each model of their role.
+    What simulated users said is recovered from the transcripts, what rubric judges said from their verdicts, into a
+    file for each model of a role. All the files appear or none; over files that are there only with *force*.
     """
-    total = Exported()
-    for model in run.models.filter(role="").order_by("position"):
-        exported = Exported()
-        with _recording(folder / f"{_filename(model.label)}.jsonl", exported) as write:
-            for part, response in _responses(run, model):
-                line = _answer_line(part, response)
-                if line:
-                    write(line)
-                else:
-                    exported.skipped[f"{response.status}, without an answer"] += 1
-        _add(total, exported)
-    for role, label in _simulated_users(run):
-        exported = Exported()
-        with _recording(folder / f"{_filename(f'{role}-{label}')}.jsonl", exported) as write:
-            for model in run.models.filter(role="").order_by("position"):
+    exported = Exported()
+    with Outputs(force=force) as outputs:
+        outputs.folder(folder)
+        for model in run.models.filter(role="").order_by("position"):
+            with lines(outputs.file(folder / f"{_filename(model.label)}.jsonl"), exported) as write:
                 for part, response in _responses(run, model):
-                    for line in _user_lines(part, compile_version(part.version), role, response):
+                    line = _answer_line(part, response)
+                    if line:
                         write(line)
-        _add(total, exported)
-    return total
+                    else:
+                        exported.skipped[f"{response.status}, without an answer"] += 1
+        for seat in _seats(run):
+            with lines(outputs.file(folder / f"{_filename(f'{seat.role}-{seat.label}')}.jsonl"), exported) as write:
+                for model in run.models.filter(role="").order_by("position"):
+                    for part, response in _responses(run, model):
+                        for line in role_lines(part, response, seat):
+                            write(line)
+    exported.files = outputs.written
+    return exported
 
 
 def _responses(run: Run, model: RunModel) -> Iterator[tuple[RunEnvironment, Response]]:
     for part in run.environments.select_related("version__environment").order_by("position"):
         responses = Response.objects.filter(run_environment=part, run_model=model).select_related("case", "run_model")
+        responses = responses.prefetch_related("scores")
         for response in responses.order_by("case__position", "attempt").iterator(chunk_size=CHUNK):
             yield part, response
 
@@ -77,27 +78,37 @@ def _answer_line(part: RunEnvironment, response: Response) -> str:
     return recorded_line(key, messages=answers, **usage, **finish)
 
 
-def _simulated_users(run: Run) -> list[tuple[str, str]]:
-    """(role, label) of the models that played a user."""
+def _seats(run: Run) -> list[RunModel]:
+    """The models that environments of the run asked by role: simulated users and rubric judges."""
     if not run.models.exclude(role="").exists():
         return []
-    roles = set()
-    for part in run.environments.select_related("version"):
-        compiled = compile_version(part.version)
-        roles |= set(compiled.harness.roles(compiled.manifest.harness.options))
-    return list(run.models.filter(role__in=roles, seat=0).order_by("role").values_list("role", "label"))
+    roles = {
+        role for part in run.environments.select_related("version") for role in compile_version(part.version).roles
+    }
+    return list(run.models.filter(role__in=roles).order_by("role", "seat"))
+
+
+def role_lines(part: RunEnvironment, response: Response, seat: RunModel) -> Iterator[str]:
+    """What the model in *seat* of its role said while *response* came about and was scored, as recorded lines."""
+    if response.status == Response.Status.ERRORED:
+        return
+    environment = compile_version(part.version)
+    if seat.seat == 0:
+        yield from _user_lines(part, environment, seat.role, response)
+    yield from _rubric_lines(part, environment, seat, response)
 
 
 def _user_lines(part: RunEnvironment, environment: CompiledEnvironment, role: str, response: Response) -> Iterator[str]:
     """What the simulated user said: its messages in the transcript, and the word with which it ended the talk."""
     options = environment.harness_options(CaseData.from_json(response.case.data))
     user = getattr(options, "user", None)
-    if user is None or user.scripted or user.role != role or response.status == Response.Status.ERRORED:
+    if user is None or user.scripted or user.role != role:
         return
     start = len(opening(response.messages))
     if not getattr(options, "prompt", "") and start:
         start -= 1  # the user opened the conversation
-    said = [message["content"] for message in response.messages[start:] if message["role"] == "user"]
+    heard = environment.harness.dialogue(options, response.messages[start:])
+    said = [message["content"] for message in heard if message["role"] == "user"]
     if response.stop == "done":
         if response.messages[-1]["role"] == "user":
             said[-1] = f"{said[-1]} {user.stop}"
@@ -107,21 +118,16 @@ def _user_lines(part: RunEnvironment, environment: CompiledEnvironment, role: st
         yield recorded_line(_key(part, response, purpose="user", role=role, turn=turn), content=content)
 
 
-@contextmanager
-def _recording(path: Path, exported: Exported) -> Iterator[Callable[[str], None]]:
-    with whole_file(path, exported) as file:
-
-        def write(line: str) -> None:
-            file.write(line.encode("utf-8", "backslashreplace") + b"\n")
-            exported.written += 1
-
-        yield write
-
-
-def _add(total: Exported, part: Exported) -> None:
-    total.written += part.written
-    total.skipped += part.skipped
-    total.files += part.files
+def _rubric_lines(
+    part: RunEnvironment, environment: CompiledEnvironment, seat: RunModel, response: Response
+) -> Iterator[str]:
+    """What the judge in *seat* said, one line for each rule that asked it."""
+    asking = {rule.spec.name for rule in environment.rules if seat.role in rule.scorer.roles(rule.spec.options)}
+    for score in response.scores.all():
+        for judge in score.detail.get("judges", ()) if score.rule in asking else ():
+            if judge["seat"] == seat.seat:
+                key = _key(part, response, purpose="rubric", role=seat.role, rule=score.rule, seat=seat.seat)
+                yield recorded_line(key, content=judge["said"])
 
 
 def _filename(label: str) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hub import canonical
 from hub.ports import JSON, CallKey, Message, Reply, Tool, Usage
 
 if TYPE_CHECKING:
-    from runs.config import Source
+    from runs.config_reading import Source
 
 
 class Price(BaseModel):
@@ -29,11 +29,24 @@ class Price(BaseModel):
         return (fresh * self.input + usage.cached_input * cached + usage.output * self.output) / 1_000_000
 
 
+def one_line(value: str) -> str:
+    """*value*, a label, as it is. Raises ValueError where a report could not show it."""
+    if not value.strip() or not value.isprintable():
+        raise ValueError("must be visible text on one line")
+    return value
+
+
+def _without_hash(value: str) -> str:
+    if "#" in value:  # `label#attempt` names a response
+        raise ValueError("must not hold a `#`")
+    return value
+
+
 class ModelSpec(BaseModel):
     """A model as a config names it: the keys every provider shares; the rest are the provider's own Options."""
 
     model_config = ConfigDict(extra="allow")
-    name: Annotated[str, Field(min_length=1, max_length=120, pattern=r"^[^#\x00-\x1f]+$")]
+    name: Annotated[str, Field(min_length=1, max_length=120), AfterValidator(one_line), AfterValidator(_without_hash)]
     provider: str
     family: str = ""  # models of one family judging each other are marked (self-preference)
     parameters: dict[str, JSON] = Field(default_factory=dict)
@@ -81,6 +94,7 @@ class Provider(ABC):
     type: ClassVar[str]
     summary: ClassVar[str]
     Options: ClassVar[OptionsClass]
+    reserved: ClassVar[Mapping[str, str]] = {}  # parameters that are not the config's to send -> what to do instead
     live: ClassVar[bool] = True  # asks a model now; False for recordings, whose answers cost and mean no latency
 
     def __init__(self, spec: ModelSpec, options: Any, context: ProviderContext) -> None:
@@ -90,7 +104,10 @@ class Provider(ABC):
 
     @classmethod
     def problems(cls, options: Any, source: "Source") -> Iterable[tuple[str, str]]:
-        """What is wrong with *options* beyond their types, as (key, sentence): missing files, unset variables."""
+        """What is wrong with *options* beyond their types, as (key, sentence): missing files, unset variables.
+
+        Keys of a wrong type are left out of *options*; `model_fields_set` tells which are there.
+        """
         return ()
 
     @classmethod

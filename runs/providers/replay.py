@@ -4,19 +4,23 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from hub import wording
 from hub.ports import JSON, AskError, CallKey, Message, Purpose, Reply, Usage
 from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
 
 if TYPE_CHECKING:
-    from runs.config import Source
+    from runs.config_reading import Source
 
+_MAX_WRONG = 5  # lines of a recording that are named
 _Place = tuple[str, ...]
+_REMEDY = "Add it to the file and resume the run, or play fewer cases or attempts."
 
 
 class RecordedUsage(BaseModel):
@@ -46,6 +50,13 @@ class Recorded(BaseModel):
     finish_reason: str = "stop"
     usage: RecordedUsage = Field(default_factory=RecordedUsage)
 
+    @field_validator("messages", mode="before")
+    @classmethod
+    def _texts(cls, value: Any) -> Any:
+        """A turn that only says something may be its text, as in a bundle's gold answers."""
+        turns = value if isinstance(value, list) else []
+        return [{"content": turn} if isinstance(turn, str) else turn for turn in turns] or value
+
     @model_validator(mode="after")
     def _answer(self) -> "Recorded":
         if (self.content is None) == (self.messages is None):
@@ -66,34 +77,64 @@ def _place(purpose: str, environment: str, case: str, item: Recorded | CallKey) 
     return (purpose, environment, case, str(item.attempt))
 
 
+class RecordingError(ValueError):
+    """A file of recordings that cannot be used. `problems` names some of its wrong lines, and counts the others."""
+
+    def __init__(self, problems: list[str], wrong: int) -> None:
+        more = wrong - len(problems)
+        self.problems = [*problems, *([f"and {wording.counted(more, 'more wrong line')}"] if more else [])]
+        super().__init__("; ".join(self.problems))
+
+
+def _line_mistakes(error: ValidationError) -> str:
+    said = []
+    for item in error.errors():
+        if item["type"] == "json_invalid":
+            return 'not a line of JSON such as {"case": "c", "content": "..."}'
+        at = ".".join(str(part) for part in item["loc"])
+        said.append(f"{at + ': ' if at else ''}{wording.sentence(item, Recorded)}")
+    return "; ".join(said)
+
+
 class Recording:
     """A .jsonl file indexed by call: offsets are kept, lines are read when asked for."""
 
     def __init__(self, path: Path) -> None:
-        """Raises ValueError, naming the line, for a line that is not a recorded answer or answers a call again."""
+        """Raises RecordingError for lines that are no recorded answers or answer a call again, and for none at all."""
         self.path = path
         self._offsets: dict[_Place, int] = {}
+        self._problems: list[str] = []
+        self._wrong = 0
         hasher = hashlib.sha256()
         offset = 0
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 hasher.update(line)
                 if line.strip():
-                    recorded = self._parse(line, number)
-                    place = _place(recorded.purpose, recorded.environment, recorded.case, recorded)
-                    if place in self._offsets:
-                        raise ValueError(f"{path}:{number}: a second recording of {' '.join(filter(None, place))}")
-                    self._offsets[place] = offset
+                    self._index(line, number, offset)
                 offset += len(line)
+        if not self._offsets and not self._wrong:
+            self._refuse(f"{path} holds no recorded answer")
+        if self._wrong:
+            raise RecordingError(self._problems, self._wrong)
         self.digest = hasher.hexdigest()
 
-    def _parse(self, line: bytes, number: int) -> Recorded:
+    def _index(self, line: bytes, number: int, offset: int) -> None:
+        where = f"{self.path}:{number}"
         try:
-            return Recorded.model_validate_json(line)
+            recorded = Recorded.model_validate_json(line)
         except ValidationError as error:
-            first = error.errors()[0]
-            at = ".".join(str(part) for part in first["loc"])
-            raise ValueError(f"{self.path}:{number}: {at + ': ' if at else ''}{first['msg']}") from None
+            self._refuse(f"{where}: {_line_mistakes(error)}")
+            return
+        place = _place(recorded.purpose, recorded.environment, recorded.case, recorded)
+        if place in self._offsets:
+            self._refuse(f"{where}: a second recording of {' '.join(filter(None, place))}")
+        self._offsets[place] = offset
+
+    def _refuse(self, problem: str) -> None:
+        self._wrong += 1
+        if len(self._problems) < _MAX_WRONG:
+            self._problems.append(problem)
 
     def find(self, key: CallKey, only_environment: str) -> Recorded | None:
         """The recording for *key*; one that names no environment counts for the run's only one."""
@@ -113,7 +154,7 @@ def _recording(path: str, size: int, modified_ns: int) -> Recording:
 
 
 def open_recording(path: Path) -> Recording:
-    """The index of *path*, made once for each state of the file. Raises ValueError and OSError."""
+    """The index of *path*, made once for each state of the file. Raises RecordingError and OSError."""
     stat = path.stat()
     return _recording(str(path), stat.st_size, stat.st_mtime_ns)
 
@@ -140,13 +181,24 @@ class Replay(Provider):
         if source.base_dir is None:
             yield "responses", "recordings are files; they may be named on the command line only"
             return
+        if "responses" not in options.model_fields_set:
+            return
+        if "://" in options.responses:
+            yield "responses", f"recordings are files; download {options.responses} first"
+            return
         path = (source.base_dir / options.responses).resolve()
         try:
             open_recording(path)
         except FileNotFoundError:
-            yield "responses", f"no file {options.responses!r} beside the config ({path})"
-        except (ValueError, OSError) as error:
-            yield "responses", str(error)
+            near = get_close_matches(path.stem, [p.stem for p in path.parent.glob("*.jsonl")], n=1)
+            advice = f"; did you mean {str(Path(options.responses).with_name(near[0] + '.jsonl'))!r}?" if near else ""
+            yield "responses", f"there is no file {str(path)!r}{advice}"
+        except IsADirectoryError:
+            yield "responses", f"{str(path)!r} is a folder; name a .jsonl file in it"
+        except RecordingError as error:
+            yield from (("responses", problem) for problem in error.problems)
+        except OSError as error:
+            yield "responses", f"{str(path)!r} cannot be read: {error.strerror}"
 
     @classmethod
     def resolved(cls, options: ReplayOptions, source: "Source") -> dict[str, JSON]:
@@ -160,8 +212,7 @@ class Replay(Provider):
         key = request.key
         recorded = self._recording.find(key, self.context.only_environment)
         if recorded is None:
-            what = f"{key.purpose} for case {key.case!r} of {key.environment}, attempt {key.attempt}"
-            raise AskError("no_recording", f"{self._recording.path.name} has no {what}.")
+            raise AskError("no_recording", f"{self._recording.path.name} has no {_wanted(key)}. {_REMEDY}")
         # Hundreds of replies without one real suspension would starve the writer and the progress line.
         await asyncio.sleep(0)
         if recorded.messages is None:
@@ -169,10 +220,11 @@ class Replay(Provider):
         elif key.turn < len(recorded.messages):
             message = {"role": "assistant", **recorded.messages[key.turn]}
         else:
+            has = wording.counted(len(recorded.messages), "turn")
             raise AskError(
                 "no_recording",
-                f"{self._recording.path.name} has {len(recorded.messages)} turns for case {key.case!r} of "
-                f"{key.environment}; turn {key.turn + 1} was asked for.",
+                f"{self._recording.path.name} has {has} for case {key.case!r} of {key.environment}, attempt "
+                f"{key.attempt}; turn {key.turn + 1} was asked for. {_REMEDY}",
             )
         return Reply(
             message=message,
@@ -181,8 +233,25 @@ class Replay(Provider):
         )
 
 
+def _wanted(key: CallKey) -> str:
+    """The line that is missing, in words."""
+    case = f"case {key.case!r} of {key.environment}"
+    if key.purpose == "pair":
+        return f"judgement of {key.first} and {key.second} on {case}"
+    if key.purpose == "user":
+        return f"turn {key.turn} of the user for {key.model} on {case}, attempt {key.attempt}"
+    if key.purpose == "rubric":
+        return f"marks of rule {key.rule!r} (seat {key.seat}) for {key.model} on {case}, attempt {key.attempt}"
+    return f"answer for {case}, attempt {key.attempt}"
+
+
 def recorded_line(key: CallKey, **answer: JSON) -> str:
-    """One line of a recording, for exports: the parts of *key* that matter for its purpose, then the answer."""
+    """One line of a recording, for exports."""
+    return json.dumps(recorded_row(key, **answer), ensure_ascii=False)
+
+
+def recorded_row(key: CallKey, **answer: JSON) -> dict[str, JSON]:
+    """One recorded answer: the parts of *key* that matter for its purpose, then the answer."""
     parts: dict[str, JSON] = {"purpose": key.purpose, "environment": key.environment, "case": key.case}
     if key.purpose == "pair":
         parts |= {"first": key.first, "second": key.second}
@@ -194,4 +263,4 @@ def recorded_line(key: CallKey, **answer: JSON) -> str:
             parts["turn"] = key.turn
         if key.purpose == "rubric":
             parts |= {"rule": key.rule, "seat": key.seat}
-    return json.dumps({**parts, **answer}, ensure_ascii=False)
+    return {**parts, **answer}

@@ -8,7 +8,15 @@ from django.utils import timezone
 
 from runs.models import Run
 from runs.reports import text as write
-from runs.reports.results import CellResult, Shortcoming, run_results, shortcomings, warnings
+from runs.reports.results import (
+    CellResult,
+    Shortcoming,
+    known_cost,
+    run_results,
+    shortcomings,
+    stage_sentences,
+    warnings,
+)
 from runs.reports.terminal import detail_lines
 
 FAILURES = 50  # listed for each environment and model
@@ -37,11 +45,12 @@ def render_html(run: Run, cells: list[CellResult] | None = None) -> str:
             "name": write.clean(run.name),
             "status": run.get_status_display(),
             "duration": write.duration(run.seconds),
-            "cost": write.money(run.cost_usd),
+            "cost": write.money(known_cost(run)),
             "generated": timezone.now(),
             "environments": environments,
             "sections": [section for cell in cells if (section := _section(cell))],
             "warnings": [write.clean(note) for note in warnings(run, cells)],
+            "stages": [write.clean(sentence) for sentence in stage_sentences(run)],
             "summaries": {key: _json(value) for key, value in run.summaries.items()},
             "config": write.clean(_json(run.config), lines=True),
             "host": _json(run.host),
@@ -77,7 +86,7 @@ def _row(cell: CellResult) -> dict[str, Any]:
         "refused": f"{cell.refused:,}",
         "latency": write.UNDEFINED if cell.latency(0.5) is None else " / ".join(latency),
         "tokens": f"{write.tokens(cell.tokens['input'])} / {write.tokens(cell.tokens['output'])}",
-        "cost": write.money(cell.total_cost_usd),
+        "cost": write.money(cell.known_cost_usd),
         "details": [write.clean(line) for line in detail_lines(cell)],
     }
 

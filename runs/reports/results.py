@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from hub.ports import JSON
 from runs.counting import attempts_of, case_clusters, cell_responses, quarantined_cases
 from runs.models import Response, Run, RunEnvironment, RunModel
+from runs.stages import stages
 from runs.statistics import Estimate, mean_estimate, pass_at_k, pass_hat_k, quantile
 
 COMPLETE_SHARE = 0.95  # of the expected responses must be scored; below, no result is final
@@ -112,8 +113,15 @@ class CellResult:
         return self.cost_usd + self.role_cost_usd
 
     @property
+    def known_cost_usd(self) -> float | None:
+        """What it cost with its role models; None where the model has no price, or its answers are recordings."""
+        return self.total_cost_usd if self.run_model.priced else None
+
+    @property
     def cost_per_correct_usd(self) -> float | None:
-        return self.total_cost_usd / self.statuses["passed"] if self.statuses["passed"] else None
+        """None where nothing passed or the cost is not known."""
+        known, passed = self.known_cost_usd, self.statuses["passed"]
+        return known / passed if known is not None and passed else None
 
     def latency(self, q: float) -> float | None:
         """Milliseconds of the model's own calls; None where all came from a recording or the cache."""
@@ -158,6 +166,7 @@ class CellResult:
             "latency_ms": {"p50": _rounded(self.latency(0.5), 1), "p95": _rounded(self.latency(0.95), 1)},
             "tokens": {name: self.tokens[name] for name in ("input", "output", "cached_input", "reasoning")},
             "cost_usd": _rounded(self.total_cost_usd),
+            "priced": self.run_model.priced,
             "role_cost_usd": _rounded(self.role_cost_usd),
             "cost_per_correct_usd": _rounded(self.cost_per_correct_usd),
             "execution": {
@@ -206,11 +215,29 @@ def results_json(run: Run, cells: list[CellResult] | None = None) -> dict[str, J
     }
 
 
+def known_cost(run: Run) -> float | None:
+    """What *run* cost in USD, as far as prices are known; None where no model of it has one."""
+    if run.cost_usd or run.models.filter(spec__price__isnull=False).exists():
+        return run.cost_usd
+    return None
+
+
 def mlflow_ids(run: Run) -> dict[str, JSON]:
     """Where the run is logged: the parent's id first, then one for each environment and model."""
     tracking = run.tracking
     ids = [tracking["parent"], *tracking.get("cells", {}).values()] if tracking.get("parent") else []
     return {"run_ids": ids, "state": tracking.get("state", "")}
+
+
+def stage_sentences(run: Run) -> list[str]:
+    """What the stages after the last response found, or why one failed: a sentence each, in their order."""
+    found = []
+    for stage in stages():
+        summary = run.summaries.get(stage.key)
+        if summary is not None:
+            failed = set(summary) == {"error"}
+            found.append(f"{stage.title} failed: {summary['error']}" if failed else stage.told(summary))
+    return [sentence for sentence in found if sentence]
 
 
 def warnings(run: Run, cells: Iterable[CellResult]) -> list[str]:
@@ -239,8 +266,12 @@ def warnings(run: Run, cells: Iterable[CellResult]) -> list[str]:
     recorded = sorted({cell.model for cell in cells if cell.recorded})
     if recorded:
         found.append(f"Recorded answers, given before this run: {', '.join(recorded)}. Latency and cost are unknown.")
+    unpriced = sorted({cell.model for cell in cells if not cell.recorded and not cell.run_model.priced})
+    if unpriced:
+        found.append(f"No price is given for {', '.join(unpriced)}: what it cost is unknown.")
     for environment, count in {cell.environment: cell.quarantined for cell in cells if cell.quarantined}.items():
-        found.append(f"{count:,} cases of {environment} are left out, because a curator found them wrong.")
+        cases = "1 case" if count == 1 else f"{count:,} cases"
+        found.append(f"Left out of {environment}, because a curator found it wrong: {cases}.")
     return found
 
 

@@ -3,21 +3,33 @@
 from collections.abc import Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hub.invocation import command
+from hub.wording import counted
 from runs.models import Run
 from runs.reports import text as write
-from runs.reports.results import CellResult, Shortcoming, run_results, shortcomings, warnings
+from runs.reports.results import (
+    CellResult,
+    Shortcoming,
+    known_cost,
+    run_results,
+    shortcomings,
+    stage_sentences,
+    warnings,
+)
 
 PIPE_WIDTH = 116  # columns where no terminal says how wide it is
-WIDE = 110  # from here on, all columns fit beside each other
+_LABEL_WIDTH = 16  # columns for the models' names; longer ones fold
 _OUTCOMES = ("accuracy [95 %]", "n", "passed", "failed", "error", "unsc.", "trunc.", "refus.")
 _SPENT = ("p50/p95 ms", "tokens in/out", "cost")
+_LAYOUTS = ((*_OUTCOMES, *_SPENT), _OUTCOMES, _OUTCOMES[:2])  # what stands in no column is told below the table
 _FAILURES = 5  # listed for each environment and model
 _ERRORS = 3
-_REASON = 160
+_REASON = 240
 STATUS_STYLES = {"passed": "green", "failed": "red", "errored": "magenta", "unscored": "yellow"}
 
 
@@ -25,20 +37,22 @@ def print_report(run: Run, console: Console) -> None:
     """Print the whole report of *run*. What models wrote is printed as text, never as markup or terminal commands."""
     if not console.is_terminal and console.width < PIPE_WIDTH:
         console.width = PIPE_WIDTH
-    wide = console.width >= WIDE
     cells = run_results(run)
+    columns = _columns(cells, console.width)
     _print(console, _headline(run))
     for environment in dict.fromkeys(cell.environment for cell in cells):
         group = [cell for cell in cells if cell.environment == environment]
         console.print()
-        console.print(_table(environment, group, wide=wide), soft_wrap=False)
+        console.print(_table(environment, group, columns), soft_wrap=False)
         for cell in group:
-            _print_details(console, cell, wide=wide)
+            _print_details(console, cell, columns)
     for cell in cells:
         _print_shortcomings(console, cell)
-    notes = warnings(run, cells)
-    if notes:
+    sentences, notes = stage_sentences(run), warnings(run, cells)
+    if sentences or notes:
         console.print()
+    for sentence in sentences:
+        _print(console, Text(write.clean(sentence)))
     for note in notes:
         _print(console, Text.assemble(("Note: ", "bold yellow"), write.clean(note)))
     _print_tracking(console, run)
@@ -47,12 +61,27 @@ def print_report(run: Run, console: Console) -> None:
 def _headline(run: Run) -> Text:
     return Text.assemble(
         (write.clean(run.name), "bold"),
-        f"  run {run.pk}  {run.get_status_display()}  {write.duration(run.seconds)}  {write.money(run.cost_usd)}  ",
+        f"  run {run.pk}  {run.get_status_display()}  {write.duration(run.seconds)}  {_cost(run)}",
         (f"config {run.config_hash[:12]}", "dim"),
     )
 
 
-def _table(environment: str, cells: Sequence[CellResult], *, wide: bool) -> Table:
+def _cost(run: Run) -> str:
+    cost = known_cost(run)
+    return "" if cost is None else f"{write.money(cost)}  "
+
+
+def _columns(cells: Sequence[CellResult], width: int) -> tuple[str, ...]:
+    """The first layout that fits beside the models' names, so that no figure is ever cut."""
+    rows = [_figures(cell) for cell in cells]
+    label = max([len("model"), *(min(cell_len(cell.model), _LABEL_WIDTH) for cell in cells)])
+    for columns in _LAYOUTS:
+        if label + sum(1 + max([len(head), *(row[head].cell_len for row in rows)]) for head in columns) <= width:
+            return columns
+    return _LAYOUTS[-1]
+
+
+def _table(environment: str, cells: Sequence[CellResult], columns: Sequence[str]) -> Table:
     table = Table(
         title=Text(write.clean(environment), style="bold"),
         title_justify="left",
@@ -61,13 +90,18 @@ def _table(environment: str, cells: Sequence[CellResult], *, wide: bool) -> Tabl
         pad_edge=False,
         padding=0,
     )
-    # The only column that may shrink: it folds, so that no figure is ever cut.
-    table.add_column("model", overflow="fold", min_width=8)
-    for head in (*_OUTCOMES, *(_SPENT if wide else ())):
+    table.add_column("model", overflow="fold", min_width=8)  # the only column that may shrink
+    for head in columns:
         table.add_column(head, justify="right", no_wrap=True)
     for cell in cells:
-        table.add_row(Text(write.clean(cell.model)), *_outcomes(cell), *(_spent(cell) if wide else ()))
+        figures = _figures(cell)
+        table.add_row(Text(write.clean(cell.model)), *(figures[head] for head in columns))
     return table
+
+
+def _figures(cell: CellResult) -> dict[str, Text]:
+    """What the table shows of *cell*, by the column's head."""
+    return dict(zip((*_OUTCOMES, *_SPENT), [*_outcomes(cell), *_spent(cell)], strict=True))
 
 
 def _outcomes(cell: CellResult) -> list[Text]:
@@ -87,16 +121,13 @@ def _spent(cell: CellResult) -> list[Text]:
     return [
         Text(times if cell.latencies else write.UNDEFINED),
         Text(f"{write.tokens(cell.tokens['input'])}/{write.tokens(cell.tokens['output'])}"),
-        Text(write.money(cell.total_cost_usd)),
+        Text(write.money(cell.known_cost_usd)),
     ]
 
 
-def _print_details(console: Console, cell: CellResult, *, wide: bool) -> None:
-    lines = detail_lines(cell)
-    if not wide:
-        pairs = zip(_SPENT, _spent(cell), strict=True)
-        lines.insert(0, ", ".join(f"{head} {value.plain}" for head, value in pairs))
-    for line in lines:
+def _print_details(console: Console, cell: CellResult, columns: Sequence[str]) -> None:
+    rest = [f"{head} {value.plain}" for head, value in _figures(cell).items() if head not in columns]
+    for line in [*([", ".join(rest)] if rest else []), *detail_lines(cell)]:
         _print(console, Text(f"  {write.clean(cell.model)}: {write.clean(line)}", style="dim"))
 
 
@@ -122,7 +153,7 @@ def detail_lines(cell: CellResult) -> list[str]:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in cell.execution_failures.items()) or "no failures"
         p50, p95 = (write.milliseconds(cell.execution_time(q)) for q in (0.5, 0.95))
         lines.append(
-            f"{cell.executions.total():,} executions, tier {cell.tier or write.UNDEFINED}, "
+            f"{counted(cell.executions.total(), 'execution')}, tier {cell.tier or write.UNDEFINED}, "
             f"p50 {p50} ms, p95 {p95} ms; {kinds}"
         )
     if cell.errors:
@@ -130,7 +161,7 @@ def detail_lines(cell: CellResult) -> list[str]:
     if cell.limits:
         lines.append("ended by a limit: " + ", ".join(f"{kind} {n:,}" for kind, n in cell.limits.most_common()))
     if cell.role_cost_usd:
-        lines.append(f"of the cost, {write.money(cell.role_cost_usd)} went to role models (judges, simulated users)")
+        lines.append(f"role models (judges, simulated users) cost {write.money(cell.role_cost_usd)}")
     return lines
 
 
@@ -164,7 +195,7 @@ def _print_tracking(console: Console, run: Run) -> None:
         )
     elif tracking.get("state") == "pending":
         why = write.cut(write.clean(tracking["error"]), _REASON)
-        text = f"not logged in MLflow yet ({why}). Later: python manage.py sync_tracking {run.pk}"
+        text = f"not logged in MLflow yet ({why}). Later: {command('sync_tracking', run.pk)}"
         _print(console, Text.assemble(("Note: ", "bold yellow"), text))
 
 

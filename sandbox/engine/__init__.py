@@ -5,5 +5,5 @@
     runner      a fresh fork: locks itself down, reads its job, takes one of the roles    one process per run
     candidate, judge, shared_process, program, call, attacks                              the roles
 
-The pool imports `codec`, `frames` and `asserts` from here as well, so both ends agree on them.
+The pool imports `codec`, `frames`, `judge` and `identity` from here as well, so both ends agree on them.
 """

@@ -9,6 +9,7 @@ from . import frames
 FD = 3  # the pipe to the engine, in every run
 LINK = 4  # the pipe between candidate and judge, where they have one of their own
 
+_CHUNK = 1 << 15
 _HEADER = struct.Struct(">IB")
 
 
@@ -21,6 +22,7 @@ class Channel:
 
     def __init__(self, fd: int = FD) -> None:
         self._fd = fd
+        self._rest = b""
 
     def send(self, kind: int, payload: bytes = b"") -> None:
         """Write one frame whole."""
@@ -31,24 +33,30 @@ class Channel:
 
     def receive(self) -> tuple[int, bytes]:
         """The next frame as (kind, payload). Raises Closed at the end of the stream, frames.FrameTooLarge."""
-        length, kind = _HEADER.unpack(self._read(_HEADER.size))
+        # One read for most frames. Whatever else it brought belongs to the next.
+        data = self._rest or self._read_some()
+        while len(data) < _HEADER.size:
+            data += self._read_some()
+        length, kind = _HEADER.unpack_from(data)
         if length > frames.MAX_FRAME:
             raise frames.FrameTooLarge(f"a frame of {length} bytes")
-        return kind, self._read(length) if length else b""
+        end = _HEADER.size + length
+        if len(data) < end:
+            parts = [data]
+            missing = end - len(data)
+            while missing > 0:
+                parts.append(self._read_some())
+                missing -= len(parts[-1])
+            data = b"".join(parts)
+        self._rest = data[end:]
+        return kind, data[_HEADER.size : end]
 
     def has_input(self) -> bool:
         """Whether a frame has already come, or the end of the stream."""
-        return bool(select.select([self._fd], [], [], 0)[0])
+        return bool(self._rest) or bool(select.select([self._fd], [], [], 0)[0])
 
-    def _read(self, size: int) -> bytes:
-        data = os.read(self._fd, size)
-        if len(data) == size:
-            return data
-        parts = [data]
-        while data and size > len(data):
-            size -= len(data)
-            data = os.read(self._fd, size)
-            parts.append(data)
+    def _read_some(self) -> bytes:
+        data = os.read(self._fd, _CHUNK)
         if not data:
             raise Closed
-        return b"".join(parts)
+        return data

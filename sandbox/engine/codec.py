@@ -11,18 +11,20 @@ overrides takes part. Decoding builds only what is listed here, whatever the byt
 """
 
 import importlib
-import json
 import math
 import sys
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+from . import compact
 
 MAX_DEPTH = 150
 _SAFE_INT = 1 << 63
 _MAX_LIBRARY_TEXT = 8192
 _CROWDED = 16  # members with one and the same hash from which a set or mapping is taken for an attack
 
+T = TypeVar("T")
 Export = Callable[[Any], dict[str, Any] | None]
 Restore = Callable[[str, Any], Any]
 
@@ -185,7 +187,8 @@ def decode(data: Any, restore: Restore | None = None, depth: int = 0) -> Any:
     if isinstance(data, list):
         if depth > MAX_DEPTH + 1:
             raise CodecError("nested too deeply")
-        return [decode(item, restore, depth + 1) for item in data]
+        deeper = depth + 1
+        return [decode(i, restore, deeper) if type(i) is list or type(i) is dict else i for i in data]
     if not isinstance(data, dict):
         return data
     if len(data) != 1 or depth > MAX_DEPTH + 1:
@@ -199,9 +202,16 @@ def decode(data: Any, restore: Restore | None = None, depth: int = 0) -> Any:
         raise CodecError(f"tag {tag!r}: {type(error).__name__}") from None
 
 
+def _of_type(kind: type[T], content: Any) -> T:
+    """The content, if it is of the one type that an encoder writes there. Raises CodecError."""
+    if type(content) is not kind:
+        raise CodecError(f"{type(content).__name__} where {kind.__name__} belongs")
+    return content
+
+
 def _decode_tagged(tag: str, content: Any, restore: Restore | None, depth: int) -> Any:
     if tag in ("t", "s", "f"):
-        items = [decode(item, restore, depth) for item in content]
+        items = [decode(item, restore, depth) for item in _of_type(list, content)]
         if tag == "t":
             return tuple(items)
         if crowded(items):
@@ -210,27 +220,28 @@ def _decode_tagged(tag: str, content: Any, restore: Restore | None, depth: int) 
     if tag == "m":
         return {key: decode(item, restore, depth) for key, item in content.items()}
     if tag == "d":
-        pairs = [(decode(key, restore, depth), decode(item, restore, depth)) for key, item in content]
+        entries = [_of_type(list, entry) for entry in _of_type(list, content)]
+        pairs = [(decode(key, restore, depth), decode(item, restore, depth)) for key, item in entries]
         return Opaque("mapping of keys with one hash") if crowded([key for key, _ in pairs]) else dict(pairs)
     if tag == "i":
-        return int(content, 16)
+        return int(_of_type(str, content), 16)
     if tag == "n":
         return _NOT_FINITE[content]
     if tag in ("b", "y"):
         return bytes.fromhex(content) if tag == "b" else bytearray.fromhex(content)
     if tag == "c":
-        real, imaginary = (decode(part) for part in content)
+        real, imaginary = (decode(part) for part in _of_type(list, content))
         return complex(real, imaginary)
     if tag == "x":
-        name, text = content
+        name, text = _of_type(list, content)
         if name == "deque":
-            return deque(decode(item, restore, depth) for item in text)
-        if len(text) > _MAX_LIBRARY_TEXT:  # reducing a fraction of a million digits would take seconds
+            return deque(decode(item, restore, depth) for item in _of_type(list, text))
+        if len(_of_type(str, text)) > _MAX_LIBRARY_TEXT:  # reducing a fraction of a million digits would take seconds
             raise CodecError(f"a {name} of {len(text)} characters")
         module, build = _LIBRARY[name]
         return build(getattr(importlib.import_module(module), name), text)
     if tag == "o":
-        return Opaque(str(content)[:80])
+        return Opaque(_of_type(str, content)[:80])
     if restore is None:
         raise CodecError(f"unknown tag {tag!r}")
     return restore(tag, content)
@@ -238,17 +249,15 @@ def _decode_tagged(tag: str, content: Any, restore: Restore | None, depth: int) 
 
 # ---- bytes ----------------------------------------------------------------------------------------------------------
 
-_to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
 
 def dumps(data: Any) -> bytes:
     """Encoded data as bytes."""
-    return _to_json(data).encode("ascii")
+    return compact.dumps(data)
 
 
 def loads(data: bytes) -> Any:
     """Bytes as encoded data. Raises CodecError."""
     try:
-        return json.loads(data)
+        return compact.loads(data)
     except (ValueError, RecursionError) as error:
         raise CodecError(f"not JSON: {type(error).__name__}") from None

@@ -4,10 +4,11 @@ Pool and engine: length (4 bytes), session (2 bytes), kind (1 byte), payload. Se
 Engine and run:  length (4 bytes), kind (1 byte), payload. All numbers big-endian; length counts the payload.
 """
 
-import json
 import struct
 from collections.abc import Iterator
 from typing import Any
+
+from . import compact
 
 _ENGINE = struct.Struct(">IHB")
 _RUN = struct.Struct(">IB")
@@ -51,7 +52,7 @@ def to_run(kind: int, payload: bytes = b"") -> bytes:
 
 def with_head(head: Any, *bodies: bytes) -> bytes:
     """A payload made of a JSON head and bodies, each with its length."""
-    parts = [json.dumps(head).encode(), *bodies]
+    parts = [compact.dumps(head), *bodies]
     return b"".join(_LENGTH.pack(len(part)) + part for part in parts)
 
 
@@ -69,7 +70,7 @@ def split_head(payload: bytes) -> tuple[Any, list[bytes]]:
         at += length
     if not parts:
         raise ValueError("no head")
-    return json.loads(parts[0]), parts[1:]
+    return compact.loads(parts[0]), parts[1:]
 
 
 class _Buffer:

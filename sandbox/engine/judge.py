@@ -38,7 +38,8 @@ def run(job: dict[str, Any], channel: Channel) -> None:
 def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
     recorder = Recorder()
     namespace: dict[str, Any] = {"__name__": "tests", **recorder.hooks()}
-    peer = Peer(Channel(LINK) if job["linked"] else channel, namespace, job["shared"])
+    classes = frozenset(s.name for s in ast.parse(_completed(job["prompt"])).body if isinstance(s, ast.ClassDef))
+    peer = Peer(Channel(LINK) if job["linked"] else channel, namespace, job["shared"], classes)
     sys.meta_path.append(_ProjectFinder(peer, job["modules"]))  # last: what is installed here has the name
     define(namespace, recorder, prompt=job["prompt"], setup=job["setup"])
     text = job["tests"] if isinstance(job["tests"], str) else "\n".join(job["tests"])

@@ -26,18 +26,25 @@ _RESERVED = 2 << 30  # address space allowed beyond the data segment where packa
 _UNSHARED_FILES = 16  # everything written to disk, in units of the largest single file
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Request:
-    """One run as the zygote is asked for it: its session, its limits, its directory."""
+    """One run as the zygote is asked for it, before its job and its other limits are known.
 
-    session: int
-    limits: dict[str, Any]
-    work: str
-    groups: int = 0  # how many control groups it has to join
+    seat       the engine's name for its process
+    disk_mb    everything that it may write to disk
+    processes  child processes that it may have
+    groups     how many control groups it has to join
+    """
 
-    @property
-    def disk_mb(self) -> int:
-        return int(self.limits["file_mb"]) * _UNSHARED_FILES + int(self.limits.get("input_mb", 0))
+    seat: int
+    disk_mb: int
+    processes: int
+    groups: int = 0
+
+
+def disk_mb(limits: dict[str, Any]) -> int:
+    """MiB that a run with these limits may write to disk."""
+    return int(limits["file_mb"]) * _UNSHARED_FILES + int(limits.get("input_mb", 0))
 
 
 @dataclass
@@ -80,6 +87,8 @@ class Base:
             if was_root and syscalls.LINUX:
                 namespaces.open_up(self.trees)
             namespaces.leave_root()
+            if syscalls.LINUX:  # at tier C nothing else keeps a run from tracing the engine or a judge
+                syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
             self.private_user = was_root and os.geteuid() != 65534
             self.scratch = f"{_temporary()}/{_SCRATCH}{os.getpid()}-{os.urandom(6).hex()}"
             os.mkdir(self.scratch, 0o700)
@@ -114,14 +123,14 @@ class Base:
         if self.scratch:
             remove_tree(self.scratch)
 
-    def work_directory(self, session: int) -> str:
+    def work_directory(self, seat: int) -> str:
         """Where a run's files lie, as the run sees it."""
-        return namespaces.WORK if self.namespaces else f"{self.scratch}/{session}"
+        return namespaces.WORK if self.namespaces else f"{self.scratch}/{seat}"
 
     # ---- once per run -----------------------------------------------------------------------------------------------
 
     def before_fork(self, request: Request) -> None:
-        """In the zygote: the next fork starts a pid namespace of its own, and finds its steps prepared."""
+        """In the zygote: the next fork starts a pid namespace of its own, and finds everything worked out."""
         if self.namespaces:
             for step in self._before_fork:
                 step()
@@ -129,7 +138,7 @@ class Base:
 
     def _namespaced_steps(self, request: Request) -> list[Prepared]:
         """The calls that lock down a run of tier A; the same for most runs, so made once."""
-        key = request.disk_mb, request.limits["processes"] > 0
+        key = request.disk_mb, request.processes > 0
         steps = self._steps.get(key)
         if steps is None:
             steps = namespaces.private_work(request.disk_mb, INODES)
@@ -160,22 +169,27 @@ class Base:
             for step in self._namespaced_steps(request):
                 step()
             return
-        os.mkdir(request.work, 0o700)
-        os.chdir(request.work)
-        os.environ.update(HOME=request.work, TMPDIR=request.work)
+        work = self.work_directory(request.seat)
+        os.mkdir(work, 0o700)
+        os.chdir(work)
+        os.environ.update(HOME=work, TMPDIR=work)
         if syscalls.LINUX:
             syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 9)
             syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         if self.landlock:
-            ruleset = landlock.ruleset(self.landlock, self.trees, [request.work], _DEVICES)
+            ruleset = landlock.ruleset(self.landlock, self.trees, [work], _DEVICES)
             landlock.restricting(ruleset)()
             os.close(ruleset)
         if self.seccomp:
-            seccomp.installing(self._filter_for(request.limits["processes"] > 0, pid=os.getpid()))()
+            seccomp.installing(self._filter_for(request.processes > 0, pid=os.getpid()))()
 
-    def limit(self, request: Request) -> None:
+    def limit(self, limits: dict[str, Any]) -> None:
         """In the fork, after its files are written: the resource limits, which nothing can raise again."""
-        limits = request.limits
+        for number, soft, hard in self._resources(limits):
+            _lower(number, soft, hard)
+
+    def _resources(self, limits: dict[str, Any]) -> list[tuple[int, int, int]]:
+        """(limit, soft, hard) for each."""
         cpu = -int(-limits["cpu_s"] // 1)
         memory = int(limits["memory_mb"]) << 20
         # Process 1 of a pid namespace ignores SIGXCPU; the hard limit's SIGKILL comes either way.
@@ -187,21 +201,20 @@ class Base:
             memory += _RESERVED
         if self.private_user:
             wanted += [(resource.RLIMIT_NPROC, THREADS + int(limits["processes"]))]
-        for number, value in wanted:
-            _lower(number, value)
-        _lower(resource.RLIMIT_AS, memory, memory + _LAST_WORDS)
+        found = [(number, value, value) for number, value in wanted]
+        return [*found, (resource.RLIMIT_AS, memory, memory + _LAST_WORDS)]
 
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 
 
-def _lower(number: int, value: int, hard: int | None = None) -> None:
+def _lower(number: int, soft: int, hard: int) -> None:
     try:
-        resource.setrlimit(number, (value, value if hard is None else hard))
+        resource.setrlimit(number, (soft, hard))
     except (OSError, ValueError):
         # Already lower, as inside a container; or macOS, which refuses some limits, and tier C says so.
         present = resource.getrlimit(number)[1]
-        if syscalls.LINUX and not 0 <= present <= value:
+        if syscalls.LINUX and not 0 <= present <= hard:
             raise
 
 
@@ -279,29 +292,39 @@ def _nest(base: Base) -> None:
 
 def _nested_run(base: Base) -> None:
     base.prepare_zygote()
-    request = Request(0, {"file_mb": 1, "processes": 0}, namespaces.WORK)
+    request = Request(seat=0, disk_mb=1, processes=0)
     base.before_fork(request)
     problem = _try(base.lock_down, request)
     if problem:
         raise OSError(problem)
 
 
+_MISTAKE = "mistake: "
+
+
 def _try(attempt: Any, *arguments: Any) -> str:
-    """Make the attempt in a fork; "" where it succeeded, else why not."""
+    """Make the attempt in a fork; "" where it succeeded, else why the system did not let it.
+
+    Raises RuntimeError for any other failure: a mistake made here must not pass for a machine that gives less.
+    """
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             attempt(*arguments)
             os._exit(0)
+        except OSError as error:
+            os.write(write, str(error).encode()[:500] or b"OSError")
         except BaseException as error:
-            os.write(write, str(error).encode()[:500])
+            os.write(write, f"{_MISTAKE}{type(error).__name__}: {error}".encode()[:500])
         finally:
             os._exit(1)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
         problem = pipe.read().decode()
     _, status = os.waitpid(pid, 0)
+    if problem.startswith(_MISTAKE):
+        raise RuntimeError(problem.removeprefix(_MISTAKE))
     return problem or ("" if status == 0 else f"the attempt died, wait status {status}")
 
 

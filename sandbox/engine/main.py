@@ -1,7 +1,9 @@
 """The engine's own process: speaks with the pool, has the zygote start runs, relays their frames, drains their output.
 
-It holds one session per run. A candidate and a judge that are started here get a pipe between them; where they live in
+It holds one session per job. A candidate and a judge that are started here get a pipe between them; where they live in
 two engines, their frames for each other go up to the pool, which passes them on.
+
+One spare run waits, locked down, for the next job: a job then need not wait for a fork.
 """
 
 import json
@@ -14,35 +16,51 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import channel, frames, lockdown, zygote
+from . import channel, frames, identity, lockdown, zygote
 from .cgroups import Group
 from .lockdown import Base
 
 _CHUNK = 1 << 18
 _BACKLOG = 4 << 20  # bytes waiting for a slow reader, from which its writer is not read any more
 _DISK_WATCH_S = 0.1
-_REST_S = 0.002
+_REST_S = 0.004
+_MUCH = 32_768  # bytes read at once, after which more is to be expected at once
 
 
-@dataclass
-class Session:
-    """One run, from START to EXIT."""
+@dataclass(slots=True)
+class Run:
+    """A process of the zygote's, from the order for it to its end; it waits for a job first."""
 
-    number: int
+    seat: int
+    disk_mb: int
     pipe: socket.socket
     out: int
     err: int
+
+    def close(self) -> None:
+        self.pipe.close()
+        os.close(self.out)
+        os.close(self.err)
+
+
+@dataclass(slots=True)
+class Session:
+    """One job and the run that has it, from START to EXIT."""
+
+    number: int
+    run: Run
     deadline: float
     started: float
     keep: int  # bytes of stdout and of stderr
     buffer: frames.RunBuffer
-    rest: float = 0.0  # seconds for which its words may wait: reading each at once costs more than it brings
-    rest_until: float = 0.0
+    rest: float  # seconds for which its words may wait: reading each at once costs more than it brings
+    rest_until: float
+    output: dict[int, bytearray]
+    open: dict[int, int]  # descriptors that have not come to their end, and the events they are polled for
     begun: bool = False
     fault: str = ""
     why: str = ""  # why the engine killed it
     sending: bytearray = field(default_factory=bytearray)
-    output: dict[int, bytearray] = field(default_factory=dict)
     cut: bool = False
     group: Group | None = None
     disk: tuple[str, int, int] | None = None  # without namespaces: directory, bytes and files allowed
@@ -58,9 +76,14 @@ class Engine:
         self._incoming = frames.EngineBuffer()
         self._outgoing = bytearray()
         self._sessions: dict[int, Session] = {}
+        self._seats: dict[int, Session] = {}  # the same, by the seat of their run
         self._owners: dict[int, Session] = {}  # descriptor -> session
+        self._ordered = 0  # runs so far
+        self._spare: Run | None = None
+        self._last_disk_mb = 0
         self._links: dict[int, socket.socket] = {}  # of candidates whose judge has not been started yet
         self._poll = select.poll()
+        self._writing = False  # whether the poll waits for room in the pipe to the pool
         self._open = True
 
     def serve(self) -> None:
@@ -81,19 +104,36 @@ class Engine:
         """Write where something waits; leave unread what would only grow another backlog."""
         if self._outgoing:
             self._flush()
+        if self._writing != bool(self._outgoing):
+            self._writing = not self._writing
+            self._await_room()
         crowded = len(self._outgoing) > _BACKLOG
-        writing = select.POLLOUT if self._outgoing else 0
-        if self._read_fd == self._write_fd:
-            self._poll.register(self._read_fd, select.POLLIN | writing)
-        else:
-            self._poll.register(self._write_fd, writing)
         now = time.monotonic()
         for session in self._sessions.values():
-            if session.pipe.fileno() in self._owners:
-                listen = not crowded and session.rest_until <= now
-                self._poll.register(
-                    session.pipe, (select.POLLIN if listen else 0) | (select.POLLOUT if session.sending else 0)
-                )
+            self._listen(session, crowded, now)
+
+    def _await_room(self) -> None:
+        if self._read_fd == self._write_fd:
+            self._poll.register(self._read_fd, select.POLLIN | (select.POLLOUT if self._writing else 0))
+        elif self._writing:
+            self._poll.register(self._write_fd, select.POLLOUT)
+        else:
+            self._poll.unregister(self._write_fd)
+
+    def _listen(self, session: Session, crowded: bool, now: float) -> None:
+        """Have a session's descriptors polled for what is wanted now; most runs end before anything is."""
+        resting = session.rest_until > now
+        for fd, polled in session.open.items():
+            is_pipe = fd == session.run.pipe.fileno()
+            wanted = 0 if resting or (crowded and is_pipe) else select.POLLIN
+            if is_pipe and session.sending:
+                wanted |= select.POLLOUT
+            if wanted != polled:
+                session.open[fd] = wanted
+                if wanted:
+                    self._poll.register(fd, wanted)
+                else:  # registered for nothing, it would still report its end
+                    self._poll.unregister(fd)
 
     def _patience(self) -> float | None:
         """Milliseconds until something must be enforced."""
@@ -116,7 +156,7 @@ class Engine:
         elif fd == self._write_fd:
             self._flush()
         elif (session := self._owners.get(fd)) is not None:
-            if fd != session.pipe.fileno():
+            if fd != session.run.pipe.fileno():
                 self._drain(session, fd)
                 return
             if events & select.POLLOUT:
@@ -172,49 +212,84 @@ class Engine:
     def _start(self, number: int, payload: bytes) -> None:
         head, (job,) = frames.split_head(payload)
         limits = head["limits"]
+        disk_mb = lockdown.disk_mb(limits)
+        alone = not (limits["processes"] or head["link"] or head["linked_to"])
+        group: Group | None = None
+        joining: list[int] = []
+        if limits["processes"]:
+            processes = lockdown.THREADS + limits["processes"]
+            group, joining = self._base.groups.group(number, limits["memory_mb"] << 20, processes)
+        run = self._take_spare(disk_mb) if alone else None
+        if run is None:
+            run = self._order(disk_mb, limits["processes"], joining, self._link(number, head))
+        now = time.monotonic()
+        rest = _REST_S if head["rest"] else 0.0
+        session = Session(
+            number,
+            run,
+            deadline=now + limits["wall_s"],
+            started=now,
+            keep=limits["output_kb"] * 1024,
+            buffer=frames.RunBuffer(head["max_frame"]),
+            rest=rest,
+            rest_until=now + rest,
+            output={run.out: bytearray(), run.err: bytearray()},
+            open={run.pipe.fileno(): 0, run.out: 0, run.err: 0},
+            group=group,
+        )
+        if not self._base.namespaces:
+            session.disk = (self._base.work_directory(run.seat), disk_mb << 20, lockdown.INODES)
+        self._sessions[number] = self._seats[run.seat] = session
+        for fd in session.open:
+            self._owners[fd] = session
+        self._queue(session, frames.JOB, job)
+        if alone:
+            self._keep_spare(disk_mb)
+
+    def _order(self, disk_mb: int, processes: int, joining: list[int], link: list[int]) -> Run:
+        """Have the zygote start a run. The groups to join and the end of its link are closed here."""
+        self._ordered += 1
         ours, theirs = socket.socketpair()
         out, out_writer = os.pipe()
         err, err_writer = os.pipe()
         for fd in (out, err):
             os.set_blocking(fd, False)
         ours.setblocking(False)
-        now = time.monotonic()
-        session = Session(
-            number,
-            ours,
-            out,
-            err,
-            deadline=now + limits["wall_s"],
-            started=now,
-            keep=limits["output_kb"] * 1024,
-            buffer=frames.RunBuffer(head["max_frame"]),
-            rest=_REST_S if head["rest"] else 0.0,
-            rest_until=now + _REST_S if head["rest"] else 0.0,
-            output={out: bytearray(), err: bytearray()},
-        )
-        request = lockdown.Request(number, limits, self._base.work_directory(number))
-        if not self._base.namespaces:
-            session.disk = (request.work, request.disk_mb << 20, lockdown.INODES)
-        self._sessions[number] = session
-        for fd in (ours.fileno(), out, err):
-            self._owners[fd] = session
-            self._poll.register(fd, select.POLLIN)
-        joining: list[int] = []
-        if limits["processes"]:
-            processes = lockdown.THREADS + limits["processes"]
-            session.group, joining = self._base.groups.group(number, limits["memory_mb"] << 20, processes)
-        order = {"session": number, "limits": limits, "work": request.work, "groups": len(joining)}
-        given = [theirs.detach(), out_writer, err_writer, *joining, *self._link(number, head)]
-        socket.send_fds(self._control, [json.dumps(order).encode()], given)
+        order = zygote.ORDER.pack(zygote.START, self._ordered, disk_mb, processes, len(joining))
+        given = [theirs.detach(), out_writer, err_writer, *joining, *link]
+        socket.send_fds(self._control, [order], given)
         for fd in given:
             os.close(fd)
-        self._queue(session, frames.JOB, job)
+        return Run(self._ordered, disk_mb, ours, out, err)
+
+    def _take_spare(self, disk_mb: int) -> Run | None:
+        spare = self._spare
+        if spare is None or spare.disk_mb != disk_mb:
+            return None
+        self._spare = None
+        return spare
+
+    def _keep_spare(self, disk_mb: int) -> None:
+        """Order the next run beforehand. One for other jobs gives way once two in a row did not want it."""
+        again, self._last_disk_mb = disk_mb == self._last_disk_mb, disk_mb
+        if self._spare is not None and again and self._spare.disk_mb != disk_mb:
+            self._end(self._spare.seat)
+            self._drop_spare()
+        if self._spare is None and again:
+            self._spare = self._order(disk_mb, 0, [], [])
+
+    def _drop_spare(self) -> None:
+        if self._spare is not None:
+            if not self._base.namespaces:
+                lockdown.remove_tree(self._base.work_directory(self._spare.seat))
+            self._spare.close()
+            self._spare = None
 
     def _link(self, number: int, head: dict[str, Any]) -> list[int]:
         """The run's end of the pipe between a candidate and its judge, if they are to have one."""
-        if head.get("linked_to"):
+        if head["linked_to"]:
             return [self._links.pop(head["linked_to"]).detach()]
-        if not head.get("link"):
+        if not head["link"]:
             return []
         for stale in self._links.values():
             stale.close()
@@ -229,7 +304,7 @@ class Engine:
     def _send_on(self, session: Session) -> None:
         try:
             while session.sending:
-                sent = session.pipe.send(session.sending)
+                sent = session.run.pipe.send(session.sending)
                 del session.sending[:sent]
         except BlockingIOError:
             pass
@@ -238,24 +313,35 @@ class Engine:
 
     def _from_run(self, session: Session) -> bool:
         """Read and pass on what a run sent; False when there is nothing more to read for now."""
+        pipe = session.run.pipe
         try:
-            data = session.pipe.recv(_CHUNK)
+            data = pipe.recv(_CHUNK)
         except BlockingIOError:
             return False
         except OSError:
             data = b""
         if not data:
-            self._poll.unregister(session.pipe)
-            self._owners.pop(session.pipe.fileno(), None)
+            self._forget(session, pipe.fileno())
             return False
         session.buffer.feed(data)
-        session.rest_until = time.monotonic() + session.rest
+        self._rest(session, data)
         try:
             for kind, payload in session.buffer.frames():
                 self._pass_on(session, kind, payload)
         except frames.FrameTooLarge:
             self._kill(session, "large")
         return True
+
+    def _rest(self, session: Session, data: bytes) -> None:
+        """Leave a session alone for a moment, unless it has more to say at once."""
+        if len(data) < _MUCH:
+            session.rest_until = time.monotonic() + session.rest
+
+    def _forget(self, session: Session, fd: int) -> None:
+        """Poll a descriptor no more."""
+        if session.open.pop(fd, 0):
+            self._poll.unregister(fd)
+        self._owners.pop(fd, None)
 
     def _pass_on(self, session: Session, kind: int, payload: bytes) -> None:
         if not session.begun:
@@ -273,9 +359,9 @@ class Engine:
         except BlockingIOError:
             return False
         if not data:
-            self._poll.unregister(fd)
-            self._owners.pop(fd, None)
+            self._forget(session, fd)
             return False
+        self._rest(session, data)
         kept = session.output[fd]
         room = session.keep - len(kept)
         kept += data[: max(0, room)]
@@ -285,7 +371,10 @@ class Engine:
     def _kill(self, session: Session, why: str) -> None:
         if not session.why:
             session.why = why
-            self._control.send(json.dumps({"kill": session.number}).encode())
+            self._end(session.run.seat)
+
+    def _end(self, seat: int) -> None:
+        self._control.send(zygote.ORDER.pack(zygote.KILL, seat, 0, 0, 0))
 
     # ---- zygote -----------------------------------------------------------------------------------------------------
 
@@ -297,51 +386,51 @@ class Engine:
         if not data:
             self._open = False
             return
-        event = json.loads(data)
-        session = self._sessions.get(event["session"])
+        kind, seat, code, cpu_us, peak = zygote.ENDED.unpack_from(data)
+        if self._spare is not None and seat == self._spare.seat:
+            self._drop_spare()
+        session = self._seats.pop(seat, None)
         if session is not None:
-            self._finish(session, event)
+            if kind == zygote.FAULT:
+                session.fault = data[zygote.ENDED.size :].decode("utf-8", "replace")
+            self._finish(session, code, cpu_us / 1000, peak / (1 << 20))
 
-    def _finish(self, session: Session, event: dict[str, Any]) -> None:
+    def _finish(self, session: Session, code: int, cpu_ms: float, peak_mb: float) -> None:
         """The run has ended: take what is left of its words and output, and tell the pool."""
-        while session.pipe.fileno() in self._owners and self._from_run(session):
+        run = session.run
+        while run.pipe.fileno() in session.open and self._from_run(session):
             pass
-        for fd in (session.out, session.err):
-            while fd in self._owners and self._drain(session, fd):
+        for fd in (run.out, run.err):
+            while fd in session.open and self._drain(session, fd):
                 pass
-        for fd in (session.pipe.fileno(), session.out, session.err):
-            if self._owners.pop(fd, None) is not None:
-                self._poll.unregister(fd)
-        session.pipe.close()
-        os.close(session.out)
-        os.close(session.err)
+        for fd in list(session.open):
+            self._forget(session, fd)
+        run.close()
         del self._sessions[session.number]
         if session.disk:
             lockdown.remove_tree(session.disk[0])
-        self._add_group(session, event)
+        if session.group is not None:
+            cpu_ms, peak_mb = self._with_group(session, session.group, cpu_ms, peak_mb)
         head = {
-            "code": event.get("code", 0),
+            "code": code,
             "why": session.why,
             "begun": session.begun,
-            "fault": event.get("fault", session.fault),
-            "cpu_ms": event.get("cpu_ms", 0.0),
-            "peak_mb": event.get("peak_mb", 0.0),
+            "fault": session.fault,
+            "cpu_ms": round(cpu_ms, 3),
+            "peak_mb": round(peak_mb, 2),
             "wall_ms": round((time.monotonic() - session.started) * 1000, 3),
             "cut": session.cut,
         }
-        out, err = bytes(session.output[session.out]), bytes(session.output[session.err])
+        out, err = bytes(session.output[run.out]), bytes(session.output[run.err])
         self._tell(session.number, frames.EXIT, frames.with_head(head, out, err))
 
-    def _add_group(self, session: Session, event: dict[str, Any]) -> None:
-        """Let the figures cover the run's descendants, where it had a control group."""
-        if session.group is None:
-            return
-        used = session.group.usage()
-        event["cpu_ms"] = max(event.get("cpu_ms", 0.0), round(used.cpu_ms, 3))
-        event["peak_mb"] = max(event.get("peak_mb", 0.0), round(used.peak_mb, 2))
+    def _with_group(self, session: Session, group: Group, cpu_ms: float, peak_mb: float) -> tuple[float, float]:
+        """The figures of a run that had a control group, its descendants included; and the group's end."""
+        used = group.usage()
         if used.out_of_memory:
             session.why = session.why or "memory"
-        self._base.groups.done(session.group)
+        self._base.groups.done(group)
+        return max(cpu_ms, used.cpu_ms), max(peak_mb, used.peak_mb)
 
 
 def _used_too_much(folder: str, max_bytes: int, max_files: int) -> bool:
@@ -397,6 +486,7 @@ def main() -> None:
     read_fd, write_fd = _spare_low_descriptors()
     options = _read_options(read_fd)
     packages = tuple(options.get("packages", ()))
+    digest = identity.digest(os.path.dirname(__file__))  # while it can be read
     base = lockdown.survey(packages, options.get("strongest", "A"))
     base.cgroups = bool(options.get("groups"))
     sys.path[:] = [path for path in sys.path if path not in options.get("hide", ())] + list(packages)
@@ -409,7 +499,7 @@ def main() -> None:
         zygote.main(base, zygote_end)
     zygote_end.close()
     engine = Engine(base, control, read_fd, write_fd)
-    ready = {"tier": base.tier, "missing": base.missing, "python": sys.version.split()[0], "pid": os.getpid()}
+    ready = {"tier": base.tier, "missing": base.missing, "digest": digest}
     os.write(write_fd, frames.to_engine(0, frames.READY, json.dumps(ready).encode()))
     try:
         engine.serve()

@@ -38,8 +38,12 @@ class RemoteError(Exception):
 class Peer:
     """Asks the candidate, one numbered question after another."""
 
-    def __init__(self, channel: Channel, namespace: dict[str, Any], shared: list[str]) -> None:
+    def __init__(
+        self, channel: Channel, namespace: dict[str, Any], shared: list[str], classes: frozenset[str] = frozenset()
+    ) -> None:
+        """`classes`: names that the prompt gives to classes."""
         self._channel = channel
+        self._classes = classes
         self._namespace = namespace
         self._shared_names = shared
         self._number = 0
@@ -60,8 +64,15 @@ class Peer:
         value = self.ask("get", name=name)
         if isinstance(value, Remote):
             self.found += 1
-            self.class_named = self.class_named or value._llm_kind == "class"
+            self.class_named = self.class_named or self._is_class(name, value)
+            # Another object than the one that stands for it where the code returns it: that one the tests do not name.
+            value = Remote(self, value._llm_handle, value._llm_kind, value._llm_names, named=True)
         return value
+
+    def _is_class(self, name: str, value: "Remote") -> bool:
+        """Whether the tests take it for a class. The code's word is not enough: it may make a function one."""
+        last = name.rpartition(":")[2].rpartition(".")[2]
+        return value._llm_kind == "class" and (last in self._classes or last.lstrip("_")[:1].isupper())
 
     @property
     def influenced(self) -> bool:
@@ -253,7 +264,7 @@ def _compares(name: str, apart: Any) -> Callable[..., Any]:
             return apart
         if name in ("eq", "ne") and (self is other or not self._llm_peer.class_named):
             return (self is other) == (name == "eq")
-        return self._llm_apply(name, other)
+        return self._llm_apply(name, other) if self._llm_peer.class_named else apart
 
     return method
 
@@ -273,10 +284,10 @@ def _computes(name: str) -> Callable[..., Any]:
 
 
 class Remote:
-    """An object, function or class of the code."""
+    """An object, function or class of the code. `named`: the tests have it by its name, not as an answer."""
 
-    def __init__(self, peer: Peer, handle: int, kind: str, names: list[str]) -> None:
-        fields = {"peer": peer, "handle": handle, "kind": kind, "names": names}
+    def __init__(self, peer: Peer, handle: int, kind: str, names: list[str], named: bool = False) -> None:
+        fields = {"peer": peer, "handle": handle, "kind": kind, "names": names, "named": named}
         self.__dict__.update({f"_llm_{name}": value for name, value in fields.items()})
 
     def _llm_apply(self, name: str, *args: Any) -> Any:
@@ -297,7 +308,7 @@ class Remote:
         if name.startswith("__") and name.endswith("__") and name not in ("__name__", "__doc__"):
             raise AttributeError(name)
         value = self._llm_apply("getattr", name)
-        if isinstance(value, Remote) and self._llm_kind == "object" and not self._llm_peer.class_named:
+        if isinstance(value, Remote) and not self._llm_named and not self._llm_peer.class_named:
             # Its methods would be told what is expected, in their arguments or by their names.
             raise AttributeError(
                 f"{name} of a {self._llm_names[0]} is not called: tests may do so only if they name a class of the "

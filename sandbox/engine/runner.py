@@ -42,7 +42,7 @@ def main(base: Base, request: Request, descriptors: list[int]) -> None:
         if head.get("stdin"):
             program.give_stdin(bodies.pop())
         _write_files(head.get("files", []), bodies)
-        base.limit(request)
+        base.limit(head["limits"])
         pipe.send(frames.BEGUN)
     except BaseException as error:  # not the fault of the code, which has not run yet
         _say_fault(error)

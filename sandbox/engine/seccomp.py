@@ -34,7 +34,7 @@ gettimeofday time times getrusage getrlimit setrlimit getpid getppid gettid getu
 getresgid getgroups getpgid getpgrp getsid getpriority sched_yield sched_getaffinity sched_getparam sched_getscheduler
 sched_get_priority_max sched_get_priority_min sched_rr_get_interval getcpu uname sysinfo getrandom poll ppoll select
 pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 signalfd4 sendto
-recvfrom sendmsg recvmsg shutdown getsockname getpeername getsockopt setsockopt arch_prctl capget
+recvfrom sendmsg recvmsg shutdown getsockname getpeername getsockopt arch_prctl capget
 """.split()
 
 # These change files that Landlock does not guard, so they are allowed only where no host file is in sight (tier A).
@@ -45,7 +45,7 @@ _CLONE_NEW = 0x7E020000  # every CLONE_NEW* flag that clone takes
 
 # Terminal and descriptor queries that Python's own io makes. TIOCSTI and the rest stay out.
 _IOCTLS = [0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451]  # TCGETS TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
-_PRCTLS = [syscalls.PR_SET_NAME, 16, 22, 39]  # set and get name, get seccomp, get no_new_privs
+_PRCTLS = [syscalls.PR_SET_NAME, 16, 21, 39]  # set and get name, get seccomp, get no_new_privs
 _AF_UNIX, _SOCK_STREAM = 1, 1
 
 

@@ -46,7 +46,7 @@ class Recorder:
     """Counts asserts. With `control` every expectation is one that no honest answer meets."""
 
     control: bool = False
-    asserts: list[tuple[str, int]] = field(default_factory=list)  # text and line of each
+    asserts: list[ast.expr] = field(default_factory=list)  # the condition of each
     passed: int = 0
     total: int = 0
     failed: tuple[int, str, tuple[Any, ...]] | None = None  # assert, operator, operands
@@ -86,11 +86,11 @@ class Recorder:
 
 
 class _Instrument(ast.NodeTransformer):
-    def __init__(self, asserts: list[tuple[str, int]]) -> None:
+    def __init__(self, asserts: list[ast.expr]) -> None:
         self._asserts = asserts
 
     def _number(self, node: ast.expr) -> ast.Constant:
-        self._asserts.append((ast.unparse(node), node.lineno))
+        self._asserts.append(node)
         return ast.Constant(len(self._asserts) - 1)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

@@ -1,5 +1,6 @@
 """Runs units of tests and makes the verdict that a judge reports."""
 
+import ast
 import reprlib
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -78,9 +79,10 @@ def _failure(kind: str, unit: Unit, recorder: Recorder, line: int | None = None,
     if recorder.failed is None:
         return failure
     index, name, operands = recorder.failed
-    text, number = recorder.asserts[index]
+    condition = recorder.asserts[index]
+    text = ast.unparse(condition)
     failure["test"] = f"{unit.name}: {text}" if unit.name and unit.name not in text and text not in unit.name else text
-    failure["line"] = line or number
+    failure["line"] = line or condition.lineno
     failure["got"] = shown(operands[0])
     if name == "Eq":
         failure["expected"] = shown(operands[1])

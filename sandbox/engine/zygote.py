@@ -1,7 +1,6 @@
 """A warm interpreter that forks once per run. No code, test or result of any run ever passes through it."""
 
 import gc
-import json
 import os
 import random
 import select
@@ -20,11 +19,16 @@ KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 _MESSAGE = 4096
 _DESCRIPTORS = 7
 
-# Imported before the first fork, so that a run finds them loaded. What model-written solutions use most.
-# Every library costs each fork some microseconds, so only what is used often is here.
+# What engine and zygote tell each other. A seat is the number of one run's process, whatever its job.
+ORDER = struct.Struct(">cIIHB")  # START with disk_mb, processes and the number of groups to join; or KILL
+ENDED = struct.Struct(">cIiQQ")  # EXITED with exit code, microseconds of processor time, peak memory in bytes; or FAULT
+START, KILL, EXITED, FAULT = b"S", b"K", b"X", b"F"  # a FAULT is followed by text
+
+# Imported before the first fork, so that a run finds them loaded: what model-written solutions and bundles' code use
+# most. Every library costs each fork some microseconds, so only what is used often is here.
 _WARM = """
-abc bisect collections collections.abc copy dataclasses enum functools heapq io itertools json math operator random re
-string threading time typing
+abc bisect collections collections.abc copy dataclasses enum functools heapq io itertools json math operator pathlib
+random re string threading time typing
 """.split()
 
 _REHEARSAL = '''
@@ -74,7 +78,7 @@ class Zygote:
 
     base: Base
     control: socket.socket
-    _runs: dict[int, int] = field(default_factory=dict)  # pid -> session
+    _runs: dict[int, Request] = field(default_factory=dict)  # by pid
 
     def serve(self) -> None:
         """Runs until the engine closes its end, then kills what is left. Never returns."""
@@ -108,13 +112,13 @@ class Zygote:
             return False
         if not data:
             return False
-        order: dict[str, Any] = json.loads(data)
-        if "kill" in order:
-            for pid in [pid for pid, session in self._runs.items() if session == order["kill"]]:
+        kind, seat, disk_mb, processes, groups = ORDER.unpack(data)
+        if kind == KILL:
+            for pid in [pid for pid, request in self._runs.items() if request.seat == seat]:
                 self._kill(pid)
             return True
         descriptors = [fd for _, _, data in ancillary for fd in struct.unpack(f"{len(data) // 4}i", data)]
-        self._start(Request(**order), descriptors)
+        self._start(Request(seat, disk_mb, processes, groups), descriptors)
         return True
 
     def _start(self, request: Request, descriptors: list[int]) -> None:
@@ -122,14 +126,14 @@ class Zygote:
             self.base.before_fork(request)
             pid = os.fork()
         except OSError as error:
-            self._tell({"session": request.session, "fault": f"fork: {error}"})
+            self.control.send(ENDED.pack(FAULT, request.seat, 0, 0, 0) + f"fork: {error}".encode()[: _MESSAGE // 2])
             pid = -1
         if pid == 0:
             runner.main(self.base, request, descriptors)
         for fd in descriptors:
             os.close(fd)
         if pid > 0:
-            self._runs[pid] = request.session
+            self._runs[pid] = request
 
     def _kill(self, pid: int) -> None:
         """End a run, and without a pid namespace the rest of its process group."""
@@ -160,24 +164,16 @@ class Zygote:
             if os.WIFSTOPPED(status):  # it had itself traced, which tier C does not prevent
                 os.kill(pid, signal.SIGKILL)
                 continue
-            session = self._runs.pop(pid, None)
-            if session is None:
+            request = self._runs.pop(pid, None)
+            if request is None:
                 continue  # an orphan of a run, adopted
             if not self.base.namespaces:
                 self._kill_group(pid)  # what it started may outlive it
-                self._kill_orphans()
-            peak = usage.ru_maxrss / (1024 if sys.platform == "linux" else 1024 * 1024)
-            self._tell(
-                {
-                    "session": session,
-                    "code": os.waitstatus_to_exitcode(status),
-                    "cpu_ms": round((usage.ru_utime + usage.ru_stime) * 1000, 3),
-                    "peak_mb": round(peak, 2),
-                }
-            )
-
-    def _tell(self, event: dict[str, Any]) -> None:
-        self.control.send(json.dumps(event).encode())
+                if request.processes or not self.base.seccomp:
+                    self._kill_orphans()
+            code, cpu = os.waitstatus_to_exitcode(status), int((usage.ru_utime + usage.ru_stime) * 1e6)
+            peak = usage.ru_maxrss * (1024 if sys.platform == "linux" else 1)
+            self.control.send(ENDED.pack(EXITED, request.seat, code, cpu, peak))
 
 
 def _children(parent: int) -> list[int]:

@@ -30,15 +30,22 @@ class Transport(ABC):
     separate_judge   whether a judge must run in another engine than the code it judges
     max_runs         runs after which an engine is replaced
     keep_after_harm  whether an engine may be used again after a run timed out or tampered
+    renewal          what to do where the engine is not this installation's own; "" where it always is
     """
 
     backend: ClassVar[str]
     separate_judge: ClassVar[bool] = False
     max_runs: ClassVar[int] = 2000
     keep_after_harm: ClassVar[bool] = False
+    renewal: ClassVar[str] = ""
 
     def __init__(self, options: TransportOptions) -> None:
         self.options = options
+
+    @property
+    def name(self) -> str:
+        """Where the engine comes from, to begin a sentence with."""
+        return f"The {self.backend} backend"
 
     @abstractmethod
     def open(self) -> None:

@@ -64,7 +64,7 @@ class DockerTransport(Transport):
 
     backend = "docker"
     separate_judge = True
-    max_runs = 500
+    renewal = "build it anew with `make sandbox-image`, and restart what has used the old one"
 
     def __init__(self, options: TransportOptions) -> None:
         super().__init__(options)
@@ -72,6 +72,10 @@ class DockerTransport(Transport):
         self._container = ""
         self._stream: socket.socket | None = None
         self._received = bytearray()
+
+    @property
+    def name(self) -> str:
+        return f"The sandbox image {self.options.image or DEFAULT_IMAGE}"
 
     def open(self) -> None:
         try:

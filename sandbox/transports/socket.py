@@ -13,11 +13,15 @@ class SocketTransport(Transport):
     """A connection to `sandbox/image/serve.py`. The engine at its other end lives as long as the connection."""
 
     backend = "socket"
-    max_runs = 1000
+    renewal = "build the `sandbox` service's image anew (`docker-compose up --build`) and restart the service"
 
     def __init__(self, options: TransportOptions) -> None:
         super().__init__(options)
         self._connection: socket.socket | None = None
+
+    @property
+    def name(self) -> str:
+        return f"The sandbox service at {self.options.socket}"
 
     def open(self) -> None:
         connection = socket.socket(socket.AF_UNIX)

@@ -42,13 +42,20 @@ def visit(browser: Browser, live_server: LiveServer, transactional_db: None) -> 
     complaints: list[str] = []
 
     def open_page(
-        path: str, user: User | None = None, *, width: int = 1280, scheme: str = "light", script: bool = True
+        path: str,
+        user: User | None = None,
+        *,
+        width: int = 1280,
+        scheme: str = "light",
+        script: bool = True,
+        bypass_csp: bool = False,
     ) -> Page:
         context = browser.new_context(
             base_url=live_server.url,
             viewport={"width": width, "height": 900},
             color_scheme=scheme,  # type: ignore[arg-type]
             java_script_enabled=script,
+            bypass_csp=bypass_csp,
         )
         contexts.append(context)
         if user is not None:

@@ -1,15 +1,17 @@
 """Reviewing in a browser: by keyboard, with marks over the words, with drafts, and without JavaScript."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote
-from review import queue
+from review import seats
+from review.models import Assignment
 from tests.browser.review_fixtures import SignIn, browser, sign_in
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
@@ -21,7 +23,7 @@ CODE = "def f(x):\n\tname = '👩‍👩‍👧 Zoë'  # " + "a long remark that
 
 @pytest.fixture(autouse=True)
 def as_seeded(monkeypatch: Any, transactional_db: Any) -> None:
-    monkeypatch.setattr(queue, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.99)
     for slug in ("wrong-result", "style"):
         IssueCategory.objects.get_or_create(slug=slug, defaults={"title": slug})
 
@@ -47,7 +49,13 @@ def select(page: Page, words: str, side: str = "a") -> None:
     )
 
 
-def test_a_pair_is_decided_with_two_keys_and_the_next_one_comes(sign_in: SignIn) -> None:
+def highlighted(page: Page) -> list[str]:
+    """What the page shows as the reviewer's own marks."""
+    found: list[str] = page.evaluate("[...CSS.highlights.get('own-marks')].map(String)")
+    return found
+
+
+def test_pair_after_pair_is_decided_with_two_keys_each(sign_in: SignIn) -> None:
     _first, second = waiting_pairs(2, texts=(CODE, "two"))
     page = sign_in(reviewer())
     page.goto("/review/")
@@ -55,10 +63,35 @@ def test_a_pair_is_decided_with_two_keys_and_the_next_one_comes(sign_in: SignIn)
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/review/{second.pk}/")
     assert Preference.objects.get().verdict == "second"
+    expect(page.locator("main")).to_be_focused()
     page.keyboard.press("t")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Nothing waits for you")).to_be_visible()
     assert Preference.objects.filter(verdict="tie").count() == 1
+    page.reload()  # the address is the queue's, not the decision's
+    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+
+
+def test_a_suggestion_is_accepted_with_one_key(sign_in: SignIn) -> None:
+    (pair,) = waiting_pairs(1, texts=(CODE, "two"))
+    suggest(pair, "second")
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("y")
+    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    stored = Preference.objects.get(source="human")
+    assert (stored.verdict, stored.suggestion_taken) == ("second", True)
+
+
+def test_single_keys_can_be_turned_off(sign_in: SignIn) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    page.get_by_role("button", name="Turn single keys off").click()
+    page.get_by_role("button", name="Close").click()
+    page.keyboard.press("a")
+    expect(page.get_by_label("A is better")).not_to_be_checked()
 
 
 def test_a_suggestion_is_accepted_with_one_click(sign_in: SignIn) -> None:
@@ -87,6 +120,7 @@ def test_a_mark_over_an_emoji_a_tab_and_a_wrapped_line_keeps_its_words_after_a_r
         page.locator("#mark-dialog").get_by_role("button", name="Mark").click()
     page.reload()
     expect(page.locator("#marks li")).to_contain_text("All of it.")
+    assert highlighted(page) == [words]
     page.keyboard.press("a")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Nothing waits for you")).to_be_visible()
@@ -95,12 +129,27 @@ def test_a_mark_over_an_emoji_a_tab_and_a_wrapped_line_keeps_its_words_after_a_r
     assert CODE[issue.start : issue.end] == words
 
 
+def test_words_may_be_typed_and_those_that_are_not_there_are_refused(sign_in: SignIn) -> None:
+    (_pair,) = waiting_pairs(1, texts=(CODE, "two"))
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("m")
+    dialog = page.locator("#mark-dialog")
+    page.get_by_label("Words").fill("x > 1")
+    dialog.get_by_role("button", name="Mark").click()
+    assert "not in response A" in page.get_by_label("Words").evaluate("element => element.validationMessage")
+    page.get_by_label("Words").fill("x < 1")
+    dialog.get_by_role("button", name="Mark").click()
+    expect(dialog).to_be_hidden()
+    assert highlighted(page) == ["x < 1"]
+
+
 def test_a_reload_in_the_middle_keeps_the_draft(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
     page.goto("/review/")
     page.keyboard.press("x")
-    with page.expect_response("**/draft/"):
+    with page.expect_response(lambda answer: "Neither" in (answer.request.post_data or "")):
         page.get_by_label("Critique").fill("Neither says why.")
     page.reload()
     expect(page.get_by_label("Critique")).to_have_value("Neither says why.")
@@ -108,21 +157,93 @@ def test_a_reload_in_the_middle_keeps_the_draft(sign_in: SignIn) -> None:
 
 
 def test_without_javascript_a_decision_can_still_be_made(sign_in: SignIn) -> None:
-    waiting_pairs(1)
+    _first, second, third = waiting_pairs(3)
+    suggest(second, "second")
     page = sign_in(reviewer(), java_script_enabled=False)
     page.goto("/review/")
+    page.get_by_role("button", name="Decide and go on").click()
+    expect(page.get_by_role("alert")).to_contain_text("Choose a verdict.")
     page.get_by_label("A is better").check()
     page.get_by_role("button", name="Decide and go on").click()
+    page.wait_for_url(f"**/review/{second.pk}/")
+    page.get_by_role("button", name="Accept").click()
+    page.wait_for_url(f"**/review/{third.pk}/")
+    page.get_by_label("Why skip").fill("Not my field.")
+    page.get_by_role("button", name="Skip").click()
     expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    stored = Preference.objects.filter(source="human").order_by("pk")
+    assert [(item.verdict, item.suggestion_taken) for item in stored] == [("first", None), ("second", True)]
+    assert Assignment.objects.get(pair=third).skip_reason == "Not my field."
+
+
+def test_reviewers_who_come_at_once_never_hold_one_seat(sign_in: SignIn) -> None:
+    waiting_pairs(2)
+    pages = [sign_in(reviewer(name)) for name in ("ann", "bob", "cat")]
+    for page in pages:
+        page.goto("/account/")
+    for page in pages:  # all three are on their way before any has arrived
+        page.evaluate("setTimeout(() => { location.href = '/review/'; }, 0)")
+    for page in pages:
+        page.wait_for_url("**/review/**")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+    taken = sorted(page.url for page in pages if page.locator("#decision").count())
+    assert len(set(taken)) == 2
+    assert sum(page.get_by_text("No pairs wait for review").count() for page in pages) == 1
+    seats_held = list(Assignment.objects.values_list("pair", "seat"))
+    assert len(seats_held) == len(set(seats_held)) == 2
+    loser = next(page for page in pages if not page.locator("#decision").count())
+    loser.goto(taken[0])
+    expect(loser.get_by_role("heading", name="No seat at this pair")).to_be_visible()
+
+
+def test_a_lapsed_lease_is_taken_by_the_next_who_comes_and_the_late_decision_is_told_so(sign_in: SignIn) -> None:
+    (pair,) = waiting_pairs(1)
+    ann, bob = sign_in(reviewer("ann")), sign_in(reviewer("bob"))
+    ann.goto("/review/")
+    bob.goto("/review/")
+    expect(bob.get_by_text("No pairs wait for review")).to_be_visible()
+    Assignment.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    bob.goto("/review/")
+    assert bob.url.endswith(f"/review/{pair.pk}/")
+    ann.keyboard.press("a")
+    ann.keyboard.press("Enter")
+    expect(ann.get_by_text("Your seat at this pair has lapsed")).to_be_visible()
+    assert not Preference.objects.exists()
+    bob.keyboard.press("b")
+    bob.keyboard.press("Enter")
+    expect(bob.get_by_text("Nothing waits for you")).to_be_visible()
+    assert Preference.objects.get().reviewer.username == "bob"
+
+
+def test_a_decision_sent_twice_is_stored_once(sign_in: SignIn) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    again = page.context.new_page()  # the same pair in a second window
+    again.goto(page.url)
+    page.keyboard.press("a")
+    page.get_by_role("button", name="Decide and go on").dblclick(no_wait_after=True)
+    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    again.keyboard.press("b")
+    again.keyboard.press("Enter")
+    expect(again.get_by_text("Nothing waits for you")).to_be_visible()
     assert Preference.objects.get().verdict == "first"
 
 
-def test_two_reviewers_at_once_see_different_pairs(sign_in: SignIn) -> None:
-    waiting_pairs(2)
-    pages = [sign_in(reviewer(name)) for name in ("ann", "bob")]
-    for page in pages:
-        page.goto("/review/")
-    assert pages[0].url != pages[1].url
+def test_one_form_submitted_twice_by_a_slow_line_is_stored_once(sign_in: SignIn) -> None:
+    waiting_pairs(1)
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("a")
+    answers = page.evaluate(
+        """() => {
+            const form = document.getElementById("decision");
+            const send = () => fetch(form.action, { method: "POST", body: new FormData(form) });
+            return Promise.all([send(), send(), send()]).then((all) => all.map((answer) => answer.status));
+        }"""
+    )
+    assert answers == [200, 200, 200]
+    assert Preference.objects.get().verdict == "first"
 
 
 def test_a_verdict_against_the_tests_is_asked_for_a_reason_in_place(sign_in: SignIn) -> None:
@@ -136,26 +257,3 @@ def test_a_verdict_against_the_tests_is_asked_for_a_reason_in_place(sign_in: Sig
     page.get_by_label("What is wrong with it?").fill("It tests something else.")
     page.get_by_role("button", name="Decide and go on").click()
     expect(page.get_by_text("Nothing waits for you")).to_be_visible()
-
-
-def serious(page: Page) -> list[str]:
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{item['id']}: {item['nodes'][0]['html'][:200]}" for item in found if item["impact"] in ("serious", "critical")
-    ]
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(sign_in: SignIn, scheme: Any) -> None:
-    (pair,) = waiting_pairs(1, texts=(CODE, "two"), outcome="pf")
-    span = find_quote(pair.first.messages, "x < 1 & 2")
-    preference = suggest(
-        pair, "first", issues=[NewIssue(response=pair.first, category=IssueCategory.objects.first(), span=span)]
-    )
-    page = sign_in(reviewer(), color_scheme=scheme)
-    addresses = ["/preferences/", f"/preferences/{preference.pk}/", "/agreement/", "/ranking/", f"/review/{pair.pk}/"]
-    found = {}
-    for address in addresses:
-        page.goto(address)
-        found[address] = serious(page)
-    assert found == {key: [] for key in addresses}

@@ -3,13 +3,17 @@
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from playwright.sync_api import Page
 
-from preferences.models import IssueCategory
+from hub.models import CaseDefect, Environment, EnvironmentVersion
+from preferences.models import IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import span_at
-from review import queue
+from review import seats
 from review.display import visible
+from review.models import Assignment, Guideline, Pair
+from runs.models import Run, RunModel
 from tests.browser.review_fixtures import SignIn, browser, sign_in
 from tests.browser.tricks import TRICKS
 from tests.review.pages import reviewer, suggest, waiting_pairs
@@ -33,32 +37,107 @@ def test_there_are_a_hundred_of_them() -> None:
     assert len(set(TRICKS)) >= 100
 
 
-def test_they_are_text_everywhere(sign_in: SignIn, monkeypatch: Any) -> None:
-    monkeypatch.setattr(queue, "_drawn", lambda what, pair, user: 0.99)
+INJECTED = """() => {
+    const all = [...document.querySelectorAll("*")];
+    const known = [
+        "iframe, object, embed, marquee, base, video, audio, math, xmp, meta[http-equiv], img[src=x], [formaction]",
+        "[hx-get='/logout/'], [data-hx-post], [action*='example.invalid'], [href*='example.invalid']",
+        "a[href^='javascript' i], input[type=hidden][name=verdict], input[name=accept]",
+        ":is(#content, main) form[action='/logout/']",
+    ];
+    const found = [
+        ...document.querySelectorAll(known.join(", ")),
+        ...all.filter((e) => [...e.attributes].some((attribute) => /^on/i.test(attribute.name))),
+        ...all.filter((e) => e.tagName === "SCRIPT" && e.textContent.includes("tricked")),
+        ...all.filter((e) => e.tagName === "STYLE" && e.textContent.includes("display:none}")),
+        ...all.filter((e) => e.matches("pre.answer") && e.textContent === "x"),
+        ...all.filter((e) => e.matches("mark") && e.textContent === "not the judge's"),
+    ];
+    return found.map((e) => e.outerHTML.slice(0, 200));
+}"""
+
+
+@pytest.fixture
+def tricky(monkeypatch: Any) -> Preference:
+    """Tricks in every field that a model, a person or a bundle fills; the preference of the only pair."""
+    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.99)
     category = IssueCategory.objects.get_or_create(slug="style", defaults={"title": "style"})[0]
-    (pair,) = waiting_pairs(1, texts=(ALL, "two"), prompt=ALL)
+    (pair,) = waiting_pairs(1, texts=(ALL, ALL + "."), prompt=ALL)
+    call = {"id": "1", "type": "function", "function": {"name": ALL, "arguments": ALL}}
+    for side in (pair.first, pair.second):
+        side.messages = [*side.messages, {"role": "assistant", "content": "", "tool_calls": [call]}]
+        side.messages += [{"role": "tool", "tool_call_id": "1", "content": ALL}]
+        side.reason = ALL
+        side.save()
+    failure = {"test": ALL, "expected": ALL, "got": ALL, "line": 1}
+    ran = {"status": "assertion", "message": ALL, "passed": 0, "total": 1, "failure": failure}
+    pair.second.scores.update(reason=ALL, value=0.0, execution=ran, detail={"found": ALL})
     issue = NewIssue(response=pair.first, category=category, note=ALL, span=span_at(ALL, 0, 4000, 1))
     preference = suggest(pair, "first", critique=ALL, issues=[issue])
+    short = TRICKS[4]
+    Run.objects.update(name=short, message=ALL, summaries={"judge": {"error": ALL}})
+    RunModel.objects.filter(label="alpha").update(label=short)
+    Environment.objects.update(title=short, summary=ALL, latest=preference.version)
+    EnvironmentVersion.objects.update(readme=ALL)
+    CaseDefect.objects.create(case=pair.case, description=ALL)
+    Guideline.objects.create(title=short, text=ALL)
+    return preference
+
+
+def addresses(preference: Preference) -> list[str]:
+    """Every page that holds them, those of the admin for every model that is registered there."""
+    run, response, case = preference.run, preference.first, preference.case
+    site = [
+        f"/review/{Pair.objects.get().pk}/",
+        f"/review/runs/{run.pk}/",
+        f"/review/responses/{response.pk}/",
+        "/preferences/",
+        f"/preferences/{preference.pk}/",
+        "/agreement/",
+        "/ranking/",
+        "/",
+        "/search/?q=script",
+        "/runs/",
+        f"/runs/{run.pk}/",
+        f"/runs/{run.pk}/cases/{case.pk}/",
+        f"/responses/{response.pk}/",
+        f"/compare/?a={run.pk}&b={run.pk}",
+        f"/hub/{preference.version.environment.slug}/",
+        f"/hub/{preference.version}/cases/{case.external_id}/".replace("@", "/"),
+    ]
+    for model in admin.site._registry:
+        place = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+        site += [place, *(f"{place}{row.pk}/change/" for row in model._default_manager.all()[:1])]
+    return site
+
+
+def test_they_are_text_everywhere(sign_in: SignIn, tricky: Preference) -> None:
     user = reviewer()
     user.is_staff = user.is_superuser = True
     user.save()
     page = sign_in(user)
     seen = watch(page)
-    for address in (
-        f"/review/{pair.pk}/",
-        "/preferences/",
-        f"/preferences/{preference.pk}/",
-        "/agreement/",
-        "/ranking/",
-        f"/admin/preferences/preference/{preference.pk}/change/",
-    ):
-        page.goto(address)
+    page.goto(f"/review/{Pair.objects.get().pk}/")
+    Assignment.objects.update(skip_reason=TRICKS[4], draft={"critique": ALL})
+    visited = addresses(tricky)
+    assert {"assignment", "casedefect", "guideline", "preference"} <= {
+        a.split("/")[3] for a in visited if "/admin/" in a
+    }
+    for address in visited:
+        answer = page.goto(address)
+        assert answer is not None
+        assert answer.status == 200, address
         assert page.evaluate("window.tricked") is None, address
-        assert page.locator("main, #content").first.is_visible()
+        assert page.evaluate(INJECTED) == [], address
+        assert page.locator("main, #content").first.is_visible(), address
     assert seen == []
-    page.goto(f"/review/{pair.pk}/")
+
+
+def test_a_response_is_shown_character_by_character(sign_in: SignIn, tricky: Preference) -> None:
+    page = sign_in(reviewer())
+    page.goto(f"/review/{Pair.objects.get().pk}/")
     shown = page.evaluate("document.querySelector('pre.answer[data-side=a]').textContent")
     assert shown == visible(ALL)
     assert len(shown) >= len(ALL)
     for hidden in ("\u202e", "\x1b", "\u200b"):
-        assert hidden not in page.content()
+        assert hidden not in page.locator("#responses").inner_html()

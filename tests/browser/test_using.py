@@ -1,6 +1,7 @@
 """The site as people use it: browse, filter, upload, run, follow, with the mouse, the keyboard, and without script."""
 
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from playwright.sync_api import Page, expect
 
-from hub.models import Environment
+from hub.models import Environment, EnvironmentVersion
 from runs.models import ModelEndpoint, Run
 from runs.tasks import look
 from tests.browser.conftest import Visit
@@ -165,6 +166,72 @@ def test_a_run_is_cancelled_after_one_question(visit: Visit, everything: User) -
     page.get_by_role("button", name="Cancel the run").click()
     expect(page.get_by_role("status")).to_contain_text("cancelled")
     assert Run.objects.get().status == Run.Status.CANCELLED
+
+
+def test_a_list_is_sorted_by_its_heads_and_filters_keep_the_order(visit: Visit) -> None:
+    for slug, cases in (("ants", 2), ("bees", 9), ("cats", 5)):
+        environment(slug, cases=cases, category="reasoning", title=slug)
+    page = visit("/hub/", member())
+    page.get_by_role("link", name="Cases", exact=True).click()
+    expect(page.locator("#environments tbody tr").first).to_contain_text("bees")
+    assert rows(page, "environments") == ["bees", "cats", "ants"]
+    expect(page.locator("#sort-cases")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#environments tbody tr").first).to_contain_text("ants")
+    page.get_by_label("Category").select_option("reasoning")
+    page.wait_for_url("**category=reasoning**")
+    assert rows(page, "environments") == ["ants", "cats", "bees"]
+    page.reload()
+    assert rows(page, "environments") == ["ants", "cats", "bees"]
+
+
+def test_a_defect_is_reported_from_an_answer_and_settled_by_a_curator(visit: Visit) -> None:
+    run = stored_run(environment("sums").latest)
+    stored_outcomes(run, "pppf")
+    page = visit(f"/runs/{run.pk}/?status=failed", member())
+    page.locator("#responses a[data-open]").click()
+    page.get_by_role("link", name="Report a defect of this case").click()
+    page.get_by_label("What is wrong").fill("3 + 1 is 4.")
+    page.get_by_role("button", name="Send the claim").click()
+    expect(page.get_by_role("status")).to_contain_text("waits for a curator")
+    page = visit("/", member("Curator", name="cara", staff=True))
+    page.get_by_role("link", name="1 claim").click()
+    page.get_by_role("checkbox", name="Select this object").check()
+    page.get_by_label("Action:").select_option(label="Accept: later reports leave the case out")
+    page.get_by_role("button", name="Run the selected action").or_(page.get_by_role("button", name="Go")).click()
+    page.goto("/hub/sums/1.0.0/cases/c3/")
+    expect(page.locator("main")).to_contain_text("Found wrong; later reports leave this case out. 3 + 1 is 4.")
+
+
+def test_a_curator_edits_features_publishes_and_retires_and_edits_no_content(
+    visit: Visit, capitals: Environment
+) -> None:
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
+    gate = {"name": "gold", "what": "Gold passes.", "status": "passed", "checked": 3, "failed": 0, "note": ""}
+    EnvironmentVersion.objects.update(certificate={"gates": [gate]})
+    page = visit("/hub/capitals/", member("Curator", name="cara", staff=True))
+    page.get_by_role("link", name="Edit").click()
+    expect(page.locator("#content")).to_contain_text("3 checked, 0 failed")
+    page.get_by_label("Title").fill("Capital cities")
+    page.get_by_label("Tags").fill("geography, short")
+    page.get_by_role("button", name="Save", exact=True).click()
+    for action, said in (("Publish", "is published"), ("Feature", "Featured."), ("Retire", "is retired")):
+        page.get_by_role("checkbox", name="Select this object").check()
+        choices = page.get_by_label("Action:").locator("option").all_inner_texts()
+        page.get_by_label("Action:").select_option(label=next(text for text in choices if text.startswith(action)))
+        page.get_by_role("button", name="Go").click()
+        expect(page.locator(".messagelist")).to_contain_text(said)
+        if action == "Feature":
+            shown = visit("/hub/?tag=geography", member(name=f"reader-{action}"))
+            expect(shown.locator("#environments tbody tr")).to_contain_text("Capital cities")
+            expect(shown.locator("#environments .badge.featured")).to_be_visible()
+    page.get_by_role("link", name="Environment versions").first.click()
+    page.get_by_role("link", name="capitals@1.0.0").click()
+    expect(page).to_have_title(re.compile("^capitals@1.0.0"))
+    fields = page.locator("#content").locator("input:not([type=hidden], [type=submit]), textarea, select")
+    expect(fields).to_have_count(1)
+    expect(fields).to_have_attribute("name", "deprecated")
+    assert Environment.objects.get().visibility == Environment.Visibility.RETIRED
 
 
 def test_two_models_are_compared_down_to_the_case(visit: Visit) -> None:

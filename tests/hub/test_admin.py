@@ -48,19 +48,41 @@ def test_texts_can_be_edited_and_the_certificate_is_shown(curator, version):
         "title": "New",
         "summary": "s",
         "category": "reasoning",
-        "tags": "[]",
+        "tags": "one, two-three,, one",
         "license": "",
         "visibility": "published",
     }
     curator.post(page, fields)
     environment = Environment.objects.get()
     assert (environment.title, environment.visibility) == ("New", Environment.Visibility.PRIVATE)
+    assert environment.tags == ["one", "two-three"]
+    assert 'value="one, two-three"' in curator.get(page).content.decode()
+    for wrong in ({"tags": "a tag"}, {"category": "nonsense"}):
+        assert curator.post(page, fields | {"title": "Newer"} | wrong).status_code == 200
+    assert Environment.objects.get().title == "New"
+
+
+def test_environments_are_featured_and_no_longer(curator, version):
+    act(curator, "environment", "feature", version.environment_id)
+    assert Environment.objects.get().featured
+    act(curator, "environment", "unfeature", version.environment_id)
+    assert not Environment.objects.get().featured
+
+
+def test_the_list_tells_what_the_gates_came_to(curator, version):
+    for certificate, word in (
+        (None, "gates not run"),
+        (PASSED, "gates passed"),
+        ({"gates": [{"name": "wrong", "status": "failed"}]}, "failed: wrong"),
+    ):
+        EnvironmentVersion.objects.update(certificate=certificate)
+        assert word in curator.get("/admin/hub/environment/").content.decode()
 
 
 def test_what_is_held_out_stays_held_out(curator, version):
     Environment.objects.update(held_out=True)
     page = f"/admin/hub/environment/{version.environment_id}/change/"
-    curator.post(page, {"title": "New", "summary": "s", "category": "reasoning", "tags": "[]", "license": ""})
+    curator.post(page, {"title": "New", "summary": "s", "category": "reasoning", "tags": "", "license": ""})
     environment = Environment.objects.get()
     assert (environment.title, environment.held_out) == ("New", True)
 

@@ -53,7 +53,7 @@ wrong: {contnt: "x"}
         ("environment.yaml:2 (slug)", "lower-case letters"),
         ("environment.yaml:3 (version)", "1.0.0"),
         ("environment.yaml:6 (colour)", "unknown key"),
-        ("environment.yaml:7 (category)", "Choose one of"),
+        ("environment.yaml:7 (category)", "did you mean 'domain-knowledge'?"),
         ("environment.yaml:10 (dataset.fields.id)", "does not compile"),
         ("environment.yaml:11 (harness.type)", "known are"),
         ("environment.yaml:15 (scoring.rules[1].weight)", "above 0"),

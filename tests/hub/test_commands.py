@@ -4,7 +4,7 @@ import io
 import json
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 
 from hub.models import Environment, EnvironmentVersion
 from tests.hub.bundles import ROWS, lines, write_bundle
@@ -18,15 +18,15 @@ def media(settings, tmp_path):
 
 
 def run(*words, code=0):
-    """The command's stdout; its exit code must be *code*."""
-    out = io.StringIO()
+    """What the command printed, with --json on stdout alone; its exit code must be *code*."""
+    out, err = io.StringIO(), io.StringIO()
     try:
-        call_command(*map(str, words), stdout=out, stderr=io.StringIO())
-        got, message = 0, ""
-    except CommandError as error:
-        got, message = error.returncode, str(error)
-    assert got == code, message
-    return out.getvalue() + message
+        call_command(*map(str, words), stdout=out, stderr=err)
+        got = 0
+    except SystemExit as left:
+        got = left.code
+    assert got == code, err.getvalue()
+    return out.getvalue() if "--json" in words else out.getvalue() + err.getvalue()
 
 
 def test_a_good_bundle_is_valid_with_its_gates_and_nothing_is_stored(tmp_path):
@@ -52,11 +52,15 @@ def test_json_is_one_document_whatever_the_outcome(tmp_path):
     good = json.loads(run("validate_bundle", write_bundle(tmp_path / "b"), "--json"))
     assert (good["valid"], good["environment"], good["cases"], good["problems"]) == (True, "capitals@1.0.0", 3, [])
     assert [gate["status"] for gate in good["certificate"]["gates"]] == ["passed"] * 7
-    out = io.StringIO()
-    with pytest.raises(CommandError):
-        call_command("validate_bundle", str(tmp_path / "nowhere"), "--json", stdout=out)
-    bad = json.loads(out.getvalue())
+    bad = json.loads(run("validate_bundle", tmp_path / "nowhere", "--json", code=2))
     assert (bad["valid"], len(bad["problems"])) == (False, 1)
+    bundle = write_bundle(tmp_path / "bad", title="", category="x")
+    assert [e["key"] for e in json.loads(run("import_bundle", bundle, "--json", code=2))["errors"]] == [
+        "title",
+        "category",
+    ]
+    failing = write_bundle(tmp_path / "failing", gold={"content": "Rome"})
+    assert "failed gold" in json.loads(run("import_bundle", failing, "--publish", "--json", code=2))["message"]
 
 
 def test_gates_can_be_left_out_and_the_certificate_can_be_written(tmp_path):
@@ -83,7 +87,7 @@ def test_a_bundle_that_fails_its_gates_is_not_published_and_not_stored(tmp_path)
 
 def test_importing_lists_every_problem_and_stores_nothing(tmp_path):
     printed = run("import_bundle", write_bundle(tmp_path / "b", title="", category="x"), code=2)
-    assert "2 problems, nothing stored" in printed
+    assert "2 problems; nothing was stored." in printed
     assert not Environment.objects.exists()
 
 

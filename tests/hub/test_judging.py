@@ -67,10 +67,10 @@ def test_a_judgement_is_found_in_whatever_stands_around_it(text: str) -> None:
     [
         ("", "the answer is empty"),
         ("I would give it a three.", "it holds no JSON object"),
-        ('{"reason": "fine"}', "score: Field required"),
-        ('{"reason": "fine", "score": "high"}', "score: Input should be a valid integer"),
-        ('{"reason": "fine", "score": 1', "cut off, and so far score: Field required"),
-        ("[1, 2]", "Input should be a valid dictionary"),
+        ('{"reason": "fine"}', "score: missing; this key is required"),
+        ('{"reason": "fine", "score": "high"}', 'score: must be a whole number (found "high")'),
+        ('{"reason": "fine", "score": 1', "cut off, and so far score: missing; this key is required"),
+        ("[1, 2]", "must be a mapping with"),
     ],
 )
 def test_what_is_wrong_with_a_judgement_is_named(text: str, problem: str) -> None:

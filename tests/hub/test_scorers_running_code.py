@@ -38,6 +38,21 @@ async def test_tests_of_every_notation_pass_right_code_and_fail_wrong_code(tests
     assert "3" in wrong.reason
 
 
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        (CHECK, "A test failed: candidate(1, 2) == 3; got -1"),
+        (["assert add(1, 2) > 0"], "A test failed: add(1, 2) > 0; got -1"),
+        (["assert add(1, 2) == 3 or add(2, 1) == 3"], "A test failed: add(1, 2) == 3 or add(2, 1) == 3"),
+        ("assert add(5, 2) == 7", "A test failed: add(5, 2) == 7; got 3"),
+        ([{"args": [1, 2], "expect": 3}], "; got -1"),
+    ],
+)
+async def test_the_reason_says_what_came_instead(tests: Any, said: str, sandbox_pool: Any) -> None:
+    wrong = await judge("python_tests", ADD.replace("+", "-"), pool=sandbox_pool, tests=tests, entry_point="add")
+    assert wrong.reason.endswith(said), wrong.reason
+
+
 async def test_tests_may_name_the_functions_themselves(sandbox_pool: Any) -> None:
     tests = ["assert add(1, 2) == 3"]
     assert (await judge("python_tests", ADD, pool=sandbox_pool, tests=tests)).value == 1.0

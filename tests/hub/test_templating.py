@@ -1,5 +1,7 @@
 """Templates: types kept, undefined names refused, nothing reached that a bundle should not reach."""
 
+import itertools
+
 import pytest
 
 from hub.templating import MAX_RENDERED, RenderError, check, render
@@ -74,3 +76,27 @@ def test_check_lists_every_template_that_does_not_compile():
 def test_filters_dig_answers_out_of_prose_and_json():
     assert render("{{ a | regex_search('#### (.*)', 1) }}", {"a": "so\n#### 42"}) == "42"
     assert render("{{ a | fromjson }}", {"a": "[1]"}) == [1]
+
+
+# ---- searches --------------------------------------------------------------------------------------------------------
+
+
+def test_a_pattern_that_explodes_is_ended_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hub.template_guard.SEARCH_S", 0.05)
+    with pytest.raises(RenderError, match=r"takes more than 0\.05 s; make it simpler"):
+        render("{{ x | regex_search('(a|aa)+$') }}", {"x": "a" * 60 + "b"})
+    assert render("{{ x | regex_search('a+') }}", {"x": "baab"}) == "aa"
+
+
+def test_the_searches_of_one_rendering_share_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count()
+    given = []
+
+    def search(pattern: str, text: str, *, timeout: float, concurrent: bool) -> None:
+        given.append(timeout)
+
+    monkeypatch.setattr("hub.template_guard.time.thread_time", lambda: next(ticks) * 0.25)
+    monkeypatch.setattr("hub.template_guard.regex.search", search)
+    for _ in range(2):
+        render("{% for i in x %}{{ i | regex_search('a') }}{% endfor %}", {"x": "abc"})
+    assert given == [1.0, 0.75, 0.5] * 2

@@ -5,8 +5,9 @@ from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 
 from hub.models import Case, Environment, EnvironmentVersion
-from hub.paging import keyset_page
-from tests.factories import stored_version
+from hub.paging import Page, keyset_page, order_of
+from runs.models import Response, Run
+from tests.factories import stored_response, stored_run, stored_version
 from tests.members import member
 
 pytestmark = pytest.mark.django_db
@@ -122,3 +123,63 @@ def test_a_page_behind_the_last_is_empty_and_leads_nowhere() -> None:
     rows = Case.objects.filter(version=version)
     page = keyset_page(rows, RequestFactory().get("/?after=999"), by="position", size=4)
     assert (page.rows, page.after, page.before) == ([], "", "")
+
+
+# ---- order -----------------------------------------------------------------------------------------------------------
+
+
+def scored_run(scores: list[float | None]) -> Run:
+    run = stored_run(stored_version(cases=len(scores)))
+    for case, score in zip(Case.objects.order_by("position"), scores, strict=True):
+        stored_response(run, case, score=score)
+    return run
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("sort", ["score", "-score"])
+def test_pages_in_any_order_miss_nothing_and_put_rows_without_a_value_last(sort: str, descending: bool) -> None:
+    scored_run([0.5, None, 1.0, 0.5, 0.0, None, 0.5, 1.0, None])
+    rows, request = Response.objects.all(), RequestFactory()
+
+    def read(query: str) -> Page[Response]:
+        asked = request.get(f"/?sort={sort}&{query}")
+        order = order_of(asked, {"score": "score"})
+        return keyset_page(rows, asked, by="id", size=2, descending=descending, order=order)
+
+    sign, tie = (-1 if sort.startswith("-") else 1), (-1 if descending else 1)
+    expected = sorted(rows, key=lambda row: (row.score is None, sign * (row.score or 0), tie * row.pk))
+    page = read("")
+    forwards = [page.rows]
+    while page.after:
+        page = read(f"after={page.after}")
+        forwards.append(page.rows)
+    assert [row.pk for rows_of in forwards for row in rows_of] == [row.pk for row in expected]
+    backwards = [page.rows]
+    while page.before:
+        page = read(f"before={page.before}")
+        backwards.append(page.rows)
+    assert backwards == forwards[::-1]
+
+
+def test_the_catalogue_is_sorted_by_its_heads_which_keep_the_filters(client: Client, user: User) -> None:
+    for slug, title, cases in (("a", "zebra", 2), ("b", "Yak", 9), ("c", "ant", 5)):
+        version = stored_version(slug, cases=cases)
+        Environment.objects.filter(slug=slug).update(latest=version, visibility=Visibility.PUBLISHED, title=title)
+
+    def order(query: str) -> str:
+        page = client.get(f"/hub/?{query}").content.decode()
+        return "".join(sorted("abc", key=lambda slug: page.index(f'href="/hub/{slug}/"')))
+
+    assert [order(f"sort={sort}") for sort in ("", "environment", "-cases", "cases", "nonsense")] == [
+        "abc",
+        "cba",
+        "bca",
+        "acb",
+        "abc",
+    ]
+    Environment.objects.filter(slug="c").update(featured=True)
+    assert [order(""), order("sort=environment")] == ["cab", "cba"]
+    page = client.get("/hub/?category=reasoning&sort=-cases&after=b").content.decode()
+    assert 'href="?category=reasoning&amp;sort=cases"' in page
+    assert 'aria-sort="descending"' in page
+    assert '<input type="hidden" name="sort" value="-cases" form="filters">' in page

@@ -125,6 +125,34 @@ def test_a_claim_that_a_case_is_wrong_is_shown_with_it(
     assert "There are two capitals." in page(client, "/hub/capitals/1.0.0/cases/Spain/")
 
 
+def test_whoever_sees_a_case_may_claim_once_that_it_is_wrong(
+    client: Client, user: User, capitals: EnvironmentVersion
+) -> None:
+    url = "/hub/capitals/1.0.0/defects/Spain/"
+    assert f'href="{url}"' in page(client, "/hub/capitals/1.0.0/cases/Spain/")
+    assert client.post(url, {"description": "  "}).status_code == 422
+    assert client.post(url, {"description": "x" * 2001}).status_code == 422
+    assert not CaseDefect.objects.exists()
+    told = client.post(url, {"description": "There are <b>two</b>."}, follow=True).content.decode()
+    assert "waits for a curator" in told and "There are &lt;b&gt;two&lt;/b&gt;." in told
+    again = client.post(url, {"description": "Once more."})
+    assert again.status_code == 422 and "already" in again.content.decode()
+    claim = CaseDefect.objects.get()
+    assert (claim.case.external_id, claim.reported_by, claim.status) == ("Spain", user, "open")
+    assert "Settle" not in page(client, "/hub/capitals/")
+    client.force_login(member("Curator", staff=True))
+    assert "1 claim that a case is wrong waits" in page(client, "/hub/capitals/")
+    assert f"/admin/hub/casedefect/{claim.pk}/change/" in page(client, "/hub/capitals/1.0.0/cases/Spain/")
+
+
+def test_no_claim_is_taken_about_a_case_that_one_may_not_see(
+    client: Client, user: User, capitals: EnvironmentVersion
+) -> None:
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
+    assert client.post("/hub/capitals/1.0.0/defects/Spain/", {"description": "Wrong."}).status_code == 404
+    assert not CaseDefect.objects.exists()
+
+
 def test_what_a_dataset_says_is_text_and_never_markup(client: Client, user: User) -> None:
     evil = "<script>alert(1)</script><img src=x onerror=alert(1)>\u202egnp.exe"
     version = publish(stored_version(cases=[{"id": "<b>c", "input": evil, "target": evil, "files": {"<i>.py": evil}}]))
@@ -182,23 +210,28 @@ def test_what_changed_between_versions_is_told_case_by_case(
     )
     found = {change.title: (change.count, change.examples) for change in version_changes(capitals, second).cases}
     assert found == {
-        "were added": (1, ["Peru"]),
-        "were removed": (1, ["Spain"]),
-        "ask the same and are scored differently": (1, ["Norway"]),
-        "are unchanged": (1, []),
+        "added": (1, ["Peru"]),
+        "removed": (1, ["Spain"]),
+        "asking the same but scored differently": (1, ["Norway"]),
+        "unchanged": (1, []),
     }
     shown = page(client, "/hub/capitals/1.1.0/changes/")
     assert "version: 1.0.0" in shown and "version: 1.1.0" in shown
     assert "/hub/capitals/1.0.0/cases/Spain/" in shown
     assert "first version" in page(client, "/hub/capitals/1.0.0/changes/")
     assert client.get("/hub/capitals/1.1.0/changes/?from=9.9.9").status_code == 404
+    part = client.get("/hub/capitals/1.1.0/changes/", headers={"HX-Target": "changed"}).content.decode()
+    assert "1.1.0 against 1.0.0: 1 added, 1 removed, 1 asking the same but scored differently, 1 unchanged" in part
+    assert "<html" not in part
+    assert 'id="changed"' in page(client, "/hub/capitals/1.1.0/")
+    assert 'id="changed"' not in page(client, "/hub/capitals/1.0.0/")
 
 
 def test_another_prompt_asks_something_else(capitals: EnvironmentVersion, tmp_path: Path) -> None:
     harness = {"type": "single_turn", "system": "Answer in one word."}
     second = bundle_import(bundle=write_bundle(tmp_path / "two", version="2.0.0", harness=harness))
     changes = version_changes(capitals, second).cases
-    assert [(change.title, change.count) for change in changes] == [("ask something else", len(ROWS))]
+    assert [(change.title, change.count) for change in changes] == [("asking something else", len(ROWS))]
 
 
 def test_an_older_version_says_that_it_is_one(

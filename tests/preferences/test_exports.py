@@ -1,5 +1,6 @@
 """Exports: the shapes that trainers read, what the linter keeps out, and provenance of every line."""
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from django.core.management import call_command
 from hub.models import Environment
 from preferences.evidence import evidence_of
 from preferences.exporters import FORMATS, ExportError, preferences_export
+from preferences.exporters.base import Exporter
 from preferences.models import AppendOnly, Preference
 from preferences.selectors import filtered, preferences_current
 from preferences.services import JudgeIdentity, Judgment, Reaction, preference_record
@@ -21,7 +23,12 @@ from tests.factories import stored_response, stored_run, stored_version
 pytestmark = pytest.mark.django_db
 
 
-def responses(*texts: str, statuses: str = "", held_out: bool = False, messages: Any = None) -> list[Response]:
+OPENING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "0 + 1?"}]
+
+
+def responses(
+    *texts: str, statuses: str = "", held_out: bool = False, messages: Any = None, openings: Any = None
+) -> list[Response]:
     """Responses of as many models to one case."""
     version = stored_version(f"sums{Environment.objects.count()}", 1, held_out=held_out)
     labels = [f"m{i}" for i in range(len(texts))]
@@ -36,11 +43,7 @@ def responses(*texts: str, statuses: str = "", held_out: bool = False, messages:
             words[statuses[i]] if statuses else "passed",
             model=label,
             text=texts[i],
-            messages=[
-                {"role": "system", "content": "Be brief."},
-                {"role": "user", "content": "0 + 1?"},
-                *said[i],
-            ],
+            messages=[*(openings[i] if openings else OPENING), *said[i]],
         )
         for i, label in enumerate(labels)
     ]
@@ -62,9 +65,19 @@ def record(
 
 
 def exported(tmp_path: Path, format: str = "trl") -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    written = preferences_export(preferences_current(), tmp_path / "out", format=format)
+    written = preferences_export(preferences_current(), tmp_path / "out", format=format, force=True)
     lines = (tmp_path / "out" / "data.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines], written.report
+
+
+def calling(arguments: Any) -> list[dict[str, Any]]:
+    """A conversation with one call of a tool."""
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "1"},
+        {"role": "assistant", "content": "one"},
+    ]
 
 
 def test_trl_rows_are_prompt_chosen_and_rejected(tmp_path: Path) -> None:
@@ -95,6 +108,18 @@ def test_kto_labels_both_responses_and_takes_both_bad(tmp_path: Path) -> None:
     assert sum(report["dropped"].values()) == 1
 
 
+def test_kto_has_one_line_an_answer_and_none_for_one_that_won_and_lost(tmp_path: Path) -> None:
+    best, middle, worst = responses("best", "middle", "worst")
+    for better, worse in ((best, middle), (middle, worst), (best, worst)):
+        record(better, worse)
+    rows, report = exported(tmp_path, "kto")
+    assert [(row["completion"], row["label"]) for row in rows] == [("best", True), ("worst", False)]
+    assert report["dropped"] == {
+        "an answer that won one comparison and lost another": 2,
+        "an answer that is there already, with the same label": 2,
+    }
+
+
 def test_openai_rows_have_one_assistant_message_on_each_side(tmp_path: Path) -> None:
     record(*responses("one", "two"))
     rows, _ = exported(tmp_path, "openai-dpo")
@@ -102,8 +127,6 @@ def test_openai_rows_have_one_assistant_message_on_each_side(tmp_path: Path) -> 
         {
             "input": {
                 "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "0 + 1?"}],
-                "tools": [],
-                "parallel_tool_calls": True,
             },
             "preferred_output": [{"role": "assistant", "content": "one"}],
             "non_preferred_output": [{"role": "assistant", "content": "two"}],
@@ -112,15 +135,9 @@ def test_openai_rows_have_one_assistant_message_on_each_side(tmp_path: Path) -> 
 
 
 def test_a_conversation_fits_the_conversational_format_alone(tmp_path: Path) -> None:
-    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    long = [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "1", "content": "1"},
-        {"role": "assistant", "content": "one"},
-    ]
-    record(*responses("one", "two", messages=[long, [{"role": "assistant", "content": "two"}]]))
+    record(*responses("one", "two", messages=[calling('{"n": 1}'), [{"role": "assistant", "content": "two"}]]))
     rows, _ = exported(tmp_path, "trl-conversational")
-    assert rows[0]["chosen"] == long
+    assert rows[0]["chosen"] == calling({"n": 1})  # TRL's examples hold objects, where the wire has text
     with pytest.raises(ExportError, match="use trl-conversational"):
         exported(tmp_path, "trl")
 
@@ -170,6 +187,19 @@ def test_what_must_not_be_trained_on_is_left_out_and_counted(tmp_path: Path, mak
     rows, report = exported(tmp_path)
     assert [row["chosen"] for row in rows] == ["good"]
     assert [why in reason for reason in report["dropped"]] == [True]
+
+
+@pytest.mark.parametrize(("failed", "kept"), [(1, 4), (2, 0)])
+def test_a_reviewer_may_fail_a_quarter_of_the_checks_and_then_loses_only_those(
+    tmp_path: Path, failed: int, kept: int
+) -> None:
+    record(*responses("good", "bad"), by="bob")
+    for i in range(5):
+        result = "failed" if i < failed else "passed"
+        record(*responses(f"a{i}", f"b{i}"), by="ann", check_result=result)
+    rows, report = exported(tmp_path)
+    assert len(rows) == 1 + kept
+    assert report["dropped"] == {"of a reviewer who accepted wrong suggestions seeded as checks": 5 - kept}
 
 
 def test_a_verdict_against_execution_stays_where_a_defect_was_filed(tmp_path: Path) -> None:
@@ -231,31 +261,246 @@ def test_filters_narrow_what_is_exported() -> None:
     assert not filtered(preferences_current(), since=mine.created_at.date().replace(year=2099))
 
 
+@pytest.mark.parametrize(
+    ("openings", "why"),
+    [
+        ([OPENING, [{"role": "user", "content": "Hello, what is 0 + 1?"}]], "sides that were asked differently"),
+        ([OPENING[:1], OPENING[:1]], "does not end with the user's words"),
+        ([[], []], "does not end with the user's words"),
+    ],
+)
+@pytest.mark.parametrize("format", ["trl", "trl-conversational", "openai-dpo"])
+def test_a_pair_without_one_prompt_of_the_users_is_not_trained_on(
+    tmp_path: Path, format: str, openings: Any, why: str
+) -> None:
+    record(*responses("one", "two", openings=openings))
+    with pytest.raises(ExportError, match=why):
+        exported(tmp_path, format)
+
+
+def test_jsonl_keeps_whole_transcripts_where_prompts_differ(tmp_path: Path) -> None:
+    first, second = responses("one", "two", openings=[OPENING, OPENING[1:]])
+    record(first, second)
+    (row,), _ = exported(tmp_path, "jsonl")
+    assert (row["prompt"], row["first_messages"], row["second_messages"]) == ([], first.messages, second.messages)
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def command(*arguments: Any) -> None:
+    call_command("export_preferences", "--format", "trl", *map(str, arguments))
+
+
+def refused(capsys: Any, *arguments: Any) -> str:
+    """What the command says when it ends with 2."""
+    with pytest.raises(SystemExit) as ended:
+        command(*arguments)
+    assert ended.value.code == 2
+    said: str = capsys.readouterr().err
+    return said.strip()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 def test_the_command_writes_a_file_with_card_and_provenance_beside_it(tmp_path: Path, capsys: Any) -> None:
     record(*responses("one", "two"))
-    call_command("export_preferences", "--format", "trl", "--out", str(tmp_path / "p.jsonl"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.card.md", "p.jsonl", "p.provenance.jsonl"]
-    assert "Wrote 1 rows" in capsys.readouterr().out
+    command("--out", tmp_path / "p.jsonl")
+    assert names(tmp_path) == ["p.card.md", "p.jsonl", "p.provenance.jsonl"]
+    assert "Wrote 1 row:" in capsys.readouterr().out
+
+
+def test_nothing_is_replaced_without_force_and_with_it_no_old_ties_stay(tmp_path: Path, capsys: Any) -> None:
+    record(*responses("one", "two"))
+    tie = record(*responses("three", "four"), "tie")
+    command("--out", tmp_path / "p.jsonl")
+    assert "p.ties.jsonl" in names(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert refused(capsys, "--out", tmp_path / "p.jsonl").endswith("p.jsonl is there already; --force replaces it.")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    judgment = Judgment(verdict="second", evidence={}, reviewer=User.objects.get())
+    preference_record(first=tie.first, second=tie.second, judgment=judgment, supersedes=tie)
+    command("--out", tmp_path / "p.jsonl", "--force")
+    assert "Wrote 2 rows:" in capsys.readouterr().out
+    assert names(tmp_path) == ["p.card.md", "p.jsonl", "p.provenance.jsonl"]
+
+
+def test_a_folder_that_holds_an_export_is_not_written_over(tmp_path: Path, capsys: Any) -> None:
+    record(*responses("one", "two"))
+    command("--out", tmp_path / "out")
+    assert "--force replaces it" in refused(capsys, "--out", tmp_path / "out")
+    command("--out", tmp_path / "out", "--force")
+    assert names(tmp_path / "out") == ["README.md", "data.jsonl", "provenance.jsonl"]
+
+
+def test_places_that_cannot_be_written_are_said_in_a_sentence(tmp_path: Path, capsys: Any) -> None:
+    record(*responses("one", "two"))
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.jsonl").mkdir()
+    assert "there is no folder" in refused(capsys, "--out", tmp_path / "missing" / "p.jsonl")
+    assert "is not a folder" in refused(capsys, "--out", tmp_path / "file" / "p.jsonl")
+    assert "is a folder; name a file in it" in refused(capsys, "--out", tmp_path / "folder.jsonl")
+    assert "is a file; name a folder" in refused(capsys, "--out", tmp_path / "file")
+    assert "trl is written as .jsonl" in refused(capsys, "--out", tmp_path / "p.parquet")
+    assert "Name a file" in refused(capsys, "--out", "-")
+    assert "cannot be written" in refused(capsys, "--out", "/proc/p.jsonl")
+    assert names(tmp_path) == ["file", "folder.jsonl"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
+def test_an_export_that_is_cut_off_leaves_what_was_there(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    record(*responses("one", "two"))
+    command("--out", tmp_path / "old.jsonl")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def cut_off(self: Exporter, rows: Any, path: Path) -> None:
+        path.write_text("half a li")
+        raise error
+
+    monkeypatch.setattr(Exporter, "write", cut_off)
+    for out in ("old.jsonl", "new"):
+        with pytest.raises((KeyboardInterrupt, SystemExit)):
+            command("--out", tmp_path / out, "--force")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert isinstance(error, KeyboardInterrupt) or "no space left on device" in capsys.readouterr().err
+
+
+def test_with_json_a_refusal_is_a_document_too(tmp_path: Path, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        command("--out", tmp_path / "p", "--json")
+    assert json.loads(capsys.readouterr().out)["message"].startswith("There are no preferences yet")
+
+
+def test_one_preference_that_cannot_go_says_why(tmp_path: Path) -> None:
+    record(*responses("one", "two"), "tie")
+    with pytest.raises(ExportError) as refusal:
+        exported(tmp_path)
+    assert str(refusal.value) == ("The 1 preference cannot be exported: without a winner (1). Nothing was written.")
 
 
 def test_the_command_ends_with_2_where_nothing_matches(tmp_path: Path, capsys: Any) -> None:
-    with pytest.raises(SystemExit) as ended:
-        call_command("export_preferences", "--format", "trl", "--out", str(tmp_path / "p"))
-    assert ended.value.code == 2
-    assert "No preference matches" in capsys.readouterr().err
+    assert refused(capsys, "--out", tmp_path / "p").startswith("There are no preferences yet; nothing was written.")
+    run = record(*responses("one", "two")).run_id
+    assert refused(capsys, "--out", tmp_path / "p", "--source", "llm") == "No preference matches; nothing was written."
+    assert f"There is no run {run + 1}" in refused(capsys, "--out", tmp_path / "p", "--run", run + 1)
+    assert "There is no environment 'nope'" in refused(capsys, "--out", tmp_path / "p", "--environment", "nope")
+    assert not (tmp_path / "p").exists()
 
 
-@pytest.mark.parametrize("format", ["trl", "trl-conversational", "kto", "openai-dpo"])
-def test_the_datasets_library_loads_what_was_written(tmp_path: Path, format: str, monkeypatch: Any) -> None:
-    datasets = pytest.importorskip("datasets")
+def test_the_command_filters_and_reports_as_json(tmp_path: Path, capsys: Any) -> None:
+    mine = record(*responses("one", "two"), "second")
+    record(*responses("three", "four"), by="bob")
+    command("--out", tmp_path / "p", "--reviewer", "ann", "--verdict", "second", "--run", mine.run_id, "--json")
+    report = json.loads(capsys.readouterr().out)
+    assert (report["rows"], report["kept"], report["first_chosen"]) == (1, 1, 0)
+    assert report["files"] == [str(tmp_path / "p" / name) for name in ("README.md", "data.jsonl", "provenance.jsonl")]
+
+
+# ---- as trainers load it ---------------------------------------------------------------------------------------------
+
+
+def loaded(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What `load_dataset` makes of an export's folder, by the card in it and without a network."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    import datasets  # seconds to import, which only these tests should cost
+
+    return datasets.load_dataset(str(folder), split="train", cache_dir=str(cache))
+
+
+def shape(feature: Any) -> Any:
+    """A feature as plain values: `"string"`, `[...]` for a list, `{...}` for a struct, `"Json"` for anything."""
+    if isinstance(feature, dict):
+        return {name: shape(item) for name, item in feature.items()}
+    if hasattr(feature, "feature"):
+        return [shape(feature.feature)]
+    return getattr(feature, "dtype", None) or type(feature).__name__
+
+
+MESSAGES = [{"role": "string", "content": "string"}]
+FEATURES = {
+    "trl": {"prompt": "string", "chosen": "string", "rejected": "string"},
+    "trl-conversational": {"prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES},
+    "kto": {"prompt": "string", "completion": "string", "label": "bool"},
+    "openai-dpo": {
+        "input": {"messages": MESSAGES},
+        "preferred_output": MESSAGES,
+        "non_preferred_output": MESSAGES,
+    },
+}
+
+
+@pytest.mark.parametrize("format", FEATURES)
+def test_every_training_format_loads_with_its_columns_and_types(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record(*responses("one", "two"))
     record(*responses("three", "four"), "second")
+    record(*responses("five", "six"), "tie")
     rows, _ = exported(tmp_path, format)
-    loaded = datasets.load_dataset(
-        "json", data_files=str(tmp_path / "out" / "data.jsonl"), split="train", cache_dir=str(tmp_path / "cache")
-    )
-    assert loaded.column_names == list(rows[0])
-    assert len(loaded) == len(rows)
+    table = loaded(tmp_path / "out", tmp_path / "cache", monkeypatch)
+    assert shape(dict(table.features)) == FEATURES[format]
+    assert list(table) == rows
+
+
+def test_conversations_with_tool_calls_load_beside_plain_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = [{"role": "assistant", "content": "two"}]
+    record(*responses("one", "two", messages=[calling('{"n": 1}'), plain]))
+    record(*responses("one", "two", messages=[calling('{"path": ["a"]}'), plain]))
+    record(*responses("one", "two", messages=[calling("{not JSON"), plain]))
+    record(*responses("three", "four"))
+    rows, _ = exported(tmp_path, "trl-conversational")
+    table = loaded(tmp_path / "out", tmp_path / "cache", monkeypatch)
+    assert shape(table.features["chosen"]) == ["Json"]
+    assert shape(table.features["rejected"]) == MESSAGES
+    assert list(table) == rows  # no key that another row has is added as None
+    arguments = [row["chosen"][0]["tool_calls"][0]["function"]["arguments"] for row in table.select(range(3))]
+    assert arguments == [{"n": 1}, {"path": ["a"]}, "{not JSON"]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_formats_that_hold_everything_load_whoever_judged(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [
+        record(*responses("one", "two", statuses="pf")),
+        record(*responses("three", "four", messages=[calling("{}"), calling("{}")[2:]]), by="judge"),
+        record(*responses("five", "six", statuses="fp"), "second", by="execution"),
+        record(*responses("seven", "eight"), "tie"),
+    ]
+    written = preferences_export(preferences_current(), tmp_path / "out", format=format)
+    table = loaded(tmp_path / "out", tmp_path / "cache", monkeypatch)
+    assert table["id"][:] == [item.pk for item in made]
+    assert table["source"][:] == ["human", "llm", "execution", "human"]
+    assert table["judge"][:] == [None, "j", None, None]
+    types = {name: shape(feature) for name, feature in table.features.items()}
+    assert (types["id"], types["run"], types["order_sensitive"]) == ("int64", "int64", "bool")
+    if format == "parquet":
+        assert {types[name] for name in ("evidence", "issues", "first", "prompt", "first_messages")} == {"string"}
+        assert (types["confidence"], types["suggestion"], types["reviewer"]) == ("float64", "int64", "string")
+    assert written.rows == len(table)
+
+
+def test_every_line_of_data_leads_back_to_what_is_stored(tmp_path: Path) -> None:
+    record(*responses("one", "two"))
+    second = record(*responses("three", "four"), "second")
+    rows, _ = exported(tmp_path, "kto")
+    lines = [json.loads(line) for line in (tmp_path / "out" / "provenance.jsonl").read_text().splitlines()]
+    assert [line["line"] for line in lines] == [1, 2, 3, 4]
+    line, row = lines[3], rows[3]
+    preference = Preference.objects.get(pk=line["id"])
+    assert preference == second
+    response = Response.objects.get(pk=line["second"]["response"])
+    assert (response.text, response.run_model.label) == (row["completion"], line["second"]["model"])
+    assert response.run_model.fingerprint == line["second"]["model_fingerprint"]
+    assert (line["run"], line["config_hash"]) == (response.run_environment.run_id, preference.run.config_hash)
+    assert (line["environment"], line["environment_digest"]) == (str(preference.version), preference.version.digest)
+    assert (line["case"], line["input_digest"]) == (response.case.external_id, response.case.input_digest)
 
 
 def test_every_format_is_offered() -> None:

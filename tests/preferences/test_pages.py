@@ -9,6 +9,8 @@ from django.test import Client
 
 from hub.models import Environment
 from preferences.models import Preference
+from runs.models import Run
+from tests.factories import stored_score
 from tests.preferences.test_exports import record, responses
 
 pytestmark = pytest.mark.django_db
@@ -37,8 +39,33 @@ def test_a_preference_leads_to_responses_run_version_and_case(visitor: Client, t
         f"/runs/{two.run_id}/",
         f"/hub/{version.environment.slug}/{version.version}/",
         two.case.external_id,
+        "/models/m0/",
+        "/models/m1/",
     ):
         assert address in page
+    assert "not logged" in page
+
+
+def test_a_preference_leads_to_mlflow_where_a_browser_finds_it(visitor: Client, two: Preference) -> None:
+    Run.objects.update(tracking={"uri": "http://mlflow:5000", "experiment_id": "3", "parent": "abc"})
+    assert (
+        'href="http://mlflow:5000/#/experiments/3/runs/abc"' in visitor.get(f"/preferences/{two.pk}/").content.decode()
+    )
+    Run.objects.update(tracking={"uri": "sqlite:///mlflow.sqlite3", "experiment_id": "3", "parent": "abc"})
+    assert "<code>abc</code>" in visitor.get(f"/preferences/{two.pk}/").content.decode()
+
+
+def test_what_scoring_found_is_shown_as_it_was_when_the_verdict_was_given(visitor: Client) -> None:
+    first, second = responses("one", "two", statuses="pf")
+    stored_score(first, "sum", 1.0, reason="It is right.")
+    score = stored_score(second, "sum", 0.0, reason="<b>2</b> is not 1.")
+    stored_score(second, "tone", 0.25, reason="Curt.", position=1)
+    preference = record(first, second)
+    Environment.objects.update(visibility="published")
+    score.delete()
+    page = visitor.get(f"/preferences/{preference.pk}/").content.decode()
+    assert "<td>1 It is right.</td><td>0 &lt;b&gt;2&lt;/b&gt; is not 1.</td>" in page
+    assert "<td>-</td><td>0.25 Curt.</td>" in page
 
 
 def test_the_list_is_filtered_and_exported_as_shown(visitor: Client, two: Preference) -> None:
@@ -53,7 +80,7 @@ def test_the_list_is_filtered_and_exported_as_shown(visitor: Client, two: Prefer
 
 def test_an_export_of_nothing_says_so(visitor: Client) -> None:
     page = visitor.get("/preferences/export/?format=trl", follow=True).content.decode()
-    assert "No preference matches" in page
+    assert "There are no preferences yet; nothing was written." in page
 
 
 def test_agreement_and_ranking_show_figures_with_tables(visitor: Client, two: Preference) -> None:
@@ -64,9 +91,21 @@ def test_agreement_and_ranking_show_figures_with_tables(visitor: Client, two: Pr
     assert "m0" in page
 
 
-@pytest.mark.parametrize("address", ["/preferences/", "/agreement/", "/ranking/"])
-def test_empty_pages_say_what_would_be_here(visitor: Client, address: str) -> None:
-    assert 'class="empty"' in visitor.get(address).content.decode()
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("/preferences/", "No preferences.</strong>"),
+        ("/preferences/?source=llm", "No preferences match these filters.</strong>"),
+        ("/agreement/", "Nothing is judged yet.</strong>"),
+        ("/agreement/?run=1", "No judgments match these filters.</strong>"),
+        ("/ranking/", "No comparisons of two models yet.</strong>"),
+        ("/ranking/?source=human", "No comparisons of two models match these filters.</strong>"),
+    ],
+)
+def test_empty_pages_say_what_would_be_here(visitor: Client, address: str, says: str) -> None:
+    page = visitor.get(address).content.decode()
+    assert page.count('class="empty"') == 1
+    assert says in page
 
 
 def test_preferences_of_private_environments_are_not_shown(visitor: Client, two: Preference) -> None:
@@ -74,3 +113,17 @@ def test_preferences_of_private_environments_are_not_shown(visitor: Client, two:
     assert "data-open href" not in visitor.get("/preferences/").content.decode()
     assert visitor.get(f"/preferences/{two.pk}/").status_code == 404
     assert "No preference matches" in visitor.get("/preferences/export/?format=trl", follow=True).content.decode()
+
+
+@pytest.mark.parametrize("wrong", ["run=x", "since=yesterday", "source=nobody", "environment=%2E%2E"])
+def test_a_filter_that_makes_no_sense_is_said_and_exports_nothing(visitor: Client, two: Preference, wrong: str) -> None:
+    page = visitor.get(f"/preferences/?{wrong}").content.decode()
+    assert page.count("It is left out.") == 1
+    answer = visitor.get(f"/preferences/export/?format=trl&{wrong}", follow=True)
+    assert answer.redirect_chain
+    assert f"{wrong.partition('=')[0]}: " in "".join(map(str, answer.context["messages"]))
+
+
+def test_an_unknown_format_is_said(visitor: Client, two: Preference) -> None:
+    answer = visitor.get("/preferences/export/?format=csv", follow=True)
+    assert "format: Select a valid choice. csv is not one" in "".join(map(str, answer.context["messages"]))

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from preferences.models import Issue, Preference
-from review import queue
+from review import seats
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
 pytestmark = pytest.mark.django_db
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def ann(monkeypatch: Any) -> APIClient:
-    monkeypatch.setattr(queue, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.99)
     client = APIClient()
     client.force_authenticate(reviewer())
     return client

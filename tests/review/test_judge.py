@@ -8,7 +8,7 @@ import pytest
 
 from preferences.models import Issue, Preference
 from review.models import JudgeCall, Pair
-from runs.config import parse_text
+from runs.config_reading import parse_text
 from runs.models import Response, Run
 from runs.planning import environments_find, source_for_command
 from runs.reports import results_json
@@ -116,6 +116,7 @@ def test_a_judge_that_follows_the_order_suggests_a_tie_that_is_marked(folder: Pa
     play(folder, both_orders("peru", judged(winner="A"), judged(winner="A")))
     suggestion = Preference.objects.get(source="llm")
     assert (suggestion.verdict, suggestion.order_sensitive, suggestion.saw_evidence) == ("tie", True, True)
+    assert suggestion.orders == ["first", "second"]
 
 
 @pytest.mark.parametrize(
@@ -161,10 +162,10 @@ def test_judging_again_adds_what_is_missing_and_repeats_nothing(folder: Path) ->
 
 def test_identical_answers_form_no_pair_and_pairs_are_capped(folder: Path) -> None:
     lines(folder / "poor.jsonl", [{"case": k, "content": v} for k, v in ANSWERS["good"].items()])
-    assert play(folder, []).summaries["judge"]["pairs"] == 0
+    assert play(folder, both_orders("peru", judged(), judged())).summaries["judge"]["pairs"] == 0
 
 
 def test_the_cap_samples_pairs(folder: Path) -> None:
     judge = {"model": {"name": "j", "provider": "replay", "responses": "judge.jsonl"}, "max_pairs": 2}
-    run = play(folder, [], judge=judge)
+    run = play(folder, both_orders("peru", judged(), judged()), judge=judge)
     assert (run.summaries["judge"]["pairs"], run.summaries["review"]["pairs"]) == (2, 3)

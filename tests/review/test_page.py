@@ -6,10 +6,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from preferences.models import Issue, Preference
+from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote, text_hash
-from review import queue
+from review import seats
 from review.models import Assignment
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def nothing_drawn(monkeypatch: Any) -> None:
-    monkeypatch.setattr(queue, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.99)
 
 
 @pytest.fixture
@@ -38,8 +38,29 @@ def test_a_decision_leads_to_the_next_pair(ann: Client) -> None:
     assert (stored.verdict, stored.critique) == ("first", "Shorter.")
 
 
+def test_a_decision_by_script_is_answered_with_the_next_pair_itself(ann: Client) -> None:
+    first, second = waiting_pairs(2)
+    ann.get("/review/")
+    answers = [
+        ann.post(f"/review/{pair.pk}/decision/", {"verdict": "tie"}, headers={"HX-Request": "true"})
+        for pair in (first, second)
+    ]
+    assert [answer.headers["HX-Push-Url"] for answer in answers] == [f"/review/{second.pk}/", "/review/"]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert f'action="/review/{second.pk}/decision/"' in answers[0].content.decode()
+    assert "Nothing waits for you" in answers[1].content.decode()
+
+
+def test_a_refused_decision_by_script_leaves_the_address_alone(ann: Client) -> None:
+    (pair,) = waiting_pairs(1, outcome="pf")
+    ann.get("/review/")
+    answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b"}, headers={"HX-Request": "true"})
+    assert "Say what is wrong with the tests" in answer.content.decode()
+    assert "HX-Push-Url" not in answer.headers
+
+
 def test_sides_are_shuffled_and_the_verdict_is_stored_in_the_pairs_own_terms(ann: Client, monkeypatch: Any) -> None:
-    monkeypatch.setattr(queue, "_drawn", lambda what, pair, user: 0.0 if what == "side" else 0.99)
+    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.0 if what == "side" else 0.99)
     (pair,) = waiting_pairs(1)
     page = ann.get(f"/review/{pair.pk}/").content.decode()
     assert page.index("two") < page.index(">one")
@@ -50,7 +71,7 @@ def test_sides_are_shuffled_and_the_verdict_is_stored_in_the_pairs_own_terms(ann
 def test_one_button_accepts_the_suggestion_with_its_issues(ann: Client) -> None:
     (pair,) = waiting_pairs(1, texts=("fine", "a 🏙️\tbad\nword"))
     span = find_quote(pair.second.messages, "🏙️\tbad\nword")
-    category = queue.IssueCategory.objects.get(slug="style")
+    category = IssueCategory.objects.get(slug="style")
     suggest(pair, "first", issues=[NewIssue(response=pair.second, category=category, span=span)])
     judged = Issue.objects.get()
     page = ann.get(f"/review/{pair.pk}/").content.decode()
@@ -65,7 +86,7 @@ def test_one_button_accepts_the_suggestion_with_its_issues(ann: Client) -> None:
 
 def test_an_issue_that_is_not_kept_is_dismissed(ann: Client) -> None:
     (pair,) = waiting_pairs(1)
-    category = queue.IssueCategory.objects.get(slug="style")
+    category = IssueCategory.objects.get(slug="style")
     suggest(pair, "first", issues=[NewIssue(response=pair.second, category=category)])
     ann.get(f"/review/{pair.pk}/")
     ann.post(f"/review/{pair.pk}/decision/", {"accept": "a"})
@@ -112,7 +133,7 @@ def test_nobody_reviews_without_the_permission_and_a_taken_pair_is_said_to_be(cl
     (pair,) = waiting_pairs(1)
     client.force_login(User.objects.create_user("visitor"))
     assert client.get("/review/").status_code == 403
-    queue.pair_next(reviewer("ann"))
+    seats.pair_next(reviewer("ann"))
     client.force_login(reviewer("bob"))
     assert client.get(f"/review/{pair.pk}/").status_code == 409
     assert client.post(f"/review/{pair.pk}/decision/", {"verdict": "a"}).status_code == 409

@@ -10,9 +10,11 @@ from django.utils import timezone
 
 from hub.models import CaseDefect
 from preferences.models import Preference
-from review import queue
+from review import decisions, seats
+from review.decisions import Decision, DecisionRefused, MarkedIssue
 from review.models import Assignment, AttentionCheck, Pair
-from review.queue import Decision, DecisionRefused, MarkedIssue, SeatGone
+from review.seats import SeatGone
+from review.suggestions import suggestion_shown
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def nothing_drawn(monkeypatch: Any) -> None:
     """No check, nothing hidden, sides as they are, unless a test says otherwise."""
-    monkeypatch.setattr(queue, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.99)
 
 
 def lapse(assignment: Assignment) -> None:
@@ -31,36 +33,36 @@ def lapse(assignment: Assignment) -> None:
 def test_two_reviewers_get_different_pairs_and_one_keeps_the_own() -> None:
     first, second = waiting_pairs(2)
     ann, bob = reviewer("ann"), reviewer("bob")
-    assert queue.pair_next(ann).pair == first
-    assert queue.pair_next(bob).pair == second
-    assert queue.pair_next(ann).pair == first
-    assert queue.pair_next(reviewer("cat")) is None
+    assert seats.pair_next(ann).pair == first
+    assert seats.pair_next(bob).pair == second
+    assert seats.pair_next(ann).pair == first
+    assert seats.pair_next(reviewer("cat")) is None
 
 
 def test_overlap_gives_a_pair_to_as_many_people_and_no_more() -> None:
     waiting_pairs(1, overlap=2)
-    seats = [queue.pair_next(reviewer(name)) for name in ("ann", "bob")]
-    assert [seat.seat for seat in seats] == [0, 1]
-    assert queue.pair_next(reviewer("cat")) is None
+    taken = [seats.pair_next(reviewer(name)) for name in ("ann", "bob")]
+    assert [seat.seat for seat in taken] == [0, 1]
+    assert seats.pair_next(reviewer("cat")) is None
 
 
 def test_a_lapsed_seat_is_taken_by_the_next_and_the_late_decision_is_refused() -> None:
     waiting_pairs(1)
-    mine = queue.pair_next(reviewer("ann"))
+    mine = seats.pair_next(reviewer("ann"))
     lapse(mine)
-    theirs = queue.pair_next(reviewer("bob"))
+    theirs = seats.pair_next(reviewer("bob"))
     assert (theirs.pair_id, theirs.seat) == (mine.pair_id, mine.seat)
     with pytest.raises(SeatGone):
-        queue.decide(assignment=mine, decision=Decision(verdict="tie"))
+        decisions.decide(assignment=mine, decision=Decision(verdict="tie"))
     assert not Preference.objects.exists()
 
 
 def test_a_heartbeat_keeps_the_seat() -> None:
     waiting_pairs(1)
-    mine = queue.pair_next(reviewer("ann"))
+    mine = seats.pair_next(reviewer("ann"))
     lapse(mine)
-    queue.draft_save(assignment=mine, draft={"verdict": "a"})
-    assert queue.pair_next(reviewer("bob")) is None
+    seats.draft_save(assignment=mine, draft={"verdict": "a"})
+    assert seats.pair_next(reviewer("bob")) is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -73,7 +75,7 @@ def test_many_reviewers_at_once_never_share_a_seat() -> None:
     def take(user: Any) -> None:
         try:
             barrier.wait()
-            got.append(queue.pair_next(user))
+            got.append(seats.pair_next(user))
         finally:
             connections.close_all()
 
@@ -82,28 +84,28 @@ def test_many_reviewers_at_once_never_share_a_seat() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    seats = [(a.pair_id, a.seat) for a in got if a is not None]
+    taken = [(a.pair_id, a.seat) for a in got if a is not None]
     assert len(got) == 10
-    assert len(seats) == len(set(seats)) == 6
+    assert len(taken) == len(set(taken)) == 6
     assert not Pair.objects.filter(free__gt=0).exists()
 
 
 def test_a_decision_sent_twice_is_stored_once() -> None:
     waiting_pairs(1)
-    mine = queue.pair_next(reviewer())
-    first = queue.decide(assignment=mine, decision=Decision(verdict="first", critique="Shorter."))
-    assert queue.decide(assignment=mine, decision=Decision(verdict="second")) == first
+    mine = seats.pair_next(reviewer())
+    first = decisions.decide(assignment=mine, decision=Decision(verdict="first", critique="Shorter."))
+    assert decisions.decide(assignment=mine, decision=Decision(verdict="second")) == first
     assert Preference.objects.count() == 1
     assert (first.verdict, first.critique, first.source) == ("first", "Shorter.", "human")
 
 
 def test_a_verdict_against_the_tests_needs_a_defect_and_files_it() -> None:
     waiting_pairs(1, outcome="pf")
-    mine = queue.pair_next(reviewer())
+    mine = seats.pair_next(reviewer())
     with pytest.raises(DecisionRefused) as refused:
-        queue.decide(assignment=mine, decision=Decision(verdict="second"))
+        decisions.decide(assignment=mine, decision=Decision(verdict="second"))
     assert refused.value.field == "defect"
-    stored = queue.decide(assignment=mine, decision=Decision(verdict="second", defect="The test wants 2 + 2 = 5."))
+    stored = decisions.decide(assignment=mine, decision=Decision(verdict="second", defect="The test wants 2 + 2 = 5."))
     assert stored.disputes_tests
     assert CaseDefect.objects.get().description == "The test wants 2 + 2 = 5."
 
@@ -111,37 +113,37 @@ def test_a_verdict_against_the_tests_needs_a_defect_and_files_it() -> None:
 def test_accepting_and_overriding_are_told_apart() -> None:
     for verdict, pair in zip(("first", "second"), waiting_pairs(2), strict=True):
         suggestion = suggest(pair, "first")
-        mine = queue.pair_next(reviewer(verdict))
-        queue.suggestion_shown(assignment=mine)
-        stored = queue.decide(assignment=mine, decision=Decision(verdict=verdict))
+        mine = seats.pair_next(reviewer(verdict))
+        suggestion_shown(assignment=mine)
+        stored = decisions.decide(assignment=mine, decision=Decision(verdict=verdict))
         assert (stored.suggestion, stored.suggestion_taken) == (suggestion, verdict == "first")
         assert stored.suggestion_seen_at is not None
 
 
 def test_a_hidden_suggestion_is_shown_after_the_first_verdict_and_both_verdicts_are_kept(monkeypatch: Any) -> None:
-    monkeypatch.setattr(queue, "_drawn", lambda what, pair, user: 0.0 if what == "hidden" else 0.99)
+    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.0 if what == "hidden" else 0.99)
     (pair,) = waiting_pairs(1)
     suggest(pair, "first")
-    mine = queue.pair_next(reviewer())
-    assert queue.suggestion_shown(assignment=mine) is None
+    mine = seats.pair_next(reviewer())
+    assert suggestion_shown(assignment=mine) is None
     blind = Decision(verdict="second", blind=True)
-    assert queue.decide(assignment=mine, decision=blind) is None
-    assert queue.decide(assignment=mine, decision=blind) is None  # a double click confirms nothing
+    assert decisions.decide(assignment=mine, decision=blind) is None
+    assert decisions.decide(assignment=mine, decision=blind) is None  # a double click confirms nothing
     mine.refresh_from_db()
-    assert queue.suggestion_shown(assignment=mine).verdict == "first"
-    stored = queue.decide(assignment=mine, decision=Decision(verdict="first"))
+    assert suggestion_shown(assignment=mine).verdict == "first"
+    stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     assert (stored.first_verdict, stored.verdict, stored.suggestion_taken) == ("second", "first", True)
 
 
 def test_an_attention_check_shows_the_wrong_verdict_and_remembers_who_accepts_it(monkeypatch: Any) -> None:
-    monkeypatch.setattr(queue, "_drawn", lambda what, pair, user: 0.0 if what == "check" else 0.99)
+    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.0 if what == "check" else 0.99)
     (pair,) = waiting_pairs(1, outcome="pf")
     suggest(pair, "first")
-    mine = queue.pair_next(reviewer())
-    assert queue.suggestion_shown(assignment=mine).verdict == "second"
+    mine = seats.pair_next(reviewer())
+    assert suggestion_shown(assignment=mine).verdict == "second"
     with pytest.raises(DecisionRefused):
-        queue.decide(assignment=mine, decision=Decision(verdict="second"))
-    stored = queue.decide(assignment=mine, decision=Decision(verdict="first"))
+        decisions.decide(assignment=mine, decision=Decision(verdict="second"))
+    stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     assert AttentionCheck.objects.get().accepted
     assert (stored.check_result, stored.suggestion_taken) == ("failed", None)
 
@@ -149,14 +151,14 @@ def test_an_attention_check_shows_the_wrong_verdict_and_remembers_who_accepts_it
 def test_undo_takes_the_decision_back_up_and_the_next_one_supersedes_it() -> None:
     waiting_pairs(2)
     ann = reviewer()
-    mine = queue.pair_next(ann)
+    mine = seats.pair_next(ann)
     text = mine.pair.first.messages[1]["content"]
     mark = MarkedIssue(side="first", category="style", message=1, start=0, end=len(text))
-    before = queue.decide(assignment=mine, decision=Decision(verdict="tie", issues=[mark]))
-    back = queue.undo_last(user=ann)
+    before = decisions.decide(assignment=mine, decision=Decision(verdict="tie", issues=[mark]))
+    back = decisions.undo_last(user=ann)
     assert (back.pk, back.draft["verdict"]) == (mine.pk, "tie")
     assert '"quote": "one"' in back.draft["issues"]
-    after = queue.decide(assignment=back, decision=Decision(verdict="first"))
+    after = decisions.decide(assignment=back, decision=Decision(verdict="first"))
     assert after.supersedes == before
     assert Preference.objects.filter(successor__isnull=True).get() == after
 
@@ -164,25 +166,25 @@ def test_undo_takes_the_decision_back_up_and_the_next_one_supersedes_it() -> Non
 def test_an_undone_decision_that_is_left_stands() -> None:
     waiting_pairs(1)
     ann = reviewer()
-    before = queue.decide(assignment=queue.pair_next(ann), decision=Decision(verdict="tie"))
-    lapse(queue.undo_last(user=ann))
-    queue.leases_sweep()
+    before = decisions.decide(assignment=seats.pair_next(ann), decision=Decision(verdict="tie"))
+    lapse(decisions.undo_last(user=ann))
+    seats.leases_sweep()
     assert Assignment.objects.get().state == "done"
-    assert queue.pair_next(reviewer("bob")) is None
+    assert seats.pair_next(reviewer("bob")) is None
     assert Preference.objects.get() == before
 
 
 def test_a_skipped_pair_goes_to_others_and_not_back_to_the_same_person() -> None:
     waiting_pairs(1)
     ann = reviewer("ann")
-    queue.seat_skip(assignment=queue.pair_next(ann), reason="I wrote it.")
-    assert queue.pair_next(ann) is None
-    assert queue.pair_next(reviewer("bob")) is not None
+    seats.seat_skip(assignment=seats.pair_next(ann), reason="I wrote it.")
+    assert seats.pair_next(ann) is None
+    assert seats.pair_next(reviewer("bob")) is not None
 
 
 def test_a_mark_outside_the_text_or_of_another_text_is_refused() -> None:
     waiting_pairs(1)
-    mine = queue.pair_next(reviewer())
+    mine = seats.pair_next(reviewer())
     for place in (
         {"start": 0, "end": 99},
         {"start": 0, "end": 1, "text_hash": "0" * 64},
@@ -190,11 +192,11 @@ def test_a_mark_outside_the_text_or_of_another_text_is_refused() -> None:
     ):
         mark = MarkedIssue(side="first", category="style", **{"message": 1, **place})
         with pytest.raises(DecisionRefused):
-            queue.decide(assignment=mine, decision=Decision(verdict="tie", issues=[mark]))
+            decisions.decide(assignment=mine, decision=Decision(verdict="tie", issues=[mark]))
     assert not Preference.objects.exists()
 
 
 def test_pairs_of_private_environments_are_not_handed_out() -> None:
     (pair,) = waiting_pairs(1)
     type(pair.first.run_environment.version.environment).objects.update(visibility="private")
-    assert queue.pair_next(reviewer()) is None
+    assert seats.pair_next(reviewer()) is None

@@ -121,6 +121,13 @@ def test_cancel_and_resume(client: Client, run: Run) -> None:
     assert client.get(f"{URL}{run.pk}/cancel").status_code == 405
 
 
+def test_a_finished_run_is_not_resumed(client: Client, run: Run) -> None:
+    whole = stored_run(run.environments.get().version, ["alpha"])
+    stored_outcomes(whole, "p" * whole.environments.get().case_count)
+    assert client.post(f"{URL}{whole.pk}/resume").json()["status"] == "completed"
+    assert Run.objects.get(pk=whole.pk).finished_at == whole.finished_at
+
+
 def test_two_models_are_compared(client: Client, run: Run) -> None:
     body = client.get(f"/api/v1/compare/?a={run.pk}&model_a=alpha&model_b=beta").json()
     [environment] = body["models"][0]["environments"]

@@ -176,7 +176,7 @@ def test_an_export_that_fails_leaves_the_old_file_as_it_was(tmp_path: Path, monk
     out.write_text("old", encoding="utf-8")
     monkeypatch.setattr("runs.exports.failures._whole", lambda *_: {"not JSON": object()})
     with pytest.raises(TypeError):
-        export_failures(run, out, format="jsonl")
+        export_failures(run, out, format="jsonl", force=True)
     assert out.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [out]
 
@@ -266,6 +266,51 @@ def test_simulated_users_are_recovered_from_the_transcripts(tmp_path: Path) -> N
         ("1", 1, "BYE", "alpha"),
         ("2", 0, "thanks BYE", "alpha"),
     ]
+
+
+def test_the_tools_own_messages_are_not_taken_for_the_simulated_users(tmp_path: Path) -> None:
+    user = {"role": "user", "prompt": "Play a customer."}
+    tools = [{"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}]
+    harness = {"type": "tools", "tools": tools, "protocol": "text", "user": user}
+    version = imported(tmp_path / "bundle", harness=harness)
+    run = stored_run(version)
+    RunModel.objects.create(
+        run=run, label="customer", role="user", position=0, provider="openai", spec={}, fingerprint="x"
+    )
+    texts = ["1 + 1?", "```tool_call\nnonsense\n```", "No tool was called: …", "Which?", "The sum.", "2"]
+    messages = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts)]
+    stored_response(run, Case.objects.order_by("position")[0], messages=messages, turns=3)
+    export_responses(run, tmp_path / "out")
+    assert [row["content"] for row in read_lines(tmp_path / "out" / "user-customer.jsonl")] == ["The sum.", "###"]
+
+
+def test_what_rubric_judges_said_is_recovered_from_their_verdicts_each_into_a_file_of_its_own(tmp_path: Path) -> None:
+    rules = [
+        {"name": name, "type": "judge", "role": role, "criteria": [{"name": "good", "text": "Good."}]}
+        for name, role in (("tone", "grader"), ("facts", "expert"))
+    ]
+    version = imported(tmp_path / "bundle", scoring={"rules": rules})
+    run = stored_run(version, ["alpha", "beta"])
+    for role, seat, label in (("grader", 0, "strict"), ("grader", 1, "kind"), ("expert", 0, "strict")):
+        RunModel.objects.create(
+            run=run, label=label, role=role, seat=seat, position=0, provider="openai", spec={}, fingerprint="x"
+        )
+    response = stored_response(run, Case.objects.order_by("position")[0], "failed", model="beta")
+    tone = {"judges": [{"seat": 0, "said": "0 marks"}, {"seat": 1, "said": "5 marks"}]}
+    stored_score(response, "tone", detail=tone)
+    stored_score(response, "facts", detail={"judges": [{"seat": 0, "said": "3 marks"}]})
+    export_responses(run, tmp_path / "out")
+    found = {path.name: read_lines(path) for path in (tmp_path / "out").glob("*-*.jsonl")}
+    names = ("rule", "seat", "model", "content")
+    told = {path: [tuple(row[name] for name in names) for row in rows] for path, rows in found.items()}
+    assert told == {
+        "grader-strict.jsonl": [("tone", 0, "beta", "0 marks")],
+        "grader-kind.jsonl": [("tone", 1, "beta", "5 marks")],
+        "expert-strict.jsonl": [("facts", 0, "beta", "3 marks")],
+    }
+    key = CallKey(purpose="rubric", environment="sums", case="1", model="beta", role="grader", rule="tone", seat=1)
+    recorded = open_recording(tmp_path / "out" / "grader-kind.jsonl").find(key, "")
+    assert recorded is not None and recorded.content == "5 marks"
 
 
 # ---- commands --------------------------------------------------------------------------------------------------------

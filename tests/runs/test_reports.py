@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rich.console import Console
 
+from hub.invocation import command
 from hub.models import Case
 from runs.models import Run
 from runs.reports import print_report, render_html, results_json, run_results
@@ -17,6 +18,7 @@ from runs.reports import text as write
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db
+PRICE = {"input": 1.0, "output": 2.0}
 
 
 def cases(run: Run) -> list[Case]:
@@ -118,7 +120,7 @@ def test_latency_leaves_out_recorded_and_cached_answers() -> None:
 
 
 def test_tokens_cost_and_executions_are_summed() -> None:
-    run = stored_run(stored_version(cases=3))
+    run = stored_run(stored_version(cases=3), price=PRICE)
     shared = {"input_tokens": 1000, "output_tokens": 50, "cost_usd": 0.01, "sandbox_tier": "A", "execution_ms": 4.0}
     for case, status in zip(cases(run), ["passed", "assertion", "timeout"], strict=True):
         stored_response(
@@ -134,6 +136,18 @@ def test_tokens_cost_and_executions_are_summed() -> None:
     assert (result["cost_usd"], result["role_cost_usd"], result["cost_per_correct_usd"]) == (0.09, 0.06, 0.09)
     assert result["execution"]["failures"] == {"assertion": 1, "timeout": 1}
     assert (result["execution"]["runs"], result["execution"]["tier"]) == (3, "A")
+
+
+@pytest.mark.parametrize("provider", ["openai", "replay"])
+def test_what_an_answer_cost_is_unknown_without_a_price(provider: str) -> None:
+    run = stored_run(stored_version(cases=2), ["free", "other"], provider=provider)
+    for label in ("free", "other"):
+        stored_outcomes(run, "pp", model=label)
+    text = printed(run)
+    assert "$0" not in text and "$0" not in render_html(run)
+    assert ("No price is given for free, other" in text) == (provider == "openai")
+    run.models.filter(label="free").update(spec={"price": PRICE})
+    assert printed(run).count("$0") == 2  # of the model and of the run
 
 
 def test_reading_results_takes_few_queries_and_never_a_transcript() -> None:
@@ -156,7 +170,7 @@ def test_a_case_found_wrong_before_the_run_is_left_out_and_counted() -> None:
     accepted_defect(cases(run)[3], hours_ago=1)
     result = only_result(run)
     assert (result["cases"], result["quarantined"], result["failed"], result["accuracy"]) == (3, 1, 0, 1.0)
-    assert "1 cases of sums@1.0.0 are left out" in printed(run)
+    assert "Left out of sums@1.0.0, because a curator found it wrong: 1 case." in printed(run)
 
 
 def test_a_case_found_wrong_after_the_run_started_still_counts() -> None:
@@ -178,8 +192,9 @@ def test_a_quarantined_case_that_was_not_chosen_is_not_counted() -> None:
 
 
 def test_a_pipe_gets_plain_lines_of_at_most_120_columns() -> None:
-    run = stored_run(stored_version("a-rather-long-environment-name"), models=["a-model-with-quite-a-long-label", "b"])
-    for label in ("a-model-with-quite-a-long-label", "b"):
+    labels = ["a-model-with-quite-a-long-label", "b"]
+    run = stored_run(stored_version("a-rather-long-environment-name"), models=labels, price=PRICE)
+    for label in labels:
         for case in cases(run):
             tokens = {"input_tokens": 123_456, "output_tokens": 98_765}
             stored_response(run, case, model=label, latency_ms=12_345.6, cost_usd=1234.5, **tokens)
@@ -191,11 +206,24 @@ def test_a_pipe_gets_plain_lines_of_at_most_120_columns() -> None:
 
 
 def test_a_narrow_terminal_folds_what_was_spent_into_a_line_of_its_own() -> None:
-    run = stored_run(stored_version(cases=1))
+    run = stored_run(stored_version(cases=1), price=PRICE)
     stored_response(run, cases(run)[0], cost_usd=0.5, input_tokens=1200)
     text = printed(run, force_terminal=True, color_system=None, width=80)
     assert max(map(len, text.splitlines())) <= 80
     assert "alpha: p50/p95 ms -, tokens in/out 1.2 k/0, cost $0.5000" in text
+
+
+@pytest.mark.parametrize("width", [*range(44, 130, 3)])
+def test_however_narrow_the_terminal_no_figure_is_cut(width: int) -> None:
+    run = stored_run(stored_version(cases=1), models=["a-model-with-quite-a-long-label"], price=PRICE)
+    label = "a-model-with-quite-a-long-label"
+    stored_response(run, cases(run)[0], model=label, cost_usd=0.5, input_tokens=1200, refused=True)
+    text = printed(run, force_terminal=True, color_system=None, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert re.search(r"100\.0 % \[20\.7, 100\.0\] 1", text)
+    for head in ("passed", "failed", "error", "unsc.", "trunc.", "refus.", "p50/p95 ms", "tokens in/out", "cost"):
+        assert head in " ".join(text.split())
 
 
 def test_the_first_failures_are_listed_with_case_and_reason() -> None:
@@ -252,9 +280,22 @@ def test_recorded_answers_and_stopped_models_are_named() -> None:
 
 def test_a_run_that_mlflow_did_not_take_says_how_to_log_it_later() -> None:
     run = stored_run(stored_version(), tracking={"state": "pending", "error": "refused", "experiment": "x"})
-    assert f"not logged in MLflow yet (refused). Later: python manage.py sync_tracking {run.pk}" in printed(run)
+    assert f"not logged in MLflow yet (refused). Later: {command('sync_tracking', run.pk)}" in printed(run)
     run.tracking = {"state": "logged", "parent": "abc", "experiment": "x"}
     assert "MLflow: run abc in experiment x" in printed(run)
+
+
+def test_what_the_stages_found_or_why_one_failed_is_told_in_sentences() -> None:
+    judged = {"judge": "j", "recorded": True, "suggested": 3, "pairs": 4, "order_sensitive": 1}
+    judged |= {"with_execution": {"pairs": 2, "agreed": 1}}
+    run = stored_run(stored_version(), summaries={"review": {"error": "OSError: full"}, "judge": judged})
+    sentences = [
+        "Judge j, recorded: 3 of 4 pairs, 1 of which turn with the order; it agrees with execution on 1 of the 2 that "
+        "it judged blind.",
+        "Pairs for review failed: OSError: full",
+    ]
+    assert "\n".join(sentences) in printed(run)
+    assert all(sentence in render_html(run) for sentence in sentences)
 
 
 def test_a_run_that_did_not_complete_says_so_first() -> None:

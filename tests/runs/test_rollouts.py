@@ -1,32 +1,35 @@
 """Episodes driven from outside: the same rewards as an evaluation, state kept between steps, limits, conflicts."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from hub.bundles.loader import open_bundle
+from hub.canonical import storable
 from hub.models import Environment, EnvironmentVersion
 from hub.services import bundle_import
-from runs.models import EpisodeSession, Response
+from runs.models import EpisodeSession, ModelEndpoint
 from runs.rollouts import (
     RolloutConflict,
+    RolloutFailed,
     RolloutRefused,
     checked_message,
     rollout_begin,
     rollout_end,
     rollout_step,
-    rollouts_sweep,
+    session_get,
 )
-from tests.runs.test_running import folder, start  # noqa: F401
+from runs.rollouts_roles import recordings_of
+from runs.tasks import forget
+from tests.endpoint import Answer, completion, endpoint
+from tests.runs.test_running import folder  # noqa: F401
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-CATALOG = settings.BASE_DIR / "hub" / "catalog"
 PARIS = {"role": "assistant", "content": "Paris"}
 
 
@@ -69,6 +72,21 @@ def test_two_steps_from_the_same_state_cannot_both_count(user: User, version: En
     assert EpisodeSession.objects.get(pk=begun.session.pk).reward == 1.0
 
 
+def test_a_step_reads_once_writes_once_and_asks_nothing_else_of_the_database(
+    user: User, version: EnvironmentVersion, django_assert_num_queries: Any
+) -> None:
+    begun = rollout_begin(user=user, version=version, case_id="france")
+    with django_assert_num_queries(2):
+        session = session_get(user=user, pk=begun.session.pk)
+        assert session is not None and rollout_step(session=session, message=PARIS).done
+
+
+def test_what_no_database_takes_is_marked_at_any_depth_and_all_else_is_kept() -> None:
+    kept = {"a": [r"\u0000", "\U0001f600", None, 1.5], r"\\u0000": {}}
+    assert storable(kept) == kept
+    assert storable({"a": [{"b\0": "x\0"}, "\ud800y"], "c": 1}) == {"a": [{"b\ufffd": "x\ufffd"}, "\ufffdy"], "c": 1}
+
+
 def test_held_out_environments_are_refused(user: User, version: EnvironmentVersion) -> None:
     Environment.objects.update(held_out=True)
     version.environment.refresh_from_db()
@@ -89,15 +107,140 @@ def test_a_user_may_have_so_many_open_and_no_more(
     rollout_begin(user=user, version=version)
 
 
-def test_an_expired_episode_takes_no_step_and_is_swept_a_day_later(user: User, version: EnvironmentVersion) -> None:
+def test_an_expired_episode_takes_no_step_and_is_forgotten_once_it_was_kept_for_long_enough(
+    user: User, version: EnvironmentVersion, settings: Any
+) -> None:
+    settings.EPISODE_KEEP_DAYS = 2
     session = rollout_begin(user=user, version=version).session
-    session.expires_at = timezone.now() - timedelta(hours=1)
+    session.expires_at = timezone.now() - timedelta(hours=47)
     session.save()
     with pytest.raises(RolloutRefused, match="expired"):
         rollout_step(session=session, message=PARIS)
-    assert rollouts_sweep() == 0
-    EpisodeSession.objects.update(expires_at=timezone.now() - timedelta(hours=25))
-    assert rollouts_sweep() == 1
+    forget()
+    assert EpisodeSession.objects.exists()
+    EpisodeSession.objects.update(expires_at=timezone.now() - timedelta(hours=49))
+    forget()
+    assert not EpisodeSession.objects.exists()
+
+
+def test_workers_look_for_episodes_to_forget() -> None:
+    assert forget.name in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+
+
+# ---- role models -----------------------------------------------------------------------------------------------------
+
+TALK = """\
+spec: 1
+slug: talk
+version: 1.0.0
+title: Talk
+summary: Guess the word.
+category: reasoning
+dataset: {path: cases.jsonl}
+harness:
+  type: multi_turn
+  prompt: ""
+  user: {role: customer, prompt: "Play a customer.", stop: "###"}
+scoring:
+  rules:
+    - {name: word, type: includes, target: "{{ target }}"}
+    - {name: tone, type: judge, role: grader, criteria: [{name: polite, text: Polite.}]}
+"""
+MARKS = '{"polite": {"reason": "It is.", "score": %s}}'
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> EnvironmentVersion:
+    bundle = tmp_path / "talk"
+    bundle.mkdir()
+    (bundle / "environment.yaml").write_text(TALK, encoding="utf-8")
+    (bundle / "cases.jsonl").write_text('{"id": "one", "input": "", "target": "tea"}', encoding="utf-8")
+    return bundle_import(bundle=bundle)
+
+
+def user_line(turn: int, content: str, **more: Any) -> dict[str, Any]:
+    return {"purpose": "user", "case": "one", "turn": turn, "content": content, **more}
+
+
+def grader_line(seat: int, score: float) -> dict[str, Any]:
+    return {"purpose": "rubric", "case": "one", "rule": "tone", "seat": seat, "content": MARKS % score}
+
+
+def test_recorded_role_models_say_again_what_they_said(user: User, talk: EnvironmentVersion) -> None:
+    lines = [user_line(0, "Guess."), user_line(1, "Yes! ###"), grader_line(0, 1.0), grader_line(1, 0.0)]
+    begun = rollout_begin(user=user, version=talk, recordings=lines)
+    assert [message["content"] for message in begun.observation.messages] == ["Guess."]
+    step = rollout_step(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
+    assert step.observation.messages == [{"role": "user", "content": "Yes!"}]
+    assert step.score is not None
+    assert {rule.rule: rule.value for rule in step.score.rules} == {"word": 1.0, "tone": 0.5}
+    told = [{**line, "environment": "talk", "attempt": 1, "model": "trainer"} for line in lines]
+    assert recordings_of(begun.session) == told
+
+
+def test_registered_models_are_asked_once_and_a_replay_asks_nobody(user: User, talk: EnvironmentVersion) -> None:
+    def script(request: dict[str, Any], number: int) -> Answer:
+        return completion(["Guess.", "Yes! ###", MARKS % 1.0][number])
+
+    with endpoint(script) as server:
+        ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
+        roles = {"customer": ["small"], "grader": ["small"]}
+        begun = rollout_begin(user=user, version=talk, roles=roles)
+        asked = {"role": "assistant", "content": "Is it tea?"}
+        assert rollout_step(session=begun.session, message=asked).reward == 1.0
+        again = rollout_begin(user=user, version=talk, roles=roles, recordings=recordings_of(begun.session))
+        assert rollout_step(session=again.session, message=asked).reward == 1.0
+        assert len(server.requests) == 3
+    assert again.session.state["messages"] == begun.session.state["messages"]
+
+
+def test_a_role_model_that_fails_leaves_the_episode_as_it_was(user: User, talk: EnvironmentVersion) -> None:
+    lines = [user_line(0, "Guess."), user_line(1, "Yes! ###")]
+    with endpoint(lambda request, number: Answer({"error": "wrong key"}, status=401)) as server:
+        ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
+        begun = rollout_begin(user=user, version=talk, roles={"grader": ["small"]}, recordings=lines)
+        with pytest.raises(RolloutFailed):
+            rollout_step(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
+    session = EpisodeSession.objects.get(pk=begun.session.pk)
+    assert (session.revision, session.done, len(session.state["messages"])) == (0, False, 1)
+
+
+def test_a_play_that_goes_another_way_than_the_recorded_one_is_told_so_and_stays_as_it_was(
+    user: User, talk: EnvironmentVersion
+) -> None:
+    begun = rollout_begin(user=user, version=talk, recordings=[user_line(0, "Guess.")])
+    with pytest.raises(RolloutRefused, match=r"do not hold the user's turn 1: .* roles\.customer"):
+        rollout_step(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
+    session = EpisodeSession.objects.get(pk=begun.session.pk)
+    assert (session.revision, len(session.state["messages"]), len(session.calls)) == (0, 1, 1)
+
+
+def test_roles_must_be_filled_or_recorded(user: User, talk: EnvironmentVersion) -> None:
+    with pytest.raises(RolloutRefused, match=r"roles\.customer, roles\.grader"):
+        rollout_begin(user=user, version=talk)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["x"], r"recordings\[0\]"),
+        ([{"purpose": "user", "case": "one"}], r"recordings\[0\].*content"),
+        ([{"case": "one", "content": "x"}], "purpose answer"),
+        ([user_line(0, "x"), user_line(0, "y")], r"recordings\[1\] answers the same call"),
+        ([user_line(0, "x", case="two")], "is of talk, case 'two', attempt 1"),
+        ([user_line(0, "x", attempt=2)], "attempt 2; the episode is of talk, case 'one', attempt 1"),
+        ([user_line(0, "x", environment="other")], "is of other"),
+    ],
+)
+def test_recordings_that_do_not_fit_are_refused_by_line(
+    user: User, talk: EnvironmentVersion, lines: list[Any], said: str
+) -> None:
+    with pytest.raises(RolloutRefused, match=said):
+        rollout_begin(user=user, version=talk, recordings=lines)
+    assert not EpisodeSession.objects.exists()
+
+
+# ---- what is sent ----------------------------------------------------------------------------------------------------
 
 
 def test_an_unknown_case_is_named(user: User, version: EnvironmentVersion) -> None:
@@ -119,63 +262,3 @@ def test_an_unknown_case_is_named(user: User, version: EnvironmentVersion) -> No
 def test_what_is_no_assistant_message_is_refused_with_the_reason(message: object, said: str) -> None:
     with pytest.raises(RolloutRefused, match=said):
         checked_message(message)
-
-
-def plain_environments() -> list[str]:
-    """The catalogue's environments that ask no role models; those have a test of their own."""
-    names = []
-    for path in sorted(manifest.parent for manifest in CATALOG.glob("*/environment.yaml")):
-        with open_bundle(path) as bundle:
-            if not bundle.compile().roles:
-                names.append(path.name)
-    return names
-
-
-@pytest.mark.parametrize("slug", plain_environments())
-def test_a_transcript_replayed_through_an_episode_earns_what_the_evaluation_gave(
-    user: User, tmp_path: Path, slug: str
-) -> None:
-    with open_bundle(CATALOG / slug) as bundle:
-        gold, wrong = bundle.manifest.gold, bundle.manifest.wrong
-    assert isinstance(gold, str) and isinstance(wrong, str)
-    ids = _recordings(CATALOG / slug / gold, CATALOG / slug / wrong, tmp_path / "answers.jsonl", slug)
-    model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
-    config = {
-        "name": slug,
-        "environments": [{"path": str(CATALOG / slug), "cases": ids}],
-        "models": [model],
-        "tracking": {"mlflow": False},
-        "sandbox": {"accept": ["A", "B", "C"]},
-    }
-    start(tmp_path, json.dumps(config))
-    responses = list(Response.objects.select_related("case__version__environment"))
-    assert len(responses) == len(ids)
-    rewards = set()
-    for response in responses:
-        session = rollout_begin(user=user, version=response.case.version, case_id=response.case.external_id).session
-        for message in (item for item in response.messages if item["role"] == "assistant"):
-            step = rollout_step(session=session, message=message)
-        assert step.done
-        assert (session.state["messages"], step.reward) == (response.messages, response.score)
-        rewards.add(step.reward)
-    assert len(rewards) > 1, "right and wrong answers should differ"
-
-
-def _recordings(gold: Path, wrong: Path, out: Path, slug: str) -> list[str]:
-    """Gold answers of two cases and wrong ones of two others, as recordings; the ids of the cases."""
-    right = _first(gold, without=set())
-    others = _first(wrong, without=set(right))
-    rows = [{**row, "case": case, "environment": slug} for case, row in {**right, **others}.items()]
-    out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return [*right, *others]
-
-
-def _first(path: Path, without: set[str]) -> dict[str, dict[str, object]]:
-    """The first answers of two cases in a file of answers."""
-    found: dict[str, dict[str, object]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        case = str(row.get("case", row.get("id")))
-        if case not in without and len(found) < 2:
-            found.setdefault(case, row)
-    return found

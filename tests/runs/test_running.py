@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from runs.config import RunConfig, parse_text
+from runs.browsing import run_is_whole
+from runs.config import RunConfig
+from runs.config_reading import ConfigError, parse_text, read_text
 from runs.models import ModelCall, Response, Run
-from runs.planning import config_hash, environments_find, source_for_command
+from runs.planning import config_hash, environments_find, plan, source_for_command
 from runs.services import config_of, run_create, run_reopen
 from runs.session import Execution, run_execute
 from tests.endpoint import Answer, Endpoint, completion, endpoint
+from tests.factories import stored_outcomes, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -280,6 +283,21 @@ def test_a_wrong_key_stops_the_model_with_one_message_and_the_other_goes_on(fold
     assert opened.responses.filter(status="passed").count() == len(CAPITALS)
 
 
+def test_a_budget_that_nothing_would_keep_is_refused(folder: Path) -> None:
+    def problems(**limits: float) -> list[str]:
+        config = json.loads(config_text("http://127.0.0.1:9/v1", limits=limits))
+        del config["models"][0]["price"]
+        try:
+            plan(read_text(json.dumps(config), source_for_command(folder, "c.yaml")))
+        except ConfigError as error:
+            return error.lines()
+        return []
+
+    assert problems(retries=1) == []
+    (said,) = problems(budget_usd=1)
+    assert said.startswith("line 1: models[0]: has no price, by which a budget is kept; add `price:")
+
+
 def test_a_spent_budget_stops_the_run_and_more_budget_lets_it_go_on(folder: Path) -> None:
     with endpoint(capital) as server:  # each answer costs 10 x $1 + 5 x $10 per million
         text = config_text(server.url, limits={"budget_usd": 0.00013}, concurrency=1)
@@ -347,6 +365,7 @@ def test_recordings_are_replayed_at_no_cost_and_a_missing_one_is_errored_by_name
     missing = Response.objects.get(status="errored")
     assert (missing.error_kind, missing.case.external_id) == ("no_recording", "cuba")
     assert "answers.jsonl has no answer for case 'cuba'" in missing.reason
+    assert "Add it to the file and resume the run" in missing.reason
     assert Response.objects.filter(status="passed").count() == 5
     assert ModelCall.objects.count() == 0
 
@@ -415,6 +434,69 @@ def test_an_interrupted_run_keeps_what_it_stored_and_goes_on_from_there(folder: 
     finally:
         held.set()
     assert json.loads(output)["results"][0]["passed"] == len(CAPITALS)
+
+
+def test_resuming_a_finished_run_asks_nothing_and_changes_nothing(folder: Path) -> None:
+    recorded = [{"case": country.lower(), "content": city} for country, city in CAPITALS.items() if country != "Cuba"]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
+    model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
+    run, _ = start(folder, config_text("http://x/v1", models=[model]))
+    assert not run_is_whole(run)
+    with (folder / "answers.jsonl").open("a") as file:
+        file.write(json.dumps({"case": "cuba", "content": "Havana"}) + "\n")
+    resume(run)
+    before = Run.objects.values().get()
+    process = manage(folder, "--resume", str(run.pk), "--json")
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert json.loads(output)["results"][0]["passed"] == len(CAPITALS)
+    assert f"Run {run.pk} is finished" in errors
+    assert Run.objects.values().get() == before
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "fields", "whole"),
+    [
+        ("pfu", {}, True),
+        ("pfe", {}, False),
+        ("pf-", {}, False),
+        ("pfp", {"status": "interrupted"}, False),
+        ("pfp", {"tracking": {"state": "pending"}}, False),
+        ("pfp", {"summaries": {"judge": {"pairs": 3, "error": "It was away."}}}, False),
+        ("pfp", {"summaries": {"judge": {"pairs": 3}}, "tracking": {"state": "logged"}}, True),
+    ],
+)
+def test_a_run_is_finished_once_nothing_is_missing_errored_or_failed(
+    outcomes: str, fields: dict[str, Any], whole: bool
+) -> None:
+    run = stored_run(stored_version(cases=3), **fields)
+    stored_outcomes(run, outcomes)
+    assert run_is_whole(run) == whole
+
+
+def test_a_database_that_is_not_there_is_told_in_a_sentence(folder: Path) -> None:
+    environment = {**os.environ, "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "LLMEVAL_VAR": str(folder / "v")}
+    command = [sys.executable, "manage.py", "eval", "--config", "configs/eval_v1.yaml"]
+    done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): connection failed")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_reader_that_goes_away_ends_the_command_without_a_word(folder: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    for command in (
+        ["eval", "--config", "configs/eval_v1.yaml", "--dry-run"],
+        ["validate_bundle", str(folder), "--json"],
+    ):
+        words = [sys.executable, "manage.py", *command]
+        environment = {**os.environ, "LLMEVAL_VAR": str(folder / "v")}
+        done = subprocess.run(
+            words, cwd=settings.BASE_DIR, env=environment, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (141, "")
+    os.close(write)
 
 
 def test_bad_input_is_refused_whole_and_stores_nothing(folder: Path) -> None:

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -20,94 +19,10 @@ from runs.stages import StageContext
 from runs.tracking import Tracker, TrackingConfig, TrackingError, TrackingStage, pending_runs, track
 from runs.tracking_job import build_job
 from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
+from tests.tracking import Reader, Start
 
 pytestmark = pytest.mark.django_db
 NOWHERE = "http://127.0.0.1:9"  # the discard port: refused at once
-
-# What MLflow holds, asked of the installed mlflow in a process of its own: importing it here would slow every test.
-READ = """
-import json, sys
-from mlflow import MlflowClient
-def plain(client, run):
-    return {"id": run.info.run_id, "name": run.info.run_name, "status": run.info.status,
-            "artifact_uri": run.info.artifact_uri, **run.data.to_dictionary(),
-            "artifacts": sorted(f.path for f in client.list_artifacts(run.info.run_id))}
-for line in sys.stdin:
-    client = MlflowClient(sys.argv[1])  # only now: two processes must not create one store, unless they lock it
-    e = client.get_experiment_by_name(line.strip()).experiment_id
-    traces = [
-        {"tags": t.info.tags, "usage": t.info.token_usage, "run": t.info.trace_metadata.get("mlflow.sourceRun"),
-         "inputs": t.data.spans[0].inputs, "outputs": t.data.spans[0].outputs, "state": str(t.info.state)}
-        for t in client.search_traces(locations=[e])]
-    print(json.dumps({"runs": [plain(client, r) for r in client.search_runs([e])], "traces": traces}), flush=True)
-    if line.startswith("deleted"):
-        client.delete_experiment(e)
-"""
-Reader = Callable[[str], dict[str, Any]]
-Start = Callable[[], Tracker]
-
-
-@pytest.fixture(scope="module")
-def new_store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return f"sqlite:///{tmp_path_factory.mktemp('mlflow') / 'mlflow.sqlite3'}"
-
-
-@pytest.fixture
-def store(new_store: str, settings: Any, tmp_path: Path) -> str:
-    """The address of a local store that the tests of this module share; experiments keep them apart."""
-    settings.MLFLOW_TRACKING_URI = new_store
-    settings.MLFLOW_ARTIFACTS = str(tmp_path / "artifacts")
-    return new_store
-
-
-@pytest.fixture(scope="module")
-def shared(new_store: str) -> Iterator[list[Tracker]]:
-    started: list[Tracker] = []
-    yield started
-    for tracker in started:
-        tracker.close()
-
-
-@pytest.fixture
-def tracker(store: str, shared: list[Tracker]) -> Tracker:
-    """A process that speaks to the store, one for all tests that do not harm it."""
-    if not shared:
-        shared.append(Tracker.start(TrackingConfig()))
-    return shared[0]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts a process of the test's own."""
-    started: list[Tracker] = []
-
-    def one() -> Tracker:
-        started.append(Tracker.start(TrackingConfig()))
-        return started[-1]
-
-    yield one
-    for item in started:
-        item.close()
-
-
-@pytest.fixture(scope="module")
-def in_mlflow(new_store: str) -> Iterator[Reader]:
-    """Reads back an experiment's runs and traces."""
-    environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"}
-    command = [sys.executable, "-c", READ, new_store]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        assert process.stdin is not None and process.stdout is not None
-        to, back = process.stdin, process.stdout
-
-        def read(experiment: str) -> dict[str, Any]:
-            to.write(f"{experiment}\n")
-            to.flush()
-            found: dict[str, Any] = json.loads(back.readline())
-            return found
-
-        yield read
 
 
 def played(**fields: Any) -> Run:

@@ -38,7 +38,8 @@ def server() -> Iterator[Endpoint]:
 def runner(client: Client, tmp_path: Path, server: Endpoint, db: None) -> User:
     version = bundle_import(bundle=write_bundle(tmp_path / "capitals"))
     Environment.objects.filter(pk=version.environment_id).update(visibility=Environment.Visibility.PUBLISHED)
-    ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
+    ModelEndpoint.objects.create(name="small", model="m", base_url=server.url, price_input=1, price_output=2)
+    ModelEndpoint.objects.create(name="unpriced", model="m", base_url=server.url)
     user = member("Runner")
     client.force_login(user)
     return user
@@ -91,6 +92,7 @@ def test_sending_it_queues_a_run_and_tells_the_workers(
         ({"attempts": 0}, "greater than or equal to 1"),
         ({"budget": "-1"}, "greater than or equal to 0.01"),
         ({"name": "${HOME}"}, "command line only"),
+        ({"models": ["unpriced"], "budget": "1"}, "has no price, by which a budget is kept"),
     ],
 )
 def test_what_is_wrong_is_told_and_nothing_is_stored(
@@ -115,7 +117,17 @@ def test_a_whole_config_starts_a_run_too_and_its_problems_name_their_place(clien
 
 def test_without_a_registered_model_the_page_says_who_registers_one(client: Client, runner: User) -> None:
     ModelEndpoint.objects.all().delete()
-    assert "A member of staff registers models" in client.get("/runs/new/").content.decode()
+    page = client.get("/runs/new/").content.decode()
+    assert "A member of staff registers models" in page and "Start the run" not in page
+    runner.is_staff = True
+    runner.save()
+    assert 'href="/admin/runs/modelendpoint/add/"' in client.get("/runs/new/").content.decode()
+
+
+def test_without_an_environment_the_page_says_what_loads_them(client: Client, runner: User) -> None:
+    Environment.objects.update(visibility=Environment.Visibility.RETIRED)
+    page = client.get("/runs/new/").content.decode()
+    assert "manage.py prepare" in page and "Start the run" not in page
 
 
 @pytest.mark.django_db(transaction=True)

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from hub.models import Environment
 from hub.services import bundle_import
-from runs.config import ConfigError
+from runs.config_reading import ConfigError
 from runs.models import ModelEndpoint
 from runs.registered import config_text, config_value
 from runs.services import config_of, run_create
@@ -89,7 +89,7 @@ def test_yaml_and_json_are_read_alike_and_yaml_names_the_line(user: User) -> Non
         ({"environments": [{"path": "/etc"}]}, "environments[0].path"),
         ({"environments": ["nothing"]}, "there is no environment 'nothing'; known are capitals"),
         ({"environments": ["capitals@9.9.9"]}, "no version 9.9.9"),
-        ({"environments": [{"environment": "capitals", "cases": ["x"]}]}, "capitals has no case x"),
+        ({"environments": [{"environment": "capitals", "cases": ["x"]}]}, "capitals has no case 'x'"),
         ({"name": "${OPENAI_API_KEY}"}, "may be used on the command line only"),
         ({"tracking": {"experiment": "${HOME}"}}, "may be used on the command line only"),
         ({"attempts": 0}, "attempts"),
@@ -112,7 +112,7 @@ def test_all_problems_are_told_at_once(user: User) -> None:
 def test_an_environment_private_to_others_is_as_if_not_there(user: User) -> None:
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
     said = problems(user)
-    assert "there is no environment 'capitals'; known are none yet" in said
+    assert "there is no environment 'capitals'; none is there yet" in said
 
 
 def test_what_a_problem_says_never_holds_an_address_or_a_key(user: User, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,18 @@
 """Pages of runs: lists, a run as it goes on and as it ended, responses, comparison, models, past results."""
 
+import re
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from hub.models import Case, Environment
-from runs import past
+from runs import browsing, past
 from runs.models import ModelEndpoint, Response, Run
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
 from tests.members import member
@@ -60,6 +62,17 @@ def test_the_list_is_filtered_by_name_status_environment_and_model(client: Clien
         assert {name for name, link in numbers.items() if link in shown} == expected, query
 
 
+def test_a_cost_is_shown_where_a_price_is_known_and_nowhere_else(client: Client, run: Run) -> None:
+    response = Response.objects.filter(run_model__label="alpha")[0]
+    urls = ("/runs/", f"/runs/{run.pk}/", f"/responses/{response.pk}/", "/models/alpha/")
+    for url in urls:
+        assert "$0" not in page(client, url), url
+    run.models.filter(label="alpha").update(spec={"price": {"input": 1.0, "output": 2.0}})
+    cache.clear()
+    for url in urls:
+        assert "$0" in page(client, url), url
+
+
 def test_an_empty_list_says_what_makes_the_first_run(client: Client, user: User) -> None:
     assert "make eval" in page(client, "/runs/")
 
@@ -75,7 +88,7 @@ def test_an_ended_run_shows_figures_with_intervals_and_what_to_know_first(client
 def test_a_case_that_was_found_wrong_is_left_out_and_said_so(client: Client, run: Run) -> None:
     accepted_defect(Case.objects.get(external_id="c9"), hours_ago=1)
     shown = page(client, f"/runs/{run.pk}/")
-    assert "1 cases of sums@1.0.0 are left out" in shown
+    assert "Left out of sums@1.0.0, because a curator found it wrong: 1 case." in shown
     assert "88.9 %" in shown
 
 
@@ -153,6 +166,18 @@ def test_resuming_queues_an_ended_run_once(
     run.refresh_from_db()
     assert (run.status, sent) == (Run.Status.QUEUED, [run.pk])
     assert "going on already" in answer.content.decode()
+
+
+def test_resuming_is_offered_where_something_is_left_to_do(client: Client, run: Run) -> None:
+    assert "2 left" in page(client, f"/runs/{run.pk}/")  # one errored, one missing
+    whole = stored_run(run.environments.get().version, ["alpha"])
+    stored_outcomes(whole, "ppppppppfu")
+    assert "Resume" not in page(client, f"/runs/{whole.pk}/")
+    answer = client.post(f"/runs/{whole.pk}/resume/", follow=True)
+    assert "The run is finished" in answer.content.decode()
+    assert Run.objects.get(pk=whole.pk).finished_at == whole.finished_at
+    Run.objects.filter(pk=whole.pk).update(status=Run.Status.INTERRUPTED)  # in a later stage, such as judging
+    assert "Resume" in page(client, f"/runs/{whole.pk}/")
 
 
 # ---- responses -------------------------------------------------------------------------------------------------------
@@ -238,13 +263,44 @@ def test_report_and_failing_cases_are_downloads(client: Client, run: Run) -> Non
 
 
 def test_a_comparison_shows_difference_interval_test_and_flips(client: Client, run: Run) -> None:
-    alone = stored_run(run.environments.get().version, ["gamma"])
-    assert "name two models: model_a and model_b" in page(client, f"/compare/?a={alone.pk}")
+    several = stored_run(run.environments.get().version, ["x", "y", "z"])
+    assert "name two models: model_a and model_b" in page(client, f"/compare/?a={several.pk}")
     shown = page(client, f"/compare/?a={run.pk}&b={run.pk}&model_a=alpha&model_b=beta")
     assert "+28.6" in shown
     assert f"/runs/{run.pk}/?environment=sums&amp;q=c5#responses" in shown
     assert client.get("/compare/?a=999").status_code == 404
     assert client.get("/compare/?a=x").status_code == 200
+
+
+def chosen(client: Client, url: str) -> dict[str, str]:
+    """Which runs the form of a comparison has selected."""
+    form = page(client, url).partition("<form class=")[2]
+    return {
+        name: "".join(
+            re.findall(r'value="(\d+)" selected', form.partition(f'name="{name}"')[2].partition("</select>")[0])
+        )
+        for name in "ab"
+    }
+
+
+def test_two_runs_that_can_be_compared_are_chosen_already(client: Client, run: Run) -> None:
+    version = run.environments.get().version
+    assert chosen(client, "/compare/") == {"a": str(run.pk), "b": str(run.pk)}  # two models of it
+    alone = stored_run(version, ["gamma"], name="alone")
+    stored_run(public_version("desk"), ["gamma"], name="elsewhere")
+    assert chosen(client, f"/compare/?a={alone.pk}") == {"a": str(alone.pk), "b": str(run.pk)}
+    newest = stored_run(version, ["gamma"])
+    assert chosen(client, "/compare/") == {"a": str(newest.pk), "b": str(alone.pk)}
+    for status in (Run.Status.QUEUED, Run.Status.RUNNING, Run.Status.FAILED):
+        stored_run(version, ["gamma"], status=status)
+    assert chosen(client, "/compare/") == {"a": str(newest.pk), "b": str(alone.pk)}
+
+
+def test_a_run_that_nothing_can_be_compared_with_says_so(client: Client, user: User) -> None:
+    assert "make eval" in page(client, "/compare/")
+    run = stored_run(public_version())
+    for url in ("/compare/", f"/compare/?a={run.pk}"):
+        assert f"nothing yet to compare run {run.pk} with" in page(client, url)
 
 
 def test_models_show_what_is_registered_and_what_has_answered(client: Client, run: Run) -> None:
@@ -280,3 +336,18 @@ def test_the_list_of_responses_never_loads_their_texts(client: Client, run: Run)
     listing = [query["sql"] for query in queries if "case_name" in query["sql"]]
     assert listing and not any('"messages"' in sql or '"text"' in sql for sql in listing)
     assert len(queries) < 10
+
+
+def test_runs_and_responses_are_sorted_by_each_column_that_says_so(client: Client, run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(cost_usd=0.5)
+    stored_run(public_version("desk"), ["gamma"], name="Another")
+    for column in browsing.RUN_COLUMNS:
+        assert {"first", "Another"} == set(re.findall(r">(first|Another)</a>", page(client, f"/runs/?sort={column}")))
+    assert re.findall(r">(first|Another)</a>", page(client, "/runs/?sort=run")) == ["Another", "first"]
+    assert re.findall(r">(first|Another)</a>", page(client, "/runs/?sort=-cost")) == ["first", "Another"]
+    Response.objects.filter(case__external_id="c9", run_model__label="alpha").update(latency_ms=7.0)
+    for column in browsing.RESPONSE_COLUMNS:
+        shown = page(client, f"/runs/{run.pk}/?sort={column}")
+        assert len(re.findall(r'data-open class="mono"', shown)) == 19, column
+    slowest = page(client, f"/runs/{run.pk}/?sort=-ms&model=alpha")
+    assert re.findall(r">(c\d)</a>", slowest)[:3] == ["c9", "c0", "c1"]

@@ -21,7 +21,7 @@ from hub import selectors
 from runs.leases import LEASE, LeaseLost, RunBusy, lease_next, lease_release, lease_renew, lease_take, owner_name
 from runs.models import Response, Run
 from runs.planning import environments_find
-from runs.services import run_cancel, run_create
+from runs.services import run_cancel, run_create, run_interrupt
 from runs.tasks import look
 from tests.endpoint import endpoint
 from tests.runs.test_running import CAPITALS, capital, config_text, folder, load, manage, until  # noqa: F401
@@ -126,6 +126,27 @@ def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -
     lease_release(run=run, owner=first)
     assert Run.objects.get().lease_owner == second
     assert Run.objects.get().lease_until - timezone.now() > LEASE / 2
+
+
+def test_a_run_of_a_command_is_its_own_from_the_start(folder: Path) -> None:  # noqa: F811
+    config = load(folder, config_text("http://x/v1"))
+    run = run_create(config=config, found=environments_find(config), owner="elsewhere:1:a")
+    assert lease_next(owner=owner_name()) is None
+    run_interrupt(run=run)
+    Run.objects.update(lease_owner="", lease_until=None)
+    assert (run.status, lease_next(owner=owner_name())) == ("interrupted", None)
+
+
+def test_a_run_that_another_process_executes_cannot_be_resumed_and_is_left_as_it_is(folder: Path) -> None:  # noqa: F811
+    run = queued(folder, "http://x/v1")
+    lease_take(run=run, owner="elsewhere:1:a")
+    Run.objects.update(status="running", cancel_requested=True)
+    process = manage(folder, "--resume", str(run.pk), "--json")
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "is being executed by elsewhere:1:a" in json.loads(output)["message"]
+    run.refresh_from_db()
+    assert (run.status, run.cancel_requested, run.lease_owner) == ("running", True, "elsewhere:1:a")
 
 
 def test_the_lease_of_a_process_that_is_gone_from_this_machine_is_free_at_once(folder: Path) -> None:  # noqa: F811

@@ -184,6 +184,18 @@ def test_members_chosen_to_collide_are_not_put_into_a_set() -> None:
         {"d": [[1]]},
         {"s": [[1]]},
         {"c": [1]},
+        {"t": {"a": 1}},
+        {"t": "ab"},
+        {"s": {"a": 1}},
+        {"f": "ab"},
+        {"d": {"ab": 1}},
+        {"d": ["ab"]},
+        {"c": {"a": 1, "b": 2}},
+        {"i": 5},
+        {"o": ["A"]},
+        {"x": {"range": 1, "0 1 1": 2}},
+        {"x": ["deque", {"a": 1}]},
+        {"x": ["Decimal", ["1"]]},
     ],
 )
 def test_what_no_encoder_writes_is_refused(data: Any) -> None:

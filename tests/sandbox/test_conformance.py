@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from sandbox.jobs import FunctionJob, ProgramJob
-from sandbox.results import Status
-from tests.sandbox.conformance.bench import SETUPS, Bench, bench
+from tests.sandbox.conformance import __main__ as report
+from tests.sandbox.conformance.bench import SETUPS, Bench, bench, complaint_of
 from tests.sandbox.conformance.case import ADD_TESTS, Case, Plain, function_job
+from tests.sandbox.conformance.honest import PASSED
 from tests.sandbox.conformance.host import Host
 from tests.sandbox.conformance.plain import plain_passes
 from tests.sandbox.conformance.table import TABLE
-
-HONEST = function_job("def add(a, b): return a + b\n", ADD_TESTS["literal"])
 
 
 @pytest.fixture(scope="module", params=SETUPS, ids=lambda setup: setup.name)
@@ -31,14 +30,8 @@ def test_the_promise_is_kept(engines: Bench, case: Case) -> None:
     reason = case.why_not_on(engines.setup.backend, engines.setup.tier)
     if reason:
         pytest.skip(reason)
-    if case.before:
-        engines.pool.run(case.before(engines.host))
-    outcome = engines.pool.run(case.job(engines.host))
-    complaint = case.complaint(outcome, engines.host)
-    after = engines.pool.run(HONEST)
+    complaint = complaint_of(case, engines)
     assert complaint is None, complaint
-    assert (outcome.tier, outcome.backend) == (engines.setup.tier, engines.setup.backend)
-    assert after.status is Status.PASSED, f"After it an honest solution did not pass: {after!r}"
 
 
 FORGERIES = [case for case in TABLE if isinstance(case.plain, Plain)]
@@ -92,3 +85,15 @@ def _let_loose(job: object, folder: Path) -> list[str]:
 def test_every_row_has_a_name_of_its_own_and_a_promise() -> None:
     assert len({case.id for case in TABLE}) == len(TABLE)
     assert all(case.promise.endswith(".") for case in TABLE)
+
+
+def test_the_table_is_printed_with_what_held_and_what_was_left_out() -> None:
+    promised = Case(
+        "x", "P", "It passes.", lambda host: function_job("def add(a, b): return 0", ADD_TESTS["literal"]), PASSED
+    )
+    kept = [case for case in TABLE if case.id == "correct/literal"]
+    result = report.run(SETUPS[2], [*kept, promised, *(case for case in TABLE if case.id == "tcp/program")])
+    first, line, reason, broken, *_ = report.table([result]).splitlines()
+    assert "P passes" in first and line.split() == ["local-C", "0", "0", "0", "1", "1", "1"]
+    assert reason == "local-C: 1 left out: Tier C promises the verdict and limits, not containment."
+    assert broken.startswith("local-C: BROKEN P x: It passes.")

@@ -1,5 +1,6 @@
 """The docker backend: how its containers are confined, replaced and cleared away."""
 
+import io
 import os
 import socket
 import struct
@@ -229,3 +230,27 @@ def test_output_is_taken_out_of_the_daemons_pieces_wherever_they_are_cut() -> No
     daemon_end.close()
     assert transport.read() == b""
     transport.forget()
+
+
+@pytest.mark.docker
+def test_an_image_of_another_release_is_named_and_not_used(api: docker.APIClient) -> None:
+    tag = f"llmeval-sandbox:test-stale-{os.getpid()}"
+    recipe = (
+        f"FROM {containers.image()}\nUSER root\nRUN echo '# as released before' >> /usr/lib/llmeval/engine/frames.py\n"
+    )
+    list(api.build(fileobj=io.BytesIO(recipe.encode()), tag=tag, rm=True, forcerm=True))
+    try:
+        with pytest.raises(SandboxUnavailable, match=rf"{tag} holds the engine \w{{12}}, .* `make sandbox-image`"):
+            Pool.open(PoolOptions(backend="docker", workers=1, transport=TransportOptions(image=tag)))
+    finally:
+        api.remove_image(tag, force=True)
+    assert ours(api) == []
+
+
+@pytest.mark.docker
+def test_without_landlock_and_filter_no_process_can_trace_another_of_its_user(api: docker.APIClient) -> None:
+    transport = TransportOptions(image=containers.image())
+    options = PoolOptions(backend="docker", strongest="C", accept=frozenset("C"), workers=1, transport=transport)
+    attach = "import ctypes, os\nprint(ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0))"
+    with Pool.open(options) as pool:
+        assert pool.run(program_job(attach)).stdout == "-1\n"

@@ -109,7 +109,7 @@ class Dying(LocalTransport):
     deaths: ClassVar[int] = 0
 
     def write(self, data: bytes) -> None:
-        if b'"role": "candidate"' in data and Dying.deaths:
+        if b'"role":"candidate"' in data and Dying.deaths:
             Dying.deaths -= 1
             raise EngineFailed("The engine stopped reading.")
         super().write(data)

@@ -2,9 +2,10 @@
 
 import io
 import json
+from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from sandbox.checks import isolation_is_strong
 from sandbox.pool import Pool, PoolOptions
@@ -47,6 +48,21 @@ def test_it_exits_3_where_the_backend_does_not_work() -> None:
     with pytest.raises(SystemExit) as exit_:
         call_command("sandbox_check", "--backend", "socket", "--socket", "/nonexistent/s.sock", stdout=out)
     assert exit_.value.code == 3
+
+
+def test_the_backend_is_that_of_the_settings(settings: Any) -> None:
+    settings.SANDBOX_BACKEND, settings.SANDBOX_SOCKET = "socket", "/nonexistent/s.sock"
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as exit_:
+        call_command("sandbox_check", stdout=out)
+    assert exit_.value.code == 3
+    assert "does not answer at /nonexistent/s.sock" in out.getvalue()
+
+
+@pytest.mark.parametrize("tiers", ["Z", "AZ", "", ","])
+def test_tiers_that_do_not_exist_are_refused_with_those_that_do(tiers: str) -> None:
+    with pytest.raises(CommandError, match=r"the tiers are A, B and C"):
+        call_command("sandbox_check", "--accept", tiers)
 
 
 def test_the_deployment_check_is_silent_where_isolation_is_strong() -> None:

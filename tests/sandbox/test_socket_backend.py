@@ -1,6 +1,7 @@
 """The socket backend and its service, here as a plain process; the conformance table runs it in a container."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -152,3 +153,22 @@ def test_without_a_service_the_path_and_the_remedy_are_named(path: Path) -> None
 
 def test_a_service_may_be_used_by_other_users(service: Service, path: Path) -> None:
     assert os.stat(path).st_mode & 0o777 == 0o666
+
+
+def test_an_engine_of_another_release_is_named_and_not_used(tmp_path: Path, path: Path) -> None:
+    package = Path(sandbox.__file__).parent
+    for folder in ("engine", "image"):
+        shutil.copytree(package / folder, tmp_path / folder)
+    with (tmp_path / "engine" / "frames.py").open("a") as file:
+        file.write("# as released before\n")
+    service = subprocess.Popen([sys.executable, "-I", tmp_path / "image" / "serve.py", path])
+    try:
+        while check(path) != 0:
+            assert service.poll() is None, "The service ended by itself."
+        with pytest.raises(
+            SandboxUnavailable, match=r"sandbox\.sock holds the engine \w{12}, .* restart the service\."
+        ):
+            open_pool(path)
+    finally:
+        service.kill()
+        service.wait()

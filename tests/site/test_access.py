@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from hub.models import Environment
+from hub.models import Environment, EnvironmentVersion
 from runs.models import Run
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.members import member
@@ -138,6 +139,39 @@ def test_each_group_does_exactly_what_it_should(
         run.save()  # as it was
 
 
+# The same by address, to the last one: what needs a group, for a look at it (get) and for a deed (post).
+# All else needs sign-in alone.
+REVIEWER = {"reviewer", "curator"}
+NEEDS = {
+    "get": {"/hub/upload/": CURATOR, "/runs/new/": RUNNER},
+    "post": {url.format(run=1): allowed for method, url, allowed, _ in DOES if method == "post"},
+}
+FOLDERS = {"/review/runs/": None, "/review/responses/": None, "/review/": REVIEWER, "/api/v1/pairs/": REVIEWER}
+
+
+def needed(method: str, url: str) -> set[str] | None:
+    """The people who may; None: everybody who is signed in."""
+    folder = next((folder for folder in FOLDERS if url.startswith(folder)), None)
+    return FOLDERS[folder] if folder else NEEDS[method].get(url)
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_every_address_asks_for_its_group_and_no_other(run: Run, method: str) -> None:
+    EnvironmentVersion.objects.get().archive.save("bundle.zip", ContentFile(b"PK"))
+    wrong = []
+    urls = [url for url in sorted(set(addresses()) - PUBLIC) if not url.startswith("/admin/")]
+    for name, user in people().items():
+        client = Client()
+        client.force_login(user)
+        for url in urls:
+            status = getattr(client, method)(url).status_code
+            allowed = needed(method, url)
+            may = allowed is None or name in allowed
+            if status >= 500 or (may and status == 403) or (not may and status not in (403, 405)):
+                wrong.append(f"{method} {url} as {name}: {status}, is for {allowed}")
+    assert wrong == []
+
+
 @pytest.mark.parametrize("url", LOOKS)
 def test_everybody_who_is_signed_in_may_look(run: Run, url: str) -> None:
     for name, user in people().items():
@@ -175,6 +209,14 @@ def test_the_admin_is_for_staff_and_shows_each_group_its_own(run: Run, url: str,
         assert client.get(url).status_code == 302, name
 
 
+def test_nothing_of_the_admin_opens_without_staff_status(run: Run) -> None:
+    client = Client()
+    client.force_login(member("Curator", "Runner", "Reviewer"))
+    urls = [url for url in sorted(set(addresses()) - PUBLIC) if url.startswith("/admin/")]
+    opened = [url for url in urls if url != "/admin/logout/" and client.get(url).status_code != 302]
+    assert len(urls) > 40 and opened == []
+
+
 # ---- private environments --------------------------------------------------------------------------------------------
 
 
@@ -191,6 +233,21 @@ def test_a_private_environment_and_its_runs_are_as_if_not_there(run: Run, url: s
         client = Client()
         client.force_login(user)
         assert client.get(url.format(run=run.pk)).status_code == status, user
+
+
+def test_every_address_of_a_private_environment_is_as_if_not_there(run: Run) -> None:
+    EnvironmentVersion.objects.get().archive.save("bundle.zip", ContentFile(b"PK"))
+    owner, client = member("Curator", name="owner"), Client()
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=owner)
+    urls = [url for url in sorted(set(addresses())) if "sums" in url]
+    answers = {}
+    for user in (owner, member("Runner")):
+        client.force_login(user)
+        answers[user] = {url: client.get(url).status_code for url in urls}
+    there, gone = answers.values()
+    post_only = {url for url, status in there.items() if status == 405}
+    assert len(urls) > 10 and {status for url, status in there.items() if url not in post_only} == {200}
+    assert {url: status for url, status in gone.items() if status != 404 and url not in post_only} == {}
 
 
 LISTS = ["/", "/search/?q=sums", "/hub/", "/runs/", "/models/", "/api/v1/environments/", "/api/v1/runs/"]

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client, override_settings
 from rest_framework.authtoken.models import Token
 
-from hub.models import Environment
+from hub.models import CaseDefect, Environment
 from llmeval_site import context
 from llmeval_site.context import Place
 from runs.models import Run
@@ -42,6 +42,51 @@ def test_the_dashboard_shows_what_runs_and_what_came_out(client: Client, user: U
     page = client.get("/").content.decode()
     assert "75.0 %" in page and "run of sums" in page
     assert "0 of 4" in page and "run of others" in page
+
+
+def test_the_dashboard_says_what_changed_since_last_time(client: Client, user: User) -> None:
+    first = published()
+    stored_outcomes(first, "ppff")
+    other = stored_run(first.environments.get().version, ["beta"])
+    stored_outcomes(other, "pppp")
+    page = client.get("/").content.decode()
+    assert page.count("first time") == 2
+    second = stored_run(first.environments.get().version)
+    stored_outcomes(second, "pppf")
+    page = client.get("/").content.decode()
+    link = f"/compare/?a={second.pk}&amp;b={first.pk}&amp;model_a=alpha&amp;model_b=alpha"
+    assert f'href="{link}"' in page and ">+25.0</a>" in page
+    assert "+25.0" in client.get(link.replace("&amp;", "&")).content.decode()
+    second.environments.update(chosen=[0, 1, 2, 3])  # a choice of cases, which the run before it had not made
+    page = client.get("/").content.decode()
+    assert "+25.0" not in page and ", other cases</small>" in page
+
+
+def test_the_dashboard_says_what_went_wrong_until_a_later_run_mends_it(client: Client, user: User) -> None:
+    errored = published()
+    stored_outcomes(errored, "pepu")
+    version = errored.environments.get().version
+    stored_run(version, name="cancelled one", status=Run.Status.CANCELLED, config_hash="2" * 64)
+    broken = stored_run(version, name="broken one", status=Run.Status.FAILED, config_hash="1" * 64, message="No disk.")
+    page = client.get("/").content.decode()
+    went_wrong = page[page.index("Went wrong") : page.index("Latest results")]
+    assert f"/runs/{errored.pk}/?status=errored#responses" in went_wrong and "1 unscored" in went_wrong
+    assert f"/runs/{broken.pk}/" in went_wrong and "No disk." in went_wrong
+    assert "cancelled one" not in went_wrong
+    for config_hash in (errored.config_hash, broken.config_hash):
+        stored_outcomes(stored_run(version, config_hash=config_hash), "pppp")
+    assert "Went wrong" not in client.get("/").content.decode()
+
+
+def test_the_dashboard_says_what_waits_for_a_curator(client: Client, user: User) -> None:
+    version = published().environments.get().version
+    CaseDefect.objects.create(case=version.cases.all()[0], description="Wrong.")
+    assert "to be settled" not in client.get("/").content.decode()
+    client.force_login(member("Curator", staff=True))
+    page = client.get("/").content.decode()
+    assert "1 claim</a> that a case is wrong" in page
+    CaseDefect.objects.update(status=CaseDefect.Status.REJECTED)
+    assert "Waiting for you" not in client.get("/").content.decode()
 
 
 def test_search_finds_environments_runs_and_cases(client: Client, user: User) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hub.management.bundles import BundleCommand
+from hub.outputs import CannotWrite, Outputs, add_force_argument
 from hub.selectors import VersionNotFound, version_get
 from hub.services import bundle_export
 
@@ -15,7 +16,7 @@ class Command(BundleCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("environment", metavar="SLUG[@VERSION]")
         parser.add_argument("out", metavar="OUT.zip")
-        parser.add_argument("--force", action="store_true", help="replace OUT.zip where it is there already")
+        add_force_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         out = Path(options["out"])
@@ -24,10 +25,8 @@ class Command(BundleCommand):
         except VersionNotFound as error:
             raise self.refuse(str(error)) from None
         try:
-            with out.open("wb" if options["force"] else "xb") as file:
+            with Outputs(force=options["force"]) as outputs, outputs.file(out).open("wb") as file:
                 bundle_export(version=version, file=file)
-        except FileExistsError:
-            raise self.refuse(f"{out} is there already; --force replaces it.") from None
-        except OSError as error:
-            raise self.refuse(f"{out} cannot be written: {error.strerror}.") from None
+        except CannotWrite as error:
+            raise self.refuse(str(error)) from None
         self.stdout.write(f"{out}: {version}, {out.stat().st_size:,} bytes")

@@ -1,6 +1,5 @@
 """`manage.py import_benchmark`: a published benchmark from a file that the user has, mapped by its manifest alone."""
 
-import json
 import tempfile
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from hub.bundles.problems import BundleError
 from hub.datasets import Row
 from hub.management.bundles import BundleCommand
 from hub.services import EnvironmentRefused, bundle_import
+from hub.wording import counted, meant
 
 
 class Command(BundleCommand):
@@ -39,7 +39,7 @@ class Command(BundleCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         benchmark = benchmarks().get(options["name"])
         if benchmark is None:
-            raise self.refuse(f"There is no benchmark {options['name']!r}; known are {', '.join(benchmarks())}.")
+            raise self.refuse(f"There is no benchmark {options['name']!r}; {meant(options['name'], benchmarks())}")
         changes = {"slug": options["slug"], "version": options["bundle_version"]}
         changes = {key: value for key, value in changes.items() if value}
         try:
@@ -48,19 +48,24 @@ class Command(BundleCommand):
                 folder = Path(options["out"])
                 folder.mkdir(parents=True)
                 write_bundle(benchmark, found, folder, changes)
-                self.stdout.write(json.dumps({"bundle": str(folder)}) if options["json"] else f"{folder}: written.")
+                self.answer({"bundle": str(folder)})
+                if not options["json"]:
+                    self.stdout.write(f"{folder}: written.")
                 return
             with tempfile.TemporaryDirectory() as folder_name:
                 write_bundle(benchmark, found, Path(folder_name), changes)
                 version = bundle_import(bundle=folder_name)
         except BundleError as error:
-            raise self.refuse(error.problems) from None
+            given = f" The file of {benchmark.name} is {benchmark.files}." if options["data"] else ""
+            raise self.refuse_bundle(error.problems, given) from None
         except (EnvironmentRefused, ValueError) as error:
             raise self.refuse(str(error)) from None
         except FileExistsError:
             raise self.refuse(f"{options['out']} is there already.") from None
         stored = {"environment": str(version), "digest": version.digest, "cases": version.case_count}
-        self.stdout.write(json.dumps(stored) if options["json"] else f"{version}: {version.case_count:,} cases.")
+        self.answer(stored)
+        if not options["json"]:
+            self.stdout.write(f"{version}: {counted(version.case_count, 'case')}.")
 
     def _rows(self, benchmark: Benchmark, options: dict[str, Any]) -> Iterator[Row]:
         from_hub = options["hf"] is not None

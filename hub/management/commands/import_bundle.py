@@ -1,6 +1,5 @@
 """`manage.py import_bundle`: a bundle into the database."""
 
-import json
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from hub.bundles.problems import BundleError
 from hub.bundles.validation import validate_bundle
 from hub.management.bundles import BundleCommand, failed_gates
 from hub.services import EnvironmentRefused, bundle_import
+from hub.wording import counted
 
 
 class Command(BundleCommand):
@@ -33,13 +33,13 @@ class Command(BundleCommand):
                         raise BundleError(problems)
                     certificate = self.gates(bundle, options["accept"])
                     if failed_gates(certificate):
-                        self.show(certificate) if not options["json"] else None
-                        raise self.refuse(
-                            f"Not published, nothing stored: failed {', '.join(failed_gates(certificate))}."
-                        )
+                        if not options["json"]:
+                            self.show(certificate)
+                        failed = ", ".join(failed_gates(certificate))
+                        raise self.refuse(f"Not published, nothing stored: failed {failed}.")
                 version = bundle_import(bundle=bundle, certificate=certificate, publish=options["publish"])
         except BundleError as error:
-            raise self.refuse(error.problems) from None
+            raise self.refuse_bundle(error.problems) from None
         except EnvironmentRefused as error:
             raise self.refuse(str(error)) from None
         stored = {
@@ -48,7 +48,6 @@ class Command(BundleCommand):
             "cases": version.case_count,
             "visibility": version.environment.visibility,
         }
-        if options["json"]:
-            self.stdout.write(json.dumps(stored))
-        else:
-            self.stdout.write(f"{version}: {version.case_count:,} cases, {version.environment.visibility}.")
+        self.answer(stored)
+        if not options["json"]:
+            self.stdout.write(f"{version}: {counted(version.case_count, 'case')}, {version.environment.visibility}.")

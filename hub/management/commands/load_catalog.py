@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
+from hub.management import base
 from hub.services import catalog_load
+from hub.wording import counted
 
 CATALOG = Path(__file__).resolve().parents[2] / "catalog"
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = (
         "Load the environments of hub/catalog, published. What is stored already is skipped; no code of theirs is run."
     )
@@ -22,6 +22,7 @@ class Command(BaseCommand):
                 failed += 1
                 self.stderr.write(f"{name}: {result}")
             elif options["verbosity"]:
-                self.stdout.write(f"{result}: {result.case_count} cases loaded")
+                self.stdout.write(f"{result}: {counted(result.case_count, 'case')} loaded")
         if failed:
-            raise CommandError(f"{failed} environment(s) of the catalog could not be loaded.", returncode=2)
+            count = counted(failed, "environment")
+            raise self.refuse(f"{count} of hub/catalog could not be loaded.")

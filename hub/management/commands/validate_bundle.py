@@ -5,12 +5,12 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError
-
 from hub.bundles.loader import CERTIFICATE, open_bundle
 from hub.bundles.problems import BundleError
 from hub.bundles.validation import Report, validate_bundle
-from hub.management.bundles import INCOMPLETE, WRONG_INPUT, BundleCommand, failed_gates
+from hub.management.base import INCOMPLETE
+from hub.management.bundles import BundleCommand, failed_gates
+from hub.wording import counted
 
 
 class Command(BundleCommand):
@@ -45,12 +45,9 @@ class Command(BundleCommand):
         else:
             self._print(report, certificate)
         if report.problems:
-            raise self._leave(WRONG_INPUT, f"{path}: not valid.")
+            raise self.refuse(f"{path}: {counted(len(report.problems), 'problem')}; not valid.")
         if certificate and failed_gates(certificate):
-            raise self._leave(INCOMPLETE, f"Gates failed: {', '.join(failed_gates(certificate))}.")
-
-    def _leave(self, code: int, message: str) -> CommandError:
-        return CommandError(message, returncode=code)
+            raise self.leave(INCOMPLETE, f"Gates failed: {', '.join(failed_gates(certificate))}.")
 
     def _print_json(self, report: Report, certificate: dict[str, Any] | None) -> None:
         document = {
@@ -61,14 +58,14 @@ class Command(BundleCommand):
             "problems": [problem.to_json() for problem in report.problems],
             "certificate": certificate,
         }
-        self.stdout.write(json.dumps(document, ensure_ascii=False))
+        self.answer(document)
 
     def _print(self, report: Report, certificate: dict[str, Any] | None) -> None:
         for problem in report.problems:
             self.stdout.write(f"  {problem}")
         if report.valid:
             self.stdout.write(
-                f"{report.slug}@{report.version}: valid, {report.cases:,} cases, digest {report.digest[:12]}"
+                f"{report.slug}@{report.version}: valid, {counted(report.cases, 'case')}, digest {report.digest[:12]}"
             )
         if certificate is not None:
             self.show(certificate)

@@ -3,11 +3,14 @@
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from py3langid.langid import MODEL_FILE, LanguageIdentifier
 from pydantic import field_validator
 
 from hub.scorers.constraints.base import Constraint, Count, Relation, Text, counted
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
 
 # ---- language --------------------------------------------------------------------------------------------------------
 
@@ -16,7 +19,9 @@ _READ = 10_000  # characters that are looked at
 
 
 @lru_cache(maxsize=1)
-def _identifier() -> LanguageIdentifier:
+def _identifier() -> "LanguageIdentifier":
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # brings numpy, which few runs need
+
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 

@@ -15,6 +15,8 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
+from hub.invocation import command
+
 _GRACE_S = 20  # for a worker to hand its run back
 
 
@@ -30,10 +32,11 @@ class Command(BaseCommand):
         if not 1 <= port <= 65535:
             raise CommandError(f"--port {port}: a port lies between 1 and 65535.", returncode=2)
         if _taken(host, port):
-            raise CommandError(f"Port {port} is in use; name another: manage.py serve --port {port + 1}", returncode=3)
+            again = command("serve", "--port", port + 1)
+            raise CommandError(f"Port {port} is in use; name another: {again}", returncode=3)
         call_command("prepare")
         sign_in = _first_user()
-        processes = [subprocess.Popen(command) for command in _commands(host, port)]
+        processes = [subprocess.Popen(words) for words in _commands(host, port)]
         self.stdout.write(f"LLM-Eval is at http://{host}:{port}/   (Ctrl-C ends it)")
         self.stdout.write(sign_in)
         self.stdout.flush()
@@ -92,7 +95,7 @@ def _first_user() -> str:
     users = get_user_model().objects
     admins = users.filter(is_superuser=True, is_active=True).order_by("pk")
     if admins.exists():
-        return f"Sign in as {admins[0].get_username()}; forgotten? python manage.py changepassword {admins[0]}"
+        return f"Sign in as {admins[0].get_username()}; forgotten? {command('changepassword', admins[0])}"
     password = secrets.token_urlsafe(12)
     users.create_superuser("admin", password=password)
-    return f"Sign in as admin with the password {password}  (shown once; python manage.py changepassword admin)"
+    return f"Sign in as admin with the password {password}  (shown once; {command('changepassword', 'admin')})"

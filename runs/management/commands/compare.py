@@ -1,21 +1,15 @@
 """`manage.py compare`: two runs, or two models of one run, case by case."""
 
-import json
-import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-from rich.console import Console
-
+from hub.management import base
 from runs.comparison import ComparisonError, compare
 from runs.reports.compared import print_comparison
 from runs.selectors import RunNotFound, run_get
 
-WRONG_INPUT = 2
 
-
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Compare two runs, or two models of one run, on the cases that both scored. Differences are A - B."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -34,9 +28,7 @@ class Command(BaseCommand):
                 model_b=options["model_b"],
             )
         except (RunNotFound, ComparisonError) as error:
-            self.stderr.write(str(error))
-            sys.exit(WRONG_INPUT)
-        if options["json"]:
-            self.stdout.write(json.dumps(found.to_json(), ensure_ascii=False, allow_nan=False))
-        else:
-            print_comparison(found, Console())
+            raise self.refuse(str(error)) from None
+        self.answer(found.to_json())
+        if not options["json"]:
+            print_comparison(found, base.ReportConsole())

@@ -1,34 +1,48 @@
 """`manage.py eval`: validate a config, run it, print the report."""
 
-import json
+import gc
+import os
+import signal
 import sys
 import time
 from argparse import ArgumentParser
+from contextlib import closing, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
+from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
 from rich.console import Console
 
-from runs.config import ConfigError, Problem, RunConfig, parse_text
+from hub import wording
+from hub.invocation import command
+from hub.management import base
+from hub.management.base import DONE, INCOMPLETE, INTERRUPTED, UNAVAILABLE
+from runs.browsing import run_is_whole
+from runs.config import RunConfig
+from runs.config_reading import ConfigError, read_text
 from runs.dispatch import run_dispatch
-from runs.leases import RunBusy
+from runs.leases import RunBusy, lease_take, owner_name
 from runs.models import Run
-from runs.planning import Chosen, environments_find, source_for_command
+from runs.planning import Chosen, plan, source_for_command
 from runs.progress import RunProgress
 from runs.reports import print_report, results_json
 from runs.selectors import RunNotFound, run_get, stored_counts
-from runs.services import config_of, run_create, run_reopen
+from runs.services import config_of, run_create, run_fail, run_interrupt, run_reopen, run_resume
 from runs.session import Execution, run_execute
 from runs.stages import stages
+from runs.tracking import Tracker
 from sandbox.errors import SandboxUnavailable
 
 _WATCH_EVERY_S = 0.5
-DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
 
-class Command(BaseCommand):
+class UsageError(ValueError):
+    """The command line asks for what cannot be; the text is a sentence."""
+
+
+class Command(base.Command):
     help = "Play environments against models as a config says; score, store, track and report."
     requires_system_checks: list[str] = []  # they load every page of the site
 
@@ -51,43 +65,81 @@ class Command(BaseCommand):
 
         parser.add_argument("--enqueue", action="store_true", help="hand the run to the workers and follow it")
 
+    def run_from_argv(self, argv: list[str]) -> None:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, from the first moment on
+        super().run_from_argv(argv)
+
     def handle(self, *args: Any, **options: Any) -> None:
-        call_command("prepare")
-        console = Console(stderr=options["json"], soft_wrap=False)
+        asks_here = not (options["enqueue"] or options["dry_run"])
+        with closing(Tracker.ahead() if asks_here else Tracker(None, None)) as tracker:
+            call_command("prepare")
+            self._handle(tracker, options)
+
+    def _handle(self, tracker: Tracker, options: dict[str, Any]) -> None:
+        console = base.ReportConsole(stderr=options["json"], soft_wrap=False)
+        owner = "" if options["enqueue"] else owner_name()
         try:
-            run, config = self._prepare(console, options)
-            with RunProgress(console, _total(run, config)) as progress:
-                if options["enqueue"]:
-                    run = self._hand_over(run, progress)
-                else:
-                    how = Execution(use_cache=not options["no_cache"], signals=True)
-                    run = run_execute(run=run, config=config, listener=progress, how=how)
-        except (ConfigError, RunNotFound, RunBusy) as error:
-            self._refuse(error, options)
+            run, config = self._prepare(console, options, owner)
+            if not (options["resume"] and run_is_whole(run)):
+                run = self._play(run, config, console, options, owner, tracker)
+        except ConfigError as error:
+            errors = [asdict(problem) for problem in error.problems]
+            count = wording.counted(len(errors), "problem")
+            raise self.refuse(f"{error.source}: {count}; nothing was stored.", error.lines(), errors) from None
+        except (UsageError, RunNotFound, RunBusy) as error:
+            raise self.refuse(str(error)) from None
         except SandboxUnavailable as error:
-            self._leave(UNAVAILABLE, str(error))
+            raise self.leave(UNAVAILABLE, str(error)) from None
         results = results_json(run)
-        if options["json"]:
-            self.stdout.write(json.dumps(results, ensure_ascii=False, allow_nan=False))
-        else:
+        self.answer(results)
+        if not options["json"]:
             print_report(run, console)
         self._end(run, results, options)
 
-    def _prepare(self, console: Console, options: dict[str, Any]) -> tuple[Run, RunConfig]:
-        """The run to execute, stored; leaves the process after a dry run."""
+    def _play(
+        self, run: Run, config: RunConfig, console: Console, options: dict[str, Any], owner: str, tracker: Tracker
+    ) -> Run:
+        """Execute *run* here, or follow the workers; however that ends, the run says so."""
+        try:
+            with RunProgress(console, _total(run, config)) as progress:
+                if options["enqueue"]:
+                    return self._hand_over(run, progress)
+                gc.freeze()  # providers, environments and settings outlive the run
+                how = Execution(use_cache=not options["no_cache"], signals=True, tracker=tracker)
+                return run_execute(run=run, config=config, listener=progress, how=how, owner=owner)
+        except KeyboardInterrupt:
+            run_interrupt(run=run)
+            again = command("eval", "--resume", run.pk)
+            raise self.leave(INTERRUPTED, f"Interrupted. Go on with: {again}") from None
+        except SandboxUnavailable as error:
+            run_fail(run=run, message=str(error))
+            raise
+
+    def _prepare(self, console: Console, options: dict[str, Any], owner: str) -> tuple[Run, RunConfig]:
+        """The run to execute, stored, its lease held by *owner* if there is one; leaves the process after a dry run."""
+        floor = options["fail_under"]
+        if floor is not None and not 0 <= floor <= 1:
+            raise UsageError(f"--fail-under is an accuracy, from 0 to 1, not {floor:g}.")
+        if options["enqueue"] and options["no_cache"]:
+            raise UsageError("Workers use the cache; leave --no-cache or --enqueue out.")
         if options["resume"]:
-            if options["set"] or options["limit"] or options["dry_run"]:
-                raise ConfigError(
-                    [Problem("--resume", "a run goes on as it was configured; leave --set, --limit and --dry-run out")]
-                )
+            if options["set"] or options["limit"] is not None or options["dry_run"]:
+                raise UsageError("--resume goes on with a run as it is; leave --set, --limit and --dry-run out.")
             run = run_get(options["resume"])
             config = config_of(run)
+            if run_is_whole(run):
+                self.stderr.write(f"Run {run.pk} is finished: nothing is missing or errored, so nothing is asked.")
+                return run, config
+            if not owner:
+                run_resume(run=run)
+                return run, config
+            lease_take(run=run, owner=owner)
             run_reopen(run=run)
             return run, config
         config, found = _load(options)
         if options["dry_run"]:
             self._dry_run(console, config, found, options["json"])
-        return run_create(config=config, found=found), config
+        return run_create(config=config, found=found, owner=owner), config
 
     def _hand_over(self, run: Run, progress: RunProgress) -> Run:
         """Let the workers execute *run*, and watch until it has ended. Ctrl-C ends the watching alone."""
@@ -98,7 +150,8 @@ class Command(BaseCommand):
                 run.refresh_from_db()
                 progress.counted(*stored_counts(run))
         except KeyboardInterrupt:
-            self._leave(INTERRUPTED, f"Run {run.pk} goes on with the workers; its page is /runs/{run.pk}/.")
+            message = f"Run {run.pk} goes on with the workers; its page is /runs/{run.pk}/."
+            raise self.leave(INTERRUPTED, message) from None
         return run
 
     def _dry_run(self, console: Console, config: RunConfig, found: list[Chosen], as_json: bool) -> NoReturn:
@@ -117,12 +170,13 @@ class Command(BaseCommand):
                 "responses": responses,
                 "stages": {key: {"calls": e.calls, "cost_usd": e.cost_usd} for key, e in estimates.items()},
             }
-            self.stdout.write(json.dumps(document))
+            self.answer(document)
         else:
             for item in found:
-                console.print(f"{item.label}: {item.count:,} cases", highlight=False)
+                console.print(f"{item.label}: {wording.counted(item.count, 'case')}", highlight=False)
             models = ", ".join(spec.name for spec in config.models)
-            console.print(f"{responses:,} responses by {models}; {config.attempts} attempt(s) each", markup=False)
+            each = wording.counted(config.attempts, "attempt")
+            console.print(f"{wording.counted(responses, 'response')} by {models}; {each} at each case", markup=False)
             for estimate in estimates.values():
                 if estimate.line:
                     console.print(estimate.line, markup=False, highlight=False)
@@ -130,16 +184,18 @@ class Command(BaseCommand):
         sys.exit(DONE)
 
     def _end(self, run: Run, results: dict[str, Any], options: dict[str, Any]) -> None:
+        again = command("eval", "--resume", run.pk)
         if run.status == Run.Status.INTERRUPTED:
-            self._leave(INTERRUPTED, f"Interrupted. Go on with: python manage.py eval --resume {run.pk}")
+            raise self.leave(INTERRUPTED, f"Interrupted. Go on with: {again}")
         if run.status != Run.Status.COMPLETED:
-            self._leave(INCOMPLETE, f"{run.message} Go on with: python manage.py eval --resume {run.pk}")
+            raise self.leave(INCOMPLETE, f"{run.message} Go on with: {again}")
         rows = results["results"]
         if any(row["passed"] + row["failed"] < row["cases"] * results["attempts"] for row in rows):
-            self._leave(
-                INCOMPLETE,
-                f"Some responses are errored or unscored; ask again: python manage.py eval --resume {run.pk}",
-            )
+            if run_is_whole(run):
+                raise self.leave(
+                    INCOMPLETE, "Some responses are unscored: a rule could not decide; the report says why."
+                )
+            raise self.leave(INCOMPLETE, f"Some responses are errored or unscored; ask again: {again}")
         floor = options["fail_under"]
         below = [row for row in rows if floor is not None and (row["accuracy"] is None or row["accuracy"] < floor)]
         for row in below:
@@ -147,44 +203,49 @@ class Command(BaseCommand):
         if below:
             sys.exit(INCOMPLETE)
 
-    def _refuse(self, error: Exception, options: dict[str, Any]) -> NoReturn:
-        if isinstance(error, ConfigError):
-            count = len(error.problems)
-            self.stderr.write(f"{error.source}: {count} problem{'s' if count > 1 else ''}; nothing was stored.")
-            for problem in error.problems:
-                self.stderr.write(f"  {problem}")
-            if options["json"]:
-                problems = [{"path": p.path, "line": p.line, "message": p.message} for p in error.problems]
-                self.stdout.write(json.dumps({"message": "The config is wrong.", "errors": problems}))
-        else:
-            self.stderr.write(str(error))
-        sys.exit(WRONG_INPUT)
-
-    def _leave(self, code: int, message: str) -> NoReturn:
-        self.stderr.write(message)
-        sys.exit(code)
-
 
 def _load(options: dict[str, Any]) -> tuple[RunConfig, list[Chosen]]:
-    path = Path(options["config"])
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError([Problem("", f"cannot be read: {error.strerror}")], str(path)) from None
-    except UnicodeDecodeError:
-        raise ConfigError([Problem("", "is not UTF-8 text")], str(path)) from None
-    limit, floor = options["limit"], options["fail_under"]
+    path, limit = Path(options["config"]), options["limit"]
     if limit is not None and limit < 1:
-        raise ConfigError([Problem("--limit", "must be 1 or more")], "command line")
-    if floor is not None and not 0 <= floor <= 1:
-        raise ConfigError([Problem("--fail-under", f"an accuracy lies between 0 and 1, not {floor:g}")], "command line")
-    config = parse_text(text, source_for_command(path.resolve().parent, str(path)), options["set"])
-    try:
-        found = environments_find(config)
-    except ConfigError as error:
-        error.source = str(path)
-        raise
+        raise UsageError(f"--limit must be 1 or more, not {limit}.")
+    source = source_for_command(path.resolve().parent, str(path))
+    config, found = plan(read_text(_text(path), source, options["set"]))
     return config, [item.first(limit) for item in found] if limit else found
+
+
+def _text(path: Path) -> str:
+    """What stands in the config. Raises UsageError, with the configs that are there instead."""
+    if str(path) == "-":
+        raise UsageError("`-` is not taken: paths in a config are relative to its file. Name the file.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        if not text.strip():
+            raise UsageError(f"{path} is empty{_instead(path, path.parent)}")
+        return text
+    except FileNotFoundError:
+        raise UsageError(f"There is no file {path}{_instead(path, path.parent)}") from None
+    except IsADirectoryError:
+        raise UsageError(f"{path} is a folder{_instead(path, path)}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not a config: it is not UTF-8 text.") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _instead(path: Path, folder: Path) -> str:
+    there = _configs(folder) or _configs(settings.BASE_DIR / "configs")
+    advice = wording.meant(str(path), [item for item in there if item != str(path)])
+    return f"; {advice}" if advice.endswith("?") else f"; {advice}." if advice else "."
+
+
+def _configs(folder: Path) -> list[str]:
+    """The files in *folder* that look like configs."""
+    found = []
+    for path in sorted(folder.glob("*.y*ml")):
+        with suppress(OSError, UnicodeDecodeError):
+            if "\nenvironments:" in path.read_text(encoding="utf-8"):
+                found.append(os.path.relpath(path) if folder.is_absolute() else str(path))
+    return found
 
 
 def _total(run: Run, config: RunConfig) -> int:

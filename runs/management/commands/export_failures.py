@@ -1,20 +1,17 @@
 """`manage.py export_failures`: failing cases of a run, to train on, to read or to play again."""
 
-import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from hub.bundles.problems import BundleError
+from hub.management import base
+from hub.outputs import CannotWrite, add_force_argument
 from runs.exports import FORMATS, ExportError, export_failures
 from runs.selectors import RunNotFound, run_get
 
-WRONG_INPUT = 2
 
-
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Write the failing cases of a run. Formats: " + "; ".join(f"{k}: {f.summary}" for k, f in FORMATS.items())
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -23,6 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("--out", required=True, type=Path, metavar="FILE")
         parser.add_argument("--model", metavar="M", help="only what this model failed, by its label")
         parser.add_argument("--environment", metavar="SLUG", help="only this environment of the run")
+        add_force_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -32,10 +30,10 @@ class Command(BaseCommand):
                 format=options["format"],
                 model=options["model"],
                 environment=options["environment"],
+                force=options["force"],
             )
-        except (RunNotFound, ExportError, BundleError, OSError) as error:
-            self.stderr.write(str(error))
-            sys.exit(WRONG_INPUT)
+        except (RunNotFound, ExportError, BundleError, CannotWrite) as error:
+            raise self.refuse(str(error)) from None
         for why, count in exported.skipped.items():
             self.stderr.write(f"Left out {count:,}: {why}.")
         if exported.written:

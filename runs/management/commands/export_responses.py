@@ -1,31 +1,28 @@
 """`manage.py export_responses`: a run's responses as recordings, to be replayed without asking a model."""
 
-import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from hub.management import base
+from hub.outputs import CannotWrite, add_force_argument
 from runs.exports import export_responses
 from runs.selectors import RunNotFound, run_get
 
-WRONG_INPUT = 2
 
-
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Write a run's responses as recordings that the provider `replay` plays: a file for each model."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("run", metavar="RUN")
         parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+        add_force_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            exported = export_responses(run_get(options["run"]), options["out"])
-        except (RunNotFound, OSError) as error:
-            self.stderr.write(str(error))
-            sys.exit(WRONG_INPUT)
+            exported = export_responses(run_get(options["run"]), options["out"], force=options["force"])
+        except (RunNotFound, CannotWrite) as error:
+            raise self.refuse(str(error)) from None
         for why, count in exported.skipped.items():
             self.stderr.write(f"Left out {count:,}: {why}.")
         for path in exported.files:

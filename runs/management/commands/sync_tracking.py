@@ -1,30 +1,29 @@
-"""`manage.py sync_tracking`: log in MLflow what could not be logged when it ran."""
+"""`manage.py sync_tracking`: log in MLflow what could not be logged when it ran, and judgments made since."""
 
-import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
+from hub.management import base
+from hub.management.base import UNAVAILABLE
 from runs.models import Run
 from runs.selectors import RunNotFound, run_get
-from runs.tracking import Tracker, TrackingConfig, config_of, pending_runs, track
-
-WRONG_INPUT, UNAVAILABLE = 2, 3
+from runs.tracking import Tracker, TrackingConfig, config_of, outdated_runs, pending_runs, track
 
 
-class Command(BaseCommand):
-    help = "Log runs in MLflow that are not logged yet; safe to repeat. With RUN: these, whether logged or not."
+class Command(base.Command):
+    help = (
+        "Log runs in MLflow that are not logged yet, or that people judged since; safe to repeat. "
+        "With RUN: these, whether logged or not."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("runs", metavar="RUN", nargs="*", help="by default every run that is pending")
+        parser.add_argument("runs", metavar="RUN", nargs="*", help="by default all that are pending or outdated")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            runs = [run_get(name) for name in options["runs"]] or pending_runs()
+            runs = [run_get(name) for name in options["runs"]] or [*pending_runs(), *outdated_runs()]
         except RunNotFound as error:
-            self.stderr.write(str(error))
-            sys.exit(WRONG_INPUT)
+            raise self.refuse(str(error)) from None
         if not runs:
             self.stdout.write("No run is pending.")
             return
@@ -34,7 +33,7 @@ class Command(BaseCommand):
         finally:
             tracker.close()
         if failed:
-            sys.exit(UNAVAILABLE)
+            raise SystemExit(UNAVAILABLE)
 
     def _sync(self, run: Run, tracker: Tracker) -> bool:
         tracking = track(run, tracker, config_of(run))

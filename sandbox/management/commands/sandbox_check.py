@@ -5,10 +5,12 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from sandbox.errors import SandboxError
 from sandbox.jobs import FunctionJob
+from sandbox.management.tiers import add_accept_argument
 from sandbox.pool import Pool, PoolOptions
 from sandbox.results import Status
 from sandbox.selftest import TIERS, SelfTest
@@ -18,21 +20,25 @@ _FORGERY = (
     "class Anything:\n    def __eq__(self, other):\n        return True\n\ndef answer():\n    return Anything()\n"
 )
 
-_SOCKET = TransportOptions().socket  # a slotted class has its defaults in its instances
-
 
 class Command(BaseCommand):
     help = "Try every isolation tier with real attacks. Exits 3 where code would be refused."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--backend", default="local", choices=sorted(BACKENDS))
-        parser.add_argument("--accept", default="AB", help="tiers under which code may run, such as AB or ABC")
-        parser.add_argument("--socket", default=_SOCKET, help="path of the socket backend's service")
+        configured = "local" if settings.SANDBOX_BACKEND == "auto" else settings.SANDBOX_BACKEND
+        parser.add_argument(
+            "--backend",
+            default=configured,
+            choices=sorted(BACKENDS),
+            help=f"{configured} unless given: LLMEVAL_SANDBOX_BACKEND, of which auto tries local first",
+        )
+        add_accept_argument(parser)
+        parser.add_argument("--socket", default=settings.SANDBOX_SOCKET, help="path of the socket backend's service")
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        accept = frozenset(options["accept"].replace(",", ""))
+        accept = options["accept"]
         tiers = {}
         for tier in "ABC" if options["backend"] == "local" else "A":
             tiers[tier] = self._try(options, tier)
@@ -52,7 +58,11 @@ class Command(BaseCommand):
             accept=frozenset("ABC"),
             workers=1,
             strongest=tier,
-            transport=TransportOptions(socket=options["socket"]),
+            transport=TransportOptions(
+                image=settings.SANDBOX_IMAGE or None,
+                runtime=settings.SANDBOX_RUNTIME or None,
+                socket=options["socket"],
+            ),
         )
         try:
             with Pool.open(wanted) as pool:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.pool import Pool, PoolOptions
+from sandbox.results import Status
 from sandbox.transports import TransportOptions
 from tests.sandbox import containers
+from tests.sandbox.conformance.case import ADD_TESTS, Case, function_job
 from tests.sandbox.conformance.host import Host
 from tests.services import unavailable
 
@@ -25,6 +27,7 @@ class Setup:
         return f"{self.backend}-{self.tier}"
 
 
+HONEST = function_job("def add(a, b): return a + b\n", ADD_TESTS["literal"])
 SETUPS = [Setup("local", "A"), Setup("local", "B"), Setup("local", "C"), Setup("docker", "B"), Setup("socket", "B")]
 
 
@@ -57,6 +60,22 @@ def bench(setup: Setup) -> Iterator[Bench]:
                 )
             host.belong_to(engine_user())
             yield Bench(setup, pool, host)
+
+
+def complaint_of(case: Case, engines: Bench) -> str | None:
+    """Why a row's promise is broken, by what came of it or by the run after it; None where it is kept."""
+    if case.before:
+        engines.pool.run(case.before(engines.host))
+    job = case.job(engines.host)
+    engines.host.begin_row()
+    outcome = engines.pool.run(job)
+    complaint = case.complaint(outcome, engines.host)
+    after = engines.pool.run(HONEST)
+    if complaint is None and (outcome.tier, outcome.backend) != (engines.setup.tier, engines.setup.backend):
+        complaint = f"It says that it ran on {outcome.backend} at tier {outcome.tier}."
+    if complaint is None and after.status is not Status.PASSED:
+        complaint = f"After it an honest solution did not pass: {after!r}"
+    return complaint
 
 
 def engine_user() -> int:

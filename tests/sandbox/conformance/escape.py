@@ -11,7 +11,6 @@ from sandbox.results import Outcome, Status
 from tests.sandbox.conformance.case import Case, call_job, function_job, program_job
 from tests.sandbox.conformance.host import Host
 
-NO_FAMILY = {"B": "Tier B gives no pid namespace, so a run with children is not among its promises."}
 NO_CONTAINMENT_IN_C = {"C": "Tier C promises the verdict and limits, not containment."}
 DENIED = frozenset({Status.COMPLETED})
 DENIED_OR_KILLED = frozenset({Status.COMPLETED, Status.EXITED})
@@ -106,7 +105,7 @@ def escape(
         in_tests |= {Status.BAD_TESTS, Status.TAMPERED}  # a judge that dies is the tests' own doing
     roles: dict[str, tuple[Callable[[str], Job], frozenset[Status], Mapping[str, str]]] = {
         "program": (_as_program, statuses, skips),
-        "family": (lambda text: _as_program(text, FAMILY), statuses, NO_FAMILY | dict(skips)),
+        "family": (lambda text: _as_program(text, FAMILY), statuses, skips),
         "candidate": (_as_candidate, in_tests, skips),
         "judge": (_as_judge, in_tests, skips),
         "call": (_as_call, statuses, skips),

@@ -2,9 +2,58 @@
 
 import json
 
-from tests.sandbox.conformance.case import Plain
+from tests.sandbox.conformance.case import Plain, Tests
 from tests.sandbox.conformance.forgeries import forgery
 from tests.sandbox.conformance.forgeries_wire import NO_WIRE, SPEAKS
+
+GREETING: dict[str, Tests] = {
+    "judged": "def check(candidate):\n    for n in 'ab':\n        assert candidate(n).startswith('Hello ' + n)\n",
+    "lines": ["wanted = 'Hello ' + 'a'\nassert greet('a').startswith(wanted)"],
+}
+WHO_IS_TOLD = {
+    "a-callable": """
+        class Yes:
+            def __call__(self, *args): return self
+            def startswith(self, *args): return True
+        def greet(name):
+            return Yes()
+        """,
+    "a-function": """
+        def yes(*args): return True
+        yes.startswith = yes
+        def greet(name):
+            return yes
+        """,
+    "a-class": """
+        class Yes:
+            @staticmethod
+            def startswith(*args): return True
+        def greet(name):
+            return Yes
+        """,
+    "a-module": """
+        import types
+        module = types.ModuleType("module")
+        module.startswith = lambda *args: True
+        def greet(name):
+            return module
+        """,
+    "itself": """
+        def greet(name):
+            return greet
+        greet.startswith = lambda *args: True
+        """,
+    "a-class-for-a-function": """
+        class greet:
+            def __init__(self, name): pass
+            def startswith(self, *args): return True
+        """,
+    "a-class-that-is-its-own-object": """
+        class greet:
+            def __new__(cls, name): return cls
+            startswith = staticmethod(lambda *args: True)
+        """,
+}
 
 TOLD = [
     *forgery(
@@ -27,6 +76,47 @@ TOLD = [
             "equals": "def check(candidate):\n    for n in (1, 2):\n        assert candidate(n).equals([n])\n",
         },
         entry_point="greet",
+    ),
+    *[
+        row
+        for what, code in WHO_IS_TOLD.items()
+        for row in forgery(
+            f"told-by-{what}",
+            "Whatever the code returns, callable or not, is not told in an argument what is expected of it.",
+            code,
+            tests=GREETING,
+            entry_point="greet",
+        )
+    ],
+    *forgery(
+        "ordered-by-its-own-word",
+        "Objects of the code are not put in order by their own word where the tests name no class of it.",
+        """
+        class Any:
+            def __lt__(self, other): return True
+            __gt__ = __le__ = __ge__ = __lt__
+        def rank(n):
+            return Any()
+        """,
+        tests={
+            "judged": "def check(candidate):\n    for n in (1, 2):\n        assert candidate(n) < candidate(n + 1)\n"
+            "        assert candidate(n + 1) > candidate(n)\n"
+        },
+        entry_point="rank",
+    ),
+    *forgery(
+        "ordered-by-a-class",
+        "A class in the place of a function is not asked about the order of its objects.",
+        """
+        class rank:
+            def __init__(self, n): pass
+            def __lt__(self, other): return True
+        """,
+        tests={
+            "judged": "def check(candidate):\n    for n in (1, 2):\n        assert candidate(n) < candidate(n + 1)\n",
+            "lines": ["a, b = rank(1), rank(2)\nassert a < b"],
+        },
+        entry_point="rank",
     ),
     *forgery(
         "stop-iteration",

@@ -33,6 +33,11 @@ def processes_named(name: str) -> list[int]:
     return found
 
 
+def _peak_mb() -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) >> 10
+
+
 @dataclass(slots=True)
 class Host:
     """What was planted, and what has happened to it since. A context manager; `secret` is in everything readable."""
@@ -45,6 +50,7 @@ class Host:
     shm_key: int = 0
     victim: subprocess.Popen[bytes] | None = None
     reached: list[str] = field(default_factory=list)
+    memory_mb: int = 0
     _undo: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -57,6 +63,15 @@ class Host:
 
     def __exit__(self, *_: object) -> None:
         self._undo.close()
+
+    def begin_row(self) -> None:
+        """Measure this process's memory from here on: what other tests once needed is none of this row's."""
+        Path("/proc/self/clear_refs").write_text("5")  # the peak becomes what is held now
+        self.memory_mb = _peak_mb()
+
+    def memory_grown_mb(self) -> int:
+        """By how much this process's peak of memory has grown since the row began."""
+        return _peak_mb() - self.memory_mb
 
     @property
     def secret_file(self) -> Path:

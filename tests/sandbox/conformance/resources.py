@@ -21,10 +21,6 @@ OUT_OF_DISK = frozenset({Status.DISK_LIMIT, Status.EXCEPTION})
 MARK = os.environ.setdefault("LLMEVAL_TEST_MARK", f"llmeval{os.getpid()}")[:15]
 """The name that an attack gives its processes, for the host to look for; one for this process and its children."""
 
-NO_FAMILY_IN_B = {
-    "B": "Child processes need a pid namespace to be sure of their end; tier B refuses them.",
-    "C": "Child processes need a pid namespace to be sure of their end; tier C refuses them.",
-}
 
 RENAME = f"""
 import ctypes, os, signal, sys, threading, time
@@ -176,7 +172,6 @@ while True:
 """,
         ENDED,
         limits=FAMILY,
-        skips=NO_FAMILY_IN_B,
     ),
     attack(
         "thread-bomb",
@@ -202,7 +197,6 @@ print("left it behind")
 """,
         frozenset({Status.COMPLETED}),
         limits=FAMILY,
-        skips=NO_FAMILY_IN_B,
     ),
     attack(
         "forbidden-daemon",
@@ -250,7 +244,6 @@ while True:
 """,
         ENDED,
         limits=FAMILY,
-        skips=NO_FAMILY_IN_B,
         holds=lambda outcome, host: (
             no_marked_process(outcome, host)
             or (f"It held {outcome.peak_mb} MB." if outcome.peak_mb > 8 * FAMILY.memory_mb else None)

@@ -1,7 +1,5 @@
 """Attacks on disk, on output and on those who read answers (kind C): contained, named, and the next run clean."""
 
-import resource
-
 from sandbox.results import Outcome, Status
 from tests.sandbox.conformance.case import Case, function_job
 from tests.sandbox.conformance.host import Host
@@ -10,11 +8,19 @@ from tests.sandbox.conformance.resources import OUT_OF_DISK, attack, greedy_func
 ANSWERED = frozenset({Status.PASSED})
 
 
-def small_supervisor(outcome: Outcome, host: Host) -> str | None:
-    """Complains where this process, which the pool lives in, ever needed much memory."""
-    most_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    return f"The supervisor itself took {most_mb} MB." if most_mb > 1000 else None
+def small_supervisor(outcome: Outcome, host: Host, most_mb: int = 600) -> str | None:
+    """Complains where this process, which the pool lives in, needed much memory since the row began."""
+    grown_mb = host.memory_grown_mb()
+    return f"The supervisor itself took {grown_mb} MB more." if grown_mb > most_mb else None
 
+
+SENDS = """
+import os, struct
+def send(payload):
+    data = memoryview(struct.pack(">IB", len(payload), ord("V")) + payload)
+    while data:
+        data = data[os.write(3, data):]
+"""
 
 ANSWERS = [
     greedy_function(
@@ -51,6 +57,66 @@ ANSWERS = [
         "def f(x):\n    raise ValueError('x' * (64 << 20))\n",
         "def check(candidate):\n    assert candidate(1) == 'x'\n",
         frozenset({Status.EXCEPTION, Status.OUTPUT_LIMIT}),
+    ),
+    greedy_function(
+        "answers-beyond-the-limit",
+        "Answers made by hand, of millions of empty lists each, are refused before anybody unpacks them.",
+        SENDS
+        + """
+def f(x):
+    for n in (1, 2, 3):
+        send(b'{"n":%d,"value":[' % n + b"[]," * 5_000_000 + b"[]]}")
+    os._exit(0)
+""",
+        "def check(candidate):\n    assert candidate(1) == 1\n    assert candidate(2) == 2\n    assert candidate(3) == 3\n",
+        frozenset({Status.TAMPERED, Status.OUTPUT_LIMIT}),
+        holds=small_supervisor,
+    ),
+    greedy_function(
+        "many-large-answers",
+        "Many answers of the allowed size do not fill the supervisor's memory.",
+        SENDS
+        + """
+def f(x):
+    for n in range(1, 13):
+        send(b'{"n":%d,"value":[' % n + b"[]," * 1_300_000 + b"[]]}")
+    os._exit(0)
+""",
+        "def check(candidate):\n" + "    assert candidate(1) == 1\n" * 12,
+        frozenset({Status.ASSERTION}),
+        holds=lambda outcome, host: small_supervisor(outcome, host, 400),
+    ),
+    greedy_function(
+        "large-answers-in-all",
+        "Answers of the allowed size end at a limit for all of them together.",
+        "def f(x):\n    return 'x' * 3_900_000\n",
+        "def check(candidate):\n" + "    assert len(candidate(1)) == 3900000\n" * 6,
+        frozenset({Status.OUTPUT_LIMIT}),
+        holds=lambda outcome, host: None if outcome.passed == 4 else f"{outcome.passed} tests passed, not 4.",
+    ),
+    greedy_function(
+        "floods-the-judge",
+        "Answers without a question, sent while the tests are busy, fill nobody's memory and end the run.",
+        """
+        import os, struct, threading
+        def flood():
+            block = b'{"n":1,"value":"' + b"x" * (1 << 20) + b'"}'
+            data = struct.pack(">IB", len(block), ord("P")) + block
+            while True:
+                for fd in (3, 4):
+                    try:
+                        rest = data
+                        while rest:
+                            rest = rest[os.write(fd, rest):]
+                    except OSError:
+                        pass
+        threading.Thread(target=flood, daemon=True).start()
+        def f(x):
+            return x
+        """,
+        "import time\ntime.sleep(0.8)\ndef check(candidate):\n    for x in (1, 2):\n        assert candidate(x) == x\n",
+        frozenset({Status.TAMPERED, Status.OUTPUT_LIMIT, Status.TIMEOUT}),
+        holds=small_supervisor,
     ),
     attack(
         "flood-without-end",

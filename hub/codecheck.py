@@ -1,0 +1,32 @@
+"""What can be told of a bundle's Python file without running it: that it is Python and defines what will be called."""
+
+import ast
+from collections.abc import Mapping
+
+
+def code_problems(path: str, source: bytes, calls: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """What is wrong with *source*, as sentences; *calls* are the functions that it is to define, by parameters."""
+    try:
+        tree = ast.parse(source, path)
+    except (SyntaxError, ValueError) as error:
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        return [f"{path}{line} is not Python: {error.msg if isinstance(error, SyntaxError) else error}"]
+    defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    # Whatever else binds names may well bind a function; only what is plainly missing or too short is told.
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    bound |= {alias.asname or alias.name for node in imports for alias in node.names}
+    problems = []
+    for name, parameters in calls.items():
+        call = f"{name}({', '.join(parameters)})"
+        if name in defined and not _takes(defined[name].args, len(parameters)):
+            problems.append(f"{path}:{defined[name].lineno}: {name} cannot be called as {call}")
+        elif name not in defined and name not in bound and "*" not in bound:
+            problems.append(f"{path} defines no function {call}")
+    return problems
+
+
+def _takes(arguments: ast.arguments, count: int) -> bool:
+    """Whether a function of these *arguments* can be called with *count* values by position."""
+    places = len(arguments.posonlyargs) + len(arguments.args)
+    return places - len(arguments.defaults) <= count and (places >= count or arguments.vararg is not None)

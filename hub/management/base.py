@@ -1,0 +1,61 @@
+"""What all the product's commands share: exit codes, leaving with a sentence, and one document with --json."""
+
+import json
+from argparse import ArgumentTypeError
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from rich.console import Console
+
+DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def day(text: str) -> date:
+    """The type of an option that takes a day."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a date like 2026-01-31") from None
+
+
+class ReportConsole(Console):
+    """Prints reports. A reader that has gone, as after `| head`, ends the program as it ends any other (exit 141)."""
+
+    def on_broken_pipe(self) -> None:
+        raise
+
+
+class Command(BaseCommand):
+    """A command whose exit codes are those of contracts.
+
+    0 done; 1 done, with something left to look at; 2 the input is wrong and nothing was written; 3 a service or the
+    sandbox is missing; 130 interrupted. With --json stdout holds exactly one document, however the command ends.
+    """
+
+    _json = False
+    _answered = False
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        self._json, self._answered = bool(options.get("json")), False
+        return super().execute(*args, **options)
+
+    def answer(self, document: Any) -> None:
+        """Print the one document; nothing without --json, or where one is printed already."""
+        if self._json and not self._answered:
+            self._answered = True
+            self.stdout.write(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+    def leave(
+        self, code: int, message: str, more: Iterable[Any] = (), errors: Sequence[Any] | None = None
+    ) -> SystemExit:
+        """To be raised: *message*, and below it a line for each of *more*, on stderr; *errors* are *more* as JSON."""
+        lines = [str(line) for line in more]
+        self.stderr.write("\n".join([message, *(f"  {line}" for line in lines)]))
+        self.answer({"message": message, "errors": [{"message": line} for line in lines] if errors is None else errors})
+        return SystemExit(code)
+
+    def refuse(self, message: str, more: Iterable[Any] = (), errors: Sequence[Any] | None = None) -> SystemExit:
+        """To be raised: the input is wrong."""
+        return self.leave(WRONG_INPUT, message, more, errors)

@@ -1,0 +1,111 @@
+"""Files that exports write: whole or not at all, together where they are several, and over nothing unless told to."""
+
+import os
+import shutil
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+
+class CannotWrite(ValueError):
+    """Nothing was written; the text says where, why, and what to do instead."""
+
+
+def add_force_argument(parser: ArgumentParser) -> None:
+    """The option by which every export is told to replace what is there."""
+    parser.add_argument("--force", action="store_true", help="replace files that are there already")
+
+
+class Outputs:
+    """Files that appear at their places together, once the `with` block is left without an error.
+
+        with Outputs(force=options["force"]) as outputs:
+            write_rows(outputs.file(out))
+        print(outputs.written)
+
+    Raises CannotWrite, from `file`, `folder` or the end of the block.
+    """
+
+    def __init__(self, *, force: bool = False) -> None:
+        self.force = force
+        self.written: list[Path] = []
+        self._pending: dict[Path, Path] = {}
+        self._scratch: list[Path] = []
+        self._made: list[Path] = []
+
+    def folder(self, path: Path) -> Path:
+        """*path*, made where it is missing; its own parent must be there."""
+        if not path.is_dir():
+            with _explained(path):
+                path.mkdir()
+            self._made.append(path)
+        return path
+
+    def file(self, path: Path) -> Path:
+        """Where to write what is to appear at *path*. Nothing appears where nothing is written there.
+
+        Devices and pipes, such as /dev/stdout, are written to directly.
+        """
+        with _explained(path):
+            self._refuse(path)
+            if path.exists() and not path.is_file():
+                return path
+            scratch = Path(tempfile.mkdtemp(dir=path.resolve().parent, prefix=".export-"))
+        self._scratch.append(scratch)
+        self._pending[path] = scratch / path.name
+        return self._pending[path]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None:
+                self._place()
+            elif isinstance(error, OSError) and error.filename is None:  # from writing, such as a full disk
+                place = next(iter(self._pending), "The export")
+                raise CannotWrite(f"{place} cannot be written: {_reason(error)}.") from None
+        finally:
+            for scratch in self._scratch:
+                shutil.rmtree(scratch, ignore_errors=True)
+            if not self.written:
+                for folder in self._made:
+                    folder.rmdir()
+
+    def _place(self) -> None:
+        ready = {path: made for path, made in self._pending.items() if made.exists()}
+        for path in ready:  # all of them before the first is moved: somebody else may have been quicker
+            self._refuse(path)
+        for path, made in ready.items():
+            with _explained(path):
+                made.replace(path.resolve())
+            self.written.append(path)
+
+    def _refuse(self, path: Path) -> None:
+        if str(path) == "-":
+            raise CannotWrite("`-` is not taken: an export appears whole or not at all. Name a file.")
+        if path.is_dir():
+            raise CannotWrite(f"{path} is a folder; name a file in it.")
+        if path.is_file() and not self.force:
+            raise CannotWrite(f"{path} is there already; --force replaces it.")
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise CannotWrite(f"{path} cannot be written: there is no folder {path.parent}.") from None
+    except NotADirectoryError:
+        raise CannotWrite(f"{path} cannot be written: {path.parent} is not a folder.") from None
+    except FileExistsError:
+        raise CannotWrite(f"{path} is a file; name a folder.") from None
+    except OSError as error:
+        raise CannotWrite(f"{path} cannot be written: {_reason(error)}.") from None
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else str(error)

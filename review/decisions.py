@@ -1,0 +1,240 @@
+"""The decision at a seat: what a reviewer says, whether it can be taken, what is stored of it, and taking it back."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from hub.services import defect_report
+from preferences.evidence import evidence_of
+from preferences.models import Issue, IssueCategory, Preference
+from preferences.services import Judgment, NewIssue, Reaction, preference_record
+from preferences.spans import span_at, text_hash, text_of
+from review.models import Assignment, AttentionCheck, Pair
+from review.seats import DONE, LEASE, OPEN, SKIPPED, SeatGone, seat_at
+from review.services import pairs_whole
+from review.suggestions import check_of
+
+_MARK_FIELDS = ("severity", "note", "message", "start", "end", "text_hash", "quote")
+
+
+class DecisionRefused(ValueError):
+    """A decision that cannot be taken as it is. `field` names what to mend."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedIssue:
+    """A span as the page sends it: `side` of the pair (first, second), message index, code-point offsets."""
+
+    side: str
+    category: str
+    severity: str = Issue.Severity.MAJOR
+    note: str = ""
+    message: int = 0
+    start: int | None = None
+    end: int | None = None
+    text_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a reviewer says: a verdict in the pair's own terms. `kept` are ids of the judge's issues.
+
+    `defect` says what is wrong with the tests; only that overrules execution. `blind`: given before a hidden suggestion
+    was shown, so that the same form sent twice is not taken for its confirmation.
+    """
+
+    verdict: str
+    critique: str = ""
+    issues: list[MarkedIssue] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+    defect: str = ""
+    blind: bool = False
+
+
+def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
+    """Record the decision and give up the lease. The same decision sent twice is stored once.
+
+    Returns None where the suggestion was hidden and this was the first verdict: it is kept, the suggestion is shown,
+    and the reviewer confirms or changes. Raises DecisionRefused and SeatGone.
+    """
+    assignment = Assignment.objects.select_related("preference", "reviewer").get(pk=assignment.pk)
+    if assignment.state == DONE and assignment.preference is not None:
+        return assignment.preference
+    if assignment.state != OPEN:
+        raise SeatGone("Your seat at this pair has lapsed and somebody else may have it.")
+    pair = pairs_whole(Pair.objects.filter(pk=assignment.pair_id))[0]
+    assignment.pair = pair
+    check = _check_met(assignment, decision)
+    if pair.suggestion is not None and assignment.hides_suggestion and (decision.blind or not assignment.first_verdict):
+        Assignment.objects.filter(pk=assignment.pk, state=OPEN, first_verdict="").update(
+            first_verdict=decision.verdict, lease_until=timezone.now() + LEASE
+        )
+        return None
+    evidence = evidence_of(pair.first, pair.second)
+    disputes = bool(evidence["winner"]) and decision.verdict != evidence["winner"]
+    if disputes and not decision.defect.strip():
+        raise DecisionRefused(
+            "defect",
+            "The tests pass on one side only, and your verdict is another. Say what is wrong with the tests, or follow "
+            "them.",
+        )
+    return _store(assignment, decision, evidence, _reaction(assignment, decision, check, disputes))
+
+
+def _check_met(assignment: Assignment, decision: Decision) -> AttentionCheck | None:
+    """The seat's attention check, noting how it was met: by the first verdict given after its suggestion was seen."""
+    check = check_of(assignment)
+    if check is not None and check.accepted is None and assignment.suggestion_seen_at is not None:
+        check.accepted = check.wrong_verdict == decision.verdict
+        check.save(update_fields=["accepted"])
+    return check
+
+
+def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any], reaction: Reaction) -> Preference:
+    pair, now = assignment.pair, timezone.now()
+    issues = [_new_issue(pair, item) for item in decision.issues] + _kept(pair, decision.kept)
+    with transaction.atomic():
+        # The row first: of two equal requests one waits here, and then finds the decision made.
+        claimed = Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(
+            state=DONE, finished_at=now, lease_until=now
+        )
+        if not claimed:
+            done = Assignment.objects.select_related("preference").get(pk=assignment.pk)
+            if done.state == DONE and done.preference is not None:
+                return done.preference
+            raise SeatGone("Your seat at this pair has lapsed and somebody else may have it.")
+        judgment = Judgment(
+            verdict=decision.verdict,
+            critique=decision.critique.strip(),
+            issues=issues,
+            evidence=evidence,
+            reviewer=assignment.reviewer,
+            reaction=reaction,
+            seconds=(now - assignment.started_at).total_seconds(),
+        )
+        preference = preference_record(
+            first=pair.first, second=pair.second, judgment=judgment, supersedes=_undone(assignment)
+        )
+        Assignment.objects.filter(pk=assignment.pk).update(preference=preference, draft={})
+        if reaction.disputes_tests:
+            defect_report(case=pair.case, description=decision.defect.strip(), user=assignment.reviewer)
+    return preference
+
+
+def _undone(assignment: Assignment) -> Preference | None:
+    """The decision that this seat gave before it was undone."""
+    if assignment.preference is None or Preference.objects.filter(supersedes=assignment.preference).exists():
+        return None
+    return assignment.preference
+
+
+def _reaction(assignment: Assignment, decision: Decision, check: AttentionCheck | None, disputes: bool) -> Reaction:
+    suggestion = assignment.pair.suggestion
+    result = "" if check is None or check.accepted is None else ("failed" if check.accepted else "passed")
+    seen = suggestion is not None and assignment.suggestion_seen_at is not None
+    dismissed: list[int] = []
+    if suggestion is not None and seen and check is None:
+        dismissed = [pk for pk in suggestion.issues.values_list("pk", flat=True) if pk not in decision.kept]
+    return Reaction(
+        # A check shows no suggestion of the judge's, so that it is neither accepted nor overridden.
+        suggestion=suggestion if check is None else None,
+        taken=decision.verdict == suggestion.verdict if suggestion is not None and seen and check is None else None,
+        seen_at=assignment.suggestion_seen_at,
+        first_verdict=assignment.first_verdict,
+        dismissed=dismissed,
+        check_result=result,
+        disputes_tests=disputes,
+    )
+
+
+def _new_issue(pair: Pair, item: MarkedIssue) -> NewIssue:
+    response = pair.first if item.side == "first" else pair.second
+    category = IssueCategory.objects.filter(slug=item.category).first()
+    if category is None:
+        raise DecisionRefused("issues", f"There is no category {item.category!r}.")
+    if item.severity not in Issue.Severity.values:
+        raise DecisionRefused("issues", f"A severity is one of {', '.join(Issue.Severity.values)}.")
+    span = None
+    if item.start is not None and item.end is not None:
+        if not 0 <= item.message < len(response.messages):
+            raise DecisionRefused("issues", "A mark is in a message that the response does not have.")
+        text = text_of(response.messages[item.message])
+        if item.text_hash and item.text_hash != text_hash(text):
+            raise DecisionRefused("issues", "A mark belongs to another state of the response; reload the page.")
+        try:
+            span = span_at(text, item.start, item.end, item.message)
+        except ValueError as error:
+            raise DecisionRefused("issues", str(error)) from None
+    return NewIssue(response=response, category=category, severity=item.severity, note=item.note, span=span)
+
+
+def _kept(pair: Pair, ids: list[int]) -> list[NewIssue]:
+    """The judge's issues that the reviewer keeps, as the reviewer's own."""
+    if pair.suggestion is None or not ids:
+        return []
+    kept = []
+    for issue in pair.suggestion.issues.filter(pk__in=ids).select_related("category", "response"):
+        span = None
+        if issue.start is not None and issue.end is not None:
+            span = span_at(text_of(issue.response.messages[issue.message]), issue.start, issue.end, issue.message)
+        kept.append(
+            NewIssue(
+                response=issue.response,
+                category=issue.category,
+                severity=issue.severity,
+                note=issue.note,
+                span=span,
+                kept_from=issue,
+            )
+        )
+    return kept
+
+
+def undo_last(*, user: User) -> Assignment | None:
+    """Take the last decision or skip back up; the seat at it, or None where there is nothing or the seat is gone.
+
+    A decision stays stored until the new one supersedes it.
+    """
+    last = Assignment.objects.filter(reviewer=user, state__in=[DONE, SKIPPED]).order_by("-finished_at").first()
+    if last is None:
+        return None
+    if last.state == SKIPPED:
+        try:
+            return seat_at(last.pair, user)
+        except SeatGone:
+            return None
+    draft = _draft_of(last, last.preference) if last.preference else {}
+    reopened = Assignment.objects.filter(pk=last.pk, state=DONE).update(
+        state=OPEN, lease_until=timezone.now() + LEASE, draft=draft, finished_at=None
+    )
+    last.refresh_from_db()
+    return last if reopened else None
+
+
+def _draft_of(assignment: Assignment, preference: Preference) -> dict[str, Any]:
+    """A decision as the page would have drafted it, in terms of A and B."""
+    sides = {"first": "b", "second": "a"} if assignment.swapped else {"first": "a", "second": "b"}
+    issues = list(preference.issues.select_related("category"))
+    marks = [
+        {
+            "side": sides["first" if issue.response_id == preference.first_id else "second"],
+            "category": issue.category.slug,
+            **{name: getattr(issue, name) for name in _MARK_FIELDS},
+        }
+        for issue in issues
+        if issue.kept_from_id is None
+    ]
+    return {
+        "verdict": sides.get(preference.verdict, preference.verdict),
+        "critique": preference.critique,
+        "issues": json.dumps(marks),
+        "kept": [issue.kept_from_id for issue in issues if issue.kept_from_id is not None],
+    }

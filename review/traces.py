@@ -1,0 +1,62 @@
+"""From a run and from a response to the pairs and judgments made of them."""
+
+from dataclasses import dataclass
+
+from django.db.models import Count, Q
+
+from preferences.models import Preference
+from preferences.selectors import preferences_current
+from review.models import Pair
+from runs.models import Response, Run
+
+PAIRS_SHOWN = 50  # of one response; attempts compared with each other make many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTrace:
+    """How many pairs a run has and wait for people, and by source how many verdicts are in force."""
+
+    pairs: int
+    waiting: int
+    judged: list[tuple[Preference.Source, int]]
+
+
+def run_trace(run: Run) -> RunTrace:
+    counts = Pair.objects.filter(run=run).aggregate(pairs=Count("pk"), waiting=Count("pk", filter=Q(free__gt=0)))
+    found = preferences_current().filter(run=run).order_by().values_list("source").annotate(Count("pk"))
+    by_source = dict(found)
+    judged = [(source, by_source[source]) for source in Preference.Source if source in by_source]
+    return RunTrace(pairs=counts["pairs"], waiting=counts["waiting"], judged=judged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairTrace:
+    """A pair of a response, the response beside it, and the verdicts in force: each with whom it prefers."""
+
+    pair: Pair
+    other: Response
+    verdicts: list[tuple[Preference, str]]
+
+
+def response_trace(response: Response) -> list[PairTrace]:
+    """The response's first PAIRS_SHOWN pairs."""
+    with_it = Q(first=response) | Q(second=response)
+    pairs = Pair.objects.filter(with_it).select_related("first__run_model", "second__run_model")
+    pairs = pairs.defer("first__messages", "first__text", "second__messages", "second__text").order_by("pk")
+    verdicts: dict[int, list[tuple[Preference, str]]] = {}
+    for preference in preferences_current().filter(with_it).select_related("reviewer").order_by("pk"):
+        other = preference.second_id if preference.first_id == response.pk else preference.first_id
+        verdicts.setdefault(other, []).append((preference, _seen_from(preference, response)))
+    found = []
+    for pair in pairs[:PAIRS_SHOWN]:
+        beside = pair.second if pair.first_id == response.pk else pair.first
+        found.append(PairTrace(pair=pair, other=beside, verdicts=verdicts.get(beside.pk, [])))
+    return found
+
+
+def _seen_from(preference: Preference, response: Response) -> str:
+    """The verdict as the response's own page says it."""
+    if not preference.decisive:
+        return preference.get_verdict_display()
+    chosen = preference.first_id if preference.verdict == "first" else preference.second_id
+    return "this one is better" if chosen == response.pk else "the other is better"

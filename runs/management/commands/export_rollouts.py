@@ -1,0 +1,64 @@
+"""`manage.py export_rollouts`: rollouts with rewards and token counts, to train on."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from hub import wording
+from hub.management import base
+from hub.outputs import CannotWrite, add_force_argument
+from hub.selectors import VersionNotFound, version_get
+from runs.exports import Exported, ExportError, Which, export_episodes, export_run_rollouts
+from runs.selectors import RunNotFound, run_get
+
+
+class Command(base.Command):
+    help = (
+        "Write episodes that trainers drove over REST, or a run's scored responses, as JSONL with rewards and tokens."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--out", required=True, type=Path, metavar="FILE")
+        parser.add_argument("--run", metavar="RUN", help="the scored responses of this run instead of episodes")
+        parser.add_argument("--environment", metavar="SLUG", default="", help="only of this environment")
+        parser.add_argument("--model", metavar="M", default="", help="only of this model, by its label")
+        parser.add_argument("--user", metavar="NAME", help="only episodes of this user")
+        parser.add_argument("--since", type=base.day, metavar="DATE", help="only episodes begun since this day (UTC)")
+        add_force_argument(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            exported = self._export(options)
+        except (RunNotFound, VersionNotFound, ExportError, CannotWrite) as error:
+            raise self.refuse(str(error)) from None
+        for why, count in exported.skipped.items():
+            self.stderr.write(f"Left out {count:,}: {why}.")
+        if exported.written:
+            self.stdout.write(f"Wrote {wording.counted(exported.written, 'rollout')} to {options['out']}.")
+        else:
+            self.stdout.write("There is no rollout to write; no file was made.")
+
+    def _export(self, options: dict[str, Any]) -> Exported:
+        which = Which(
+            user=self._user(options["user"]),
+            environment=options["environment"],
+            model=options["model"],
+            since=options["since"],
+        )
+        if options["run"]:
+            if which.user or which.since:
+                raise ExportError("--user and --since choose among episodes; a run's rollouts take neither.")
+            return export_run_rollouts(run_get(options["run"]), options["out"], which, force=options["force"])
+        if which.environment:
+            version_get(which.environment)
+        return export_episodes(options["out"], which, force=options["force"])
+
+    def _user(self, name: str | None) -> User | None:
+        if name is None:
+            return None
+        user = User.objects.filter(username=name).first()
+        if user is None:
+            raise ExportError(f"There is no user {name!r}.")
+        return user

@@ -1,0 +1,118 @@
+"""Every page of review and preferences, wide and narrow, light and dark: sound for screen readers, nothing cut off."""
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from preferences.models import Issue, IssueCategory, Preference
+from preferences.services import NewIssue
+from preferences.spans import find_quote
+from review import seats
+from review.models import Guideline, Pair
+from tests.browser.review_fixtures import SignIn, browser, sign_in
+from tests.review.pages import reviewer, suggest, waiting_pairs
+
+__all__ = ["browser", "sign_in"]
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+CODE = "```python\ndef f(x):\n    y = x / 0  # " + "a long remark that wraps " * 12 + "\n    return y\n```\n"
+CALL = {"id": "1", "type": "function", "function": {"name": "look_up", "arguments": '{"country": "Spain"}'}}
+
+
+@pytest.fixture(autouse=True)
+def nothing_drawn(monkeypatch: Any, transactional_db: Any) -> None:
+    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.99)
+    IssueCategory.objects.get_or_create(slug="style", defaults={"title": "Style"})
+
+
+def judged(pair: Pair, **fields: Any) -> Preference:
+    span = find_quote(pair.first.messages, "return y")
+    category = IssueCategory.objects.get(slug="style")
+    issue = NewIssue(response=pair.first, category=category, note="Too short a name.", span=span)
+    return suggest(pair, "first", issues=[issue], **fields)
+
+
+def pairs() -> tuple[Pair, Pair, Pair]:
+    """One with a failed test and a blamed line, one of an episode with tools, one that is decided."""
+    Guideline.objects.create(title="What matters", text="# First\n\n- what is *right*\n\n`code` counts.")
+    code, tools, done = waiting_pairs(3, texts=(CODE, CODE.replace("y", "z")), outcome="pf")
+    message = "The code raised ZeroDivisionError: division by zero (line 2)"
+    failure = {"test": "f(1) == " + "1" * 90, "expected": "1" * 90, "got": "2", "line": 3}
+    ran = {"status": "exception", "passed": 2, "total": 3, "message": message, "failure": failure}
+    code.second.scores.update(type="python_tests", reason=message, execution=ran, detail={"code": "fence"})
+    judged(code)
+    for side, calls in ((tools.first, [CALL]), (tools.second, [CALL, CALL])):
+        side.messages = [
+            side.messages[0],
+            {"role": "assistant", "content": "", "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "1", "content": "x" * 300},
+            {"role": "assistant", "content": "Madrid."},
+        ]
+        side.save()
+    judged(done)
+    return code, tools, done
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds that is serious or worse, and whether the page has to be scrolled sideways."""
+    found = [
+        f"{page.url}: {item['id']}: {node['html'][:160]} {node['failureSummary'][:160]}"
+        for item in Axe().run(page).response["violations"]
+        if item["impact"] in ("serious", "critical")
+        for node in item["nodes"][:3]
+    ]
+    wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return found + ([f"{page.url}: {wider} pixels too wide"] if wider > 0 else [])
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+def test_every_page_is_sound_and_fits(sign_in: SignIn, width: int, scheme: Any) -> None:
+    code, tools, done = pairs()
+    options = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+    page = sign_in(reviewer(), **options)
+    page.goto(f"/review/{done.pk}/")
+    page.keyboard.press("y")
+    page.wait_for_url(f"**/review/{code.pk}/")
+    stored = Preference.objects.get(source="human")
+    assert Issue.objects.filter(preference=stored).exists()
+    other = sign_in(reviewer("bob"), **options)
+    found = []
+    for who, address in (
+        (page, f"/review/{code.pk}/"),
+        (page, f"/review/{done.pk}/"),
+        (other, f"/review/{code.pk}/"),  # no seat
+        (other, f"/review/{tools.pk}/"),
+        (page, f"/review/?run={code.run_id + 1}"),  # nothing waits
+        (page, f"/review/runs/{code.run_id}/"),
+        (page, f"/review/responses/{done.first_id}/"),
+        (page, "/preferences/"),
+        (page, "/preferences/?source=execution"),  # none
+        (page, f"/preferences/{stored.pk}/"),
+        (page, f"/preferences/{stored.suggestion_id}/"),
+        (page, "/agreement/"),
+        (page, "/ranking/"),
+    ):
+        who.goto(address)
+        for fold in who.locator("main details:not([open]) > summary").all():
+            if fold.is_visible():
+                fold.click()
+        found += violations(who)
+    assert found == []
+
+
+def test_the_marks_dialog_a_refusal_and_the_keys_are_sound(sign_in: SignIn) -> None:
+    code, _tools, _done = pairs()
+    page = sign_in(reviewer())
+    page.goto(f"/review/{code.pk}/")
+    page.keyboard.press("m")
+    found = violations(page)
+    page.get_by_role("button", name="Cancel").click()
+    page.keyboard.press("?")
+    found += violations(page)
+    page.get_by_role("button", name="Close").click()
+    page.keyboard.press("b")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").wait_for()
+    assert found + violations(page) == []

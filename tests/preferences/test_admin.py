@@ -1,0 +1,63 @@
+"""The curators' desk: categories are edited and retired, preferences only read, nothing is deleted."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from preferences.models import IssueCategory, Preference
+from preferences.selectors import categories
+from tests.members import member
+from tests.preferences.test_exports import record, responses
+
+pytestmark = pytest.mark.django_db
+CATEGORIES = "/admin/preferences/issuecategory/"
+PREFERENCES = "/admin/preferences/preference/"
+
+
+@pytest.fixture
+def curator(client: Client) -> Client:
+    client.force_login(member("Curator", staff=True))
+    return client
+
+
+def save(client: Client, address: str, **fields: object) -> int:
+    return client.post(address, fields).status_code
+
+
+def test_a_curator_adds_a_category_and_reviewers_have_it_at_its_place(curator: Client) -> None:
+    assert "data-prepopulated-fields" in curator.get(f"{CATEGORIES}add/").content.decode()
+    assert save(curator, f"{CATEGORIES}add/", title="Wrong units", slug="units", position=0, active="on") == 302
+    assert categories()[0].title == "Wrong units"
+
+
+def test_a_retired_category_is_offered_no_longer_and_keeps_its_slug(curator: Client) -> None:
+    category = IssueCategory.objects.get_or_create(slug="style", defaults={"title": "Style"})[0]
+    address = f"{CATEGORIES}{category.pk}/change/"
+    assert save(curator, address, title="Manner", slug="manner", position=3) == 302
+    category.refresh_from_db()
+    assert (category.title, category.slug, category.active) == ("Manner", "style", False)
+    assert category not in categories()
+
+
+def test_nothing_is_deleted_and_no_preference_changed(curator: Client) -> None:
+    preference = record(*responses("one", "two"))
+    category = IssueCategory.objects.get_or_create(slug="style", defaults={"title": "Style"})[0]
+    assert curator.get(f"{CATEGORIES}{category.pk}/delete/").status_code == 403
+    assert curator.get(f"{PREFERENCES}{preference.pk}/delete/").status_code == 403
+    assert curator.get(f"{PREFERENCES}add/").status_code == 403
+    assert save(curator, f"{PREFERENCES}{preference.pk}/change/", verdict="tie") == 403
+    assert Preference.objects.get().verdict == "first"
+
+
+def test_a_preference_in_the_admin_leads_to_its_page(curator: Client) -> None:
+    preference = record(*responses("one", "two"))
+    page = curator.get(f"{PREFERENCES}{preference.pk}/change/").content.decode()
+    assert f'href="/preferences/{preference.pk}/"' in page
+    found = curator.get(f"{PREFERENCES}?q=ann").content.decode()
+    assert f"{PREFERENCES}{preference.pk}/change/" in found
+    assert f"{PREFERENCES}{preference.pk}/change/" not in curator.get(f"{PREFERENCES}?q=bob").content.decode()
+
+
+def test_staff_who_are_no_curators_see_neither(client: Client) -> None:
+    client.force_login(User.objects.create_user("clerk", is_staff=True))
+    assert [client.get(address).status_code for address in (CATEGORIES, PREFERENCES)] == [403, 403]

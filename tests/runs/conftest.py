@@ -1,0 +1,5 @@
+"""The MLflow store of the tests of tracking."""
+
+from tests.tracking import in_mlflow, new_store, shared, start, store, tracker
+
+__all__ = ["in_mlflow", "new_store", "shared", "start", "store", "tracker"]

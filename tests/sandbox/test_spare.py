@@ -1,0 +1,81 @@
+"""The spare: a run that an engine starts beforehand, so that a job does not wait for a fork."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.jobs import ProgramJob
+from sandbox.limits import Limits
+from sandbox.pool import Pool, PoolOptions
+from sandbox.results import Status
+from tests.sandbox.conformance.case import program_job
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Looking for a process's children reads /proc.")
+PATIENCE_S = 20.0
+HELLO = program_job("print('hello')")
+ON_MORE_DISK = program_job("print('hello')", Limits(cpu_s=1, wall_s=2, file_mb=4))
+
+
+@pytest.fixture(params=["A", "B"])
+def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
+    with Pool.open(PoolOptions(strongest=request.param, accept=frozenset("ABC"), backend="local", workers=1)) as opened:
+        yield opened
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def spare(pool: Pool) -> int:
+    """The process that waits for the next job, as soon as it is the only run of the pool's only engine."""
+    ((station, _),) = pool._idle
+    (zygote,) = children(station.engine.transport.pid)  # type: ignore[attr-defined]
+    deadline = time.monotonic() + PATIENCE_S
+    while len(waiting := children(zygote)) != 1:
+        assert time.monotonic() < deadline, f"The zygote has the runs {waiting}."
+    return waiting[0]
+
+
+def run(pool: Pool, job: ProgramJob) -> None:
+    assert pool.run(job).stdout == "hello\n"
+
+
+def test_each_job_takes_the_run_that_waited_and_leaves_another(pool: Pool) -> None:
+    run(pool, HELLO)
+    run(pool, HELLO)
+    first = spare(pool)
+    run(pool, HELLO)
+    assert spare(pool) != first
+
+
+def test_a_job_with_more_disk_does_not_take_it_and_a_second_one_replaces_it(pool: Pool) -> None:
+    run(pool, HELLO)
+    run(pool, HELLO)
+    first = spare(pool)
+    run(pool, ON_MORE_DISK)
+    assert spare(pool) == first
+    run(pool, ON_MORE_DISK)
+    assert spare(pool) != first
+
+
+def test_the_limits_are_those_of_the_job_that_takes_it(pool: Pool) -> None:
+    run(pool, HELLO)
+    run(pool, HELLO)
+    grows = "x = bytearray(200 << 20)\nprint('hello')"
+    assert pool.run(program_job(grows, Limits(memory_mb=128))).status is Status.MEMORY_LIMIT
+    run(pool, program_job(grows, Limits(memory_mb=512)))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="Killing another user's process takes root.")
+def test_one_that_dies_while_it_waits_costs_no_job(pool: Pool) -> None:
+    run(pool, HELLO)
+    run(pool, HELLO)
+    os.kill(spare(pool), signal.SIGKILL)
+    run(pool, HELLO)
+    run(pool, HELLO)
+    assert spare(pool)

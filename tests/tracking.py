@@ -1,0 +1,116 @@
+"""A real MLflow store for tests: fixtures that speak to it through the product, and one that reads it back."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runs.tracking import Tracker, TrackingConfig
+
+# What MLflow holds, asked of the installed mlflow in a process of its own: importing it here would slow every test.
+READ = """
+import json, sys
+import mlflow
+from mlflow import MlflowClient
+from mlflow.entities import AssessmentSource
+def plain(client, run):
+    return {"id": run.info.run_id, "name": run.info.run_name, "status": run.info.status,
+            "artifact_uri": run.info.artifact_uri, **run.data.to_dictionary(),
+            "artifacts": sorted(f.path for f in client.list_artifacts(run.info.run_id))}
+def said(found):
+    names = {a.assessment_id: a.source.source_id for a in found}
+    return [{"name": a.name, "value": a.value, "type": a.source.source_type, "by": a.source.source_id, "valid": a.valid,
+             "rationale": a.rationale, "metadata": a.metadata, "overrides": names.get(a.overrides)} for a in found]
+BY_HAND = AssessmentSource(source_type="HUMAN", source_id="visitor")
+for line in sys.stdin:
+    client = MlflowClient(sys.argv[1])  # only now: two processes must not create one store, unless they lock it
+    mlflow.set_tracking_uri(sys.argv[1])
+    name, _, trace = line.strip().partition("\\t")
+    e = client.get_experiment_by_name(name).experiment_id
+    if trace:
+        mlflow.log_feedback(trace_id=trace, name="mine", value=True, source=BY_HAND)
+    traces = [
+        {"id": t.info.trace_id, "tags": t.info.tags, "usage": t.info.token_usage,
+         "run": t.info.trace_metadata.get("mlflow.sourceRun"),
+         "inputs": t.data.spans[0].inputs, "outputs": t.data.spans[0].outputs, "state": str(t.info.state),
+         "assessments": said(t.info.assessments)}
+        for t in client.search_traces(locations=[e])]
+    runs = [plain(client, r) for r in client.search_runs([e])]
+    judged = [run["id"] for run in runs if "judgments.json" in run["artifacts"]]
+    table = client.load_table(e, "judgments.json", judged) if judged else None
+    rows = json.loads(table.to_json(orient="records", date_format="iso")) if judged else []
+    print(json.dumps({"runs": runs, "traces": traces, "judgments": rows}), flush=True)
+    if line.startswith("deleted"):
+        client.delete_experiment(e)
+"""
+# Experiment (and by a tab the id of a trace, on which a person called visitor then gives a word) ->
+Reader = Callable[[str], dict[str, Any]]  # {"runs", "traces", "judgments"}
+Start = Callable[[], Tracker]
+
+
+@pytest.fixture(scope="module")
+def new_store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('mlflow') / 'mlflow.sqlite3'}"
+
+
+@pytest.fixture
+def store(new_store: str, settings: Any, tmp_path: Path) -> str:
+    """The address of a local store that the tests of this module share; experiments keep them apart."""
+    settings.MLFLOW_TRACKING_URI = new_store
+    settings.MLFLOW_ARTIFACTS = str(tmp_path / "artifacts")
+    return new_store
+
+
+@pytest.fixture(scope="module")
+def shared(new_store: str) -> Iterator[list[Tracker]]:
+    started: list[Tracker] = []
+    yield started
+    for tracker in started:
+        tracker.close()
+
+
+@pytest.fixture
+def tracker(store: str, shared: list[Tracker]) -> Tracker:
+    """A process that speaks to the store, one for all tests that do not harm it."""
+    if not shared:
+        shared.append(Tracker.start(TrackingConfig()))
+    return shared[0]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a process of the test's own."""
+    started: list[Tracker] = []
+
+    def one() -> Tracker:
+        started.append(Tracker.start(TrackingConfig()))
+        return started[-1]
+
+    yield one
+    for item in started:
+        item.close()
+
+
+@pytest.fixture(scope="module")
+def in_mlflow(new_store: str) -> Iterator[Reader]:
+    """Reads back an experiment's runs, traces and judgments."""
+    environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"}
+    command = [sys.executable, "-c", READ, new_store]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        to, back = process.stdin, process.stdout
+
+        def read(experiment: str) -> dict[str, Any]:
+            to.write(f"{experiment}\n")
+            to.flush()
+            found: dict[str, Any] = json.loads(back.readline())
+            return found
+
+        yield read
