@@ -108,3 +108,20 @@ def test_exporting_what_is_not_there_names_what_is(tmp_path, name):
     run("import_bundle", write_bundle(tmp_path / "b", files={"cases.jsonl": lines(ROWS)}))
     assert "capitals" in run("export_bundle", name, tmp_path / "out.zip", code=2)
     assert not (tmp_path / "out.zip").exists()
+
+
+def test_a_catalogue_entry_stored_with_other_content_is_said_and_stops_nothing_else(tmp_path, settings, monkeypatch):
+    settings.VAR_DIR = tmp_path
+    folder = tmp_path / "catalog"
+    monkeypatch.setattr("hub.management.commands.load_catalog.CATALOG", folder)
+    run("import_bundle", write_bundle(tmp_path / "mine"))
+    write_bundle(folder / "other", title="Another")
+    write_bundle(folder / "sums", slug="sums")
+    for _ in range(2):  # it is said until it is mended
+        printed = run("prepare")
+        assert "capitals 1.0.0 is stored already, with other content. Raise `version`" in printed
+        assert printed.endswith("1 environment of hub/catalog could not be loaded.\nWhat is stored already stays in use.\n")
+    assert set(Environment.objects.values_list("slug", flat=True)) == {"capitals", "sums"}
+    write_bundle(folder / "other", title="Another", version="1.0.1")
+    assert run("prepare") == ""
+    assert run("prepare") == ""

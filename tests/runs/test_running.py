@@ -491,7 +491,7 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(folder: Path) -
         ["validate_bundle", str(folder), "--json"],
     ):
         words = [sys.executable, "manage.py", *command]
-        environment = {**os.environ, "LLMEVAL_VAR": str(folder / "v")}
+        environment = {**os.environ, "LLMEVAL_VAR": str(folder / "v"), "DATABASE_URL": f"sqlite:///{folder / 'db'}"}
         done = subprocess.run(
             words, cwd=settings.BASE_DIR, env=environment, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
         )

@@ -20,8 +20,12 @@ class Command(BaseCommand):
         if stamp.is_file() and stamp.read_text(encoding="ascii") == state and _database_is_there():
             return
         call_command("migrate", verbosity=0, interactive=False)
-        call_command("load_catalog", verbosity=0)
-        stamp.write_text(state, encoding="ascii")
+        try:
+            call_command("load_catalog", verbosity=0, stderr=self.stderr)
+        except SystemExit:  # one environment must not stop what needs others; unstamped, it is said again each time
+            self.stderr.write("What is stored already stays in use.")
+        else:
+            stamp.write_text(state, encoding="ascii")
 
 
 def _database_is_there() -> bool:
