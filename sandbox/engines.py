@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import secrets
 import select
 import time
 from collections.abc import Sequence
@@ -58,14 +59,27 @@ class Engine:
     """One engine, used by one thread at a time. Every method raises EngineFailed once the engine is gone."""
 
     def __init__(
-        self, transport: Transport, *, strongest: str = "A", packages: tuple[str, ...] = (), groups: bool = False
+        self,
+        transport: Transport,
+        *,
+        strongest: str = "A",
+        packages: tuple[str, ...] = (),
+        groups: bool = False,
+        judges: "Engine | None" = None,
     ) -> None:
+        """`judges`: the engine whose runs this one is to judge, where the two must be apart."""
         self.transport = transport
+        self.met = False  # whether its runs can have pipes to those of the engine it judges
         self.runs = 0
         self.harmed = False
         self.tier = ""
         self.missing: dict[str, str] = {}
-        self._options = {"strongest": strongest, "packages": packages, "groups": groups}
+        self._options: dict[str, Any] = {"strongest": strongest, "packages": packages, "groups": groups}
+        self._name = secrets.token_hex(16)
+        if judges is not None:
+            self._options["join"] = judges._name
+        elif transport.separate_judge:
+            self._options["listen"] = self._name
         self._buffer = frames.EngineBuffer()
         self._live: set[int] = set()
 
@@ -82,7 +96,7 @@ class Engine:
             self.close()
             raise SandboxUnavailable("The sandbox engine did not start: it speaks another protocol.")
         ready = json.loads(payload)
-        self.tier, self.missing = ready["tier"], ready["missing"]
+        self.tier, self.missing, self.met = ready["tier"], ready["missing"], ready.get("met", False)
         if self.transport.renewal and ready.get("digest") != _own_digest():
             self.close()
             raise SandboxUnavailable(
@@ -104,7 +118,7 @@ class Engine:
         """Start a run and return its session.
 
         link       it is a candidate that shall have a pipe to its judge
-        linked_to  it is the judge of that candidate, in this engine
+        linked_to  it is the judge of that candidate, in this engine or in one that it has met
         relayed    it talks with a run of another engine, so that every word of it is waited for
         """
         session = next(_sessions) % 65535 + 1

@@ -113,15 +113,16 @@ class _Judged:
             "modules": _project_modules(job),
         }
         limits = replace(self.limits, processes=0, descriptors=max(64, self.limits.descriptors))
-        near = self.station.judge is self.station.engine
+        direct = self.station.direct
         bodies = list(job.files.values())
         self.candidate = self.station.engine.start(
-            candidate | {"linked": near}, bodies, self.limits, link=near, relayed=not near
+            candidate | {"linked": direct}, bodies, self.limits, link=direct, relayed=not direct
         )
         self.judge = self.station.judge.start(
-            tests | {"linked": near}, [], limits, linked_to=self.candidate if near else 0, relayed=not near
+            tests | {"linked": direct}, [], limits, linked_to=self.candidate if direct else 0, relayed=not direct
         )
-        self.station.link(self.candidate, self.judge)
+        if not direct:
+            self.station.relay(self.candidate, self.judge)
 
     # ---- listening --------------------------------------------------------------------------------------------------
 

@@ -166,15 +166,16 @@ class Pool:
     # ---- leases -----------------------------------------------------------------------------------------------------
 
     def _new_station(self, groups: bool = False) -> Station:
-        return Station(self._new_engine(groups), self._new_engine, groups)
+        return Station(self._new_engine(groups), lambda judged: self._new_engine(judges=judged), groups)
 
-    def _new_engine(self, groups: bool = False) -> Engine:
+    def _new_engine(self, groups: bool = False, judges: Engine | None = None) -> Engine:
         options = self.options
         engine = Engine(
-            self._transport(options.transport),
+            judges.transport.beside() if judges else self._transport(options.transport),
             strongest=options.strongest,
             packages=options.packages,
             groups=groups,
+            judges=judges,
         )
         engine.open()
         if self.tier:

@@ -66,7 +66,7 @@ def attack(engine: Engine) -> SelfTest:
     """Run the attacks in an engine. Raises EngineFailed when they cannot be run."""
     engine.start({"role": "attacks", "limits": _LIMITS.to_json()}, [], _LIMITS)
     report, end = None, None
-    for event in Station(engine, lambda: engine).events(_LIMITS.wall):
+    for event in Station(engine, lambda _: engine).events(_LIMITS.wall):
         if isinstance(event, Ended):
             end = event
         else:

@@ -13,7 +13,7 @@ _GRACE_S = 10.0  # beyond a run's own limit, for an engine under load to notice 
 class Station:
     """One lease. Used by one thread at a time. `groups`: its engine may use control groups."""
 
-    def __init__(self, engine: Engine, open_judge: Callable[[], Engine], groups: bool = False) -> None:
+    def __init__(self, engine: Engine, open_judge: Callable[[Engine], Engine], groups: bool = False) -> None:
         self.engine = engine
         self.groups = groups
         self._open_judge = open_judge
@@ -27,19 +27,23 @@ class Station:
         if not self.engine.transport.separate_judge:
             return self.engine
         if self._judge is None:
-            self._judge = self._open_judge()
+            self._judge = self._open_judge(self.engine)
         return self._judge
 
     @property
     def engines(self) -> list[Engine]:
         return [self.engine] if self._judge is None else [self.engine, self._judge]
 
-    def link(self, candidate: int, judge: int) -> None:
-        """Pass frames between two sessions that live in different engines."""
-        if self.judge is not self.engine:
-            ends = (self.engine, candidate), (self.judge, judge)
-            self._links |= {ends[0]: ends[1], ends[1]: ends[0]}
-            self._turn = ends[1]
+    @property
+    def direct(self) -> bool:
+        """Whether a candidate and its judge can have a pipe between them."""
+        return self.judge is self.engine or (self.engine.met and self.judge.met)
+
+    def relay(self, candidate: int, judge: int) -> None:
+        """Pass frames between two sessions that live in engines which cannot meet."""
+        ends = (self.engine, candidate), (self.judge, judge)
+        self._links |= {ends[0]: ends[1], ends[1]: ends[0]}
+        self._turn = ends[1]
 
     def events(self, patience_s: float) -> Iterator[Event]:
         """What the runs say, until every one has ended. Raises EngineFailed when that takes too long.

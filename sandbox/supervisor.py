@@ -25,11 +25,12 @@ def run(job: Job, station: Station) -> Outcome:
         return _Program(station, job).run()
     if job.trust == "in_process":
         return judged.run_shared(station, job)
-    plan = _plan(job)
+    plan = fast_path(job)
     return _Literal(station, job, plan).run() if plan else judged.run_judged(station, job)
 
 
-def _plan(job: FunctionJob) -> LiteralPlan | None:
+def fast_path(job: FunctionJob) -> LiteralPlan | None:
+    """The calls and comparisons that the tests come to, where no test code has to be run for them."""
     if isinstance(job.tests, str):
         return literal.plan(job.tests, job.entry_point, job.setup)
     if isinstance(job.tests[0], dict):

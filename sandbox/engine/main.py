@@ -1,7 +1,7 @@
 """The engine's own process: speaks with the pool, has the zygote start runs, relays their frames, drains their output.
 
-It holds one session per job. A candidate and a judge that are started here get a pipe between them; where they live in
-two engines, their frames for each other go up to the pool, which passes them on.
+It holds one session per job. A candidate and its judge get a pipe between them (see `links`); where they live in two
+engines that cannot meet, their frames for each other go up to the pool, which passes them on.
 
 One spare run waits, locked down, for the next job: a job then need not wait for a fork.
 """
@@ -18,6 +18,7 @@ from typing import Any
 
 from . import channel, frames, identity, lockdown, zygote
 from .cgroups import Group
+from .links import Links, meeting
 from .lockdown import Base
 
 _CHUNK = 1 << 18
@@ -69,9 +70,10 @@ class Session:
 class Engine:
     """The event loop."""
 
-    def __init__(self, base: Base, control: socket.socket, read_fd: int, write_fd: int) -> None:
+    def __init__(self, base: Base, control: socket.socket, read_fd: int, write_fd: int, links: Links) -> None:
         self._base = base
         self._control = control
+        self._links = links
         self._read_fd, self._write_fd = read_fd, write_fd
         self._incoming = frames.EngineBuffer()
         self._outgoing = bytearray()
@@ -81,7 +83,6 @@ class Engine:
         self._ordered = 0  # runs so far
         self._spare: Run | None = None
         self._last_disk_mb = 0
-        self._links: dict[int, socket.socket] = {}  # of candidates whose judge has not been started yet
         self._poll = select.poll()
         self._writing = False  # whether the poll waits for room in the pipe to the pool
         self._open = True
@@ -221,7 +222,12 @@ class Engine:
             group, joining = self._base.groups.group(number, limits["memory_mb"] << 20, processes)
         run = self._take_spare(disk_mb) if alone else None
         if run is None:
-            run = self._order(disk_mb, limits["processes"], joining, self._link(number, head))
+            try:
+                link = self._link(number, head)
+            except OSError:  # the other engine is no more, so that this one is of no use
+                self._open = False
+                return
+            run = self._order(disk_mb, limits["processes"], joining, link)
         now = time.monotonic()
         rest = _REST_S if head["rest"] else 0.0
         session = Session(
@@ -288,13 +294,11 @@ class Engine:
     def _link(self, number: int, head: dict[str, Any]) -> list[int]:
         """The run's end of the pipe between a candidate and its judge, if they are to have one."""
         if head["linked_to"]:
-            return [self._links.pop(head["linked_to"]).detach()]
+            return [self._links.take(head["linked_to"])]
         if not head["link"]:
             return []
-        for stale in self._links.values():
-            stale.close()
         candidates, judges = socket.socketpair()
-        self._links = {number: judges}
+        self._links.give(number, judges)
         return [candidates.detach()]
 
     def _queue(self, session: Session, kind: int, payload: bytes) -> None:
@@ -487,6 +491,7 @@ def main() -> None:
     options = _read_options(read_fd)
     packages = tuple(options.get("packages", ()))
     digest = identity.digest(os.path.dirname(__file__))  # while it can be read
+    links = meeting(options)  # while it can be reached
     base = lockdown.survey(packages, options.get("strongest", "A"))
     base.cgroups = bool(options.get("groups"))
     sys.path[:] = [path for path in sys.path if path not in options.get("hide", ())] + list(packages)
@@ -496,10 +501,12 @@ def main() -> None:
     if pid == 0:
         for fd in (read_fd, write_fd, control.fileno()):
             os.close(fd)
+        if links is not None:
+            links.close()
         zygote.main(base, zygote_end)
     zygote_end.close()
-    engine = Engine(base, control, read_fd, write_fd)
-    ready = {"tier": base.tier, "missing": base.missing, "digest": digest}
+    engine = Engine(base, control, read_fd, write_fd, links or Links())
+    ready = {"tier": base.tier, "missing": base.missing, "digest": digest, "met": links is not None}
     os.write(write_fd, frames.to_engine(0, frames.READY, json.dumps(ready).encode()))
     try:
         engine.serve()

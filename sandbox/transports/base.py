@@ -42,6 +42,10 @@ class Transport(ABC):
     def __init__(self, options: TransportOptions) -> None:
         self.options = options
 
+    def beside(self) -> "Transport":
+        """Another of the kind, for the engine that judges what runs in this one's."""
+        return type(self)(self.options)
+
     @property
     def name(self) -> str:
         """Where the engine comes from, to begin a sentence with."""

@@ -35,10 +35,14 @@ _STDOUT = 1
 _FAILURES = (DockerException, requests.RequestException, OSError)
 
 
-def hardening(options: TransportOptions) -> dict[str, Any]:
-    """The host configuration of a container that holds engines, as keyword arguments of `create_host_config`."""
+def hardening(options: TransportOptions, beside: str = "") -> dict[str, Any]:
+    """The host configuration of a container that holds engines, as keyword arguments of `create_host_config`.
+
+    *beside* is another container, which has no network either and whose empty network namespace this one shares, so
+    that the two engines can meet.
+    """
     return {
-        "network_mode": "none",
+        "network_mode": f"container:{beside}" if beside else "none",
         "read_only": True,
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
@@ -70,8 +74,14 @@ class DockerTransport(Transport):
         super().__init__(options)
         self._api: docker.APIClient | None = None
         self._container = ""
+        self._beside = ""
         self._stream: socket.socket | None = None
         self._received = bytearray()
+
+    def beside(self) -> "DockerTransport":
+        made = DockerTransport(self.options)
+        made._beside = self._container
+        return made
 
     @property
     def name(self) -> str:
@@ -97,9 +107,9 @@ class DockerTransport(Transport):
             image,
             user=_USER,
             stdin_open=True,  # and, attached, StdinOnce
-            hostname="sandbox",
+            hostname=None if self._beside else "sandbox",  # what is beside another has its name
             labels={LABEL: "engine", OWNER_LABEL: owner()},
-            host_config=api.create_host_config(**hardening(self.options), auto_remove=True),
+            host_config=api.create_host_config(**hardening(self.options, self._beside), auto_remove=True),
         )
         self._container = made["Id"]
         attached = api.attach_socket(self._container, params={"stdin": 1, "stdout": 1, "stream": 1})

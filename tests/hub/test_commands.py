@@ -120,7 +120,7 @@ def test_a_catalogue_entry_stored_with_other_content_is_said_and_stops_nothing_e
     for _ in range(2):  # it is said until it is mended
         printed = run("prepare")
         assert "capitals 1.0.0 is stored already, with other content. Raise `version`" in printed
-        assert printed.endswith("1 environment of hub/catalog could not be loaded.\nWhat is stored already stays in use.\n")
+        assert "1 environment of hub/catalog could not be loaded.\nWhat is stored already stays in use.\n" in printed
     assert set(Environment.objects.values_list("slug", flat=True)) == {"capitals", "sums"}
     write_bundle(folder / "other", title="Another", version="1.0.1")
     assert run("prepare") == ""

@@ -11,7 +11,7 @@ import pytest
 
 from sandbox.jobs import FunctionJob, ProgramJob
 from tests.sandbox.conformance import __main__ as report
-from tests.sandbox.conformance.bench import SETUPS, Bench, bench, complaint_of
+from tests.sandbox.conformance.bench import SETUPS, Bench, bench, complaint_of, why_left_out
 from tests.sandbox.conformance.case import ADD_TESTS, Case, Plain, function_job
 from tests.sandbox.conformance.honest import PASSED
 from tests.sandbox.conformance.host import Host
@@ -27,7 +27,7 @@ def engines(request: pytest.FixtureRequest) -> Iterator[Bench]:
 
 @pytest.mark.parametrize("case", TABLE, ids=lambda case: f"{case.kind}-{case.id}")
 def test_the_promise_is_kept(engines: Bench, case: Case) -> None:
-    reason = case.why_not_on(engines.setup.backend, engines.setup.tier)
+    reason = why_left_out(case, engines.setup, engines.host)
     if reason:
         pytest.skip(reason)
     complaint = complaint_of(case, engines)

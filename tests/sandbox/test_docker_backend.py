@@ -17,7 +17,7 @@ from sandbox.jobs import FunctionJob
 from sandbox.limits import Limits
 from sandbox.pool import Pool, PoolOptions
 from sandbox.results import Status
-from sandbox.transports import TransportOptions
+from sandbox.transports import Transport, TransportOptions
 from sandbox.transports import docker as backend
 from sandbox.transports.docker import LABEL, OWNER_LABEL, DockerTransport, owner, sweep
 from tests.sandbox import containers
@@ -95,9 +95,44 @@ def test_no_variable_of_this_process_is_in_the_container(
 @pytest.mark.docker
 def test_code_and_judge_run_in_different_containers(pool: Pool, api: docker.APIClient) -> None:
     assert pool.run(LITERAL).status is Status.PASSED
-    assert len(ours(api)) == 1
+    (of_code,) = ours(api)
     assert pool.run(JUDGED).status is Status.PASSED
-    assert len(ours(api)) == 2
+    (of_judge,) = (found for found in ours(api) if found["Id"] != of_code["Id"])
+    ways_in = {"NetworkMode": f"container:{of_code['Id']}"}  # which has no network itself; there the engines meet
+    assert of_judge["HostConfig"] == of_code["HostConfig"] | ways_in
+    assert of_judge["Config"]["User"] == of_code["Config"]["User"] == "65534:65534"
+
+
+@pytest.mark.docker
+def test_a_candidate_and_its_judge_have_a_pipe_from_container_to_container(pool: Pool) -> None:
+    for _ in range(3):
+        assert pool.run(JUDGED).status is Status.PASSED
+    ((station, _),) = pool._idle
+    assert station.direct and station.judge is not station.engine
+
+
+@pytest.mark.docker
+def test_engines_that_cannot_meet_are_passed_on_between(api: docker.APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DockerTransport, "beside", Transport.beside)
+    options = PoolOptions(backend="docker", workers=1, transport=TransportOptions(image=containers.image()))
+    with Pool.open(options) as opened:
+        assert opened.run(JUDGED).status is Status.PASSED
+        assert (
+            opened.run(FunctionJob("def add(a, b): return 0\n", "add", ADD_TESTS["judged"])).status is Status.ASSERTION
+        )
+        assert [found["HostConfig"]["NetworkMode"] for found in ours(api)] == ["none", "none"]
+        ((station, _),) = opened._idle
+        assert not station.direct
+
+
+@pytest.mark.docker
+def test_a_candidates_engine_that_dies_beside_its_judge_is_replaced(pool: Pool, api: docker.APIClient) -> None:
+    assert pool.run(JUDGED).status is Status.PASSED
+    before = {found["Id"] for found in ours(api)}
+    for container in before:
+        api.kill(container)
+    assert pool.run(JUDGED).status is Status.PASSED
+    assert not before & {found["Id"] for found in ours(api)}
 
 
 @pytest.mark.docker

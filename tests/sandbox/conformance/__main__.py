@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.sandbox.conformance.bench import SETUPS, Setup, bench, complaint_of
+from tests.sandbox.conformance.bench import SETUPS, Setup, bench, complaint_of, why_left_out
 from tests.sandbox.conformance.case import Case
 from tests.sandbox.conformance.table import TABLE
 
@@ -36,7 +36,7 @@ def run(setup: Setup, rows: list[Case]) -> Result:
     try:
         with bench(setup) as engines:
             for case in rows:
-                reason = case.why_not_on(setup.backend, setup.tier)
+                reason = why_left_out(case, setup, engines.host)
                 if reason:
                     result.left_out[reason] += 1
                 elif complaint := complaint_of(case, engines):
@@ -51,10 +51,10 @@ def run(setup: Setup, rows: list[Case]) -> Result:
 def table(results: list[Result]) -> str:
     """A line for each result, and below the reasons."""
     head = "".join(f"{f'{kind} {meaning}':>18}" for kind, meaning in KINDS.items())
-    lines = [f"{'held':<10}{head}{'left out':>10}{'broken':>8}"]
+    lines = [f"{'held':<18}{head}{'left out':>10}{'broken':>8}"]
     for result in results:
         held = "".join(f"{result.held[kind]:>18}" for kind in KINDS)
-        lines.append(f"{result.setup.name:<10}{held}{result.left_out.total():>10}{len(result.broken):>8}")
+        lines.append(f"{result.setup.name:<18}{held}{result.left_out.total():>10}{len(result.broken):>8}")
     for result in results:
         name = result.setup.name
         lines += [f"{name}: not here: {result.absent}"] if result.absent else []

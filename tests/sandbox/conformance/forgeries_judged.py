@@ -223,8 +223,6 @@ class Tree:
     ),
 ]
 
-ONE_IS_ENOUGH = {"docker": "Read by the same supervisor on every backend; here each such row costs a new container."}
-
 _REPORTS: dict[str, object] = {
     "syntax": {"syntax": 5},
     "syntax-empty": {"syntax": {}},
@@ -256,7 +254,6 @@ REPORTED = [
             "judged": "def check(candidate):\n    for a, b in ((2, 3),):\n        assert candidate(a, b) == a + b\n",
         },
         plain=NO_WIRE,
-        skips=ONE_IS_ENOUGH if defined else {},
     )
 ]
 
