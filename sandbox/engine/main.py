@@ -13,58 +13,18 @@ import signal
 import socket
 import sys
 import time
-from dataclasses import dataclass, field
 from typing import Any
 
 from . import channel, frames, identity, lockdown, zygote
 from .cgroups import Group
 from .links import Links, meeting
 from .lockdown import Base
+from .sessions import Run, Session
 
 _CHUNK = 1 << 18
 _BACKLOG = 4 << 20  # bytes waiting for a slow reader, from which its writer is not read any more
 _DISK_WATCH_S = 0.1
 _REST_S = 0.004
-_MUCH = 32_768  # bytes read at once, after which more is to be expected at once
-
-
-@dataclass(slots=True)
-class Run:
-    """A process of the zygote's, from the order for it to its end; it waits for a job first."""
-
-    seat: int
-    disk_mb: int
-    pipe: socket.socket
-    out: int
-    err: int
-
-    def close(self) -> None:
-        self.pipe.close()
-        os.close(self.out)
-        os.close(self.err)
-
-
-@dataclass(slots=True)
-class Session:
-    """One job and the run that has it, from START to EXIT."""
-
-    number: int
-    run: Run
-    deadline: float
-    started: float
-    keep: int  # bytes of stdout and of stderr
-    buffer: frames.RunBuffer
-    rest: float  # seconds for which its words may wait: reading each at once costs more than it brings
-    rest_until: float
-    output: dict[int, bytearray]
-    open: dict[int, int]  # descriptors that have not come to their end, and the events they are polled for
-    begun: bool = False
-    fault: str = ""
-    why: str = ""  # why the engine killed it
-    sending: bytearray = field(default_factory=bytearray)
-    cut: bool = False
-    group: Group | None = None
-    disk: tuple[str, int, int] | None = None  # without namespaces: directory, bytes and files allowed
 
 
 class Engine:
@@ -158,10 +118,10 @@ class Engine:
             self._flush()
         elif (session := self._owners.get(fd)) is not None:
             if fd != session.run.pipe.fileno():
-                self._drain(session, fd)
+                self._from_output(session, fd)
                 return
             if events & select.POLLOUT:
-                self._send_on(session)
+                session.send_on()
             if events & ~select.POLLOUT:
                 self._from_run(session)
 
@@ -172,7 +132,7 @@ class Engine:
                 continue
             if now >= session.deadline:
                 self._kill(session, "wall")
-            elif session.disk and _used_too_much(*session.disk):
+            elif session.overflows():
                 self._kill(session, "disk")
 
     # ---- pool -------------------------------------------------------------------------------------------------------
@@ -190,7 +150,7 @@ class Engine:
             if kind == frames.START:
                 self._start(number, payload)
             elif kind == frames.DATA and number in self._sessions:
-                self._queue(self._sessions[number], payload[0], payload[1:])
+                self._sessions[number].send(payload[0], payload[1:])
             elif kind == frames.KILL and number in self._sessions:
                 self._kill(self._sessions[number], "asked")
             elif kind == frames.PING:
@@ -248,7 +208,7 @@ class Engine:
         self._sessions[number] = self._seats[run.seat] = session
         for fd in session.open:
             self._owners[fd] = session
-        self._queue(session, frames.JOB, job)
+        session.send(frames.JOB, job)
         if alone:
             self._keep_spare(disk_mb)
 
@@ -301,76 +261,30 @@ class Engine:
         self._links.give(number, judges)
         return [candidates.detach()]
 
-    def _queue(self, session: Session, kind: int, payload: bytes) -> None:
-        session.sending += frames.to_run(kind, payload)
-        self._send_on(session)
-
-    def _send_on(self, session: Session) -> None:
-        try:
-            while session.sending:
-                sent = session.run.pipe.send(session.sending)
-                del session.sending[:sent]
-        except BlockingIOError:
-            pass
-        except OSError:
-            session.sending.clear()  # it is gone; its exit is on the way
-
     def _from_run(self, session: Session) -> bool:
-        """Read and pass on what a run sent; False when there is nothing more to read for now."""
-        pipe = session.run.pipe
+        """Read and pass on what a run says; False when there is nothing more for now."""
+        more = session.receive()
+        if more is False:
+            self._forget(session, session.run.pipe.fileno())
         try:
-            data = pipe.recv(_CHUNK)
-        except BlockingIOError:
-            return False
-        except OSError:
-            data = b""
-        if not data:
-            self._forget(session, pipe.fileno())
-            return False
-        session.buffer.feed(data)
-        self._rest(session, data)
-        try:
-            for kind, payload in session.buffer.frames():
-                self._pass_on(session, kind, payload)
+            for kind, payload in session.words() if more else ():
+                self._tell(session.number, frames.DATA, bytes([kind]) + payload)
         except frames.FrameTooLarge:
             self._kill(session, "large")
-        return True
+        return bool(more)
 
-    def _rest(self, session: Session, data: bytes) -> None:
-        """Leave a session alone for a moment, unless it has more to say at once."""
-        if len(data) < _MUCH:
-            session.rest_until = time.monotonic() + session.rest
+    def _from_output(self, session: Session, fd: int) -> bool:
+        """Read what a run prints; False when there is nothing more for now."""
+        more = session.drain(fd)
+        if more is False:
+            self._forget(session, fd)
+        return bool(more)
 
     def _forget(self, session: Session, fd: int) -> None:
         """Poll a descriptor no more."""
         if session.open.pop(fd, 0):
             self._poll.unregister(fd)
         self._owners.pop(fd, None)
-
-    def _pass_on(self, session: Session, kind: int, payload: bytes) -> None:
-        if not session.begun:
-            # Until BEGUN no untrusted code has run, so what comes first is the engine's own word.
-            session.begun = kind == frames.BEGUN
-            if not session.begun:
-                session.fault = payload.decode("utf-8", "replace")[:500]
-        else:
-            self._tell(session.number, frames.DATA, bytes([kind]) + payload)
-
-    def _drain(self, session: Session, fd: int) -> bool:
-        """Read output, keep what fits; False when there is nothing more for now."""
-        try:
-            data = os.read(fd, _CHUNK)
-        except BlockingIOError:
-            return False
-        if not data:
-            self._forget(session, fd)
-            return False
-        self._rest(session, data)
-        kept = session.output[fd]
-        room = session.keep - len(kept)
-        kept += data[: max(0, room)]
-        session.cut = session.cut or len(data) > room
-        return True
 
     def _kill(self, session: Session, why: str) -> None:
         if not session.why:
@@ -405,7 +319,7 @@ class Engine:
         while run.pipe.fileno() in session.open and self._from_run(session):
             pass
         for fd in (run.out, run.err):
-            while fd in session.open and self._drain(session, fd):
+            while fd in session.open and self._from_output(session, fd):
                 pass
         for fd in list(session.open):
             self._forget(session, fd)
@@ -435,24 +349,6 @@ class Engine:
             session.why = session.why or "memory"
         self._base.groups.done(group)
         return max(cpu_ms, used.cpu_ms), max(peak_mb, used.peak_mb)
-
-
-def _used_too_much(folder: str, max_bytes: int, max_files: int) -> bool:
-    size, count, folders = 0, 0, [folder]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    count += 1
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    else:
-                        size += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if count > max_files or size > max_bytes:
-                        return True
-        except OSError:
-            continue  # it changed under the walk
-    return False
 
 
 def _read_options(read_fd: int) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class _Engine:
 
     tier = "A"
     harmed = False
-    transport = SimpleNamespace(backend="fuzzed", separate_judge=False)
+    transport = SimpleNamespace(backend="fuzzed")
 
     def __init__(self) -> None:
         self.sessions = 0
@@ -86,13 +86,12 @@ class _Engine:
 class _Station:
     """A station with that engine; the candidate's frames are read from bytes as a run's are."""
 
+    direct = True  # both runs share the engine
+
     def __init__(self, data: bytes, verdict: bytes | None) -> None:
         self.engine = self.judge = _Engine()
         self.engines = [self.engine]
         self._data, self._verdict = data, verdict
-
-    def link(self, *_: int) -> None:
-        """Both runs share the engine."""
 
     def events(self, patience_s: float) -> Iterator[Event]:
         """Frames of the run or the candidate, the judge's verdict, and every session's end."""
