@@ -7,15 +7,14 @@ beforehand.
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _PREFIX = "llmeval-"
 _HEADROOM = 16 << 20  # bytes beyond the limit of one process: the fork of the zygote that a run begins as
 _NEEDED = ("memory", "pids")
 
 
-@dataclass(frozen=True)
-class _Files:
+class _Files(NamedTuple):
     """What the kernel calls things, in version 1 and 2 of the interface."""
 
     memory_limit: str
@@ -35,8 +34,7 @@ _V1 = _Files(
 _V2 = _Files("memory.max", "memory.swap.max", "memory.peak", "memory.events", "cpu.stat")
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(NamedTuple):
     """What a group used up to now."""
 
     cpu_ms: float
@@ -44,14 +42,13 @@ class Usage:
     out_of_memory: bool
 
 
-@dataclass
 class Group:
     """The group of one run: a directory for each controller, or one for all."""
 
-    name: str
-    folders: dict[str, int]  # controller -> descriptor of the engine's directory
-    files: _Files
-    _own: dict[str, int] = field(default_factory=dict)
+    def __init__(self, name: str, folders: dict[str, int], files: _Files) -> None:
+        """`folders`: controller -> descriptor of the engine's directory."""
+        self.name, self.folders, self.files = name, folders, files
+        self._own: dict[str, int] = {}
 
     def make(self, memory: int, processes: int) -> list[int]:
         """Make it with these limits; descriptors to write "0" to in order to join. Raises OSError."""

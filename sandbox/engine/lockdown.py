@@ -8,8 +8,7 @@ import ctypes
 import os
 import resource
 import struct
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import channel, landlock, namespaces, seccomp, syscalls
 from .cgroups import Groups
@@ -26,8 +25,7 @@ _RESERVED = 2 << 30  # address space allowed beyond the data segment where packa
 _UNSHARED_FILES = 16  # everything written to disk, in units of the largest single file
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One run as the zygote is asked for it, before its job and its other limits are known.
 
     seat       the engine's name for its process
@@ -47,24 +45,30 @@ def disk_mb(limits: dict[str, Any]) -> int:
     return int(limits["file_mb"]) * _UNSHARED_FILES + int(limits.get("input_mb", 0))
 
 
-@dataclass
 class Base:
     """The means of isolation that this machine gives, and why it does not give the others."""
 
-    namespaces: bool = False
-    landlock: int = 0
-    seccomp: bool = False
-    missing: dict[str, str] = field(default_factory=dict)
-    trees: list[str] = field(default_factory=list)
-    cgroups: bool = False  # whether to have them if they can be had
-    packages: bool = False  # numpy and its like reserve far more address space than they use
-    private_user: bool = False  # no process but this engine's runs as its user
-    groups: Groups = field(default_factory=Groups)
-    scratch: str = ""  # without namespaces: the directory that holds the runs' own
-    _filters: dict[bool, bytes] = field(default_factory=dict)
-    _close: dict[bool, list[Prepared]] = field(default_factory=dict)  # by whether the run has a link
-    _before_fork: list[Prepared] = field(default_factory=list)
-    _steps: dict[tuple[int, bool], list[Prepared]] = field(default_factory=dict)
+    def __init__(
+        self,
+        trees: list[str],
+        *,
+        namespaces: bool = False,
+        landlock: int = 0,
+        seccomp: bool = False,
+        packages: bool = False,
+    ) -> None:
+        """`packages`: numpy and its like are offered, which reserve far more address space than they use."""
+        self.trees, self.packages = trees, packages
+        self.namespaces, self.landlock, self.seccomp = namespaces, landlock, seccomp
+        self.missing: dict[str, str] = {}
+        self.cgroups = False  # whether to have them if they can be had
+        self.groups = Groups()
+        self.private_user = False  # no process but this engine's runs as its user
+        self.scratch = ""  # without namespaces: the directory that holds the runs' own
+        self._filters: dict[bool, bytes] = {}
+        self._close: dict[bool, list[Prepared]] = {}  # by whether the run has a link
+        self._before_fork: list[Prepared] = []
+        self._steps: dict[tuple[int, bool], list[Prepared]] = {}
 
     @property
     def tier(self) -> str:
@@ -256,7 +260,7 @@ def survey(packages: tuple[str, ...], strongest: str) -> Base:
 
     strongest  "A", "B" or "C": leave out what makes a stronger tier, for tests and for refusing to rely on it
     """
-    base = Base(trees=namespaces.python_trees(packages), packages=bool(packages))
+    base = Base(namespaces.python_trees(packages), packages=bool(packages))
     if not syscalls.LINUX:
         base.missing = dict.fromkeys(("namespaces", "landlock", "seccomp"), "only Linux has it")
         return base
@@ -283,7 +287,7 @@ def _install_filter() -> None:
 
 def _nest(base: Base) -> None:
     """Enter the base and start one empty run in it, as the engine would. Raises OSError."""
-    trial = Base(namespaces=True, landlock=base.landlock, seccomp=base.seccomp, trees=base.trees)
+    trial = Base(base.trees, namespaces=True, landlock=base.landlock, seccomp=base.seccomp)
     trial.enter()
     problem = _try(_nested_run, trial)
     if problem:

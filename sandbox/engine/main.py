@@ -188,23 +188,19 @@ class Engine:
                 self._open = False
                 return
             run = self._order(disk_mb, limits["processes"], joining, link)
-        now = time.monotonic()
-        rest = _REST_S if head["rest"] else 0.0
+        disk = None
+        if not self._base.namespaces:
+            disk = (self._base.work_directory(run.seat), disk_mb << 20, lockdown.INODES)
         session = Session(
             number,
             run,
-            deadline=now + limits["wall_s"],
-            started=now,
+            wall_s=limits["wall_s"],
             keep=limits["output_kb"] * 1024,
-            buffer=frames.RunBuffer(head["max_frame"]),
-            rest=rest,
-            rest_until=now + rest,
-            output={run.out: bytearray(), run.err: bytearray()},
-            open={run.pipe.fileno(): 0, run.out: 0, run.err: 0},
+            max_frame=head["max_frame"],
+            rest_s=_REST_S if head["rest"] else 0.0,
             group=group,
+            disk=disk,
         )
-        if not self._base.namespaces:
-            session.disk = (self._base.work_directory(run.seat), disk_mb << 20, lockdown.INODES)
         self._sessions[number] = self._seats[run.seat] = session
         for fd in session.open:
             self._owners[fd] = session

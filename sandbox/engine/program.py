@@ -2,7 +2,6 @@
 
 import os
 import sys
-import traceback
 import types
 from typing import Any
 
@@ -39,7 +38,7 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     except SystemExit:
         raise
     except SyntaxError as error:
-        traceback.print_exc(limit=0)
+        sys.__excepthook__(type(error), error.with_traceback(None), None)
         channel.send(frames.REPORT, codec.dumps({"syntax": describe(error, _FILE)}))
         raise SystemExit(1) from None
     except MemoryError as error:
@@ -59,7 +58,7 @@ def _print_traceback(error: BaseException) -> None:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != _FILE:
         trace = trace.tb_next
-    traceback.print_exception(type(error), error, trace)
+    sys.__excepthook__(type(error), error.with_traceback(trace), trace)
 
 
 def exit_code(error: SystemExit) -> int:

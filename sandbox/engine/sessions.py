@@ -4,7 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from . import frames
 from .cgroups import Group
@@ -13,8 +13,7 @@ _CHUNK = 1 << 18
 _MUCH = 32_768  # bytes read at once, after which more is to be expected at once
 
 
-@dataclass(slots=True)
-class Run:
+class Run(NamedTuple):
     """A process of the zygote's, from the order for it to its end; it waits for a job first."""
 
     seat: int
@@ -29,27 +28,39 @@ class Run:
         os.close(self.err)
 
 
-@dataclass(slots=True)
 class Session:
     """A job from START to EXIT. Nothing here blocks; what is read comes back as None when there is nothing for now."""
 
-    number: int
-    run: Run
-    deadline: float
-    started: float
-    keep: int  # bytes of stdout and of stderr
-    buffer: frames.RunBuffer
-    rest: float  # seconds for which its words may wait: reading each at once costs more than it brings
-    rest_until: float
-    output: dict[int, bytearray]
-    open: dict[int, int]  # descriptors that have not come to their end, and the events they are polled for
-    begun: bool = False
-    fault: str = ""
-    why: str = ""  # why the engine killed it
-    sending: bytearray = field(default_factory=bytearray)
-    cut: bool = False
-    group: Group | None = None
-    disk: tuple[str, int, int] | None = None  # without namespaces: directory, bytes and files allowed
+    def __init__(
+        self,
+        number: int,
+        run: Run,
+        *,
+        wall_s: float,
+        keep: int,
+        max_frame: int,
+        rest_s: float,
+        group: Group | None = None,
+        disk: tuple[str, int, int] | None = None,
+    ) -> None:
+        """
+        keep    bytes of stdout, and of stderr
+        rest_s  for which its words may wait: reading each at once costs more than it brings
+        disk    without namespaces: directory, and bytes and files allowed in it
+        """
+        self.number, self.run, self.group, self.disk = number, run, group, disk
+        self.started = time.monotonic()
+        self.deadline = self.started + wall_s
+        self.rest, self.rest_until = rest_s, self.started + rest_s
+        self.keep, self.cut = keep, False
+        self.buffer = frames.RunBuffer(max_frame)
+        self.sending = bytearray()
+        self.output = {run.out: bytearray(), run.err: bytearray()}
+        # Descriptors that have not come to their end, and the events they are polled for.
+        self.open = {run.pipe.fileno(): 0, run.out: 0, run.err: 0}
+        self.begun = False
+        self.fault = ""
+        self.why = ""  # why the engine killed it
 
     def send(self, kind: int, payload: bytes) -> None:
         """Say something to the run, now or when it reads on."""

@@ -5,11 +5,11 @@ Importing it is safe on every system; calling into it elsewhere than Linux raise
 
 import ctypes
 import os
-import platform
 import sys
 
 LINUX = sys.platform == "linux"
-MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+_machine = os.uname().machine.lower() if hasattr(os, "uname") else ""
+MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}.get(_machine, _machine)
 
 # name=x86_64/aarch64, from the kernel's asm/unistd_64.h and asm-generic/unistd.h; "-" where it does not exist.
 _TABLE = """

@@ -4,9 +4,8 @@ import ast
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 _ASSERT = "__llm_eval_assert__"
 _METHOD = "__llm_eval_method__"
@@ -41,15 +40,14 @@ class Sentinel:
     __hash__ = object.__hash__
 
 
-@dataclass
 class Recorder:
     """Counts asserts. With `control` every expectation is one that no honest answer meets."""
 
-    control: bool = False
-    asserts: list[ast.expr] = field(default_factory=list)  # the condition of each
-    passed: int = 0
-    total: int = 0
-    failed: tuple[int, str, tuple[Any, ...]] | None = None  # assert, operator, operands
+    def __init__(self, control: bool = False) -> None:
+        self.control = control
+        self.asserts: list[ast.expr] = []  # the condition of each
+        self.passed = self.total = 0
+        self.failed: tuple[int, str, tuple[Any, ...]] | None = None  # assert, operator, operands
 
     def check(self, index: int, name: str, *operands: Any) -> bool:
         """What an assert's condition is replaced by."""
@@ -122,8 +120,7 @@ def is_controlled(node: ast.AST) -> bool:
     )
 
 
-@dataclass
-class Unit:
+class Unit(NamedTuple):
     """One thing that passes or fails: an assert line, a test function or method; nameless: the text, or its `check`.
 
     must_assert  it holds asserts and not one of them being executed would be no proof of anything
@@ -215,7 +212,7 @@ def asserts_nothing(tests: str | list[str]) -> bool:
 def controlled(found: Iterable[Unit]) -> Iterator[Unit]:
     """The units of a control. An assert that holds in one gives the code away; a unit may not pass for want of one."""
     for unit in found:
-        yield unit if unit.defines else replace(unit, run=partial(_then_fail, unit.run), must_assert=False)
+        yield unit if unit.defines else unit._replace(run=partial(_then_fail, unit.run), must_assert=False)
 
 
 def _then_fail(run: Callable[[], None]) -> None:

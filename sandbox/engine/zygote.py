@@ -8,7 +8,6 @@ import signal
 import socket
 import struct
 import sys
-from dataclasses import dataclass, field
 from typing import Any
 
 from . import candidate, channel, codec, frames, lockdown, runner, source
@@ -25,10 +24,11 @@ ENDED = struct.Struct(">cIiQQ")  # EXITED with exit code, microseconds of proces
 START, KILL, EXITED, FAULT = b"S", b"K", b"X", b"F"  # a FAULT is followed by text
 
 # Imported before the first fork, so that a run finds them loaded: what model-written solutions and bundles' code use
-# most. Every library costs each fork some microseconds, so only what is used often is here.
+# most. Every library costs each fork its pages, so only what is used often is here: `dataclasses` with the parsers that
+# it draws in takes as long for a run that imports it as all runs together would lose by having it.
 _WARM = """
-abc bisect collections collections.abc copy dataclasses enum functools heapq io itertools json math operator pathlib
-random re string threading time typing
+abc bisect collections collections.abc copy enum functools heapq io itertools json math operator random re string time
+typing
 """.split()
 
 _REHEARSAL = '''
@@ -72,13 +72,12 @@ def rehearse(items: List[float], words: str = "", *, limit: Optional[int] = None
 _REHEARSALS = 12  # until the interpreter has specialised the code, so that forks do not each do it anew
 
 
-@dataclass
 class Zygote:
     """The loop: fork when told, kill when told, tell what ended."""
 
-    base: Base
-    control: socket.socket
-    _runs: dict[int, Request] = field(default_factory=dict)  # by pid
+    def __init__(self, base: Base, control: socket.socket) -> None:
+        self.base, self.control = base, control
+        self._runs: dict[int, Request] = {}  # by pid
 
     def serve(self) -> None:
         """Runs until the engine closes its end, then kills what is left. Never returns."""
