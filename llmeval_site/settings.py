@@ -247,6 +247,7 @@ CELERY_BEAT_SCHEDULE = {
     for name, task in {"sweep": "runs.look", "sweep gates": "hub.gates"}.items()
 }
 CELERY_BEAT_SCHEDULE["forget episodes"] = {"task": "runs.forget", "schedule": 3600.0, "options": {"expires": 3600.0}}
+CELERY_BEAT_SCHEDULE["track"] = {"task": "runs.track", "schedule": 600.0, "options": {"expires": 600.0}}
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 
 # ---- sandbox --------------------------------------------------------------------------------------------------------

@@ -14,11 +14,14 @@ from runs.models import Response, Run
 from runs.rollouts import rollouts_sweep
 from runs.services import config_of, run_fail
 from runs.session import Execution, run_execute
+from runs.tracking import Tracker, TrackingConfig, behind_runs, track
+from runs.tracking import config_of as tracking_config_of
 from sandbox.errors import SandboxUnavailable
 
 logger = logging.getLogger(__name__)
 
 _shutting_down = threading.Event()
+_catching_up = threading.Lock()
 
 
 @worker_shutting_down.connect
@@ -45,6 +48,26 @@ def look() -> None:
         if run is None:
             return
         _execute(run, owner)
+
+
+@shared_task(name="runs.track", ignore_result=True)
+def catch_up() -> None:
+    """Log in MLflow what could not be logged when it ran, and judgments made since; next time, where MLflow is away."""
+    runs = behind_runs()
+    if not runs or not _catching_up.acquire(blocking=False):
+        return
+    tracker = Tracker.start(TrackingConfig())
+    try:
+        for run in runs:
+            if _shutting_down.is_set():
+                return
+            tracking = track(run, tracker, tracking_config_of(run))
+            if tracking["state"] != "logged":
+                logger.warning("run %s is not logged in MLflow yet: %s", run.pk, tracking["error"])
+                return
+    finally:
+        tracker.close()
+        _catching_up.release()
 
 
 @shared_task(name="runs.forget", ignore_result=True)

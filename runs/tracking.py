@@ -2,8 +2,8 @@
 
 `Tracker.start(config)` when a run starts, `track` at its end (the stage does that), `Tracker.close()` in any case. A
 command that is about to read a config begins with `Tracker.ahead()`, since mlflow takes as long to import as all else.
-MLflow being down or slow never loses a run: Run.tracking is then `{"state": "pending", "error": ...}`, and
-`manage.py sync_tracking` logs it later; it also logs again a run that people judged since. Nothing but
+MLflow being down or slow never loses a run: Run.tracking is then `{"state": "pending", "error": ...}`. Workers, now and
+then, and `manage.py sync_tracking` log it later; they also log again what people judged since. Nothing but
 runs.tracking_process imports mlflow.
 """
 
@@ -221,6 +221,11 @@ def outdated_runs() -> list[Run]:
     moments = newest()
     runs = Run.objects.filter(pk__in=moments, tracking__state="logged").order_by("pk")
     return [run for run in runs if moments[run.pk] > _logged_at(run)]
+
+
+def behind_runs() -> list[Run]:
+    """All whose log lacks something."""
+    return [*pending_runs(), *outdated_runs()]
 
 
 def _logged_at(run: Run) -> datetime:

@@ -14,7 +14,8 @@ from preferences.models import IssueCategory, Preference
 from preferences.services import JudgeIdentity, Judgment, NewIssue, Reaction, preference_record
 from preferences.spans import find_quote
 from runs.models import Response, Run
-from runs.tracking import Tracker, config_of, outdated_runs, track
+from runs.tasks import catch_up
+from runs.tracking import Tracker, behind_runs, config_of, outdated_runs, track
 from tests.factories import stored_response, stored_run, stored_score, stored_version
 from tests.tracking import Reader
 
@@ -260,6 +261,27 @@ def test_a_run_judged_since_it_was_logged_is_logged_again(
     assert [item["by"] for item in of_model(found, "beta")] == ["ann"]
     call_command("sync_tracking")
     assert capsys.readouterr().out == "No run is pending.\n"
+
+
+def test_a_worker_logs_what_was_judged_since_and_ends_where_mlflow_is_away(
+    store: str, settings: Any, tracker: Tracker, in_mlflow: Reader, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    run = played("swept")
+    logged(run, tracker)
+    judged(pair_of(run), "second", "ann")
+    late = stored_run(pair_of(run)[0].case.version, name="late", config={"attempts": 1})
+    settings.MLFLOW_TRACKING_URI = "http://127.0.0.1:9"
+    catch_up()
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "runs.tasks"]
+    assert said.startswith(f"run {late.pk} is not logged in MLflow yet: ")
+    settings.MLFLOW_TRACKING_URI = store
+    assert behind_runs() == [late, run]
+    catch_up()
+    assert behind_runs() == []
+    assert [row["by"] for row in in_mlflow("swept")["judgments"]] == ["ann"]
+    monkeypatch.setattr(Tracker, "start", None)  # with nothing to log, no process is started
+    catch_up()
 
 
 def test_judgments_of_a_run_wait_with_it_while_mlflow_is_down(

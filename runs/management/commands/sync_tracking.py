@@ -7,7 +7,7 @@ from hub.management import base
 from hub.management.base import UNAVAILABLE
 from runs.models import Run
 from runs.selectors import RunNotFound, run_get
-from runs.tracking import Tracker, TrackingConfig, config_of, outdated_runs, pending_runs, track
+from runs.tracking import Tracker, TrackingConfig, behind_runs, config_of, track
 
 
 class Command(base.Command):
@@ -21,7 +21,7 @@ class Command(base.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            runs = [run_get(name) for name in options["runs"]] or [*pending_runs(), *outdated_runs()]
+            runs = [run_get(name) for name in options["runs"]] or behind_runs()
         except RunNotFound as error:
             raise self.refuse(str(error)) from None
         if not runs:
