@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,9 +24,9 @@ class CannotHold(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of an export, and which preference it came from."""
+    """One line of an export, and the preference it came from."""
 
-    preference: int
+    preference: Preference
     data: dict[str, JSON]
 
 
@@ -69,9 +69,12 @@ class Exporter(ABC):
     def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
         """The lines of one preference. Raises CannotHold."""
 
-    def settled(self, rows: list[Row], dropped: Counter[str]) -> list[Row]:
-        """*rows* without those that only all of them together show to be unfit; these are counted into *dropped*."""
-        return rows
+    def settled(self, rows: Callable[[], Iterator[Row]], dropped: Counter[str]) -> Iterator[Row]:
+        """Without those that only all of them together show to be unfit, which are counted into *dropped*.
+
+        *rows* gives them all, anew each time: there may be more than memory holds.
+        """
+        return rows()
 
     def write(self, rows: Iterable[Row], path: Path) -> None:
         """Write *rows* as the data file."""

@@ -1,7 +1,9 @@
 """`kto`: TRL's unpaired format, `{"prompt", "completion", "label"}`; both responses of a "both bad" are bad ones."""
 
+import hashlib
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hub.ports import JSON
 from preferences.exporters.base import CannotHold, Exporter, Row, completion_text, prompt_text
@@ -26,21 +28,24 @@ class Kto(Exporter):
         ]
         yield from lines
 
-    def settled(self, rows: list[Row], dropped: Counter[str]) -> list[Row]:
+    def settled(self, rows: Callable[[], Iterator[Row]], dropped: Counter[str]) -> Iterator[Row]:
         """One line an answer: where three models met, the middle one won once and lost once, and has no one label."""
-        labels: dict[tuple[str, str], set[bool]] = defaultdict(set)
-        for row in rows:
+        labels: dict[bytes, set[bool]] = defaultdict(set)
+        for row in rows():
             labels[_said(row)].add(row.data["label"])
-        kept: dict[tuple[str, str], Row] = {}
-        for row in rows:
-            if len(labels[_said(row)]) > 1:
+        there: set[bytes] = set()
+        for row in rows():
+            said = _said(row)
+            if len(labels[said]) > 1:
                 dropped["an answer that won one comparison and lost another"] += 1
-            elif _said(row) in kept:
+            elif said in there:
                 dropped["an answer that is there already, with the same label"] += 1
             else:
-                kept[_said(row)] = row
-        return list(kept.values())
+                there.add(said)
+                yield row
 
 
-def _said(row: Row) -> tuple[str, str]:
-    return row.data["prompt"], row.data["completion"]
+def _said(row: Row) -> bytes:
+    """A digest of prompt and completion."""
+    both = json.dumps([row.data["prompt"], row.data["completion"]])
+    return hashlib.blake2b(both.encode(), digest_size=16).digest()

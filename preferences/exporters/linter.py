@@ -1,9 +1,9 @@
-"""What may not go into training data, and why; what the rest looks like. Pure but for the rows it is given."""
+"""What may not go into training data, and why; what the rest looks like. Keeps no texts, since rows may be many."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from preferences.agreement import correlation
 from preferences.exporters.base import completion_of
@@ -22,52 +22,79 @@ REPEATED = "another preference says the same"
 CYCLE = "part of a cycle (A over B over C over A)"
 
 
+class Claim(NamedTuple):
+    """What a preference says of two responses, by their ids. `longer`: by how many characters the first is."""
+
+    pk: int
+    first: int
+    second: int
+    source: str
+    verdict: str
+    longer: int
+
+    @property
+    def decisive(self) -> bool:
+        return self.verdict in (Preference.Verdict.FIRST, Preference.Verdict.SECOND)
+
+    @property
+    def better_and_worse(self) -> tuple[int, int]:
+        """The responses' ids; of a decisive claim."""
+        return (self.first, self.second) if self.verdict == Preference.Verdict.FIRST else (self.second, self.first)
+
+    @property
+    def meaning(self) -> object:
+        """What it says whichever response comes first."""
+        return self.better_and_worse if self.decisive else self.verdict
+
+
 @dataclass(slots=True)
 class Linted:
     """What may be exported, the ties apart, and how many were dropped, by why."""
 
-    kept: list[Preference] = field(default_factory=list)
-    ties: list[Preference] = field(default_factory=list)
+    found: int = 0
+    kept: list[Claim] = field(default_factory=list)
+    ties: list[Claim] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
     def to_json(self) -> dict[str, Any]:
         """Counts, side balance and length correlation of what is kept."""
-        decisive = [p for p in self.kept if p.decisive]
+        decisive = [claim for claim in self.kept if claim.decisive]
         return {
             "kept": len(self.kept),
             "ties": len(self.ties),
             "dropped": dict(self.dropped),
-            "first_chosen": sum(p.verdict == "first" for p in decisive) / len(decisive) if decisive else None,
-            "length_correlation": correlation(
-                [(float(_size(p, "first") - _size(p, "second")), float(p.verdict == "first")) for p in decisive]
-            ),
+            "first_chosen": sum(c.verdict == "first" for c in decisive) / len(decisive) if decisive else None,
+            "length_correlation": correlation([(float(c.longer), float(c.verdict == "first")) for c in decisive]),
         }
 
 
-def _size(preference: Preference, side: str) -> int:
-    return len(getattr(preference, side).text)
-
-
-def lint(preferences: Sequence[Preference], false_accepts: dict[int, float]) -> Linted:
+def lint(preferences: Iterable[Preference], false_accepts: dict[int, float]) -> Linted:
     """Sort *preferences*. *false_accepts*: reviewer id -> the share of their attention checks that they failed."""
     result = Linted()
-    pairs: dict[frozenset[int], list[Preference]] = defaultdict(list)
+    pairs: dict[frozenset[int], list[Claim]] = defaultdict(list)
     for preference in preferences:
+        result.found += 1
         why = _unfit(preference, false_accepts)
         if why:
             result.dropped[why] += 1
         else:
-            pairs[frozenset((preference.first_id, preference.second_id))].append(preference)
+            pairs[frozenset((preference.first_id, preference.second_id))].append(_claim(preference))
     survivors = [kept for group in pairs.values() if (kept := _one_of(group, result.dropped)) is not None]
-    cyclic = _cyclic([p for p in survivors if p.decisive])
-    for preference in sorted(survivors, key=lambda p: p.pk):
-        if preference.pk in cyclic:
+    cyclic = _cyclic([claim for claim in survivors if claim.decisive])
+    for claim in sorted(survivors):
+        if claim.pk in cyclic:
             result.dropped[CYCLE] += 1
-        elif preference.decisive:
-            result.kept.append(preference)
+        elif claim.decisive:
+            result.kept.append(claim)
         else:
-            result.ties.append(preference)
+            result.ties.append(claim)
     return result
+
+
+def _claim(preference: Preference) -> Claim:
+    longer = len(preference.first.text) - len(preference.second.text)
+    ends = preference.first_id, preference.second_id
+    return Claim(preference.pk, *ends, preference.source, preference.verdict, longer)
 
 
 def _unfit(preference: Preference, false_accepts: dict[int, float]) -> str:
@@ -85,32 +112,27 @@ def _unfit(preference: Preference, false_accepts: dict[int, float]) -> str:
     return ""
 
 
-def _one_of(group: list[Preference], dropped: Counter[str]) -> Preference | None:
-    """The one preference that stands for a pair; people outrank execution, which outranks judges."""
+def _one_of(group: list[Claim], dropped: Counter[str]) -> Claim | None:
+    """The one claim that stands for a pair; people outrank execution, which outranks judges."""
     for source in (HUMAN, EXECUTION):
-        if any(p.source == source for p in group):
-            others = [p for p in group if p.source != source]
+        if any(claim.source == source for claim in group):
+            others = [claim for claim in group if claim.source != source]
             dropped[OUTRANKED if source == HUMAN else REPEATED] += len(others)
-            group = [p for p in group if p.source == source]
+            group = [claim for claim in group if claim.source == source]
             break
-    if len({_meaning(p) for p in group}) > 1:
+    if len({claim.meaning for claim in group}) > 1:
         dropped[DISAGREE] += len(group)
         return None
     dropped[REPEATED] += len(group) - 1
     dropped += Counter()  # forget what counted nothing
-    return min(group, key=lambda p: p.pk)
+    return min(group)
 
 
-def _meaning(preference: Preference) -> object:
-    """What it says whichever response comes first."""
-    return preference.chosen.pk if preference.chosen is not None else preference.verdict
-
-
-def _cyclic(preferences: Sequence[Preference]) -> set[int]:
-    """Ids of preferences that lie on a cycle: chosen and rejected reach each other (strongly connected, Kosaraju)."""
+def _cyclic(claims: Sequence[Claim]) -> set[int]:
+    """Ids of claims that lie on a cycle: chosen and rejected reach each other (strongly connected, Kosaraju)."""
     forward: dict[int, list[int]] = defaultdict(list)
     backward: dict[int, list[int]] = defaultdict(list)
-    edges = [(p.pk, *_edge(p)) for p in preferences]
+    edges = [(claim.pk, *claim.better_and_worse) for claim in claims]
     for _, better, worse in edges:
         forward[better].append(worse)
         backward[worse].append(better)
@@ -126,12 +148,6 @@ def _cyclic(preferences: Sequence[Preference]) -> set[int]:
             _visit(start, backward, seen, members)
             component.update(dict.fromkeys(members, start))
     return {pk for pk, better, worse in edges if component[better] == component[worse]}
-
-
-def _edge(preference: Preference) -> tuple[int, int]:
-    if preference.verdict == Preference.Verdict.FIRST:
-        return preference.first_id, preference.second_id
-    return preference.second_id, preference.first_id
 
 
 def _visit(start: int, edges: dict[int, list[int]], seen: set[int], order: list[int]) -> None:

@@ -1,7 +1,9 @@
 """Writing an export: the data file, ties, a dataset card and provenance, all of them or none."""
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from django.db.models import Count, Q, QuerySet
 
 from hub.outputs import Outputs
 from preferences.exporters.base import CannotHold, Exporter, ExportError, Row, everything
-from preferences.exporters.linter import HELD_OUT, Linted, lint
+from preferences.exporters.linter import HELD_OUT, Claim, Linted, lint
 from preferences.exporters.registry import FORMATS
 from preferences.models import Preference
 from preferences.selectors import with_everything
@@ -18,17 +20,31 @@ from preferences.selectors import with_everything
 _OTHERS = {".json", ".jsonl", ".parquet", ".csv", ".txt", ".zip", ".gz"}  # no folder is named so on purpose
 
 
+_CHUNK = 500  # preferences with all their texts in memory at a time
+
+
 @dataclass(slots=True)
 class Written:
-    """What came of an export: rows in the data file, the linter's report, and the files."""
+    """What came of an export: rows in the data file, what they are about, the linter's report, and the files."""
 
     rows: int
     linted: Linted
     files: list[Path] = field(default_factory=list)
+    sources: Counter[str] = field(default_factory=Counter)
+    environments: set[str] = field(default_factory=set)
+    models: set[str] = field(default_factory=set)
+    runs: set[int] = field(default_factory=set)
 
     @property
     def report(self) -> dict[str, Any]:
         return {"rows": self.rows, **self.linted.to_json()}
+
+    def about(self, preference: Preference) -> None:
+        """Note what *preference*, of which rows are written, is about."""
+        self.sources[preference.get_source_display()] += 1
+        self.environments.add(f"{preference.version} ({preference.version.environment.license or 'no license given'})")
+        self.models |= {preference.first.run_model.label, preference.second.run_model.label}
+        self.runs.add(preference.run_id)
 
 
 def preferences_export(rows: QuerySet[Preference], out: Path, *, format: str, force: bool = False) -> Written:
@@ -46,18 +62,21 @@ def preferences_export(rows: QuerySet[Preference], out: Path, *, format: str, fo
         folder = out.parent if single else outputs.folder(out)
         places = {name: folder / (_beside(out, name) if single else name) for name in _names(exporter)}
         data, provenance, ties, about = (outputs.file(place) for place in places.values())
-        found = list(with_everything(rows).prefetch_related("issues__category").order_by("id"))
-        linted = lint(found, false_accepts())
+        linted = lint(_read(rows), false_accepts())
         if not exporter.decisive_only:
-            linted.kept = sorted([*linted.kept, *linted.ties], key=lambda p: p.pk)
-        lines = exporter.settled(list(_lines(exporter, linted)), linted.dropped)
-        if not lines:
-            raise ExportError(_nothing(found, linted))
-        written = Written(rows=len(lines), linted=linted)
-        exporter.write(lines, data)
-        _write_lines(provenance, _provenance(lines, linted))
+            linted.kept = sorted([*linted.kept, *linted.ties])
+        written = Written(rows=0, linted=linted)
+        cannot: dict[int, str] = {}
+        settled = exporter.settled(lambda: _rows(exporter, linted.kept, cannot), linted.dropped)
+        with _lines_of(provenance) as write_line:
+            exporter.write(_traced(settled, written, write_line), data)
+        linted.dropped.update(cannot.values())
+        if not written.rows:
+            raise ExportError(_nothing(linted))
         if exporter.decisive_only and linted.ties:
-            _write_lines(ties, [everything(p) for p in linted.ties])
+            with _lines_of(ties) as write_line:
+                for preference in _again(linted.ties):
+                    write_line(everything(preference))
         about.write_text(card(exporter, written, next(iter(places.values())).name), encoding="utf-8")
     written.files = sorted(outputs.written)
     if force:  # ties of an export that is replaced are not this one's
@@ -85,15 +104,40 @@ def _beside(out: Path, name: str) -> str:
     return f"{out.stem}.card.md" if name == "README.md" else f"{out.stem}.{name}"
 
 
-def _lines(exporter: Exporter, linted: Linted) -> Iterator[Row]:
-    for preference in linted.kept:
+def _read(rows: QuerySet[Preference]) -> Iterator[Preference]:
+    """*rows* in the order of their making, a chunk in memory at a time."""
+    found = with_everything(rows).prefetch_related("issues__category").order_by("id")
+    return found.iterator(chunk_size=_CHUNK)
+
+
+def _again(claims: list[Claim]) -> Iterator[Preference]:
+    for at in range(0, len(claims), _CHUNK):
+        yield from _read(Preference.objects.filter(pk__in=[claim.pk for claim in claims[at : at + _CHUNK]]))
+
+
+def _rows(exporter: Exporter, claims: list[Claim], cannot: dict[int, str]) -> Iterator[Row]:
+    """The format's rows; *cannot* gets, by preference, why it has no place for one."""
+    for preference in _again(claims):
         try:
-            yield from [Row(preference.pk, data) for data in exporter.rows(preference)]
+            yield from [Row(preference, data) for data in exporter.rows(preference)]
         except CannotHold as why:
-            linted.dropped[str(why)] += 1
+            cannot[preference.pk] = str(why)
 
 
-def _nothing(found: list[Preference], linted: Linted) -> str:
+def _traced(rows: Iterator[Row], written: Written, write_line: Callable[[Any], None]) -> Iterator[Row]:
+    """*rows*, each with a line of provenance: its number in the data file, from 1, and where it comes from."""
+    last = None
+    for row in rows:
+        written.rows += 1
+        if row.preference.pk != last:
+            last = row.preference.pk
+            written.about(row.preference)
+        write_line({"line": written.rows, **everything(row.preference)})
+        yield row
+
+
+def _nothing(linted: Linted) -> str:
+    found = linted.found
     if not found and not Preference.objects.exists():
         return (
             "There are no preferences yet; nothing was written. They come from runs whose config has `judge:` or "
@@ -101,26 +145,20 @@ def _nothing(found: list[Preference], linted: Linted) -> str:
         )
     if not found:
         return "No preference matches; nothing was written."
-    if linted.dropped[HELD_OUT] == len(found):
+    if linted.dropped[HELD_OUT] == found:
         return "All of these are of held-out environments, which training data never holds; nothing was written."
     reasons = [f"{why} ({count:,})" for why, count in linted.dropped.items() if count]
     ties = [f"without a winner ({len(linted.ties):,})"] if linted.ties else []
-    these = "The 1 preference" if len(found) == 1 else f"None of the {len(found):,} preferences"
-    cannot = "cannot" if len(found) == 1 else "can"
+    these = "The 1 preference" if found == 1 else f"None of the {found:,} preferences"
+    cannot = "cannot" if found == 1 else "can"
     return f"{these} {cannot} be exported: {'; '.join([*reasons, *ties])}. Nothing was written."
 
 
-def _provenance(lines: list[Row], linted: Linted) -> Iterator[dict[str, Any]]:
-    """For each line of the data file its number, from 1, and where it comes from."""
-    known = {preference.pk: preference for preference in linted.kept}
-    for number, line in enumerate(lines, 1):
-        yield {"line": number, **everything(known[line.preference])}
-
-
-def _write_lines(path: Path, rows: Any) -> None:
+@contextmanager
+def _lines_of(path: Path) -> Iterator[Callable[[Any], None]]:
+    """A function that writes one JSON document a line."""
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        yield lambda row: print(json.dumps(row, ensure_ascii=False), file=file)
 
 
 def false_accepts() -> dict[int, float]:
@@ -140,11 +178,6 @@ def card(exporter: Exporter, written: Written, data: str) -> str:
     """The dataset card: what is in it, where it comes from, what was left out, what to beware of."""
     linted = written.linted
     report = linted.to_json()
-    environments = sorted({f"{p.version} ({p.version.environment.license or 'no license given'})" for p in linted.kept})
-    models = sorted({label for p in linted.kept for label in (p.first.run_model.label, p.second.run_model.label)})
-    sources: dict[str, int] = {}
-    for preference in linted.kept:
-        sources[preference.get_source_display()] = sources.get(preference.get_source_display(), 0) + 1
     balance = "-" if report["first_chosen"] is None else f"{100 * report['first_chosen']:.1f} %"
     lengths = "-" if report["length_correlation"] is None else f"{report['length_correlation']:+.2f}"
     lines = [
@@ -161,10 +194,10 @@ def card(exporter: Exporter, written: Written, data: str) -> str:
         "",
         "## Where they come from",
         "",
-        f"- Judged by: {', '.join(f'{name} ({count:,})' for name, count in sorted(sources.items()))}",
-        f"- Models compared: {', '.join(models)}",
-        *(f"- Environment: {name}" for name in environments),
-        f"- Runs: {', '.join(str(pk) for pk in sorted({p.run_id for p in linted.kept}))}",
+        f"- Judged by: {', '.join(f'{name} ({count:,})' for name, count in sorted(written.sources.items()))}",
+        f"- Models compared: {', '.join(sorted(written.models))}",
+        *(f"- Environment: {name}" for name in sorted(written.environments)),
+        f"- Runs: {', '.join(map(str, sorted(written.runs)))}",
         "",
         "Every row can be traced by the provenance file: line, preference, responses, run, config and digests.",
         "",

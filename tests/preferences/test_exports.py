@@ -1,9 +1,11 @@
 """Exports: the shapes that trainers read, what the linter keeps out, and provenance of every line."""
 
 import errno
+import gc
 import json
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,7 +14,7 @@ from django.core.management import call_command
 
 from hub.models import Environment
 from preferences.evidence import evidence_of
-from preferences.exporters import FORMATS, ExportError, preferences_export
+from preferences.exporters import FORMATS, ExportError, preferences_export, writing
 from preferences.exporters.base import Exporter
 from preferences.models import AppendOnly, Preference
 from preferences.selectors import filtered, preferences_current
@@ -505,3 +507,32 @@ def test_every_line_of_data_leads_back_to_what_is_stored(tmp_path: Path) -> None
 
 def test_every_format_is_offered() -> None:
     assert list(FORMATS) == ["trl", "trl-conversational", "kto", "openai-dpo", "jsonl", "parquet"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_export_does_not_depend_on_how_much_is_in_memory_at_a_time(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for verdict in ("first", "second", "tie", "both_bad") * 4:
+        record(*responses("one", "two"), verdict)
+    whole = preferences_export(preferences_current(), tmp_path / "whole", format=format)
+    monkeypatch.setattr("preferences.exporters.writing._CHUNK", 2)
+    most = 0
+    read = writing._read
+
+    def counted(rows: Any) -> Any:
+        nonlocal most
+        for preference in read(rows):
+            there.add(preference)
+            gc.collect()
+            most = max(most, len(there))
+            yield preference
+
+    there: WeakSet[Preference] = WeakSet()
+    monkeypatch.setattr(writing, "_read", counted)
+    parts = preferences_export(preferences_current(), tmp_path / "parts", format=format)
+    assert parts.report == whole.report
+    assert [path.name for path in parts.files] == [path.name for path in whole.files]
+    for one, other in zip(whole.files, parts.files, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    assert most <= (16 if format == "parquet" else 6)  # parquet is written in groups of a thousand
