@@ -114,8 +114,8 @@ def test_an_environment_that_is_held_out_by_now_is_left_out_and_refused_by_name(
         ({"model": "step-100"}, ["france"]),
         ({"environment": "capitals@1.0.0"}, ["france", "peru"]),
         ({"environment": "capitals@2.0.0"}, []),
-        ({"since": timezone.now().date() + timedelta(days=1)}, []),
-        ({"since": timezone.now().date() - timedelta(days=1)}, ["france", "peru"]),
+        ({"since": timezone.now().date() + timedelta(days=2)}, []),
+        ({"since": timezone.now().date() - timedelta(days=2)}, ["france", "peru"]),
     ],
 )
 def test_filters_narrow_what_is_exported(
