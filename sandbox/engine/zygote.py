@@ -24,11 +24,11 @@ ENDED = struct.Struct(">cIiQQ")  # EXITED with exit code, microseconds of proces
 START, KILL, EXITED, FAULT = b"S", b"K", b"X", b"F"  # a FAULT is followed by text
 
 # Imported before the first fork, so that a run finds them loaded: what model-written solutions and bundles' code use
-# most. Every library costs each fork its pages, so only what is used often is here: `dataclasses` with the parsers that
-# it draws in takes as long for a run that imports it as all runs together would lose by having it.
+# most. Every library costs each fork its pages, so only what is used often is here; `dataclasses` and `pathlib` cost all
+# runs a fiftieth, and a tool that imports one would take five times as long without.
 _WARM = """
-abc bisect collections collections.abc copy enum functools heapq io itertools json math operator random re string time
-typing
+abc bisect collections collections.abc copy dataclasses enum functools heapq io itertools json math operator pathlib
+random re string time typing
 """.split()
 
 _REHEARSAL = '''
