@@ -24,8 +24,8 @@ ENDED = struct.Struct(">cIiQQ")  # EXITED with exit code, microseconds of proces
 START, KILL, EXITED, FAULT = b"S", b"K", b"X", b"F"  # a FAULT is followed by text
 
 # Imported before the first fork, so that a run finds them loaded: what model-written solutions and bundles' code use
-# most. Every library costs each fork its pages, so only what is used often is here; `dataclasses` and `pathlib` cost all
-# runs a fiftieth, and a tool that imports one would take five times as long without.
+# most. Every library costs each fork its pages, so only what is used often is here. `dataclasses` and `pathlib` make
+# all runs a fiftieth slower; without them, one that imports either would take five times as long.
 _WARM = """
 abc bisect collections collections.abc copy dataclasses enum functools heapq io itertools json math operator pathlib
 random re string time typing

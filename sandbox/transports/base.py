@@ -12,14 +12,15 @@ class TransportOptions:
     image      docker: an image built by `make sandbox-image`; None is its default name
     runtime    docker: a container runtime other than the daemon's default, such as runsc (gVisor)
     memory_mb  docker: MiB of memory of one container, an engine and its run together
-    cpus       docker: processors of one container
+    cpus       docker: processors of one container, as far as there are so many. With one, an engine that prepares the
+               next run beside the present one would be held up
     socket     socket: path of the unix socket that the engine's service listens on
     """
 
     image: str | None = None
     runtime: str | None = None
     memory_mb: int = 1024
-    cpus: float = 1.0
+    cpus: float = 2.0
     socket: str = "/run/llmeval/sandbox.sock"
 
 

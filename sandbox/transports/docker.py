@@ -7,6 +7,7 @@ import ssl
 import struct
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ class DockerTransport(Transport):
         try:
             self._api = docker.from_env(timeout=_API_TIMEOUT_S).api
             _sweep_once(self._api)
-            self._start(self._api, _image_id(self._api, self.options.image or DEFAULT_IMAGE))
+            self._start(self._api, *_daemon(self._api, self.options.image or DEFAULT_IMAGE))
         except SandboxUnavailable:
             self.close()
             raise
@@ -102,14 +103,15 @@ class DockerTransport(Transport):
                 "Is the Docker engine running, and may this user use it (DOCKER_HOST, the docker group)?"
             ) from error
 
-    def _start(self, api: docker.APIClient, image: str) -> None:
+    def _start(self, api: docker.APIClient, image: str, cpus: int) -> None:
+        limited = replace(self.options, cpus=min(self.options.cpus, cpus))  # more are refused
         made = api.create_container(
             image,
             user=_USER,
             stdin_open=True,  # and, attached, StdinOnce
             hostname=None if self._beside else "sandbox",  # what is beside another has its name
             labels={LABEL: "engine", OWNER_LABEL: owner()},
-            host_config=api.create_host_config(**hardening(self.options, self._beside), auto_remove=True),
+            host_config=api.create_host_config(**hardening(limited, self._beside), auto_remove=True),
         )
         self._container = made["Id"]
         attached = api.attach_socket(self._container, params={"stdin": 1, "stdout": 1, "stream": 1})
@@ -185,16 +187,20 @@ class DockerTransport(Transport):
 
 _once = threading.Lock()
 _swept: set[tuple[int, str]] = set()
-_pinned: dict[tuple[str, str], str] = {}
+_known: dict[tuple[str, str], tuple[str, int]] = {}
 
 
-def _image_id(api: docker.APIClient, image: str) -> str:
-    """The id behind an image's name, looked up once per process: a tag that moves does not mix two engines."""
+def _daemon(api: docker.APIClient, image: str) -> tuple[str, int]:
+    """The id behind an image's name, and how many processors the daemon has.
+
+    Looked up once per process: a tag that moves does not mix two engines.
+    """
     with _once:
-        known = _pinned.get((api.base_url, image))
+        known = _known.get((api.base_url, image))
         if known is None:
             try:
-                known = _pinned[api.base_url, image] = str(api.inspect_image(image)["Id"])
+                found = str(api.inspect_image(image)["Id"])
+                known = _known[api.base_url, image] = found, int(api.info()["NCPU"])
             except ImageNotFound as error:
                 raise SandboxUnavailable(
                     f"The sandbox image {image} is not on this Docker engine: build it with `make sandbox-image`."

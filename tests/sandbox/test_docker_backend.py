@@ -73,6 +73,15 @@ def test_a_container_has_limits_no_log_and_goes_with_its_engine(pool: Pool, api:
 
 
 @pytest.mark.docker
+def test_a_container_gets_no_more_processors_than_there_are(api: docker.APIClient) -> None:
+    there = api.info()["NCPU"]
+    options = TransportOptions(image=containers.image(), cpus=there + 7)
+    with Pool.open(PoolOptions(backend="docker", workers=1, transport=options)):
+        (found,) = ours(api)
+        assert found["HostConfig"]["NanoCpus"] == there * 1_000_000_000
+
+
+@pytest.mark.docker
 def test_a_container_runs_the_image_by_its_id_and_as_process_1(pool: Pool, api: docker.APIClient) -> None:
     (found,) = ours(api)
     assert found["Config"]["Image"] == api.inspect_image(containers.image())["Id"]
