@@ -63,7 +63,7 @@ def render_html(run: Run, cells: list[CellResult] | None = None) -> str:
 @cache
 def _engine() -> Engine:
     """Not the site's, which at its first use imports the template tags of every app: longer than the report takes."""
-    return Engine(dirs=[settings.BASE_DIR / "templates"])
+    return Engine(dirs=[str(settings.BASE_DIR / "templates")])
 
 
 def _selection(cell: CellResult) -> str:
