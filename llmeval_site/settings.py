@@ -243,11 +243,14 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 # A message that got lost, and a run whose worker died, are found at the next sweep.
 CELERY_BEAT_SCHEDULE = {
-    name: {"task": task, "schedule": 15.0, "options": {"expires": 15.0}}
-    for name, task in {"sweep": "runs.look", "sweep gates": "hub.gates"}.items()
+    name: {"task": task, "schedule": seconds, "options": {"expires": seconds}}
+    for name, task, seconds in (
+        ("sweep", "runs.look", 15.0),
+        ("sweep gates", "hub.gates", 15.0),
+        ("track", "runs.track", 600.0),
+        ("forget episodes", "runs.forget", 3600.0),
+    )
 }
-CELERY_BEAT_SCHEDULE["forget episodes"] = {"task": "runs.forget", "schedule": 3600.0, "options": {"expires": 3600.0}}
-CELERY_BEAT_SCHEDULE["track"] = {"task": "runs.track", "schedule": 600.0, "options": {"expires": 600.0}}
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 
 # ---- sandbox --------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from contextlib import closing
 from typing import Any
 
 from celery import shared_task
@@ -53,21 +54,24 @@ def look() -> None:
 @shared_task(name="runs.track", ignore_result=True)
 def catch_up() -> None:
     """Log in MLflow what could not be logged when it ran, and judgments made since; next time, where MLflow is away."""
-    runs = behind_runs()
-    if not runs or not _catching_up.acquire(blocking=False):
+    if not _catching_up.acquire(blocking=False):
         return
-    tracker = Tracker.start(TrackingConfig())
     try:
-        for run in runs:
-            if _shutting_down.is_set():
-                return
-            tracking = track(run, tracker, tracking_config_of(run))
-            if tracking["state"] != "logged":
-                logger.warning("run %s is not logged in MLflow yet: %s", run.pk, tracking["error"])
-                return
+        if runs := behind_runs():
+            with closing(Tracker.start(TrackingConfig())) as tracker:
+                _log_in_turn(runs, tracker)
     finally:
-        tracker.close()
         _catching_up.release()
+
+
+def _log_in_turn(runs: list[Run], tracker: Tracker) -> None:
+    for run in runs:
+        if _shutting_down.is_set():
+            return
+        tracking = track(run, tracker, tracking_config_of(run))
+        if tracking["state"] != "logged":
+            logger.warning("run %s is not logged in MLflow yet: %s", run.pk, tracking["error"])
+            return
 
 
 @shared_task(name="runs.forget", ignore_result=True)

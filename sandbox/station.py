@@ -18,7 +18,7 @@ class Station:
         self.groups = groups
         self._open_judge = open_judge
         self._judge: Engine | None = None
-        self._links: dict[tuple[Engine, int], tuple[Engine, int]] = {}
+        self._other_end: dict[tuple[Engine, int], tuple[Engine, int]] = {}
         self._turn: tuple[Engine, int] | None = None  # who may speak to the other next
 
     @property
@@ -42,7 +42,7 @@ class Station:
     def relay(self, candidate: int, judge: int) -> None:
         """Pass frames between two sessions that live in engines which cannot meet."""
         ends = (self.engine, candidate), (self.judge, judge)
-        self._links |= {ends[0]: ends[1], ends[1]: ends[0]}
+        self._other_end |= {ends[0]: ends[1], ends[1]: ends[0]}
         self._turn = ends[1]
 
     def events(self, patience_s: float) -> Iterator[Event]:
@@ -61,10 +61,10 @@ class Station:
                 for event in engine.read():
                     if not self._relayed(engine, event):
                         yield event
-        self._links.clear()
+        self._other_end.clear()
 
     def _relayed(self, engine: Engine, event: Event) -> bool:
-        other = self._links.get((engine, event.session))
+        other = self._other_end.get((engine, event.session))
         if other is None:
             return False
         if isinstance(event, Said) and event.kind == frames.PEER and self._turn == (engine, event.session):

@@ -33,9 +33,7 @@ def render_html(run: Run, cells: list[CellResult] | None = None) -> str:
         {
             "name": write.clean(name),
             "digest": group[0].run_environment.version.digest,
-            "selection": _json(group[0].run_environment.selection)
-            if group[0].run_environment.selection
-            else "all cases",
+            "selection": _selection(group[0]),
             "rows": [_row(cell) for cell in group],
         }
         for name, group in _grouped(cells).items()

@@ -29,9 +29,7 @@ class Links:
         return self._waiting.pop(number).detach()
 
     def close(self) -> None:
-        """In a process that has no part in this."""
-        for stale in self._waiting.values():
-            stale.close()
+        """In a process that has no part in the meeting."""
 
 
 class GivingLinks(Links):
