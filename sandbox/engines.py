@@ -35,7 +35,7 @@ class Ended:
     """A run's end.
 
     code    exit code, or minus a signal
-    why     why the engine killed it: "", wall, disk, memory, large, asked
+    why     why it was killed: "", wall, disk, memory, large, asked
     begun   whether the code was ever started; False is the sandbox's fault, and `fault` says which
     """
 
@@ -81,7 +81,8 @@ class Engine:
         elif transport.separate_judge:
             self._options["listen"] = self._name
         self._buffer = frames.EngineBuffer()
-        self._live: set[int] = set()
+        self._live: dict[int, frames.RunBuffer] = {}  # what has come of each run's words
+        self._too_large: set[int] = set()  # runs that announced more than they may say at once
 
     def open(self) -> None:
         """Start the engine and hear what isolation it found. Raises SandboxUnavailable."""
@@ -125,10 +126,10 @@ class Engine:
         self.runs += 1
         size_mb = sum(map(len, bodies)) // (1 << 20) + (1 if bodies else 0)
         allowed = limits.to_json() | {"input_mb": size_mb}
-        head = {"limits": allowed, "max_frame": max_frame, "link": link, "linked_to": linked_to, "rest": not relayed}
+        head = {"limits": allowed, "link": link, "linked_to": linked_to, "rest": not relayed}
         payload = frames.with_head(head, frames.with_head(job | {"limits": allowed}, *bodies))
         self.transport.write(frames.to_engine(session, frames.START, payload))
-        self._live.add(session)
+        self._live[session] = frames.RunBuffer(max_frame)
         return session
 
     def send(self, session: int, kind: int, payload: bytes) -> None:
@@ -151,13 +152,35 @@ class Engine:
                 if session not in self._live:
                     continue
                 if kind == frames.DATA:
-                    events.append(Said(session, payload[0], payload[1:]))
+                    events += self._said(session, payload)
                 elif kind == frames.EXIT:
-                    self._live.discard(session)
-                    events.append(_ended(session, payload))
+                    events.append(self._ended(session, payload))
         except (ValueError, KeyError, IndexError, frames.FrameTooLarge) as error:
             raise EngineFailed(f"The engine broke its protocol: {error}.") from error
         return events
+
+    def _said(self, session: int, data: bytes) -> list[Event]:
+        """The frames that a run's bytes complete. One that announces a larger one than it may send is ended."""
+        if session in self._too_large:
+            return []
+        buffer = self._live[session]
+        said: list[Event] = []
+        buffer.feed(data)
+        try:
+            for kind, payload in buffer.frames():
+                said.append(Said(session, kind, payload))
+        except frames.FrameTooLarge:
+            self._too_large.add(session)
+            self.kill(session)
+        return said
+
+    def _ended(self, session: int, payload: bytes) -> Ended:
+        del self._live[session]
+        head, (stdout, stderr) = frames.split_head(payload)
+        if session in self._too_large:
+            self._too_large.discard(session)
+            head["why"] = "large"
+        return Ended(session=session, stdout=stdout, stderr=stderr, **head)
 
     def healthy(self, patience_s: float = 2.0) -> bool:
         """Whether the engine answers."""
@@ -194,11 +217,6 @@ class Engine:
 @cache
 def _own_digest() -> str:
     return identity.digest(str(Path(identity.__file__).parent))
-
-
-def _ended(session: int, payload: bytes) -> Ended:
-    head, (stdout, stderr) = frames.split_head(payload)
-    return Ended(session=session, stdout=stdout, stderr=stderr, **head)
 
 
 def wait_readable(transports: Sequence[Transport], timeout_s: float) -> list[Transport]:

@@ -18,8 +18,8 @@ MAX_FRAME = 96 * 1024 * 1024
 
 # Pool to engine
 OPTIONS = ord("O")  # JSON; answered by READY
-START = ord("S")  # head JSON {limits, max_frame, rest, link or linked_to}, then the job for the run
-DATA = ord("D")  # kind byte and payload of a run's frame, in either direction
+START = ord("S")  # head JSON {limits, rest, link or linked_to}, then the job for the run
+DATA = ord("D")  # to a run: kind byte and payload of a frame; from it: some bytes of its frames, as they came
 KILL = ord("K")
 PING = ord("P")  # answered by PONG with the same payload
 
@@ -84,6 +84,12 @@ class _Buffer:
 
     def feed(self, data: bytes) -> None:
         self._data += data
+
+    def rest(self) -> bytes:
+        """What has not been taken out, and is now."""
+        rest = bytes(self._data)
+        self._data.clear()
+        return rest
 
     def _frames(self) -> Iterator[tuple[tuple[int, ...], bytes]]:
         size = self.header.size

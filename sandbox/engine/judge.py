@@ -38,48 +38,51 @@ def run(job: dict[str, Any], channel: Channel) -> None:
 def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
     recorder = Recorder()
     namespace: dict[str, Any] = {"__name__": "tests", **recorder.hooks()}
-    classes = frozenset(s.name for s in ast.parse(_completed(job["prompt"])).body if isinstance(s, ast.ClassDef))
+    prompt, tree = _completed(job["prompt"])
+    classes = frozenset(s.name for s in tree.body if isinstance(s, ast.ClassDef))
+    stubs = set() if job["entry_point"] else stubs_of(tree)
     peer = Peer(Channel(LINK) if job["linked"] else channel, namespace, job["shared"], classes)
     sys.meta_path.append(_ProjectFinder(peer, job["modules"]))  # last: what is installed here has the name
-    define(namespace, recorder, prompt=job["prompt"], setup=job["setup"])
+    define(namespace, recorder, prompt, "prompt", tree)
+    define(namespace, recorder, job["setup"], "setup")
     text = job["tests"] if isinstance(job["tests"], str) else "\n".join(job["tests"])
     try:
         tree = ast.parse(text, "<tests>")
-        if asserts_nothing(text):
+        if asserts_nothing(tree):
             raise BadTests("The tests assert nothing.")
         _import_first(tree, namespace)
     except SyntaxError as error:
         raise BadTests(f"The tests do not compile: {error.msg} (line {error.lineno}).") from None
     try:
-        candidate = _bind(tree, namespace, peer, job)
+        candidate = _bind(tree, namespace, peer, job, stubs)
     except (CandidateGone, Missing, Tampered) as error:
         return {"passed": 0, "total": 0, "failure": {"kind": _LOST[type(error)], "message": str(error)}}
     try:
-        found = units(job["tests"], namespace, recorder, candidate)
+        found = units(job["tests"], namespace, recorder, candidate, tree)
         return run_units(found, recorder, lambda: peer.influenced)
     except SyntaxError as error:  # one of a list of tests
         raise BadTests(f"A test does not compile: {error.msg}: {error.text}") from None
 
 
-def define(namespace: dict[str, Any], recorder: Recorder, *, prompt: str, setup: str) -> None:
-    """Execute what the tests stand on. Raises BadTests."""
-    for source, what in ((_completed(prompt), "prompt"), (setup, "setup")):
-        try:
-            exec(recorder.compile(source, f"<{what}>"), namespace)
-        except BaseException as error:
-            told = describe(error, f"<{what}>")
-            raise BadTests(f"The {what} of the tests failed: {told['type']}: {told['message']}") from None
+def define(
+    namespace: dict[str, Any], recorder: Recorder, source: str, what: str, tree: ast.Module | None = None
+) -> None:
+    """Execute what the tests stand on, by the name that it is told by. Raises BadTests."""
+    try:
+        exec(recorder.compile(source, f"<{what}>", tree), namespace)
+    except BaseException as error:
+        told = describe(error, f"<{what}>")
+        raise BadTests(f"The {what} of the tests failed: {told['type']}: {told['message']}") from None
 
 
-def _completed(prompt: str) -> str:
+def _completed(prompt: str) -> tuple[str, ast.Module]:
     """The prompt as a program: one that ends in a bare signature gets a body, one that is prose defines nothing."""
     for text in (prompt, prompt.rstrip() + "\n    pass\n"):
         try:
-            ast.parse(text)
-            return text
+            return text, ast.parse(text, "<prompt>")
         except (SyntaxError, ValueError):
             continue
-    return ""
+    return "", ast.Module([], [])
 
 
 def _import_first(tree: ast.Module, namespace: dict[str, Any]) -> None:
@@ -112,13 +115,14 @@ def free_names(tree: ast.Module) -> list[str]:
     return [name for name in used if name not in bound]
 
 
-def _bind(tree: ast.Module, namespace: dict[str, Any], peer: Peer, job: dict[str, Any]) -> Any:
+def _bind(tree: ast.Module, namespace: dict[str, Any], peer: Peer, job: dict[str, Any], stubs: set[str]) -> Any:
     """Give the tests the names they need from the code, and return the entry point. Raises BadTests.
+
+    stubs  what the prompt only announces, so that the code's is meant
 
     A name that this process can give is never taken from the code; nor, where there is an entry point, any other name.
     """
     entry_point = job["entry_point"]
-    stubs = set() if entry_point else stubs_of(job["prompt"])
     candidate = peer.find(entry_point) if entry_point else None
     if entry_point:
         namespace[entry_point.rpartition(":")[2].split(".")[0]] = candidate
@@ -139,9 +143,9 @@ def _bind(tree: ast.Module, namespace: dict[str, Any], peer: Peer, job: dict[str
     return candidate
 
 
-def stubs_of(prompt: str) -> set[str]:
+def stubs_of(prompt: ast.Module) -> set[str]:
     """Functions and classes that a prompt only announces: nothing in them but a docstring, `pass` or `...`."""
-    return {s.name for s in ast.parse(_completed(prompt)).body if is_stub(s)}
+    return {s.name for s in prompt.body if is_stub(s)}
 
 
 def is_stub(statement: ast.stmt) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:

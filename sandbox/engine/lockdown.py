@@ -4,7 +4,6 @@ Tier A: namespaces, Landlock and the system call filter. Tier B: no namespaces. 
 too, so only a separate process, resource limits and an unprivileged user remain.
 """
 
-import ctypes
 import os
 import resource
 import struct
@@ -121,6 +120,18 @@ class Base:
                 os.dup2(ruleset, _RULESET_FD, inheritable=False)
                 os.close(ruleset)
 
+    def rehearse(self, limits: dict[str, Any]) -> None:
+        """In the zygote: walk through what a fork does with its base, by calls that change nothing."""
+        for number, _, _ in self._resources(limits):
+            _lower(number, *resource.getrlimit(number))
+        if self.namespaces:
+            harmless = Prepared("getppid")
+            trial = Base(self.trees, namespaces=True)
+            trial._close = {False: [harmless] * 2}
+            trial._steps = {(0, False): [harmless] * 9}
+            trial.close_descriptors(linked=False)
+            trial.lock_down(Request(seat=0, disk_mb=0, processes=0))
+
     def leave(self) -> None:
         """Remove what the engine made outside of itself."""
         self.groups.release()
@@ -168,7 +179,6 @@ class Base:
 
     def lock_down(self, request: Request) -> None:
         """In the fork: everything but the resource limits. Raises OSError; nothing may run then."""
-        os.setsid()
         if self.namespaces:
             for step in self._namespaced_steps(request):
                 step()
@@ -369,11 +379,3 @@ def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ended. Linux only, else nothing."""
     if syscalls.LINUX:
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-
-
-def trim_heap() -> None:
-    """Give unused heap back before forking starts, so that forks share less of it."""
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError):
-        pass

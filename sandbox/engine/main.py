@@ -196,7 +196,6 @@ class Engine:
             run,
             wall_s=limits["wall_s"],
             keep=limits["output_kb"] * 1024,
-            max_frame=head["max_frame"],
             rest_s=_REST_S if head["rest"] else 0.0,
             group=group,
             disk=disk,
@@ -259,15 +258,12 @@ class Engine:
 
     def _from_run(self, session: Session) -> bool:
         """Read and pass on what a run says; False when there is nothing more for now."""
-        more = session.receive()
-        if more is False:
+        data = session.receive()
+        if data == b"":
             self._forget(session, session.run.pipe.fileno())
-        try:
-            for kind, payload in session.words() if more else ():
-                self._tell(session.number, frames.DATA, bytes([kind]) + payload)
-        except frames.FrameTooLarge:
-            self._kill(session, "large")
-        return bool(more)
+        if data and (words := session.words(data)):
+            self._tell(session.number, frames.DATA, words)
+        return bool(data)
 
     def _from_output(self, session: Session, fd: int) -> bool:
         """Read what a run prints; False when there is nothing more for now."""

@@ -34,6 +34,7 @@ def main(base: Base, request: Request, descriptors: list[int]) -> None:
             os.dup2(fd, low)
         base.close_descriptors(linked=bool(link))
         pipe = channel.Channel()
+        os.setsid()
         base.lock_down(request)
         kind, payload = pipe.receive()
         if kind != frames.JOB:

@@ -3,7 +3,6 @@
 import os
 import socket
 import time
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from . import frames
@@ -38,7 +37,6 @@ class Session:
         *,
         wall_s: float,
         keep: int,
-        max_frame: int,
         rest_s: float,
         group: Group | None = None,
         disk: tuple[str, int, int] | None = None,
@@ -53,7 +51,7 @@ class Session:
         self.deadline = self.started + wall_s
         self.rest, self.rest_until = rest_s, self.started + rest_s
         self.keep, self.cut = keep, False
-        self.buffer = frames.RunBuffer(max_frame)
+        self.buffer = frames.RunBuffer()
         self.sending = bytearray()
         self.output = {run.out: bytearray(), run.err: bytearray()}
         # Descriptors that have not come to their end, and the events they are polled for.
@@ -78,8 +76,8 @@ class Session:
         except OSError:
             self.sending.clear()  # it is gone; its exit is on the way
 
-    def receive(self) -> bool | None:
-        """Read what the run says, for `words`; False at the end."""
+    def receive(self) -> bytes | None:
+        """Read what the run says; nothing at the end."""
         try:
             data = self.run.pipe.recv(_CHUNK)
         except BlockingIOError:
@@ -87,19 +85,20 @@ class Session:
         except OSError:
             data = b""
         self._heard(data)
-        self.buffer.feed(data)
-        return bool(data)
+        return data
 
-    def words(self) -> Iterator[tuple[int, bytes]]:
-        """Whole frames that it has said since BEGUN. Raises frames.FrameTooLarge."""
+    def words(self, data: bytes) -> bytes:
+        """Of what it says, what is for the pool: everything after BEGUN."""
+        if self.begun:
+            return data
+        # Until BEGUN no untrusted code has run, so what comes first is the engine's own word.
+        self.buffer.feed(data)
         for kind, payload in self.buffer.frames():
-            if self.begun:
-                yield kind, payload
-                continue
-            # Until BEGUN no untrusted code has run, so what comes first is the engine's own word.
             self.begun = kind == frames.BEGUN
-            if not self.begun:
-                self.fault = payload.decode("utf-8", "replace")[:500]
+            if self.begun:
+                return self.buffer.rest()
+            self.fault = payload.decode("utf-8", "replace")[:500]
+        return b""
 
     def drain(self, fd: int) -> bool | None:
         """Read what the run prints, and keep what fits; False at the end."""

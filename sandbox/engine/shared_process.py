@@ -31,7 +31,7 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     namespace = vars(module) | vars(solution) | recorder.hooks() | {"__name__": "tests", "candidate": target}
     sys.modules["tests"] = types.ModuleType("tests")
     try:
-        judge.define(namespace, recorder, prompt="", setup=job["setup"])
+        judge.define(namespace, recorder, job["setup"], "setup")
         found = units(job["tests"], namespace, recorder, target)
         report = run_units(controlled(found) if job["control"] else found, recorder, lambda: True)
     except judge.BadTests as error:

@@ -73,10 +73,14 @@ class Recorder:
         self.failed = None
         return result
 
-    def compile(self, source: str, filename: str) -> Any:
-        """The code of `source` with every assert reporting to this recorder. Raises SyntaxError."""
-        tree = _Instrument(self.asserts).visit(ast.parse(source, filename))
-        return compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True)
+    def compile(self, source: str, filename: str, tree: ast.Module | None = None) -> Any:
+        """The code of `source` with every assert reporting to this recorder. Raises SyntaxError.
+
+        tree  of the source, where there is one already; it is changed
+        """
+        tree = tree or ast.parse(source, filename)
+        instrumented = _Instrument(self.asserts, methods="self" in source).visit(tree)
+        return compile(instrumented, filename, "exec", dont_inherit=True)
 
     def hooks(self) -> dict[str, Any]:
         """Names that compiled code needs."""
@@ -84,29 +88,41 @@ class Recorder:
 
 
 class _Instrument(ast.NodeTransformer):
-    def __init__(self, asserts: list[ast.expr]) -> None:
-        self._asserts = asserts
+    def __init__(self, asserts: list[ast.expr], methods: bool) -> None:
+        """`methods`: there may be calls of unittest's methods, which stand in expressions."""
+        self._asserts, self._methods = asserts, methods
 
     def _number(self, node: ast.expr) -> ast.Constant:
         self._asserts.append(node)
-        return ast.Constant(len(self._asserts) - 1)
+        return ast.Constant(len(self._asserts) - 1, **_place(node))
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.expr) and not self._methods:
+            return node
+        return super().visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if is_controlled(node) and node.args:
-            index, name = self._number(node), ast.Constant(node.func.attr)  # type: ignore[attr-defined]
-            hook = ast.Call(ast.Name(_METHOD, ast.Load()), [index, name, node.func, *node.args], node.keywords)
-            return ast.copy_location(hook, node)
+            place = _place(node)
+            name = ast.Constant(node.func.attr, **place)  # type: ignore[attr-defined]
+            hook = ast.Name(_METHOD, ast.Load(), **place)
+            return ast.Call(hook, [self._number(node), name, node.func, *node.args], node.keywords, **place)
         return self.generic_visit(node)
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        index = self._number(node.test)
-        test = node.test
+        test, place = node.test, _place(node.test)
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
-            values = [ast.Constant(type(test.ops[0]).__name__), test.left, test.comparators[0]]
+            values = [ast.Constant(type(test.ops[0]).__name__, **place), test.left, test.comparators[0]]
         else:
-            values = [ast.Constant(""), test]
-        hook = ast.Call(ast.Name(_ASSERT, ast.Load()), [index, *values], [])
-        return ast.copy_location(ast.Assert(ast.copy_location(hook, test), node.msg), node)
+            values = [ast.Constant("", **place), test]
+        hook = ast.Call(ast.Name(_ASSERT, ast.Load(), **place), [self._number(test), *values], [], **place)
+        return ast.Assert(hook, node.msg, **_place(node))
+
+
+def _place(node: ast.expr | ast.stmt) -> dict[str, Any]:
+    """Where a node stands, for those that take its place."""
+    end = {"end_lineno": node.end_lineno, "end_col_offset": node.end_col_offset}
+    return {"lineno": node.lineno, "col_offset": node.col_offset, **end}
 
 
 def is_controlled(node: ast.AST) -> bool:
@@ -134,31 +150,45 @@ class Unit(NamedTuple):
     defines: bool = False
 
 
-def units(tests: str | list[str], namespace: dict[str, Any], recorder: Recorder, candidate: Any) -> Iterator[Unit]:
-    """The units of `tests`, in order. What stands at module level is executed first."""
+def units(
+    tests: str | list[str],
+    namespace: dict[str, Any],
+    recorder: Recorder,
+    candidate: Any,
+    tree: ast.Module | None = None,
+) -> Iterator[Unit]:
+    """The units of `tests`, in order. What stands at module level is executed first.
+
+    tree  of tests that are one text, where there is one already; it is changed
+    """
     if not isinstance(tests, str):
         for number, line in enumerate(tests, start=1):
             yield Unit(line, number, partial(exec, recorder.compile(line, "<tests>"), namespace), must_assert=True)
         return
-    tree = ast.parse(tests, "<tests>")
+    tree = tree or ast.parse(tests, "<tests>")
     functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
     check = functions.get("check")
     is_check = check is not None and bool(check.args.args) and not _calls_check(tree)
-    found = [name for name, s in functions.items() if name.startswith("test") and not s.args.args]
-    classes = [s for s in tree.body if isinstance(s, ast.ClassDef) and _is_test_class(s)]
+    found = {
+        name: Unit(name, s.lineno, partial(_call, namespace, name), must_assert=_has_assert(s))
+        for name, s in functions.items()
+        if name.startswith("test") and not s.args.args
+    }
+    classes = {s.name: _asserting_methods(s) for s in tree.body if isinstance(s, ast.ClassDef) and _is_test_class(s)}
     must = _has_assert(tree)
     defines = is_check or bool(found or classes)
-    program = partial(exec, recorder.compile(tests, "<tests>"), namespace)
+    program = partial(exec, recorder.compile(tests, "<tests>", tree), namespace)  # from here on the tree is another
     yield Unit("", None, program, must_assert=must and not defines, defines=defines)
     if is_check:
         yield Unit("", None, partial(_call, namespace, "check", candidate), must_assert=must)
         return
-    for name in found:
-        run = partial(_call, namespace, name)
-        yield Unit(name, functions[name].lineno, run, must_assert=_has_assert(functions[name]))
-    for statement in classes:
-        asserting = {s.name for s in statement.body if isinstance(s, ast.FunctionDef) and _has_assert(s)}
-        yield from _methods(namespace.get(statement.name), asserting)
+    yield from found.values()
+    for name, asserting in classes.items():
+        yield from _methods(namespace.get(name), asserting)
+
+
+def _asserting_methods(statement: ast.ClassDef) -> set[str]:
+    return {s.name for s in statement.body if isinstance(s, ast.FunctionDef) and _has_assert(s)}
 
 
 def _call(namespace: dict[str, Any], name: str, *args: Any) -> None:
@@ -196,10 +226,9 @@ def _calls_check(tree: ast.Module) -> bool:
     return any(isinstance(call.func, ast.Name) and call.func.id == "check" for call in calls)
 
 
-def asserts_nothing(tests: str | list[str]) -> bool:
+def asserts_nothing(tests: ast.Module) -> bool:
     """Whether nothing in the tests could ever fail by intention."""
-    text = tests if isinstance(tests, str) else "\n".join(tests)
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tests):
         if isinstance(node, ast.Assert | ast.Raise):
             return False
         if isinstance(node, ast.Call):

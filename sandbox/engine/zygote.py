@@ -1,17 +1,13 @@
 """A warm interpreter that forks once per run. No code, test or result of any run ever passes through it."""
 
-import gc
 import os
-import random
 import select
 import signal
 import socket
 import struct
 import sys
-from typing import Any
 
-from . import candidate, channel, codec, frames, lockdown, runner, source
-from .forking import no_hooks
+from . import lockdown, rehearsal, runner
 from .lockdown import Base, Request
 
 KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
@@ -22,55 +18,6 @@ _DESCRIPTORS = 7
 ORDER = struct.Struct(">cIIHB")  # START with disk_mb, processes and the number of groups to join; or KILL
 ENDED = struct.Struct(">cIiQQ")  # EXITED with exit code, microseconds of processor time, peak memory in bytes; or FAULT
 START, KILL, EXITED, FAULT = b"S", b"K", b"X", b"F"  # a FAULT is followed by text
-
-# Imported before the first fork, so that a run finds them loaded: what model-written solutions and bundles' code use
-# most. Every library costs each fork its pages, so only what is used often is here. `dataclasses` and `pathlib` make
-# all runs a fiftieth slower; without them, one that imports either would take five times as long.
-_WARM = """
-abc bisect collections collections.abc copy dataclasses enum functools heapq io itertools json math operator pathlib
-random re string time typing
-""".split()
-
-_REHEARSAL = '''
-from typing import Dict, List, Optional, Tuple
-import collections, math, re
-
-class Node:
-    """A class of the usual kind."""
-    def __init__(self, value, children=()):
-        self.value, self.children = value, list(children)
-    def __eq__(self, other):
-        return isinstance(other, Node) and self.value == other.value
-    @property
-    def size(self) -> int:
-        return 1 + sum(child.size for child in self.children)
-
-def rehearse(items: List[float], words: str = "", *, limit: Optional[int] = None) -> Tuple[int, List[str]]:
-    """ A function of the usual kind, with a docstring of the usual length.
-    >>> rehearse([1.0, 2.0], "a b")
-    """
-    table: Dict[int, list] = collections.defaultdict(list)
-    for n, item in enumerate(sorted(items, key=lambda x: (-x, str(x)))):
-        if limit is not None and n >= limit:
-            break
-        elif item % 2 == 0 and not (n < 0 or item != item):
-            table[int(item) % 3].append(f"{n}:{item!r:>5}")
-        else:
-            table[n].extend([abs(item), round(item, 2), max(items), min(items)])
-    seen, i = set(), 0
-    while i < len(words):
-        seen.add(words[i].lower())
-        i += 1
-    try:
-        math.sqrt(sum(items)), divmod(7, 2), int("12"), words[99]
-    except (IndexError, ValueError) as error:
-        words = str(error)
-    pairs = [(a, b) for a in range(3) for b in range(a) if a != b]
-    text = " ".join(w.strip().title() for w in words.split(" ") if w) + re.sub(r"[aeiou]+", "", words)[::-1]
-    return len(pairs) + Node(1, [Node(2)]).size + sum(map(len, table.values())), [text, *sorted(seen)]
-'''
-_REHEARSALS = 12  # until the interpreter has specialised the code, so that forks do not each do it anew
-
 
 class Zygote:
     """The loop: fork when told, kill when told, tell what ended."""
@@ -189,46 +136,12 @@ def _children(parent: int) -> list[int]:
     return found
 
 
-def warm_up() -> None:
-    """Import, and run code of the usual kind once, so that forks find everything in place."""
-    with no_hooks():
-        for name in _WARM:
-            __import__(name)
-    random.seed(0)
-    call = ["rehearse", [[1.0, 2, 3.5], "some words, Some more"], {"limit": 9}]
-    job = {"role": "candidate", "code": _REHEARSAL, "calls": [call, call], "max_result": 1 << 20}
-    for _ in range(_REHEARSALS):
-        _rehearse(job)
-    del sys.modules[source.MODULE]
-    os.environ.clear()
-    os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8")
-    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
-    sys.dont_write_bytecode = True
-    sys.argv = [""]
-
-
-def _rehearse(job: dict[str, Any]) -> None:
-    """Take a job through everything that a fork does with one, but for the lockdown."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.sendall(frames.to_run(frames.JOB, frames.with_head(job)))
-        pipe = channel.Channel(theirs.fileno())
-        _, payload = pipe.receive()
-        head, _ = frames.split_head(payload)
-        candidate.run(head, pipe)
-        reports = frames.RunBuffer()
-        reports.feed(ours.recv(1 << 20))
-        for _, report in reports.frames():
-            codec.decode(codec.loads(report).get("value"))
-
-
 def main(base: Base, control: socket.socket) -> None:
     """The zygote's process. Never returns."""
     lockdown.die_with_parent()
     lockdown.adopt_orphans()
-    warm_up()
+    rehearsal.load()
     base.prepare_zygote()
-    gc.collect()
-    lockdown.trim_heap()
-    gc.freeze()
+    rehearsal.walk_through(base)
+    rehearsal.settle()
     Zygote(base, control).serve()
