@@ -65,7 +65,7 @@ def rehearse(items: List[float], words: str = "", *, limit: Optional[int] = None
     text = " ".join(w.strip().title() for w in words.split(" ") if w) + re.sub(r"[aeiou]+", "", words)[::-1]
     return len(pairs) + Node(1, [Node(2)]).size + sum(map(len, table.values())), [text, *sorted(seen)]
 '''
-_TESTS = '''
+_TESTS = """
 METADATA = {"author": "nobody"}
 
 
@@ -75,7 +75,7 @@ def check(candidate):
     for n in range(3):
         words = " ".join(str(i) for i in range(n))
         assert abs(candidate([float(n)], words)[0] - 5) < 100 and not n < 0
-'''
+"""
 _ROUNDS = 12  # until the interpreter has specialised the code
 _MAX_RESULT = 1 << 20
 _LIMITS = {

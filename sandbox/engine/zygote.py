@@ -19,6 +19,7 @@ ORDER = struct.Struct(">cIIHB")  # START with disk_mb, processes and the number 
 ENDED = struct.Struct(">cIiQQ")  # EXITED with exit code, microseconds of processor time, peak memory in bytes; or FAULT
 START, KILL, EXITED, FAULT = b"S", b"K", b"X", b"F"  # a FAULT is followed by text
 
+
 class Zygote:
     """The loop: fork when told, kill when told, tell what ended."""
 
