@@ -65,16 +65,17 @@ def rehearse(items: List[float], words: str = "", *, limit: Optional[int] = None
     text = " ".join(w.strip().title() for w in words.split(" ") if w) + re.sub(r"[aeiou]+", "", words)[::-1]
     return len(pairs) + Node(1, [Node(2)]).size + sum(map(len, table.values())), [text, *sorted(seen)]
 '''
+_PROMPT = '''
+def double(items, words=""):
+    """Twice everything."""
+'''
+_ANSWER = "    return [2 * item for item in items], 2 * words\n"
 _TESTS = """
-METADATA = {"author": "nobody"}
-
-
 def check(candidate):
-    assert candidate([1.0, 2.5], "a b") == (5, ["A B", "a", "b"]), "Told where it fails"
-    assert candidate([], limit=2)[0] != 1
+    assert candidate([1.5, 2], "a") == ([3.0, 4], "aa"), "told where it fails"
     for n in range(3):
-        words = " ".join(str(i) for i in range(n))
-        assert abs(candidate([float(n)], words)[0] - 5) < 100 and not n < 0
+        words = str(n)
+        assert candidate([n], words)[0] == [n + n] and not n < 0
 """
 _ROUNDS = 12  # until the interpreter has specialised the code
 _MAX_RESULT = 1 << 20
@@ -141,15 +142,15 @@ def _candidate() -> None:
 def _judge() -> None:
     job = {
         "role": "judge",
-        "prompt": _CODE,
+        "prompt": _PROMPT,
         "setup": "",
         "tests": _TESTS,
-        "entry_point": "rehearse",
+        "entry_point": "double",
         "shared": [],
         "modules": [],
         "linked": False,
     }
-    judge.run(job, _Candidate(_CODE))  # type: ignore[arg-type]
+    judge.run(job, _Candidate(_PROMPT + _ANSWER))  # type: ignore[arg-type]
 
 
 class _Candidate:
