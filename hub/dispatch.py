@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from celery import current_app
 from django.db import connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
+from hub import broker
 from hub.models import EnvironmentVersion, GateRequest
 
 logger = logging.getLogger(__name__)
@@ -33,8 +32,8 @@ def gates_dispatch(*, version: EnvironmentVersion) -> None:
 
 def _send(version_id: int) -> None:
     try:
-        current_app.send_task(GATES, ignore_result=True)
-    except (OperationalError, OSError) as error:
+        broker.send(GATES)
+    except broker.BrokerAway as error:
         logger.warning("the gates of version %s wait for a worker's sweep: the broker is away (%s)", version_id, error)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from celery import current_app
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import connection
@@ -16,6 +15,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from hub.pools import pool_options
+from llmeval_site.celery import app
 from sandbox.pool import Pool
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ def _broker() -> None:
             raise NotADirectoryError(f"{settings.QUEUE_DIR} is gone")
         return
     timeouts = {"socket_connect_timeout": _BROKER_TIMEOUT_S, "socket_timeout": _BROKER_TIMEOUT_S}
-    with current_app.connection_for_write(transport_options=timeouts) as broker:
+    with app.connection_for_write(transport_options=timeouts) as broker:
         broker.ensure_connection(max_retries=1, timeout=_BROKER_TIMEOUT_S)
 
 

@@ -226,6 +226,7 @@ MLFLOW_ARTIFACTS = ENV.text("LLMEVAL_MLFLOW_ARTIFACTS", str(VAR_DIR / "mlartifac
 
 # ---- workers --------------------------------------------------------------------------------------------------------
 
+TASK_APPLICATION = "llmeval_site.celery.app"
 CELERY_BROKER_URL = ENV.text("CELERY_BROKER_URL", "filesystem://")
 if CELERY_BROKER_URL.startswith("filesystem://"):
     QUEUE_DIR = VAR_DIR / "queue"

@@ -27,6 +27,10 @@ from runs.store import Reader
 
 OTHER = "wrong-result"  # where the judge names no category of the list
 _AT_ONCE = 64  # pairs read and judged together
+_SAID = [  # the columns of a JudgeCall that are not its identity
+    *("judge", "saw_evidence", "answer", "text", "problem", "replies", "struck"),
+    *("input_tokens", "output_tokens", "cost_usd"),
+]
 _TOKENS = (1500, 500)  # of one call, for estimates: a task with two answers; a verdict
 
 
@@ -236,35 +240,36 @@ class _Bench:
 
     def store(self, judged: list[tuple[Pair, tuple[Order, Order]]]) -> None:
         """Keep every call that was answered, and the suggestions."""
+        JudgeCall.objects.bulk_create(
+            [self._call(pair, order) for pair, orders in judged for order in orders if order.judged is not None],
+            update_conflicts=True,  # what was said of the same order before had no use
+            unique_fields=["pair", "fingerprint", "prompt_version", "swapped"],
+            update_fields=_SAID,
+        )
         for pair, orders in judged:
-            for order in orders:
-                if order.judged is not None:
-                    self._store_call(pair, order)
             suggestion = combine(orders)
             if suggestion is not None:
                 preference = self._record(pair, suggestion)
                 Pair.objects.filter(pk=pair.pk).update(suggestion=preference)
 
-    def _store_call(self, pair: Pair, order: Order) -> None:
+    def _call(self, pair: Pair, order: Order) -> JudgeCall:
         judged = order.judged
         assert judged is not None
-        JudgeCall.objects.update_or_create(
+        return JudgeCall(
             pair=pair,
             fingerprint=self.model.fingerprint,
             prompt_version=PROMPT_VERSION,
             swapped=order.swapped,
-            defaults={
-                "judge": self.model.label,
-                "saw_evidence": pair.kind != Pair.Kind.ONE_PASSES,
-                "answer": judged.answer.model_dump() if judged.answer else None,
-                "text": judged.text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode(),
-                "problem": judged.problem,
-                "replies": len(judged.replies),
-                "struck": order.struck,
-                "input_tokens": judged.usage.input,
-                "output_tokens": judged.usage.output,
-                "cost_usd": judged.cost_usd,
-            },
+            judge=self.model.label,
+            saw_evidence=pair.kind != Pair.Kind.ONE_PASSES,
+            answer=judged.answer.model_dump() if judged.answer else None,
+            text=judged.text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode(),
+            problem=judged.problem,
+            replies=len(judged.replies),
+            struck=order.struck,
+            input_tokens=judged.usage.input,
+            output_tokens=judged.usage.output,
+            cost_usd=judged.cost_usd,
         )
 
     def _record(self, pair: Pair, suggestion: Suggestion) -> Preference:

@@ -2,10 +2,9 @@
 
 import logging
 
-from celery import current_app
 from django.db import transaction
-from kombu.exceptions import OperationalError
 
+from hub import broker
 from runs.models import Run
 
 logger = logging.getLogger(__name__)
@@ -20,6 +19,6 @@ def run_dispatch(*, run: Run) -> None:
 
 def _send(run_id: int) -> None:
     try:
-        current_app.send_task(LOOK, ignore_result=True)
-    except (OperationalError, OSError) as error:
+        broker.send(LOOK)
+    except broker.BrokerAway as error:
         logger.warning("run %s waits for a worker's sweep: the broker is away (%s)", run_id, error)

@@ -1,7 +1,8 @@
 """Tracking in MLflow: a process of its own that speaks to it, the stage that hands it a finished run, catching up.
 
 `Tracker.start(config)` when a run starts, `track` at its end (the stage does that), `Tracker.close()` in any case. A
-command that is about to read a config begins with `Tracker.ahead()`, since mlflow takes as long to import as all else.
+command that is about to read a config begins with `Tracker.ahead()`, and `manage.py` has its process launched even
+before (runs.tracking_launch), since mlflow takes as long to import as all else.
 MLflow being down or slow never loses a run: Run.tracking is then `{"state": "pending", "error": ...}`. Workers, now and
 then, and `manage.py sync_tracking` log it later; they also log again what people judged since. Nothing but
 runs.tracking_process imports mlflow.
@@ -9,9 +10,7 @@ runs.tracking_process imports mlflow.
 
 import asyncio
 import json
-import os
 import subprocess
-import sys
 import tempfile
 import threading
 from contextlib import suppress
@@ -25,6 +24,7 @@ from django.db import connections
 from django.utils import timezone
 
 from hub.ports import JSON
+from runs import tracking_launch
 from runs.models import Run
 from runs.stages import Estimate, Stage, StageConfig, StageContext
 from runs.tracking_additions import newest
@@ -33,19 +33,6 @@ from runs.tracking_job import build_job
 _ANSWER_S = 120.0  # for a job without traces
 _TRACE_S = 0.2  # more for each trace
 _LEAVE_S = 5.0  # for the process to end by itself once its stdin has ended
-# An operator may set these; by default a server that is down is given up after seconds, not minutes.
-_PATIENCE = {
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
-    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
-}
-_FORCED = {
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "DO_NOT_TRACK": "true",
-    "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false",
-    "MLFLOW_LOGGING_LEVEL": "WARNING",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-}
 
 
 class TrackingError(Exception):
@@ -71,25 +58,18 @@ class Tracker:
     @classmethod
     def ahead(cls) -> "Tracker":
         """Begin to import mlflow, before it is known whether it is wanted. Nothing is opened or written yet."""
-        said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by close()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "runs.tracking_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            text=True,
-            encoding="utf-8",
-            cwd=settings.BASE_DIR,
-            env={**_PATIENCE, **os.environ, **_FORCED, "MLFLOW_TRACKING_URI": settings.MLFLOW_TRACKING_URI},
-            # A Ctrl-C is for the run, which then still wants to be logged.
-            start_new_session=True,
-        )
-        return cls(process, said)
+        return cls(*tracking_launch.take())
 
     @classmethod
     def start(cls, config: TrackingConfig | None) -> "Tracker":
         """Begin to import mlflow and to open the store. Does nothing where *config* is None or says `mlflow: false`."""
-        return cls.ahead().opened(config) if config is not None and config.mlflow else cls(None, None)
+        return cls.ahead().opened(config) if config is not None and config.mlflow else cls.off()
+
+    @classmethod
+    def off(cls) -> "Tracker":
+        """No tracking: a process that was launched ahead is ended."""
+        tracking_launch.drop()
+        return cls(None, None)
 
     def opened(self, config: TrackingConfig | None) -> Self:
         """Begin to open the store; end the process where *config* wants none."""
@@ -99,7 +79,7 @@ class Tracker:
         elif process is not None and process.stdin is not None:
             self._opened = True
             with suppress(BrokenPipeError):  # it died already, which `log` tells
-                process.stdin.write(json.dumps({"open": True}) + "\n")
+                process.stdin.write(json.dumps({"open": settings.MLFLOW_TRACKING_URI}) + "\n")
                 process.stdin.flush()
         return self
 

@@ -1,10 +1,10 @@
 """The process that talks to MLflow: `python -m runs.tracking_process`, spoken to by runs.tracking and by nothing else.
 
 mlflow takes over a second to import and its store as long to create, so that this process starts with a run and does
-both while the cases are played. It reads one line of JSON after the other from stdin: `{"open": true}`, on which it
+both while the cases are played. It reads one line of JSON after the other from stdin: `{"open": address}`, on which it
 opens the store, and jobs (see runs/tracking_job.py), each of which it answers with one line:
 `{"experiment_id", "parent", "cells": {key: id}, "traces", "assessments"}` or `{"error"}`. It knows neither Django nor
-the database. The end of stdin ends it. The store's address and everything else it needs are in its environment.
+the database. The end of stdin ends it.
 """
 
 import json
@@ -38,7 +38,7 @@ def main() -> None:
     for line in sys.stdin:
         job = json.loads(line)
         if "open" in job:
-            _open_store()
+            _open_store(job["open"])
             continue
         try:
             answer = _log(MlflowClient(), job)
@@ -57,8 +57,9 @@ def _take_stdout() -> IO[str]:
     return answers
 
 
-def _open_store() -> None:
+def _open_store(address: str) -> None:
     """Create a new local store, or reach the one that is there."""
+    mlflow.set_tracking_uri(address)
     try:
         with _store_lock():
             MlflowClient().search_experiments(max_results=1)

@@ -77,7 +77,7 @@ def check(candidate):
         words = str(n)
         assert candidate([n], words)[0] == [n + n] and not n < 0
 """
-_ROUNDS = 12  # until the interpreter has specialised the code
+_ROUNDS = 10  # until the interpreter has specialised the code
 _MAX_RESULT = 1 << 20
 _LIMITS = {
     "cpu_s": 10.0,

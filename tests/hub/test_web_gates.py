@@ -34,7 +34,7 @@ def curator(client: Client) -> User:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is told to the workers."""
     messages: list[Any] = []
-    monkeypatch.setattr("hub.dispatch.current_app.send_task", lambda name, **_: messages.append(name))
+    monkeypatch.setattr("hub.broker.send", messages.append)
     return messages
 
 

@@ -61,7 +61,7 @@ def test_a_database_without_tables_is_not_ready_and_no_detail_is_told(
 @pytest.mark.django_db
 def test_a_broker_that_nobody_answers_for_is_named(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "CELERY_BROKER_URL", "redis://127.0.0.1:1/0")
-    monkeypatch.setattr("celery.current_app.conf.broker_url", "redis://127.0.0.1:1/0")
+    monkeypatch.setattr("llmeval_site.celery.app.conf.broker_url", "redis://127.0.0.1:1/0")
     assert set(unready(client)) == {"broker"}
 
 

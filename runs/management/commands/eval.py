@@ -71,7 +71,7 @@ class Command(base.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         asks_here = not (options["enqueue"] or options["dry_run"])
-        with closing(Tracker.ahead() if asks_here else Tracker(None, None)) as tracker:
+        with closing(Tracker.ahead() if asks_here else Tracker.off()) as tracker:
             call_command("prepare")
             self._handle(tracker, options)
 

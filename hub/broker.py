@@ -1,0 +1,20 @@
+"""Messages to workers. They only say "look": the database is the queue of record, so that a lost one costs seconds."""
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+
+class BrokerAway(Exception):
+    """The message was not taken; the text says why."""
+
+
+def send(task: str) -> None:
+    """Put a message for the task of this name. Raises BrokerAway."""
+    # Imported with the first message: most commands send none, and Celery is a tenth of their start.
+    from kombu.exceptions import OperationalError
+
+    application = import_string(settings.TASK_APPLICATION)
+    try:
+        application.send_task(task, ignore_result=True)
+    except (OperationalError, OSError) as error:
+        raise BrokerAway(str(error)) from error
