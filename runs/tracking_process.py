@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
+os.nice(5)  # the cases come first; their end is what somebody waits for
+
 # mlflow imports pandas where it finds it, and is a third slower to start by that; nothing here needs it.
 sys.modules["pandas"] = None  # type: ignore[assignment]
 
@@ -34,7 +36,6 @@ _ASSESSMENT_KEY = "llmeval.key"  # in the metadata of assessments that were logg
 
 def main() -> None:
     answers = _take_stdout()
-    os.nice(5)  # the cases come first; their end is what somebody waits for
     for line in sys.stdin:
         job = json.loads(line)
         if "open" in job:

@@ -4,8 +4,10 @@ import csv
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -14,6 +16,7 @@ import pytest
 from django.core.management import call_command
 
 from hub.models import Case
+from runs import tracking_launch
 from runs.models import Run
 from runs.stages import StageContext
 from runs.tracking import Tracker, TrackingConfig, TrackingError, TrackingStage, pending_runs, track
@@ -230,6 +233,50 @@ def test_nothing_but_the_tracking_process_imports_mlflow() -> None:
     )
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "llmeval_site.settings"}
     assert subprocess.run([sys.executable, "-c", code], check=False, env=environment).returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [["eval", "--config", "a.yaml", "--dry-run"], ["eval", "--help"], ["migrate"]])
+def test_what_plays_no_run_launches_no_process(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracking_launch, "_start", lambda: pytest.fail("a process was launched"))
+    tracking_launch.launch_for(arguments)
+
+
+def test_a_tracker_takes_the_process_that_was_launched_before_it() -> None:
+    tracking_launch.launch_for(["eval", "--config", "a.yaml"])
+    launched = tracking_launch._waiting
+    assert launched is not None
+    tracker = Tracker.ahead()
+    assert tracker._process is launched.process
+    tracker.close()
+    assert launched.process.returncode is not None
+
+
+@pytest.mark.parametrize("end", [tracking_launch.drop, Tracker.off], ids=["at exit", "tracking is off"])
+def test_a_process_that_nobody_takes_is_ended(end: Callable[[], object]) -> None:
+    tracking_launch.launch_for(["eval", "--config", "a.yaml"])
+    launched = tracking_launch._waiting
+    assert launched is not None
+    end()
+    assert launched.process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Finding a process by its environment reads /proc.")
+def test_a_command_line_that_is_refused_leaves_no_process_behind(tmp_path: Path) -> None:
+    mark = f"LLMEVAL_TEST_MARK={tmp_path}"
+    command = [sys.executable, "manage.py", "eval", "--config", str(tmp_path / "missing.yaml")]
+    done = subprocess.run(
+        command, check=False, capture_output=True, env={**os.environ, "LLMEVAL_TEST_MARK": str(tmp_path)}
+    )
+    assert done.returncode == 2
+    left = [process for process in Path("/proc").glob("[0-9]*") if mark.encode() in _environment(process)]
+    assert left == []
+
+
+def _environment(process: Path) -> bytes:
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:  # it ended in the meantime
+        return b""
 
 
 def test_the_process_runs_with_telemetry_off(tracker: Tracker) -> None:

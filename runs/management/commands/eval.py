@@ -6,7 +6,8 @@ import signal
 import sys
 import time
 from argparse import ArgumentParser
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
@@ -72,14 +73,16 @@ class Command(base.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         asks_here = not (options["enqueue"] or options["dry_run"])
         with closing(Tracker.ahead() if asks_here else Tracker.off()) as tracker:
-            call_command("prepare")
+            with _uncollected():
+                call_command("prepare")
             self._handle(tracker, options)
 
     def _handle(self, tracker: Tracker, options: dict[str, Any]) -> None:
         console = base.ReportConsole(stderr=options["json"], soft_wrap=False)
         owner = "" if options["enqueue"] else owner_name()
         try:
-            run, config = self._prepare(console, options, owner)
+            with _uncollected():
+                run, config = self._prepare(console, options, owner)
             if not (options["resume"] and run_is_whole(run)):
                 run = self._play(run, config, console, options, owner, tracker)
         except ConfigError as error:
@@ -202,6 +205,16 @@ class Command(base.Command):
             self.stderr.write(f"{row['model']} on {row['environment']}: {row['accuracy']} is below {floor}.")
         if below:
             sys.exit(INCOMPLETE)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Look for no garbage among what is made to stay, such as a provider's library."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _load(options: dict[str, Any]) -> tuple[RunConfig, list[Chosen]]:
