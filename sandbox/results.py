@@ -77,7 +77,8 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, for storing."""
-        return asdict(self) | {"status": self.status.value}
+        own = {name: getattr(self, name) for name in Outcome.__slots__}
+        return own | {"status": self.status.value, "failure": asdict(self.failure) if self.failure else None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

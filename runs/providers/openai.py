@@ -41,6 +41,19 @@ class OpenAIOptions(ProviderOptions):
         return value
 
 
+class _Client(openai.AsyncOpenAI):
+    """The official client, which would parse its one address anew for every request."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._prepared: dict[str, httpx2.URL] = {}
+
+    def _prepare_url(self, url: str) -> httpx2.URL:
+        if url not in self._prepared:
+            self._prepared[url] = super()._prepare_url(url)
+        return self._prepared[url]
+
+
 class OpenAI(Provider):
     type = "openai"
     summary = "Any OpenAI-compatible chat-completions endpoint: a hosted one, vLLM, Ollama, a gateway."
@@ -56,7 +69,7 @@ class OpenAI(Provider):
     def __init__(self, spec: ModelSpec, options: OpenAIOptions, context: ProviderContext) -> None:
         super().__init__(spec, options, context)
         # aiohttp costs about half of the default transport's CPU per call: benchmarks/transports.py.
-        self._client = openai.AsyncOpenAI(
+        self._client = _Client(
             api_key=context.api_key or "none",
             base_url=options.base_url,
             max_retries=context.retries,

@@ -108,6 +108,7 @@ class Command(base.Command):
                 if options["enqueue"]:
                     return self._hand_over(run, progress)
                 gc.freeze()  # providers, environments and settings outlive the run
+                gc.set_threshold(10_000, 10, 10)  # a case makes thousands of objects and hardly a cycle
                 how = Execution(use_cache=not options["no_cache"], signals=True, tracker=tracker)
                 return run_execute(run=run, config=config, listener=progress, how=how, owner=owner)
         except KeyboardInterrupt:
