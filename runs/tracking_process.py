@@ -7,6 +7,7 @@ opens the store, and jobs (see runs/tracking_job.py), each of which it answers w
 the database. The end of stdin ends it.
 """
 
+import gc
 import json
 import os
 import sys
@@ -19,9 +20,10 @@ from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 os.nice(5)  # the cases come first; their end is what somebody waits for
+gc.disable()  # what start-up makes stays; `_open_store` ends this
 
-# mlflow imports pandas where it finds it, and is a third slower to start by that; nothing here needs it.
-sys.modules["pandas"] = None  # type: ignore[assignment]
+# mlflow, or what it imports, loads these where it finds them; nothing here needs them.
+sys.modules["pandas"] = sys.modules["pygments"] = None  # type: ignore[assignment]
 
 import mlflow
 from mlflow import MlflowClient
@@ -66,6 +68,9 @@ def _open_store(address: str) -> None:
             MlflowClient().search_experiments(max_results=1)
     except Exception as error:  # the store may be back when the job comes, which then says so or succeeds
         sys.stderr.write(f"not reachable yet: {error}\n")
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @contextmanager
