@@ -91,8 +91,8 @@ _LIMITS = {
 _POOL = 16_384  # bytes of CPython's memory pools, each for blocks of one size
 _POOL_HEADER = 48
 _LARGEST_BLOCK = 512
-_MOST_GAPS = 10_000  # of one size; there are far fewer
-_ROW = 64
+_MOST = 1 << 20  # bytes of gaps of one size: there are far fewer, but another memory layout might have no end
+_ROW = 64  # blocks looked at together
 
 _gaps: list[Any] = []  # what fills them, for as long as the process lives
 
@@ -196,7 +196,7 @@ def _fill_heap(libc: ctypes.CDLL) -> None:
     malloc.restype, malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     end = malloc(100_000)
     for size in (65_536, 16_384, 4096, 2048, *range(1600, _LARGEST_BLOCK - 16, -16)):
-        for _ in range(_MOST_GAPS):
+        for _ in range(_MOST // size):
             if malloc(size) > end:
                 break
 
@@ -204,7 +204,7 @@ def _fill_heap(libc: ctypes.CDLL) -> None:
 def _fill_pools() -> None:
     """Take what is free in pools that are in use, so that new objects come from fresh ones."""
     for size in range(16, _LARGEST_BLOCK + 1, 16):
-        for _ in range(_MOST_GAPS // _ROW):
+        for _ in range(_MOST // (_ROW * size)):
             blocks = [_block(size) for _ in repeat(None, _ROW)]
             filling = _before_fresh_pool([id(block) for block in blocks], size)
             while len(blocks) > filling:
