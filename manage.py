@@ -32,7 +32,10 @@ def main() -> None:
             django.setup()
             gc.freeze()
             gc.enable()
-            execute_from_command_line(sys.argv)
+            try:
+                execute_from_command_line(sys.argv)
+            finally:
+                sys.stdout.flush()  # here, where a reader that has gone is noticed, and not by the interpreter's end
         except ImproperlyConfigured as error:
             leave(2, str(error))
         except OperationalError as error:

@@ -488,10 +488,11 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(folder: Path) -
     os.close(read)
     for command in (
         ["eval", "--config", "configs/eval_v1.yaml", "--dry-run"],
-        ["validate_bundle", str(folder), "--json"],
+        ["validate_bundle", "hub/catalog/word-problems", "--json"],
     ):
         words = [sys.executable, "manage.py", *command]
         environment = {**os.environ, "LLMEVAL_VAR": str(folder / "v"), "DATABASE_URL": f"sqlite:///{folder / 'db'}"}
+        environment.pop("PYTHONUNBUFFERED", None)  # it would have every line noticed at once, which users do not have
         done = subprocess.run(
             words, cwd=settings.BASE_DIR, env=environment, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
         )
