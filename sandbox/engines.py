@@ -81,8 +81,8 @@ class Engine:
         elif transport.separate_judge:
             self._options["listen"] = self._name
         self._buffer = frames.EngineBuffer()
-        self._live: dict[int, frames.RunBuffer] = {}  # what has come of each run's words
-        self._too_large: set[int] = set()  # runs that announced more than they may say at once
+        # What has come of each run's words; None once it has announced more than it may say at once.
+        self._live: dict[int, frames.RunBuffer | None] = {}
 
     def open(self) -> None:
         """Start the engine and hear what isolation it found. Raises SandboxUnavailable."""
@@ -161,24 +161,22 @@ class Engine:
 
     def _said(self, session: int, data: bytes) -> list[Event]:
         """The frames that a run's bytes complete. One that announces a larger one than it may send is ended."""
-        if session in self._too_large:
-            return []
         buffer = self._live[session]
         said: list[Event] = []
+        if buffer is None:
+            return said
         buffer.feed(data)
         try:
             for kind, payload in buffer.frames():
                 said.append(Said(session, kind, payload))
         except frames.FrameTooLarge:
-            self._too_large.add(session)
+            self._live[session] = None
             self.kill(session)
         return said
 
     def _ended(self, session: int, payload: bytes) -> Ended:
-        del self._live[session]
         head, (stdout, stderr) = frames.split_head(payload)
-        if session in self._too_large:
-            self._too_large.discard(session)
+        if self._live.pop(session) is None:
             head["why"] = "large"
         return Ended(session=session, stdout=stdout, stderr=stderr, **head)
 
