@@ -25,7 +25,7 @@ def digest(value: Any) -> str:
 
 def storable(value: Any) -> Any:
     """*value* with NULs and lone surrogates, which PostgreSQL does not take, shown as U+FFFD; at any depth."""
-    text = json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     # Looked through as text, which is fast. A backslash of its own before "u0000" is a false alarm and costs time only.
     return _mended(value) if "\\u0000" in text or _UNSTORABLE.search(text) else value
 

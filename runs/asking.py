@@ -7,7 +7,7 @@ from typing import Protocol
 
 from hub import canonical
 from hub.ports import JSON, AskError, CallKey, Message, Reply, Tool, Usage
-from runs.providers.base import ModelSpec, Price, Provider, Request
+from runs.providers.base import ModelSpec, Provider, Request
 
 
 class CallCache(Protocol):
@@ -44,10 +44,6 @@ class Connection:
     fingerprint: str
     slots: asyncio.Semaphore
     stopped: AskError | None = None
-
-    @property
-    def price(self) -> Price:
-        return self.spec.price or Price()
 
 
 @dataclass(slots=True)
@@ -150,9 +146,10 @@ class Asker:
                 if error.fatal and connection.stopped is None:
                     connection.stopped = error
                 raise
-        if not connection.provider.live:
+        price = connection.spec.price
+        if price is None or not connection.provider.live:
             return reply
-        cost = connection.price.cost(reply.usage)
+        cost = price.cost(reply.usage)
         self.budget.spent += cost
         return replace(reply, cost_usd=cost)
 

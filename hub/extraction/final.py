@@ -1,6 +1,7 @@
 """The part of an answer that is marked as final: boxed, tagged, after "Answer:" or "the answer is", or after ####."""
 
 import re
+from functools import lru_cache
 
 from hub.extraction.reading import spoken
 
@@ -23,6 +24,7 @@ _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
 _HASHES = re.compile(r"^####[ \t]*(?P<rest>[^\n#]+)$", re.MULTILINE)
 
 
+@lru_cache(maxsize=64)
 def final_answer(text: str) -> str | None:
     """What is marked as the answer, its dress taken off; None where nothing is.
 

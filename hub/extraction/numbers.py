@@ -29,6 +29,7 @@ _NUMBER = re.compile(
     r"(?P<ordinal>(?:st|nd|rd|th)\b)?",
     re.IGNORECASE,
 )
+_NOTHING_ELSE = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _TEX_FRACTION = re.compile(r"(-?)\s*\\[dt]?frac\{\s*(-?[\d.]{1,400})\s*\}\{\s*(-?[\d.]{1,400})\s*\}")
 _SUPERSCRIPT = re.compile(r"(?<=\d)(⁻?[⁰¹²³⁴-⁹]+)")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -48,6 +49,8 @@ class Quantity:
 
         "50 %" may stand for 50 or for 0.5, and "3 million" for 3 or for 3000000, unless both are written that way.
         """
+        if self.value == other.value and self.scale == other.scale:
+            return True
         if self.scale != 1 and other.scale != 1:
             pairs = [(self.value * self.scale, other.value * other.scale)]
             allowed *= self.scale  # the tolerance is meant for the numbers as written
@@ -67,6 +70,8 @@ def number(text: str) -> Fraction | None:
 
 def quantity(text: str) -> Quantity | None:
     """The number that *text* gives as its answer: the one in the marked answer, or else the last one of all."""
+    if _NOTHING_ELSE.fullmatch(text):
+        return Quantity(Fraction(text))  # most targets are that
     marked = final_answer(text)
     if marked is not None:
         found = quantities(_clause(marked))

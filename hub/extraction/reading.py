@@ -1,11 +1,13 @@
 """A model's text made plain: one kind of line end, no invisible junk, no reasoning."""
 
 import re
+from functools import lru_cache
 
 _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u2060\u00ad"))
 _NAMES = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
 _OPEN = rf"<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>"
 _CLOSE = rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>"
+_MARKS = "<◁["  # what every one of them begins with
 # Code that handles such tags names them in quotes.
 _OPENING = re.compile(rf"(?<![\"'`\\])(?:{_OPEN})", re.IGNORECASE)
 _CLOSING = re.compile(_CLOSE, re.IGNORECASE)
@@ -24,6 +26,8 @@ def without_reasoning(text: str) -> str:
     opening one, at the beginning or end of a line, ends reasoning that began with the text (the endpoint kept the
     opening tag to itself). Tags in quotes are mentioned, not used.
     """
+    if not any(mark in text for mark in _MARKS):
+        return text.strip("\n")
     kept: list[str] = []
     position = 0
     while opening := _OPENING.search(text, position):
@@ -38,6 +42,7 @@ def without_reasoning(text: str) -> str:
     return (rest[orphans[-1].end() :] if orphans else rest).strip("\n")
 
 
+@lru_cache(maxsize=64)  # an answer is read by several rules, and more than once by some
 def spoken(text: str) -> str:
     """*text* cleaned and without reasoning, outer white space gone: what answers are read from."""
     return without_reasoning(clean(text)).strip()

@@ -1,11 +1,13 @@
 """The `openai` provider: any OpenAI-compatible chat-completions endpoint, through the official client."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import httpx2
 import openai
+from openai._models import FinalRequestOptions
 from pydantic import Field, field_validator
 
 from hub import wording
@@ -42,16 +44,34 @@ class OpenAIOptions(ProviderOptions):
 
 
 class _Client(openai.AsyncOpenAI):
-    """The official client, which would parse its one address anew for every request."""
+    """The official client for one kind of call, whose options, address and headers it would make anew for each."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._prepared: dict[str, httpx2.URL] = {}
+    def __init__(self, *, api_key: str, base_url: str, timeout_s: float, retries: int) -> None:
+        # aiohttp costs about half of the default transport's CPU per call: benchmarks/transports.py.
+        super().__init__(api_key=api_key, base_url=base_url, http_client=openai.DefaultAioHttpClient())
+        self._call = FinalRequestOptions.construct(
+            method="post", url="/chat/completions", timeout=timeout_s, max_retries=retries, idempotency_key=""
+        )
+        self._like: dict[int, partial[httpx2.Request]] = {}
 
-    def _prepare_url(self, url: str) -> httpx2.URL:
-        if url not in self._prepared:
-            self._prepared[url] = super()._prepare_url(url)
-        return self._prepared[url]
+    async def complete(self, body: bytes) -> httpx2.Response:
+        """Not `chat.completions.create`: it walks through every message by its types, a quarter of a call's CPU, and
+        what it would parse of the answer we read ourselves."""
+        return await self.request(httpx2.Response, self._call.model_copy(update={"content": body}))
+
+    def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
+        """As the client builds the first request (of each count of retries, a header of its own), with another body."""
+        if retries_taken not in self._like:
+            first = super()._build_request(options, retries_taken=retries_taken)
+            headers = first.headers.copy()
+            del headers["Content-Length"]
+            self._like[retries_taken] = partial(
+                httpx2.Request, first.method, first.url, headers=headers, extensions=first.extensions
+            )
+        assert isinstance(options.content, bytes)
+        request = self._like[retries_taken](stream=httpx2.ByteStream(options.content), cookies=self._client.cookies)
+        request.read()
+        return request
 
 
 class OpenAI(Provider):
@@ -68,13 +88,11 @@ class OpenAI(Provider):
 
     def __init__(self, spec: ModelSpec, options: OpenAIOptions, context: ProviderContext) -> None:
         super().__init__(spec, options, context)
-        # aiohttp costs about half of the default transport's CPU per call: benchmarks/transports.py.
         self._client = _Client(
             api_key=context.api_key or "none",
             base_url=options.base_url,
-            max_retries=context.retries,
-            timeout=options.timeout_s,
-            http_client=openai.DefaultAioHttpClient(timeout=options.timeout_s),
+            timeout_s=options.timeout_s,
+            retries=context.retries,
         )
 
     @classmethod
@@ -99,9 +117,7 @@ class OpenAI(Provider):
         if request.tools:
             body["tools"] = list(request.tools)
         try:
-            # Not chat.completions.create: it walks through every message by its types, a quarter of a call's CPU, and
-            # what it would parse of the answer we read ourselves.
-            response = await self._client.post("/chat/completions", cast_to=httpx2.Response, body=body)
+            response = await self._client.complete(_dumped(body))
         except openai.APIStatusError as error:
             reply = _refusal_by_status(error)
             if reply is None:
@@ -123,6 +139,10 @@ def _not_a_key_variable(name: str, allowed: list[str]) -> str:
             f"what stands here looks like a key; name the variable that holds it, one of {', '.join(allowed)} ({adds})"
         )
     return f"{name!r} is not an allowed variable; {wording.meant(name, allowed)} ({adds})"
+
+
+def _dumped(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _reply(body: bytes, latency_ms: float) -> Reply:
