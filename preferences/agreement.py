@@ -13,6 +13,7 @@ from typing import TypeVar
 
 RESAMPLES = 1000
 _GROUPS = 10  # fewer say too little of how they vary
+_DRAWN = 100_000  # points of as many resamples as fit are in memory at once
 Rated = tuple[Hashable, Hashable]
 Unit = TypeVar("Unit", bound=Hashable)
 Point = tuple[float, float]
@@ -160,17 +161,14 @@ Believed = tuple[float, bool]  # confidence from 0 to 1, and whether it was righ
 
 def calibration(points: Iterable[Believed] | Mapping[Believed, int], bins: int = 10) -> list[Bin]:
     """Bins of equal width, those that hold something."""
-    grouped: dict[int, Counter[Believed]] = {}
-    for (confidence, right), count in Counter(points).items():
-        grouped.setdefault(min(int(confidence * bins), bins - 1), Counter())[confidence, right] += count
-    return [
-        Bin(
-            confidence=sum(confidence * count for (confidence, _), count in group.items()) / group.total(),
-            right=sum(count for (_, right), count in group.items() if right) / group.total(),
-            n=group.total(),
-        )
-        for _, group in sorted(grouped.items())
-    ]
+    counts = points if isinstance(points, Mapping) else Counter(points)
+    n, believed, right = ([0.0] * bins for _ in range(3))
+    for (confidence, was_right), count in counts.items():
+        i = min(int(confidence * bins), bins - 1)
+        n[i] += count
+        believed[i] += confidence * count
+        right[i] += count if was_right else 0
+    return [Bin(believed[i] / n[i], right[i] / n[i], int(n[i])) for i in range(bins) if n[i]]
 
 
 def calibration_error(points: Iterable[Believed] | Mapping[Believed, int]) -> float | None:
@@ -208,10 +206,16 @@ def _correlation_bounds(points: Sequence[Point], seed: int = 0) -> Point | None:
 
     draw = np.random.default_rng(seed)
     x, y = np.array(points, dtype=float).T
+    at_once = max(1, _DRAWN // len(points))
     found: list[float | None] = []
-    for _ in range(RESAMPLES):
-        chosen = draw.integers(0, len(x), len(x))
-        a, b = x[chosen], y[chosen]
-        varies = np.ptp(a) > 0 and np.ptp(b) > 0
-        found.append(float(np.corrcoef(a, b)[0, 1]) if varies else None)
+    for start in range(0, RESAMPLES, at_once):
+        chosen = draw.integers(0, len(points), (min(at_once, RESAMPLES - start), len(points)))
+        a, b = x[chosen], y[chosen]  # a row for each resample
+        varies = (np.ptp(a, axis=1) > 0) & (np.ptp(b, axis=1) > 0)
+        a -= a.mean(axis=1, keepdims=True)
+        b -= b.mean(axis=1, keepdims=True)
+        xx, xy, yy = (np.einsum("ij,ij->i", left, right) for left, right in ((a, a), (a, b), (b, b)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r = (xy / np.sqrt(xx * yy)).clip(-1, 1)
+        found += [value if sound else None for value, sound in zip(r.tolist(), varies.tolist(), strict=True)]
     return _percentiles(found)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
@@ -23,15 +24,15 @@ os.nice(5)  # the cases come first; their end is what somebody waits for
 gc.disable()  # what start-up makes stays; `_open_store` ends this
 
 # mlflow, or what it imports, loads these where it finds them; nothing here needs them.
-sys.modules["pandas"] = sys.modules["pygments"] = None  # type: ignore[assignment]
+for _name in ("numpy", "pandas", "pygments"):
+    sys.modules[_name] = None  # type: ignore[assignment]
 
 import mlflow
 from mlflow import MlflowClient
-from mlflow.entities import AssessmentSource, Feedback, Metric, Param, RunTag
+from mlflow.entities import AssessmentSource, Feedback, Metric, Param, Run, RunTag
 from mlflow.exceptions import MlflowException
 
-_PARAMS_PER_CALL = 100  # MLflow's limits for one log_batch
-_METRICS_PER_CALL = 1000
+_PER_CALL, _METRICS_PER_CALL = 100, 800  # MLflow's limit for one log_batch: 100 params, 100 tags, 1,000 in all
 _KEY, _RUN_TAG, _CELL_TAG, _RESPONSE_TAG = 250, "llmeval.run", "llmeval.cell", "llmeval.response"
 _ASSESSMENT_KEY = "llmeval.key"  # in the metadata of assessments that were logged here
 
@@ -95,13 +96,13 @@ def _store_lock() -> Iterator[None]:
 def _log(client: MlflowClient, job: dict[str, Any]) -> dict[str, Any]:
     """Log a run, its cells and its traces. What an earlier try left is found by its tags and completed."""
     experiment = _experiment(client, job["experiment"], job["artifact_root"])
-    parent = _find_or_create(client, experiment, job["parent"], {_RUN_TAG: job["run"]})
-    _fill(client, parent, job["parent"])
+    known = _find(client, experiment, _RUN_TAG, job["run"])
+    parent = _complete(client, experiment, job["parent"], {_RUN_TAG: job["run"]}, known)
     cells = {}
     for cell in job["cells"]:
         tags = {_CELL_TAG: f"{job['run']} {cell['key']}", "mlflow.parentRunId": parent}
-        cells[cell["key"]] = _find_or_create(client, experiment, cell, tags)
-        _fill(client, cells[cell["key"]], cell)
+        there = _find(client, experiment, _CELL_TAG, tags[_CELL_TAG]) if known else None  # a new run has no cells
+        cells[cell["key"]] = _complete(client, experiment, cell, tags, there)
     counts = {"traces": 0, "assessments": 0}
     if job["traces"]:
         counts = _log_traces(client, experiment, cells, Path(job["traces"]))
@@ -122,29 +123,45 @@ def _experiment(client: MlflowClient, name: str, artifact_root: str | None) -> s
     return str(found.experiment_id)
 
 
-def _find_or_create(client: MlflowClient, experiment: str, item: dict[str, Any], tags: dict[str, str]) -> str:
-    key = next(iter(tags))
-    value = tags[key].replace("'", "")
-    found = client.search_runs([experiment], f"tags.`{key}` = '{value}'", max_results=1)
-    if found:
-        return str(found[0].info.run_id)
-    run = client.create_run(experiment, start_time=item["start_ms"], tags={**tags, key: value}, run_name=item["name"])
+def _find(client: MlflowClient, experiment: str, tag: str, value: str) -> Run | None:
+    found = client.search_runs([experiment], f"tags.`{tag}` = '{_quotable(value)}'", max_results=1)
+    return found[0] if found else None
+
+
+def _quotable(value: str) -> str:
+    return value.replace("'", "")
+
+
+def _complete(
+    client: MlflowClient, experiment: str, item: dict[str, Any], tags: dict[str, str], known: Run | None
+) -> str:
+    """Create one MLflow run with *tags*, or take the one that is *known*; the rest of *item* is put in; its id.
+
+    Params that are there already stay.
+    """
+    run = known or client.create_run(
+        experiment,
+        start_time=item["start_ms"],
+        tags={key: _quotable(value) for key, value in tags.items()},
+        run_name=item["name"],
+    )
+    now = int(time.time() * 1000)  # of the values at one step MLflow shows the one with the latest time
+    values = [Metric(key[:_KEY], float(value), now, 0) for key, value in item["metrics"].items()]
+    new = [Param(key[:_KEY], value) for key, value in item["params"].items() if key[:_KEY] not in run.data.params]
+    for metrics, params, more in zip_longest(
+        _chunks(values, _METRICS_PER_CALL),
+        _chunks(new),
+        _chunks([RunTag(key, value) for key, value in item["tags"].items()]),
+        fillvalue=(),
+    ):
+        client.log_batch(run.info.run_id, metrics=metrics, params=params, tags=more)
+    client.log_artifacts(run.info.run_id, item["artifacts"])
+    client.set_terminated(run.info.run_id, status=item["status"], end_time=item["end_ms"])
     return str(run.info.run_id)
 
 
-def _fill(client: MlflowClient, run_id: str, item: dict[str, Any]) -> None:
-    """Params, metrics, tags, artifacts and the end of one MLflow run. Params that are there already stay."""
-    known = client.get_run(run_id).data.params
-    params = [Param(key[:_KEY], value) for key, value in item["params"].items() if key[:_KEY] not in known]
-    for start in range(0, len(params), _PARAMS_PER_CALL):
-        client.log_batch(run_id, params=params[start : start + _PARAMS_PER_CALL])
-    now = int(time.time() * 1000)  # of the values at one step MLflow shows the one with the latest time
-    metrics = [Metric(key[:_KEY], value, now, 0) for key, value in item["metrics"].items()]
-    for start in range(0, len(metrics), _METRICS_PER_CALL):
-        client.log_batch(run_id, metrics=metrics[start : start + _METRICS_PER_CALL])
-    client.log_batch(run_id, tags=[RunTag(key, value) for key, value in item["tags"].items()])
-    client.log_artifacts(run_id, item["artifacts"])
-    client.set_terminated(run_id, status=item["status"], end_time=item["end_ms"])
+def _chunks(items: list[Any], size: int = _PER_CALL) -> list[list[Any]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 # ---- traces ----------------------------------------------------------------------------------------------------------

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jsonschema import Draft202012Validator
-
 from hub import extraction
 from hub.ports import JSON, Message, Tool
 
@@ -221,6 +219,8 @@ def call_problem(call: Call, parameters: Mapping[str, Mapping[str, JSON]]) -> st
         return f"there is no tool {call.name!r}; the tools are {', '.join(parameters)}"
     if call.problem:
         return call.problem
+    from jsonschema import Draft202012Validator  # slow to import, and needed by few runs
+
     errors = sorted(Draft202012Validator(parameters[call.name]).iter_errors(call.arguments), key=lambda e: str(e.path))
     return "; ".join(_explain(error) for error in errors[:5])
 

@@ -1,0 +1,104 @@
+"""JSON Schemas that come with a bundle: what is wrong with one, and what a value breaks. Slow to import."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import regex
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError, best_match
+from jsonschema.validators import extend
+from referencing import Registry
+
+from hub.scorers.regex import TIMEOUT_S
+from hub.scorers.texts import shown
+
+# ---- patterns with a time limit: they come with a bundle and meet a model's text -------------------------------------
+
+
+class TooSlow(Exception):
+    """A pattern met a text on which it explodes."""
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        return regex.search(pattern, text, timeout=TIMEOUT_S) is not None
+    except TimeoutError:
+        raise TooSlow(pattern) from None
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not _matches(pattern, instance):
+        yield ValidationError(f"{shown(instance)} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if isinstance(instance, dict):
+        for pattern, below in patterns.items():
+            for key, value in instance.items():
+                if _matches(pattern, key):
+                    yield from validator.descend(value, below, path=key, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, below: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if not isinstance(instance, dict):
+        return
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    for key, value in instance.items():
+        if key in known or any(_matches(pattern, key) for pattern in patterns):
+            continue
+        if below is False:
+            yield ValidationError(f"the key {shown(key)} is not allowed")
+        else:
+            yield from validator.descend(value, below, path=key)
+
+
+_Validator = extend(
+    Draft202012Validator,
+    {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+    },
+)
+
+
+# ---- schemas and values ----------------------------------------------------------------------------------------------
+
+
+def schema_problem(schema: dict[str, Any] | bool) -> str:
+    """What is wrong with *schema*, "" where nothing is."""
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return f"not a JSON Schema: {error.message}"
+    return next(_problems(schema), "")
+
+
+def _problems(schema: Any) -> Iterator[str]:
+    """What this rule cannot work with, at any depth of *schema*."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from _problems(item)
+    if not isinstance(schema, dict):
+        return
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and not reference.startswith("#"):
+        yield f"$ref {reference!r} leads to another document, which is not fetched; write it under $defs"
+    patterns = schema.get("patternProperties")
+    patterns = list(patterns) if isinstance(patterns, dict) else []
+    if patterns and "unevaluatedProperties" in schema:
+        yield "patternProperties cannot stand beside unevaluatedProperties; use additionalProperties"
+    for pattern in [*patterns, schema.get("pattern")]:
+        if isinstance(pattern, str):
+            try:
+                regex.compile(pattern)
+            except regex.error as error:
+                yield f"the pattern {pattern!r} does not compile: {error}"
+    for item in schema.values():
+        yield from _problems(item)
+
+
+def first_problem(schema: Mapping[str, Any] | bool, value: Any) -> ValidationError | None:
+    """The problem of *value* that explains most. Raises TooSlow, and RecursionError for what is nested too deeply."""
+    # An empty registry, because the library's own fetches what a reference names.
+    return best_match(_Validator(schema, registry=Registry()).iter_errors(value))
