@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Annotated, Any
 
+from django.db import transaction
 from pydantic import Field
 
 from hub import wording
@@ -246,11 +247,12 @@ class _Bench:
             unique_fields=["pair", "fingerprint", "prompt_version", "swapped"],
             update_fields=_SAID,
         )
-        for pair, orders in judged:
-            suggestion = combine(orders)
-            if suggestion is not None:
-                preference = self._record(pair, suggestion)
-                Pair.objects.filter(pk=pair.pk).update(suggestion=preference)
+        with transaction.atomic():  # one commit for all of them
+            for pair, orders in judged:
+                suggestion = combine(orders)
+                if suggestion is not None:
+                    preference = self._record(pair, suggestion)
+                    Pair.objects.filter(pk=pair.pk).update(suggestion=preference)
 
     def _call(self, pair: Pair, order: Order) -> JudgeCall:
         judged = order.judged
