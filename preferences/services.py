@@ -69,57 +69,82 @@ class Judgment:
     seconds: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Two responses to one case and the judgment of them. `supersedes`: the preference in whose place it stands."""
+
+    first: Response
+    second: Response
+    judgment: Judgment
+    supersedes: Preference | None = None
+
+
 def preference_record(
     *, first: Response, second: Response, judgment: Judgment, supersedes: Preference | None = None
 ) -> Preference:
-    """Store *judgment* on the two responses, with its issues. Raises ValueError where they answer different cases.
+    """Store *judgment* on the two responses; see `preferences_record`."""
+    return preferences_record([Judged(first=first, second=second, judgment=judgment, supersedes=supersedes)])[0]
+
+
+def preferences_record(judged: Sequence[Judged]) -> list[Preference]:
+    """Store preferences with their issues, all or none. Raises ValueError where two responses answer different cases.
 
     The source follows from who judged: a reviewer, a judge, or nobody (execution).
     """
-    if first.case_id != second.case_id:
+    rows = [_preference(item) for item in judged]
+    with transaction.atomic():
+        Preference.objects.bulk_create(rows)
+        Issue.objects.bulk_create(
+            _issue(preference, issue)
+            for preference, item in zip(rows, judged, strict=True)
+            for issue in item.judgment.issues
+        )
+    return rows
+
+
+def _preference(item: Judged) -> Preference:
+    if item.first.case_id != item.second.case_id:
         raise ValueError("A preference compares two responses to the same case.")
+    judgment = item.judgment
     judge, reaction = judgment.judge, judgment.reaction
     source = Preference.Source.EXECUTION
     if judgment.reviewer is not None:
         source = Preference.Source.HUMAN
     elif judge is not None:
         source = Preference.Source.LLM
-    run = first.run_environment.run
-    with transaction.atomic():
-        preference = Preference.objects.create(
-            first=first,
-            second=second,
-            verdict=judgment.verdict,
-            source=source,
-            critique=_storable(judgment.critique),
-            confidence=judgment.confidence,
-            reviewer=judgment.reviewer,
-            judge=judge.label if judge else "",
-            judge_fingerprint=judge.fingerprint if judge else "",
-            prompt_version=judge.prompt_version if judge else "",
-            order_sensitive=bool(judge and judge.order_sensitive),
-            orders=list(judge.orders) if judge else [],
-            saw_evidence=bool(judge and judge.saw_evidence),
-            self_preference=bool(judge and judge.self_preference),
-            suggestion=reaction.suggestion,
-            suggestion_taken=reaction.taken,
-            suggestion_seen_at=reaction.seen_at,
-            first_verdict=reaction.first_verdict,
-            dismissed=list(reaction.dismissed),
-            check_result=reaction.check_result,
-            disputes_tests=reaction.disputes_tests,
-            run=run,
-            version_id=first.run_environment.version_id,
-            case=first.case,
-            input_digest=first.case.input_digest,
-            scoring_digest=first.case.scoring_digest,
-            config_hash=run.config_hash,
-            evidence=judgment.evidence,
-            seconds=judgment.seconds,
-            supersedes=supersedes,
-        )
-        Issue.objects.bulk_create(_issue(preference, item) for item in judgment.issues)
-    return preference
+    run = item.first.run_environment.run
+    return Preference(
+        first=item.first,
+        second=item.second,
+        verdict=judgment.verdict,
+        source=source,
+        critique=_storable(judgment.critique),
+        confidence=judgment.confidence,
+        reviewer=judgment.reviewer,
+        judge=judge.label if judge else "",
+        judge_fingerprint=judge.fingerprint if judge else "",
+        prompt_version=judge.prompt_version if judge else "",
+        order_sensitive=bool(judge and judge.order_sensitive),
+        orders=list(judge.orders) if judge else [],
+        saw_evidence=bool(judge and judge.saw_evidence),
+        self_preference=bool(judge and judge.self_preference),
+        suggestion=reaction.suggestion,
+        suggestion_taken=reaction.taken,
+        suggestion_seen_at=reaction.seen_at,
+        first_verdict=reaction.first_verdict,
+        dismissed=list(reaction.dismissed),
+        check_result=reaction.check_result,
+        disputes_tests=reaction.disputes_tests,
+        run=run,
+        version_id=item.first.run_environment.version_id,
+        case=item.first.case,
+        input_digest=item.first.case.input_digest,
+        scoring_digest=item.first.case.scoring_digest,
+        config_hash=run.config_hash,
+        evidence=judgment.evidence,
+        seconds=judgment.seconds,
+        supersedes=item.supersedes,
+    )
 
 
 def _issue(preference: Preference, item: NewIssue) -> Issue:

@@ -3,12 +3,11 @@
 import hashlib
 from collections.abc import Sequence
 
-from django.db import transaction
 from django.db.models import F, QuerySet, prefetch_related_objects
 
 from preferences.evidence import evidence_of, winner
 from preferences.models import Preference
-from preferences.services import Judgment, preference_record
+from preferences.services import Judged, Judgment, preferences_record
 from preferences.spans import text_of
 from review.models import Pair
 from review.pairing import Across, Candidate, Paired, Policy, pairs_of
@@ -100,14 +99,14 @@ def execution_preferences(*, pairs: Sequence[Pair]) -> int:
                 source=Preference.Source.EXECUTION, first__in=[pair.first_id for pair in chunk.values()]
             ).values_list("first_id", "second_id")
         )
-        with transaction.atomic():
-            for pair in pairs_whole(Pair.objects.filter(pk__in=chunk)):
-                if (pair.first_id, pair.second_id) not in known:
-                    judgment = Judgment(
-                        verdict=winner(pair.first, pair.second), evidence=evidence_of(pair.first, pair.second)
-                    )
-                    preference_record(first=pair.first, second=pair.second, judgment=judgment)
+        missing = [pk for pk, pair in chunk.items() if (pair.first_id, pair.second_id) not in known]
+        preferences_record([_by_execution(pair) for pair in pairs_whole(Pair.objects.filter(pk__in=missing))])
     return len(decided)
+
+
+def _by_execution(pair: Pair) -> Judged:
+    judgment = Judgment(verdict=winner(pair.first, pair.second), evidence=evidence_of(pair.first, pair.second))
+    return Judged(first=pair.first, second=pair.second, judgment=judgment)
 
 
 _UNSHOWN = (

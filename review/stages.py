@@ -14,7 +14,7 @@ from hub.ports import JSON, Ask
 from preferences.evidence import evidence_of
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import categories
-from preferences.services import JudgeIdentity, Judgment, NewIssue, preference_record
+from preferences.services import Judged, JudgeIdentity, Judgment, NewIssue, preferences_record
 from review.judge import PROMPT_VERSION, Order, Question, Side, Suggestion, combine, evidence_text, judge_pair
 from review.models import JudgeCall, Pair
 from review.pairing import Across, Policy
@@ -247,12 +247,13 @@ class _Bench:
             unique_fields=["pair", "fingerprint", "prompt_version", "swapped"],
             update_fields=_SAID,
         )
-        with transaction.atomic():  # one commit for all of them
-            for pair, orders in judged:
-                suggestion = combine(orders)
-                if suggestion is not None:
-                    preference = self._record(pair, suggestion)
-                    Pair.objects.filter(pk=pair.pk).update(suggestion=preference)
+        combined = [(pair, combine(orders)) for pair, orders in judged]
+        suggested = [(pair, suggestion) for pair, suggestion in combined if suggestion is not None]
+        with transaction.atomic():
+            preferences = preferences_record([self._judged(pair, suggestion) for pair, suggestion in suggested])
+            for (pair, _), preference in zip(suggested, preferences, strict=True):
+                pair.suggestion = preference
+            Pair.objects.bulk_update([pair for pair, _ in suggested], ["suggestion"])
 
     def _call(self, pair: Pair, order: Order) -> JudgeCall:
         judged = order.judged
@@ -274,7 +275,7 @@ class _Bench:
             cost_usd=judged.cost_usd,
         )
 
-    def _record(self, pair: Pair, suggestion: Suggestion) -> Preference:
+    def _judged(self, pair: Pair, suggestion: Suggestion) -> Judged:
         known = {item.slug: item for item in self.categories}
         fallback = known.get(OTHER) or next(iter(known.values()), None)
         sides = {"first": pair.first, "second": pair.second}
@@ -307,9 +308,7 @@ class _Bench:
             evidence=evidence_of(pair.first, pair.second),
             judge=judge,
         )
-        return preference_record(
-            first=pair.first, second=pair.second, judgment=judgment, supersedes=self._earlier(pair)
-        )
+        return Judged(first=pair.first, second=pair.second, judgment=judgment, supersedes=self._earlier(pair))
 
     def _earlier(self, pair: Pair) -> Preference | None:
         """The suggestion of another judge or prompt version that this one replaces, unless something else has."""
