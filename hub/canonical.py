@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -45,6 +46,7 @@ def files_digest(files: Mapping[str, str]) -> str:
     return digest(dict(files))
 
 
+@lru_cache(maxsize=4096)  # every call of an episode wants it
 def attempt_seed(seed: int, environment: str, case: str, attempt: int) -> int:
     """The seed of one attempt, 63 bits: SHA-256 of (seed, environment, case, attempt)."""
     raw = hashlib.sha256(canonical_json([seed, environment, case, attempt])).digest()

@@ -138,10 +138,10 @@ class Writer(_Thread):
     async def _write(self) -> None:
         while True:
             batch = [await self._queue.get()]
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LINGER_S):
-                    while len(batch) < _BATCH:
-                        batch.append(await self._queue.get())
+            if self._queue.qsize() < _BATCH:
+                await asyncio.sleep(_LINGER_S)
+            while len(batch) < _BATCH and not self._queue.empty():
+                batch.append(self._queue.get_nowait())
             try:
                 if self._error is None:
                     await self.run(_store, batch, self._replaces)

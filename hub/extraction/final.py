@@ -7,6 +7,7 @@ from hub.extraction.reading import spoken
 
 _EDGE = r"[*_`# \t>]*"  # Markdown's dress around words
 _SUBJECT = r"(?:(?:final|correct|right|best|my)\s+){0,2}(?:answer|choice)"
+_WORDS = ("answer", "choice")  # one is in every subject; looking for them is far cheaper than the patterns below
 # "Answer: 42", "**Final answer (in km):** 42", at the beginning of a line.
 _LABELLED = re.compile(
     rf"^{_EDGE}(?:the\s+)?{_SUBJECT}(?:[ \t]*\([^()\n]{{0,60}}\))?{_EDGE}(?:is[ \t]*)?[:=：]{_EDGE}(?P<rest>.*)$",
@@ -32,7 +33,8 @@ def final_answer(text: str) -> str | None:
     "Answer" and the line after it), a sentence "the answer is …", a last line `#### …`.
     """
     text = spoken(text)
-    for find in (_boxed, _tagged, _labelled, _said, _hashed):
+    worded = any(word in text.casefold() for word in _WORDS)
+    for find in (_boxed, _tagged, *((_labelled, _said) if worded else ()), _hashed):
         found = find(text)
         if found is not None and bare(found):
             return bare(found)
