@@ -64,7 +64,8 @@ class _Client(openai.AsyncOpenAI):
         if retries_taken not in self._like:
             first = super()._build_request(options, retries_taken=retries_taken)
             headers = first.headers.copy()
-            del headers["Content-Length"]
+            for name in ("Content-Length", "Cookie"):  # these are each request's own
+                headers.pop(name, None)
             self._like[retries_taken] = partial(
                 httpx2.Request, first.method, first.url, headers=headers, extensions=first.extensions
             )

@@ -71,6 +71,31 @@ async def test_the_attempts_seed_is_sent_only_where_the_config_asks_for_it() -> 
     assert seeded[0]["seed"] == 99 and "send_seed" not in seeded[0]
 
 
+async def test_later_calls_have_the_first_ones_headers_and_their_own_body_retry_count_and_cookies() -> None:
+    def script(request: dict[str, Any], number: int) -> Answer:
+        if number in (2, 5):
+            return Answer({}, status=500, headers={"Retry-After": "0"})
+        ended = {"Set-Cookie": "seat=; Max-Age=0" if number == 3 else "seat=7"}
+        return Answer(completion("yes").body, headers=ended if number in (0, 3) else {})
+
+    words = ["one", "größer, 二", "three", "four", "five"]
+    with endpoint(script) as server:
+        options = OpenAIOptions(model="small", base_url=server.url)
+        provider = OpenAI(ModelSpec(name="m", provider="openai"), options, ProviderContext(retries=2, api_key="k-123"))
+        for word in words:
+            messages = [{"role": "user", "content": word}]
+            await provider.complete(Request(key=KEY, messages=messages, tools=(), parameters={}, seed=1))
+        await provider.aclose()
+    asked = [item["messages"][0]["content"] for item in server.requests]
+    assert asked == ["one", "größer, 二", "three", "three", "four", "five", "five"]
+    own = {"content-length", "cookie", "x-stainless-retry-count"}
+    shared = [{name: value for name, value in item.items() if name not in own} for item in server.headers]
+    assert shared[0]["authorization"] == "Bearer k-123" and shared[0]["content-type"] == "application/json"
+    assert all(item == shared[0] for item in shared)
+    assert [item["x-stainless-retry-count"] for item in server.headers] == ["0", "0", "0", "1", "0", "0", "1"]
+    assert [item.get("cookie") for item in server.headers] == [None, *["seat=7"] * 3, None, None, None]
+
+
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_a_passing_failure_is_retried_after_the_time_that_the_server_names(status: int) -> None:
     def script(_: dict[str, Any], number: int) -> Answer:
