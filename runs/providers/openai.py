@@ -55,8 +55,11 @@ class _Client(openai.AsyncOpenAI):
         self._like: dict[int, partial[httpx2.Request]] = {}
 
     async def complete(self, body: bytes) -> httpx2.Response:
-        """Not `chat.completions.create`: it walks through every message by its types, a quarter of a call's CPU, and
-        what it would parse of the answer we read ourselves."""
+        """The endpoint's answer to *body*, a chat completion's request; raises what the client raises.
+
+        Not `chat.completions.create`: it walks through every message by its types, a quarter of a call's CPU, and what
+        it would parse of the answer we read ourselves.
+        """
         return await self.request(httpx2.Response, self._call.model_copy(update={"content": body}))
 
     def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
