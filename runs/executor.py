@@ -222,10 +222,11 @@ class _Player:
         )
 
     async def _run(self) -> Step:
+        first = self._key(0)
         episode = self._episode = Episode(
             self._environment,
             CaseData.from_json(self._assignment.case.data),
-            key=self._key(0),
+            key=first,
             seed=self._seed,
             services=self._services,
             max_turns=self._plan.max_turns,
@@ -233,7 +234,8 @@ class _Player:
         await episode.reset()
         while True:
             try:
-                reply: Reply = await self._ask(self._key(episode.turns), episode.messages, episode.tools)
+                key = self._key(episode.turns) if episode.turns else first
+                reply: Reply = await self._ask(key, episode.messages, episode.tools)
                 step = await episode.step(reply.message)
             except TimeUp:
                 return await episode.stop("time")
@@ -265,9 +267,9 @@ class _Player:
         messages = episode.messages if episode else []
         answers = [message for message in messages if message["role"] == "assistant"]
         return Response(
-            run_environment=self._assignment.part.row,
-            run_model=self._assignment.contender.row,
-            case=self._assignment.case,
+            run_environment_id=self._assignment.part.row.pk,
+            run_model_id=self._assignment.contender.row.pk,
+            case_id=self._assignment.case.pk,
             attempt=self._assignment.attempt,
             seed=self._seed,
             status=status,

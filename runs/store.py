@@ -165,7 +165,7 @@ def _store(batch: Iterable[Played | ModelCall | _Stopped], replaces: bool) -> No
             scores = []
             for item, response in zip(played, responses, strict=True):
                 for score in item.scores:
-                    score.response = response
+                    score.response_id = response.pk
                     scores.append(score)
             Score.objects.bulk_create(scores)
         for stopped in batch:
