@@ -214,26 +214,30 @@ LYING_ABOUT = [
         "reads-the-judge's-files",
         "What the tests write to disk is not seen by the candidate.",
         """
+        import os, tempfile
         def add(a, b):
-            for place in ("", "/tmp/", "/dev/shm/", "/box/work/"):
+            for place in (*tempfile._candidate_tempdir_list(), "/dev/shm", "/box/work"):
                 try:
-                    return int(open(place + "expected").read())
+                    return int(open(os.path.join(place, "expected")).read())
                 except (OSError, ValueError):
                     continue
         """,
         tests={
             "judged": """
 def check(candidate):
-    import os
+    import os, tempfile
+    written = set()
     for a, b in ((2, 3), (40, 2)):
-        for place in ("", "/tmp/", "/dev/shm/", "/box/work/"):
+        for place in (*tempfile._candidate_tempdir_list(), "/dev/shm", "/box/work"):
             try:
-                with open(place + "expected", "w") as file:
+                with open(os.path.join(place, "expected"), "w") as file:
                     file.write(str(a + b))
+                written.add(file.name)
             except OSError:
                 continue
         assert candidate(a, b) == a + b
-    os.unlink("expected")
+    for path in written:
+        os.unlink(path)
 """
         },
         skips={"C": "Tier C does not contain: tests that write to a directory of the host's are seen by everybody."},
