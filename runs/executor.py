@@ -222,11 +222,10 @@ class _Player:
         )
 
     async def _run(self) -> Step:
-        first = self._key(0)
         episode = self._episode = Episode(
             self._environment,
             CaseData.from_json(self._assignment.case.data),
-            key=first,
+            key=self._key(0),
             seed=self._seed,
             services=self._services,
             max_turns=self._plan.max_turns,
@@ -234,8 +233,7 @@ class _Player:
         await episode.reset()
         while True:
             try:
-                key = self._key(episode.turns) if episode.turns else first
-                reply: Reply = await self._ask(key, episode.messages, episode.tools)
+                reply: Reply = await self._ask(self._key(episode.turns), episode.messages, episode.tools)
                 step = await episode.step(reply.message)
             except TimeUp:
                 return await episode.stop("time")

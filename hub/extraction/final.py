@@ -33,7 +33,8 @@ def final_answer(text: str) -> str | None:
     "Answer" and the line after it), a sentence "the answer is …", a last line `#### …`.
     """
     text = spoken(text)
-    worded = any(word in text.casefold() for word in _WORDS)
+    folded = text.casefold()
+    worded = any(word in folded for word in _WORDS)
     for find in (_boxed, _tagged, *((_labelled, _said) if worded else ()), _hashed):
         found = find(text)
         if found is not None and bare(found):
