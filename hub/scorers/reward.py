@@ -8,11 +8,18 @@ class Reward(Scorer):
     """The default where an environment names no rules."""
 
     type = "reward"
-    summary = "The harness's own reward, from 0 to 1."
+    summary = "The harness's own reward, from 0 to 1; 0 for an episode that ended at a limit without one."
     Options = ScorerOptions
 
     async def score(self, options: ScorerOptions, submission: Submission, services: Services) -> Verdict:
         reward = submission.reward
+        if reward is None and submission.stop != "done":
+            # Most harnesses reward success only, so an episode that a limit ended has earned nothing.
+            return Verdict(
+                value=0.0,
+                reason=f"The episode ended at its limit ({submission.stop}), and the harness gave no reward: "
+                "it counts as 0.",
+            )
         if reward is None:
             return Verdict(value=None, reason="The harness gave no reward.")
         if not 0 <= reward <= 1:

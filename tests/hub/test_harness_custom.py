@@ -43,6 +43,42 @@ async def test_the_turn_limit_truncates():
     assert (step.done, step.truncated, step.info) == (True, True, {"tries": 1, "limit": "max_turns"})
 
 
+async def test_an_episode_without_a_reward_at_the_turn_limit_fails_with_reward_0():
+    playing = play(max_turns=1)
+    await playing.reset()
+    step = await playing.step(says("1"))
+    assert (step.reward, step.score.status, step.score.value) == (0.0, "failed", 0.0)
+    assert step.score.reason.startswith("The episode ended at its limit (turns), and the harness gave no reward")
+
+
+async def test_a_reward_that_the_harness_gives_before_the_turn_limit_is_kept():
+    playing = play(stepping("return {'state': state, 'reward': 0.25}"), max_turns=1)
+    await playing.reset()
+    step = await playing.step(says("1"))
+    assert (step.truncated, step.reward, step.score.status) == (True, 0.25, "failed")
+
+
+async def test_an_episode_that_a_harness_ends_without_a_reward_is_unscored():
+    playing = play(stepping("return {'state': state, 'done': True}"))
+    await playing.reset()
+    step = await playing.step(says("1"))
+    assert (step.score.status, step.score.reason) == ("unscored", "The harness gave no reward.")
+
+
+async def test_a_limit_of_the_harness_itself_without_a_reward_counts_as_0():
+    playing = play(stepping("return {'state': state, 'done': True, 'truncated': True}"))
+    await playing.reset()
+    step = await playing.step(says("1"))
+    assert (step.score.status, step.score.value) == ("failed", 0.0)
+
+
+async def test_an_episode_stopped_by_time_without_a_reward_counts_as_0():
+    playing = play()
+    await playing.reset()
+    step = await playing.stop("time")
+    assert (step.score.status, step.score.value) == ("failed", 0.0)
+
+
 async def test_an_episode_that_is_over_at_the_limit_is_not_truncated():
     playing = play(max_turns=2)
     await playing.reset()
