@@ -7,9 +7,9 @@ from functools import lru_cache
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Q, QuerySet
 
-from hub import wording
 from hub.bundles.schema import Manifest
-from hub.compiled import CompiledEnvironment, code_paths
+from hub.common import wording
+from hub.environments.compiled import CompiledEnvironment, code_paths
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 
 CURATE = "hub.curate_environment"

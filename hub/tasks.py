@@ -4,11 +4,11 @@ import logging
 
 from celery import shared_task
 
-from hub.bundles.gates import gates_run
 from hub.bundles.loader import open_archive
-from hub.dispatch import GATES, lease_held, request_next, request_put_off
+from hub.common.sandbox_pools import pool_options
+from hub.gates.queue import GATES, lease_held, request_next, request_put_off
+from hub.gates.runner import gates_run
 from hub.models import EnvironmentVersion, GateRequest
-from hub.pools import pool_options
 from hub.services import certificate_set
 from sandbox.errors import SandboxUnavailable
 from sandbox.pool import shared

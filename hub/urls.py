@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from hub import views
+from hub.web import views
 
 app_name = "hub"
 urlpatterns = [

@@ -3,11 +3,11 @@
 from django.urls import path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from hub import api as hub
-from preferences import api as preferences
-from review import api as review
-from runs import api as runs
-from runs import rollouts_api as rollouts
+from hub.web import api as hub
+from preferences.web import api as preferences
+from review.web import api as review
+from runs.rollouts import api as rollouts
+from runs.web import api as runs
 
 urlpatterns = [
     path("schema/", SpectacularAPIView.as_view(), name="api-schema"),

@@ -10,12 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from hub.browsing import environments_filtered
 from hub.selectors import defects_open, is_curator
-from review.waiting import progress_of
-from runs.browsing import live_counts, runs_in_trouble, runs_visible
+from hub.web.queries import environments_filtered
+from review.queue.backlog import progress_of
 from runs.models import Run
-from runs.past import latest_results, result_before, same_cases
+from runs.results.history import latest_results, result_before, same_cases
+from runs.web.queries import live_counts, runs_in_trouble, runs_visible
 
 SHOWN = 5
 

@@ -14,7 +14,7 @@ from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
-from hub.pools import pool_options
+from hub.common.sandbox_pools import pool_options
 from llmeval_site.celery import app
 from sandbox.pool import Pool
 

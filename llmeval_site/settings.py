@@ -176,12 +176,15 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_VERSIONING_CLASS": None,
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PAGINATION_CLASS": "hub.restdefaults.Cursor",
+    "DEFAULT_PAGINATION_CLASS": "hub.common.rest_defaults.Cursor",
     "PAGE_SIZE": 50,
-    "EXCEPTION_HANDLER": "hub.rest.error_response",
+    "EXCEPTION_HANDLER": "hub.common.rest.error_response",
     # `?format=` belongs to the exports; there is one representation of everything else.
     "URL_FORMAT_OVERRIDE": None,
-    "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.UserRateThrottle", "hub.restdefaults.WriteThrottle"],
+    "DEFAULT_THROTTLE_CLASSES": [
+        "rest_framework.throttling.UserRateThrottle",
+        "hub.common.rest_defaults.WriteThrottle",
+    ],
     # For each user and each process of the site.
     "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "120/min"},
 }

@@ -12,10 +12,10 @@ from django.templatetags.static import static
 from django.views.decorators.http import require_http_methods, require_safe
 from rest_framework.authtoken.models import Token
 
-from hub.browsing import environments_filtered
 from hub.models import Case
 from hub.selectors import environments_visible
-from runs.browsing import runs_visible
+from hub.web.queries import environments_filtered
+from runs.web.queries import runs_visible
 
 FOUND = 15  # of each kind
 

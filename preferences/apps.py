@@ -9,7 +9,7 @@ class PreferencesConfig(AppConfig):
 
     def ready(self) -> None:
         # Imports models, which exist only once the apps are loaded.
-        from preferences.tracked import Judgments
-        from runs.tracking_additions import register
+        from preferences.tracking import Judgments
+        from runs.tracking.additions import register
 
         register(Judgments())

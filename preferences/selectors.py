@@ -7,7 +7,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Q, QuerySet
 
 from preferences.models import IssueCategory, Preference
-from runs.browsing import runs_visible
+from runs.web.queries import runs_visible
 
 
 def preferences_current() -> QuerySet[Preference]:

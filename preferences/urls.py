@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from preferences import views
+from preferences.web import views
 
 app_name = "preferences"
 urlpatterns = [

@@ -13,10 +13,10 @@ from preferences.evidence import evidence_of
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import Judgment, NewIssue, Reaction, preference_record
 from preferences.spans import span_at, text_hash, text_of
+from review.judge.suggestions import check_of
 from review.models import Assignment, AttentionCheck, Pair
-from review.seats import DONE, LEASE, OPEN, SKIPPED, SeatGone, seat_at
+from review.queue.assignments import DONE, LEASE, OPEN, SKIPPED, SeatGone, seat_at
 from review.services import pairs_whole
-from review.suggestions import check_of
 
 _MARK_FIELDS = ("severity", "note", "message", "start", "end", "text_hash", "quote")
 

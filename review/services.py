@@ -10,9 +10,9 @@ from preferences.models import Preference
 from preferences.services import Judged, Judgment, preferences_record
 from preferences.spans import text_of
 from review.models import Pair
-from review.pairing import Across, Candidate, Paired, Policy, pairs_of
-from runs.counting import quarantined_cases
+from review.queue.pairing import Across, Candidate, Paired, Policy, pairs_of
 from runs.models import Response, Run
+from runs.results.counting import quarantined_cases
 
 _SCORED = (Response.Status.PASSED, Response.Status.FAILED)
 _CHUNK = 400

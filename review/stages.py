@@ -9,22 +9,31 @@ from typing import Annotated, Any
 from django.db import transaction
 from pydantic import Field
 
-from hub import wording
-from hub.ports import JSON, Ask
+from hub.common import wording
+from hub.environments.protocols import JSON, Ask
 from preferences.evidence import evidence_of
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import categories
 from preferences.services import Judged, JudgeIdentity, Judgment, NewIssue, preferences_record
-from review.judge import PROMPT_VERSION, Order, Question, Side, Suggestion, combine, evidence_text, judge_pair
+from review.judge.pair_judge import (
+    PROMPT_VERSION,
+    Order,
+    Question,
+    Side,
+    Suggestion,
+    combine,
+    evidence_text,
+    judge_pair,
+)
 from review.models import JudgeCall, Pair
-from review.pairing import Across, Policy
+from review.queue.pairing import Across, Policy
 from review.services import execution_preferences, pairs_make, pairs_queue, pairs_whole
+from runs.config.resolve import fingerprint
+from runs.execution.stages import Estimate, Stage, StageConfig, StageContext
+from runs.execution.storage import Reader
 from runs.models import Response, Run, RunModel
-from runs.planning import fingerprint
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
-from runs.stages import Estimate, Stage, StageConfig, StageContext
-from runs.store import Reader
 
 OTHER = "wrong-result"  # where the judge names no category of the list
 _AT_ONCE = 64  # pairs read and judged together

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from review import views
+from review.web import views
 
 app_name = "review"
 urlpatterns = [

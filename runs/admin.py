@@ -7,10 +7,10 @@ from django.conf import settings
 from django.contrib import admin
 from pydantic import ValidationError
 
+from runs.config.registered import endpoint_spec
 from runs.models import ModelEndpoint
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
-from runs.registered import endpoint_spec
 
 
 class ModelEndpointForm(forms.ModelForm):

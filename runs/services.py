@@ -11,11 +11,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from hub.services import bundle_import
-from runs.config import RunConfig
-from runs.config_reading import parse
-from runs.leases import LEASE
+from runs.config.parsing import parse
+from runs.config.resolve import Chosen, config_hash, fingerprint, source_for_command
+from runs.config.schema import RunConfig
+from runs.execution.leases import LEASE
 from runs.models import Run, RunEnvironment, RunModel
-from runs.planning import Chosen, config_hash, fingerprint, source_for_command
 from runs.providers.base import ModelSpec
 
 KEPT = "What was stored is kept."

@@ -8,15 +8,15 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from runs.config_reading import ConfigError
-from runs.dispatch import LOOK
-from runs.leases import LeaseLost, lease_next, lease_release, owner_name
+from runs.config.parsing import ConfigError
+from runs.execution.dispatch import LOOK
+from runs.execution.leases import LeaseLost, lease_next, lease_release, owner_name
+from runs.execution.runner import Execution, run_execute
 from runs.models import Response, Run
-from runs.rollouts import rollouts_sweep
+from runs.rollouts.services import rollouts_sweep
 from runs.services import config_of, run_fail
-from runs.session import Execution, run_execute
-from runs.tracking import Tracker, TrackingConfig, behind_runs, track
-from runs.tracking import config_of as tracking_config_of
+from runs.tracking.stage import Tracker, TrackingConfig, behind_runs, track
+from runs.tracking.stage import config_of as tracking_config_of
 from sandbox.errors import SandboxUnavailable
 
 logger = logging.getLogger(__name__)

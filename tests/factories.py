@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from hub.canonical import digest
+from hub.common.digests import digest
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from runs.models import Response, Run, RunEnvironment, RunModel, Score
 

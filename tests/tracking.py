@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runs.tracking import Tracker, TrackingConfig
+from runs.tracking.stage import Tracker, TrackingConfig
 
 # What MLflow holds, asked of the installed mlflow in a process of its own: importing it here would slow every test.
 READ = """

@@ -11,11 +11,11 @@ from typing import IO, Any
 import yaml
 from pydantic import ValidationError
 
-from hub import yamltext
 from hub.bundles.problems import BundleError, Problem
 from hub.bundles.schema import DATA_SUFFIXES, Dataset, is_data_path
-from hub.datasets import DatasetError, Row, file_rows, join_rows, rows
-from hub.wording import sentence
+from hub.common import yaml_source
+from hub.common.wording import sentence
+from hub.datasets.rows import DatasetError, Row, file_rows, join_rows, rows
 
 FOLDER = Path(__file__).resolve().parent
 DATA = "data.jsonl.gz"
@@ -44,7 +44,7 @@ def benchmarks() -> dict[str, Benchmark]:
 
 
 def _read(path: Path) -> Benchmark:
-    document = dict(yamltext.parse(path.read_text(encoding="utf-8")).value)
+    document = dict(yaml_source.parse(path.read_text(encoding="utf-8")).value)
     about = document.pop("benchmark")
     return Benchmark(path.stem, document, about["files"], about["hub"], about.get("join"), about.get("columns"))
 

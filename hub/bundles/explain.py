@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from hub.bundles.schema import Answers, Dataset, Join, Manifest, Scoring
-from hub.wording import found, sentence
+from hub.common.wording import found, sentence
 
 _REMEDIES = {
     "spec": "Write `spec: 1`, the version of this format.",

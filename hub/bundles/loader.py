@@ -10,7 +10,6 @@ from typing import IO, Any, Protocol
 
 from pydantic import ValidationError
 
-from hub import canonical, yamltext
 from hub.bundles.archive import (
     MAX_ENTRIES,
     MAX_UNPACKED,
@@ -25,8 +24,9 @@ from hub.bundles.cases import prepared_cases
 from hub.bundles.explain import explain
 from hub.bundles.problems import BundleError, Problem
 from hub.bundles.schema import Manifest
-from hub.cases import CaseData
-from hub.compiled import CompiledEnvironment, CompileError, code_paths
+from hub.common import digests, yaml_source
+from hub.environments.cases import CaseData
+from hub.environments.compiled import CompiledEnvironment, CompileError, code_paths
 
 MANIFEST = "environment.yaml"
 CERTIFICATE = "certificate.json"  # speaks of the digest, so it cannot be part of it
@@ -147,7 +147,7 @@ class Bundle:
     @cached_property
     def digest(self) -> str:
         """SHA-256 over the path and SHA-256 of every file, the certificate aside."""
-        return canonical.files_digest({path: info.sha256 for path, info in self.files.items()})
+        return digests.files_digest({path: info.sha256 for path, info in self.files.items()})
 
     def file(self, path: str) -> IO[bytes]:
         """Open a file of the bundle. Raises BundleError where there is none."""
@@ -155,7 +155,7 @@ class Bundle:
             raise BundleError(Problem(file=path, message="there is no such file in the bundle."))
         return self._source.open(path)
 
-    def text(self, path: str, limit: int = yamltext.MAX_BYTES) -> str:
+    def text(self, path: str, limit: int = yaml_source.MAX_BYTES) -> str:
         """A file's text. Raises BundleError where it is missing, not UTF-8 or longer than *limit* bytes."""
         with self.file(path) as file:
             if self.files[path].size > limit:
@@ -166,10 +166,10 @@ class Bundle:
                 raise BundleError(Problem(file=path, message="not UTF-8.", remedy="Save it as UTF-8.")) from None
 
     @cached_property
-    def yaml(self) -> yamltext.YamlText:
+    def yaml(self) -> yaml_source.YamlText:
         try:
-            return yamltext.parse(self.text(MANIFEST))
-        except yamltext.YamlError as error:
+            return yaml_source.parse(self.text(MANIFEST))
+        except yaml_source.YamlError as error:
             raise BundleError(Problem(line=error.line, message=f"not YAML: {error.message}.")) from None
 
     @property
@@ -219,7 +219,7 @@ class Bundle:
         """A problem at a key path of environment.yaml."""
         dot = "" if message.endswith((".", "!", "?")) else "."
         return Problem(
-            line=self.yaml.line(path), key=yamltext.dotted(tuple(path)), message=message + dot, remedy=remedy
+            line=self.yaml.line(path), key=yaml_source.dotted(tuple(path)), message=message + dot, remedy=remedy
         )
 
     @cached_property
@@ -229,7 +229,7 @@ class Bundle:
     @cached_property
     def certificate(self) -> dict[str, Any] | None:
         """The certificate that lies in the folder, if it is about this very content."""
-        if CERTIFICATE not in self._source.files or self._source.files[CERTIFICATE].size > yamltext.MAX_BYTES:
+        if CERTIFICATE not in self._source.files or self._source.files[CERTIFICATE].size > yaml_source.MAX_BYTES:
             return None
         with self._source.open(CERTIFICATE) as file:
             try:
@@ -258,7 +258,7 @@ class Bundle:
             return CompiledEnvironment(manifest, self.code(manifest))
         except CompileError as error:
             raise BundleError(
-                [self.problem(list(yamltext.undotted(path)), message) for path, message in error.problems]
+                [self.problem(list(yaml_source.undotted(path)), message) for path, message in error.problems]
             ) from None
 
     def cases(self) -> Iterator[CaseData]:

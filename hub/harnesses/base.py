@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from hub.cases import CaseData
-from hub.ports import JSON, Ask, CallKey, Message, Tool
+from hub.environments.cases import CaseData
+from hub.environments.protocols import JSON, Ask, CallKey, Message, Tool
 from sandbox.pool import Pool
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hub.bundles.gates import gates_run
 from hub.bundles.loader import Bundle
 from hub.bundles.problems import Problem
+from hub.common.sandbox_pools import pool_options
+from hub.common.wording import counted
+from hub.gates.runner import gates_run
 from hub.management.base import UNAVAILABLE, Command
-from hub.pools import pool_options
-from hub.wording import counted
 from sandbox.errors import SandboxUnavailable
 from sandbox.management.tiers import add_accept_argument
 from sandbox.pool import shared

@@ -6,11 +6,11 @@ from hub.scorers.exact_match import ExactMatch
 from hub.scorers.includes import Includes
 from hub.scorers.instructions import Instructions
 from hub.scorers.json_schema import JsonSchema
-from hub.scorers.judge import Judge
 from hub.scorers.number import Number
 from hub.scorers.python_tests import PythonTests
 from hub.scorers.regex import Regex
 from hub.scorers.reward import Reward
+from hub.scorers.rubric_judge import Judge
 from hub.scorers.state import Custom, State
 from hub.scorers.stdin_stdout import StdinStdout
 from hub.scorers.tool_calls import ToolCalls

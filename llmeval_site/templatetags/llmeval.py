@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from hub.rendering import code_html
+from hub.common.rendering import code_html
 from runs.reports import text as write
 
 register = template.Library()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hub.ports import JSON, Message
+from hub.environments.protocols import JSON, Message
 from preferences.models import Preference
 from preferences.spans import text_of
 from runs.models import Response

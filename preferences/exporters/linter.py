@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from preferences.agreement import correlation
 from preferences.exporters.base import completion_of
+from preferences.insight.agreement import correlation
 from preferences.models import Preference
 
 MAX_FALSE_ACCEPTS = 0.25  # of a reviewer's attention checks; above it nothing of theirs is exported

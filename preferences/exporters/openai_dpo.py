@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator
 
-from hub.ports import JSON
+from hub.environments.protocols import JSON
 from preferences.exporters.base import CannotHold, Exporter, completion_text, prompt_of, sides
 from preferences.models import Preference
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from hub.outputs import Outputs
+from hub.common.output_files import Outputs
 from preferences.exporters.base import CannotHold, Exporter, ExportError, Row, everything
 from preferences.exporters.linter import HELD_OUT, Claim, Linted, lint
 from preferences.exporters.registry import FORMATS

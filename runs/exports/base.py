@@ -10,10 +10,10 @@ from typing import IO
 from django.db.models import QuerySet
 
 from hub.bundles.loader import Bundle, open_archive
+from hub.environments.protocols import JSON, Message
 from hub.models import EnvironmentVersion
-from hub.ports import JSON, Message
-from runs.counting import quarantined_cases
 from runs.models import Response, Run, RunEnvironment, RunModel
+from runs.results.counting import quarantined_cases
 
 CHUNK = 200  # responses read at a time; transcripts may be long
 

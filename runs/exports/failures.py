@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hub.bundles.answers import AnswerBook
-from hub.cases import CaseData
+from hub.common.output_files import Outputs
+from hub.environments.cases import CaseData
+from hub.environments.protocols import JSON
+from hub.gates.answers import AnswerBook
 from hub.models import EnvironmentVersion
-from hub.outputs import Outputs
-from hub.ports import JSON
 from runs.exports.base import (
     CHUNK,
     Exported,

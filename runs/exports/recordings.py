@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hub.canonical import digest
-from hub.cases import CaseData
-from hub.compiled import CompiledEnvironment
-from hub.outputs import Outputs
-from hub.ports import CallKey
+from hub.common.digests import digest
+from hub.common.output_files import Outputs
+from hub.environments.cases import CaseData
+from hub.environments.compiled import CompiledEnvironment
+from hub.environments.protocols import CallKey
 from hub.selectors import compile_version
 from runs.exports.base import CHUNK, Exported, lines, opening, usage_of
 from runs.models import Response, Run, RunEnvironment, RunModel

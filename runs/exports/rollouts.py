@@ -9,14 +9,14 @@ from pathlib import Path
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
+from hub.common.output_files import Outputs
+from hub.environments.protocols import JSON
 from hub.models import CaseDefect, EnvironmentVersion
-from hub.outputs import Outputs
-from hub.ports import JSON
-from runs.counting import quarantined_cases
 from runs.exports.base import CHUNK, Exported, is_held_out, lines, refuse_held_out, run_model, run_parts
 from runs.exports.base import usage_of as response_usage
 from runs.models import EpisodeSession, Response, Run, RunEnvironment
-from runs.rollouts_roles import recordings_of
+from runs.results.counting import quarantined_cases
+from runs.rollouts.roles import recordings_of
 
 _UNSCORED = "unscored: a rule could not decide, and 0 would be a reward that nobody gave"
 _DEFECTIVE = "of a case that was found wrong"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from hub import canonical
-from hub.ports import JSON, CallKey, Message, Reply, Tool, Usage
+from hub.common import digests
+from hub.environments.protocols import JSON, CallKey, Message, Reply, Tool, Usage
 
 if TYPE_CHECKING:
-    from runs.config_reading import Source
+    from runs.config.parsing import Source
 
 
 class Price(BaseModel):
@@ -123,9 +123,7 @@ class Provider(ABC):
     @classmethod
     def fingerprint(cls, spec: ModelSpec, options: Any) -> str:
         """SHA-256 of all that decides this model's answers, its label aside."""
-        return canonical.digest(
-            {"provider": cls.type, "identity": cls.identity(options), "parameters": spec.parameters}
-        )
+        return digests.digest({"provider": cls.type, "identity": cls.identity(options), "parameters": spec.parameters})
 
     @abstractmethod
     async def complete(self, request: Request) -> Reply:

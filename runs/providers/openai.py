@@ -10,12 +10,12 @@ import openai
 from openai._models import FinalRequestOptions
 from pydantic import Field, field_validator
 
-from hub import wording
-from hub.ports import JSON, AskError, Message, Reply, Usage
+from hub.common import wording
+from hub.environments.protocols import JSON, AskError, Message, Reply, Usage
 from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
 
 if TYPE_CHECKING:
-    from runs.config_reading import Source
+    from runs.config.parsing import Source
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _KEY_LENGTH = 24  # longer than any variable's name here; what looks like a key is refused before it is stored

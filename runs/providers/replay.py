@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from hub import wording
-from hub.ports import JSON, AskError, CallKey, Message, Purpose, Reply, Usage
+from hub.common import wording
+from hub.environments.protocols import JSON, AskError, CallKey, Message, Purpose, Reply, Usage
 from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
 
 if TYPE_CHECKING:
-    from runs.config_reading import Source
+    from runs.config.parsing import Source
 
 _MAX_WRONG = 5  # lines of a recording that are named
 _Place = tuple[str, ...]

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from runs.models import Run
 from runs.reports import text as write
-from runs.reports.results import (
+from runs.reports.terminal import detail_lines
+from runs.results.aggregate import (
     CellResult,
     Shortcoming,
     known_cost,
@@ -19,7 +20,6 @@ from runs.reports.results import (
     stage_sentences,
     warnings,
 )
-from runs.reports.terminal import detail_lines
 
 FAILURES = 50  # listed for each environment and model
 ANSWER = 4000  # characters of an answer

@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hub.invocation import command
-from hub.wording import counted
+from hub.common.invocation import command
+from hub.common.wording import counted
 from runs.models import Run
 from runs.reports import text as write
-from runs.reports.results import (
+from runs.results.aggregate import (
     CellResult,
     Shortcoming,
     known_cost,

@@ -12,7 +12,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from hub.models import Environment
 from hub.services import bundle_import
-from tests.hub.bundles import write_bundle
+from tests.hub.bundle_files import write_bundle
 from tests.members import member
 from tests.services import unavailable
 

@@ -14,7 +14,7 @@ from hub.services import bundle_import
 from runs.models import ModelEndpoint, Response, Run
 from tests.browser.conftest import Visit
 from tests.factories import stored_outcomes, stored_run, stored_score
-from tests.hub.bundles import write_bundle
+from tests.hub.bundle_files import write_bundle
 from tests.members import member
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote
-from review import seats
 from review.models import Assignment
+from review.queue import assignments
 from tests.browser.review_fixtures import SignIn, browser, sign_in
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
@@ -23,7 +23,7 @@ CODE = "def f(x):\n\tname = '👩‍👩‍👧 Zoë'  # " + "a long remark that
 
 @pytest.fixture(autouse=True)
 def as_seeded(monkeypatch: Any, transactional_db: Any) -> None:
-    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
     for slug in ("wrong-result", "style"):
         IssueCategory.objects.get_or_create(slug=slug, defaults={"title": slug})
 

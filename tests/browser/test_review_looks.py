@@ -9,8 +9,8 @@ from playwright.sync_api import Page
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote
-from review import seats
 from review.models import Guideline, Pair
+from review.queue import assignments
 from tests.browser.review_fixtures import SignIn, browser, sign_in
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
@@ -23,7 +23,7 @@ CALL = {"id": "1", "type": "function", "function": {"name": "look_up", "argument
 
 @pytest.fixture(autouse=True)
 def nothing_drawn(monkeypatch: Any, transactional_db: Any) -> None:
-    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
     IssueCategory.objects.get_or_create(slug="style", defaults={"title": "Style"})
 
 

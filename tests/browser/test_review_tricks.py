@@ -10,9 +10,9 @@ from hub.models import CaseDefect, Environment, EnvironmentVersion
 from preferences.models import IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import span_at
-from review import seats
-from review.display import visible
+from review.evidence.display import visible
 from review.models import Assignment, Guideline, Pair
+from review.queue import assignments
 from runs.models import Run, RunModel
 from tests.browser.review_fixtures import SignIn, browser, sign_in
 from tests.browser.tricks import TRICKS
@@ -60,7 +60,7 @@ INJECTED = """() => {
 @pytest.fixture
 def tricky(monkeypatch: Any) -> Preference:
     """Tricks in every field that a model, a person or a bundle fills; the preference of the only pair."""
-    monkeypatch.setattr(seats, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
     category = IssueCategory.objects.get_or_create(slug="style", defaults={"title": "style"})[0]
     (pair,) = waiting_pairs(1, texts=(ALL, ALL + "."), prompt=ALL)
     call = {"id": "1", "type": "function", "function": {"name": ALL, "arguments": ALL}}

@@ -16,10 +16,10 @@ from runs.tasks import look
 from tests.browser.conftest import Visit
 from tests.endpoint import endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
-from tests.hub.bundles import write_bundle
-from tests.hub.test_web_upload import zipped
+from tests.hub.bundle_files import write_bundle
+from tests.hub.web.test_upload import zipped
 from tests.members import member
-from tests.runs.test_web_new_run import capital
+from tests.runs.web.test_new_run import capital
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

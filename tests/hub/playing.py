@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hub.bundles.schema import Manifest
-from hub.cases import CaseData
-from hub.compiled import CompiledEnvironment
-from hub.episodes import Episode
+from hub.environments.cases import CaseData
+from hub.environments.compiled import CompiledEnvironment
+from hub.environments.episodes import Episode
+from hub.environments.protocols import CallKey, Message, Reply, Tool
 from hub.harnesses.base import Services
-from hub.ports import CallKey, Message, Reply, Tool
 from sandbox.pool import PoolOptions, shared
 from sandbox.results import Outcome, Status
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hub import templating
-from hub.cases import CaseData
+from hub.environments import templating
+from hub.environments.cases import CaseData
+from hub.environments.protocols import CallKey, Message
 from hub.harnesses.base import Services
-from hub.ports import CallKey, Message
 from hub.scorers.base import Submission, Verdict
 from hub.scorers.registry import SCORERS
 

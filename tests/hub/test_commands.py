@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 
 from hub.models import Environment, EnvironmentVersion
-from tests.hub.bundles import ROWS, lines, write_bundle
+from tests.hub.bundle_files import ROWS, lines, write_bundle
 
 pytestmark = pytest.mark.django_db
 

@@ -28,7 +28,7 @@ from hub.services import (
     environment_retire,
     version_deprecate,
 )
-from tests.hub.bundles import lines, write_bundle
+from tests.hub.bundle_files import lines, write_bundle
 
 pytestmark = pytest.mark.django_db
 

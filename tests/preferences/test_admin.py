@@ -7,7 +7,7 @@ from django.test import Client
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import categories
 from tests.members import member
-from tests.preferences.test_exports import record, responses
+from tests.preferences.exporters.test_exports import record, responses
 
 pytestmark = pytest.mark.django_db
 CATEGORIES = "/admin/preferences/issuecategory/"

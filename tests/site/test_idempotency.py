@@ -14,7 +14,7 @@ from hub.services import bundle_import
 from llmeval_site.idempotency import ABANDONED, KEPT
 from llmeval_site.models import KeptAnswer
 from runs.models import ModelEndpoint, Run
-from tests.hub.bundles import write_bundle
+from tests.hub.bundle_files import write_bundle
 from tests.members import member
 
 pytestmark = pytest.mark.django_db

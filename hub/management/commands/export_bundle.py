@@ -4,8 +4,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from hub.common.output_files import CannotWrite, Outputs, add_force_argument
 from hub.management.bundles import BundleCommand
-from hub.outputs import CannotWrite, Outputs, add_force_argument
 from hub.selectors import VersionNotFound, version_get
 from hub.services import bundle_export
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from hub.benchmarks import Benchmark, benchmarks, data_rows, hub_rows, write_bundle
 from hub.bundles.problems import BundleError
-from hub.datasets import Row
+from hub.common.wording import counted, meant
+from hub.datasets.rows import Row
 from hub.management.bundles import BundleCommand
 from hub.services import EnvironmentRefused, bundle_import
-from hub.wording import counted, meant
 
 
 class Command(BundleCommand):

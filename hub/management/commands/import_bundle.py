@@ -7,9 +7,9 @@ from typing import Any
 from hub.bundles.loader import open_bundle
 from hub.bundles.problems import BundleError
 from hub.bundles.validation import validate_bundle
+from hub.common.wording import counted
 from hub.management.bundles import BundleCommand, failed_gates
 from hub.services import EnvironmentRefused, bundle_import
-from hub.wording import counted
 
 
 class Command(BundleCommand):

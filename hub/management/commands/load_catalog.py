@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from hub.common.wording import counted
 from hub.management import base
 from hub.services import catalog_load
-from hub.wording import counted
 
 CATALOG = Path(__file__).resolve().parents[2] / "catalog"
 

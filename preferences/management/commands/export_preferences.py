@@ -4,10 +4,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from hub.common.output_files import CannotWrite, add_force_argument
+from hub.common.wording import counted, meant
 from hub.management import base
 from hub.models import Environment
-from hub.outputs import CannotWrite, add_force_argument
-from hub.wording import counted, meant
 from preferences.exporters import FORMATS, ExportError, Written, preferences_export
 from preferences.models import Preference
 from preferences.selectors import filtered, preferences_current

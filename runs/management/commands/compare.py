@@ -4,8 +4,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from hub.management import base
-from runs.comparison import ComparisonError, compare
-from runs.reports.compared import print_comparison
+from runs.reports.comparison import print_comparison
+from runs.results.comparison import ComparisonError, compare
 from runs.selectors import RunNotFound, run_get
 
 

@@ -16,24 +16,24 @@ from django.conf import settings
 from django.core.management import call_command
 from rich.console import Console
 
-from hub import wording
-from hub.invocation import command
+from hub.common import wording
+from hub.common.invocation import command
 from hub.management import base
 from hub.management.base import DONE, INCOMPLETE, INTERRUPTED, UNAVAILABLE
-from runs.browsing import run_is_whole
-from runs.config import RunConfig
-from runs.config_reading import ConfigError, read_text
-from runs.dispatch import run_dispatch
-from runs.leases import RunBusy, lease_take, owner_name
+from runs.config.parsing import ConfigError, read_text
+from runs.config.resolve import Chosen, plan, source_for_command
+from runs.config.schema import RunConfig
+from runs.execution.dispatch import run_dispatch
+from runs.execution.leases import RunBusy, lease_take, owner_name
+from runs.execution.progress import RunProgress
+from runs.execution.runner import Execution, run_execute
+from runs.execution.stages import stages
 from runs.models import Run
-from runs.planning import Chosen, plan, source_for_command
-from runs.progress import RunProgress
 from runs.reports import print_report, results_json
 from runs.selectors import RunNotFound, run_get, stored_counts
 from runs.services import config_of, run_create, run_fail, run_interrupt, run_reopen, run_resume
-from runs.session import Execution, run_execute
-from runs.stages import stages
-from runs.tracking import Tracker
+from runs.tracking.stage import Tracker
+from runs.web.queries import run_is_whole
 from sandbox.errors import SandboxUnavailable
 
 _WATCH_EVERY_S = 0.5

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from hub.bundles.problems import BundleError
+from hub.common.output_files import CannotWrite, add_force_argument
 from hub.management import base
-from hub.outputs import CannotWrite, add_force_argument
 from runs.exports import FORMATS, ExportError, export_failures
 from runs.selectors import RunNotFound, run_get
 

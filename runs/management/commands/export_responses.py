@@ -4,8 +4,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from hub.common.output_files import CannotWrite, add_force_argument
 from hub.management import base
-from hub.outputs import CannotWrite, add_force_argument
 from runs.exports import export_responses
 from runs.selectors import RunNotFound, run_get
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from hub import wording
+from hub.common import wording
+from hub.common.output_files import CannotWrite, add_force_argument
 from hub.management import base
-from hub.outputs import CannotWrite, add_force_argument
 from hub.selectors import VersionNotFound, version_get
 from runs.exports import Exported, ExportError, Which, export_episodes, export_run_rollouts
 from runs.selectors import RunNotFound, run_get

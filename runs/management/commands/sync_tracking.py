@@ -7,7 +7,7 @@ from hub.management import base
 from hub.management.base import UNAVAILABLE
 from runs.models import Run
 from runs.selectors import RunNotFound, run_get
-from runs.tracking import Tracker, TrackingConfig, behind_runs, config_of, track
+from runs.tracking.stage import Tracker, TrackingConfig, behind_runs, config_of, track
 
 
 class Command(base.Command):

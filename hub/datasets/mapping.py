@@ -1,0 +1,118 @@
+"""Rows into cases, by the `fields` of a bundle's dataset."""
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hub.bundles.problems import BundleError, Problem
+from hub.environments import templating
+from hub.environments.cases import CaseData
+from hub.environments.protocols import JSON
+
+MAX_ID = 200  # characters; the column's width
+
+
+class CaseMapper:
+    """Rows into cases by the manifest's `fields`; a field that is not mapped takes the column of its own name."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = dict(fields)
+
+    def case(self, row: dict[str, JSON], *, file: str, line: int, position: int) -> CaseData:
+        """The case of *row*. Raises BundleError, naming every field that is wrong; *position* counts from 1."""
+        problems: list[Problem] = []
+        values: dict[str, Any] = {}
+        for name, convert in _CONVERT.items():
+            try:
+                value = self._value(name, row)
+                values[name] = convert(str(position) if name == "id" and value is None else value)
+            except ValueError as error:
+                problems.append(Problem(file=file, line=line, key=f"dataset.fields.{name}", message=f"{error}"))
+        if problems:
+            raise BundleError(problems)
+        return CaseData(**values, row=row)
+
+    def _value(self, name: str, row: dict[str, JSON]) -> JSON:
+        if name not in self._fields:
+            return row.get(name)
+        source = self._fields[name]
+        if not isinstance(source, str) or templating.is_template(source):
+            return templating.render(source, {**row, "row": row})
+        if source not in row:
+            raise ValueError(
+                f"the row has no column {source!r}; its columns are {', '.join(sorted(row))}. "
+                'A fixed text is written as a template: {{ "text" }}.'
+            )
+        return row[source]
+
+
+def _id(value: JSON) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("the id must be text or a number.")
+    text = str(value)
+    if not text.strip() or len(text) > MAX_ID or not text.isprintable():
+        raise ValueError(f"the id {text[:40]!r} must have 1 to {MAX_ID} printable characters.")
+    return text
+
+
+def _input(value: JSON) -> str | list[dict[str, Any]]:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, list) and value and all(_is_message(item) for item in value):
+        return value
+    raise ValueError('the input must be text, or a list of messages {"role": ..., "content": ...}.')
+
+
+def _is_message(item: JSON) -> bool:
+    return isinstance(item, dict) and item.get("role") in ("system", "developer", "user", "assistant", "tool")
+
+
+def _choices(value: JSON) -> list[str]:
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(v, str | int | float) for v in value):
+        raise ValueError("the choices must be a list of texts.")
+    return [str(item) for item in value]
+
+
+def _files(value: JSON) -> dict[str, JSON]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError('the files must be a mapping such as {"app.py": "text"}.')
+    for path, content in value.items():
+        if path.startswith("/") or "\\" in path or any(part in ("", ".", "..") for part in path.split("/")):
+            raise ValueError(f"the file path {path!r} must be relative, without . and ..")
+        if not isinstance(content, str) and not (isinstance(content, dict) and _is_base64(content)):
+            raise ValueError(f'the file {path!r} must be text or {{"b64": "..."}}.')
+    return value
+
+
+def _is_base64(content: dict[str, JSON]) -> bool:
+    try:
+        base64.b64decode(content["b64"], validate=True)
+    except (KeyError, TypeError, ValueError):
+        return False
+    return len(content) == 1
+
+
+def _metadata(value: JSON) -> dict[str, JSON]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError("the metadata must be a mapping.")
+    return value
+
+
+_CONVERT: dict[str, Callable[[JSON], Any]] = {
+    "id": _id,
+    "input": _input,
+    "target": lambda value: value,
+    "choices": _choices,
+    "files": _files,
+    "metadata": _metadata,
+}

@@ -1,0 +1,61 @@
+"""A case as harnesses and scorers see it: plain data, and the variables its templates may use."""
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any
+
+from hub.environments.protocols import JSON, Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseData:
+    """One row of a dataset, mapped.
+
+    `input` is text or a list of chat messages; `files` maps a path to text or `{"b64": ...}`; `row` is the row itself.
+    """
+
+    id: str
+    input: str | list[Message] = ""
+    target: JSON = None
+    choices: list[str] = field(default_factory=list)
+    files: dict[str, JSON] = field(default_factory=dict)
+    metadata: dict[str, JSON] = field(default_factory=dict)
+    row: dict[str, JSON] = field(default_factory=dict)
+
+    def variables(self) -> dict[str, Any]:
+        """What templates may name: every column of the row, with the mapped fields over them, and `row`."""
+        return {
+            **self.row,
+            **self.metadata,
+            "id": self.id,
+            "input": self.input,
+            "target": self.target,
+            "choices": self.choices,
+            "files": self.files,
+            "metadata": self.metadata,
+            "row": self.row,
+        }
+
+    def to_json(self) -> dict[str, JSON]:
+        """Everything that is not empty, for storing and for handing to a bundle's code."""
+        data = {
+            "id": self.id,
+            "input": self.input,
+            "target": self.target,
+            "choices": self.choices,
+            "files": self.files,
+            "metadata": self.metadata,
+            "row": self.row,
+        }
+        return {key: value for key, value in data.items() if key == "id" or value not in (None, "", [], {})}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "CaseData":
+        return cls(**data)
+
+
+def file_bytes(content: JSON) -> bytes:
+    """A case's file as bytes: text as UTF-8, `{"b64": ...}` decoded."""
+    if isinstance(content, dict):
+        return base64.b64decode(content["b64"])
+    return str(content).encode("utf-8", "surrogatepass")

@@ -1,0 +1,220 @@
+"""An environment made ready to play: its manifest with harness and scorers looked up, and its code files at hand."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from hub.bundles.schema import Manifest, RuleSpec
+from hub.common import digests, wording, yaml_source
+from hub.environments import templating
+from hub.environments.cases import CaseData
+from hub.environments.protocols import JSON
+from hub.harnesses.base import Harness
+from hub.harnesses.registry import HARNESSES
+from hub.scorers.base import Scorer
+from hub.scorers.registry import SCORERS
+
+
+class CompileError(ValueError):
+    """The manifest does not fit together: `problems` pairs a key path with a sentence."""
+
+    def __init__(self, problems: list[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{path}: {text}" for path, text in problems))
+        self.problems = problems
+
+
+class CaseError(ValueError):
+    """A case that does not render or whose rendered options do not validate; `where` is a key path of the manifest."""
+
+    def __init__(self, where: str, message: str) -> None:
+        super().__init__(f"{where}: {message}")
+        self.where = where
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A scoring rule with its scorer. `where` is its key path in environment.yaml."""
+
+    spec: RuleSpec
+    scorer: Scorer
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedRule:
+    rule: Rule
+    options: BaseModel
+
+
+class CompiledEnvironment:
+    """What plays. Cheap to keep, safe to share between tasks: everything in it is read-only after construction."""
+
+    def __init__(self, manifest: Manifest, files: Mapping[str, bytes]) -> None:
+        """*files* are the bundle's files that are code, by path. Raises CompileError, listing every problem."""
+        self.manifest = manifest
+        self.files = files
+        problems = list(_problems(manifest, files))
+        if problems:
+            raise CompileError(problems)
+        self.harness: Harness = HARNESSES[manifest.harness.type]
+        self.rules = [
+            Rule(spec, SCORERS[spec.type], f"scoring.rules[{i}]") for i, spec in enumerate(manifest.scoring.rules)
+        ]
+
+    @property
+    def slug(self) -> str:
+        return self.manifest.slug
+
+    @property
+    def needs_sandbox(self) -> bool:
+        plays = self.harness.uses_sandbox(self.manifest.harness.options)
+        return plays or any(rule.scorer.needs == "sandbox" for rule in self.rules)
+
+    @cached_property
+    def roles(self) -> list[str]:
+        """The roles of models that a run has to fill: simulated users, rubric judges."""
+        named = self.harness.roles(self.manifest.harness.options)
+        for rule in self.rules:
+            named = named + rule.scorer.roles(rule.spec.options)
+        return sorted(set(named))
+
+    # ---- rendering for a case ----------------------------------------------------------------------------------------
+
+    def harness_options(self, case: CaseData) -> BaseModel:
+        """The harness's options for *case*. Raises CaseError."""
+        return _options(self.harness.Options, self.manifest.harness.options, case.variables(), "harness")
+
+    def rendered_rules(self, case: CaseData) -> list[RenderedRule]:
+        """The rules that apply to *case* (`when`), rendered. Raises CaseError."""
+        variables = case.variables()
+        rendered = []
+        for rule in self.rules:
+            try:
+                applies = templating.render(rule.spec.when, variables)
+            except templating.RenderError as error:
+                raise CaseError(f"{rule.where}.when", str(error)) from None
+            if templating.truth(applies):
+                rendered.append(
+                    RenderedRule(rule, _options(rule.scorer.Options, rule.spec.options, variables, rule.where))
+                )
+        return rendered
+
+    def input_digest(self, case: CaseData) -> str:
+        """SHA-256 of all that a model is shown or plays in: rendered prompt, tools, files, harness and its code."""
+        code = self.harness.code_paths(self.manifest.harness.options)
+        return digests.digest(
+            {
+                "harness": self.harness.type,
+                "options": self.harness_options(case).model_dump(mode="json"),
+                "files": case.files,
+                "code": self._hashes(code),
+                "case": case.to_json() if code else None,  # a harness's own code may look at any column
+            }
+        )
+
+    def scoring_digest(self, case: CaseData) -> str:
+        """SHA-256 of all that decides the score: rendered rules, target, tests, pass mark and the rules' code."""
+        rules: list[JSON] = []
+        whole_case = False
+        for item in self.rendered_rules(case):
+            spec = item.rule.spec
+            code = item.rule.scorer.code_paths(spec.options)
+            whole_case = whole_case or bool(code)
+            rules.append(
+                {
+                    "type": spec.type,
+                    "name": spec.name,
+                    "weight": spec.weight,
+                    "required": spec.required,
+                    "options": item.options.model_dump(mode="json"),
+                    "code": self._hashes(code),
+                }
+            )
+        return digests.digest(
+            {"pass": self.manifest.scoring.pass_at, "rules": rules, "case": case.to_json() if whole_case else None}
+        )
+
+    def _hashes(self, paths: Iterable[str]) -> dict[str, str]:
+        return {path: hashlib.sha256(self.files[path]).hexdigest() for path in paths if path in self.files}
+
+
+def code_paths(manifest: Manifest) -> set[str]:
+    """The files of the bundle that harness and rules name as code. Unknown types name none."""
+    paths: set[str] = set()
+    if manifest.harness.type in HARNESSES:
+        paths.update(HARNESSES[manifest.harness.type].code_paths(manifest.harness.options))
+    for spec in manifest.scoring.rules:
+        if spec.type in SCORERS:
+            paths.update(SCORERS[spec.type].code_paths(spec.options))
+    return paths
+
+
+def _options(model: type[BaseModel], raw: Mapping[str, Any], variables: Mapping[str, Any], where: str) -> BaseModel:
+    try:
+        return model.model_validate(templating.render({**_templates(model), **raw}, variables))
+    except templating.RenderError as error:
+        raise CaseError(where, str(error)) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise CaseError(yaml_source.dotted((where, *first["loc"])), wording.sentence(first, model)) from None
+
+
+@lru_cache(maxsize=256)
+def _templates(model: type[BaseModel]) -> Mapping[str, str]:
+    """The defaults of *model* that are templates themselves, such as a prompt that is the case's input."""
+    defaults = {name: field.default for name, field in model.model_fields.items()}
+    return {name: value for name, value in defaults.items() if isinstance(value, str) and "{{" in value}
+
+
+def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[tuple[str, str]]:
+    """What can be told without a case: unknown types, unknown options, templates that do not compile, missing code."""
+    harness = HARNESSES.get(manifest.harness.type)
+    if harness is None:
+        yield "harness.type", _unknown("harness", manifest.harness.type, HARNESSES)
+    else:
+        options = manifest.harness.options
+        yield from _option_problems("harness", harness.Options, options)
+        missing = list(_missing("harness", harness.code_paths(options), files))
+        yield from missing
+        if not missing:
+            yield from ((f"harness.{key}", text) for key, text in harness.problems(options, files))
+    for i, spec in enumerate(manifest.scoring.rules):
+        where = f"scoring.rules[{i}]"
+        scorer = SCORERS.get(spec.type)
+        if scorer is None:
+            yield f"{where}.type", _unknown("rule", spec.type, SCORERS)
+            continue
+        for problem in templating.check(spec.when):
+            yield f"{where}.when", problem
+        yield from _option_problems(where, scorer.Options, spec.options)
+        missing = list(_missing(where, scorer.code_paths(spec.options), files))
+        yield from missing
+        if not missing:
+            yield from ((f"{where}.path", text) for text in scorer.problems(spec.options, files))
+
+
+def _option_problems(where: str, model: type[BaseModel], options: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    known = {field.alias or name: field for name, field in model.model_fields.items()}
+    for key, value in options.items():
+        if key not in known:
+            yield f"{where}.{key}", wording.unknown_key(key, sorted(known))
+        for problem in templating.check(value):
+            yield f"{where}.{key}", problem
+    for name, field in known.items():
+        if field.is_required() and name not in options:
+            yield f"{where}.{name}", "missing; this key is required"
+
+
+def _missing(where: str, paths: Iterable[str], files: Mapping[str, bytes]) -> Iterable[tuple[str, str]]:
+    for path in paths:
+        if path not in files:
+            yield where, f"the bundle has no file {path!r}"
+
+
+def _unknown(kind: str, name: str, registry: Mapping[str, object]) -> str:
+    return f"unknown {kind} type {name!r}; {wording.meant(name, sorted(registry))}"

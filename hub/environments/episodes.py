@@ -1,0 +1,200 @@
+"""The one protocol: an episode is reset once and stepped until it is done, by evaluations and trainers alike.
+
+All that an episode remembers is JSON (`state`), so that any worker can take the next step and a transcript can be
+replayed.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from hub.environments.cases import CaseData
+from hub.environments.compiled import CompiledEnvironment
+from hub.environments.protocols import JSON, CallKey, Message, Tool
+from hub.environments.scoring import EpisodeScore, combine, rule_score
+from hub.harnesses.base import HarnessError, Play, Services, Turn
+from hub.scorers.base import Submission
+
+MAX_STATE_BYTES = 1024 * 1024
+
+
+class EpisodeError(Exception):
+    """The episode was driven wrongly: stepped before its reset, after its end, or with a message that is not one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What the model sees next: the *new* messages only, and the tools it may call from now on."""
+
+    messages: list[Message] = field(default_factory=list)
+    tools: list[Tool] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The answer to one assistant message. `reward` is 0.0 until `done`; `score` comes with `done`.
+
+    `truncated` says that a limit ended the episode rather than the model. `info` never feeds a score.
+    """
+
+    observation: Observation
+    reward: float = 0.0
+    done: bool = False
+    truncated: bool = False
+    score: EpisodeScore | None = None
+    info: dict[str, JSON] = field(default_factory=dict)
+
+
+class Episode:
+    """One play of one case. Not for two tasks at once; `state` between calls is all there is to keep."""
+
+    def __init__(
+        self,
+        environment: CompiledEnvironment,
+        case: CaseData,
+        *,
+        key: CallKey,
+        seed: int = 0,
+        services: Services,
+        max_turns: int | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> None:
+        """*key* is the answer's key; *max_turns* is the run's own limit beside the harness's. Raises CaseError."""
+        self.environment = environment
+        self.case = case
+        self.services = services
+        self.max_turns = max_turns
+        self._play = Play(
+            case=case,
+            key=key,
+            seed=seed,
+            options=environment.harness_options(case),
+            files=environment.files,
+            services=services,
+        )
+        self.state: dict[str, Any] = state or {}
+
+    @property
+    def messages(self) -> list[Message]:
+        """The transcript so far, prompts included."""
+        return list(self.state.get("messages", []))
+
+    @property
+    def tools(self) -> list[Tool]:
+        return list(self.state.get("tools", []))
+
+    @property
+    def turns(self) -> int:
+        """Assistant messages so far."""
+        return int(self.state.get("turns", 0))
+
+    @property
+    def done(self) -> bool:
+        return bool(self.state.get("done"))
+
+    async def reset(self) -> Observation:
+        """Begin anew. Raises HarnessError."""
+        turn = await self.environment.harness.reset(self._play)
+        self.state = {
+            "harness": None,
+            "messages": [],
+            "tools": turn.tools,
+            "turns": 0,
+            "done": turn.done,
+            "reward": None,
+        }
+        return self._take(turn)
+
+    async def step(self, message: Message) -> Step:
+        """Answer with the assistant's *message*. Raises EpisodeError, HarnessError, ScoringFailed."""
+        if not self.state:
+            raise EpisodeError("The episode has not been reset.")
+        if self.done:
+            raise EpisodeError("The episode is over; reset it, or start another.")
+        if message.get("role") != "assistant":
+            raise EpisodeError(f"A step takes an assistant message; the role was {message.get('role')!r}.")
+        harness_state = self.state["harness"]
+        turn = await self.environment.harness.step(self._play, harness_state, message)
+        self.state["messages"].append(message)
+        self.state["turns"] += 1
+        observation = self._take(turn)
+        if turn.done:
+            return await self._finish(observation, "turns" if turn.truncated else "done", turn.info)
+        if self.max_turns is not None and self.turns >= self.max_turns:
+            return await self._finish(observation, "turns", turn.info)
+        return Step(observation=observation, info=turn.info)
+
+    async def stop(self, reason: str) -> Step:
+        """End the episode from outside (`time`, `tokens`) and score what is there. Raises as `step` does."""
+        if not self.state:
+            raise EpisodeError("The episode has not been reset.")
+        if self.done:
+            raise EpisodeError("The episode is already over.")
+        return await self._finish(Observation(), reason, {})
+
+    def _take(self, turn: Turn) -> Observation:
+        try:
+            size = len(json.dumps(turn.state, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise HarnessError(f"The environment's state is not JSON: {error}.") from None
+        if size > MAX_STATE_BYTES:
+            raise HarnessError(
+                f"The environment's state is {size:,} bytes as JSON; at most {MAX_STATE_BYTES:,} are kept."
+            )
+        self.state["harness"] = turn.state
+        self.state["messages"].extend(turn.messages)
+        if turn.tools:
+            self.state["tools"] = turn.tools
+        if turn.reward is not None:
+            self.state["reward"] = turn.reward
+        return Observation(messages=turn.messages, tools=self.state["tools"])
+
+    async def _finish(self, observation: Observation, stop: str, info: dict[str, JSON]) -> Step:
+        score = await self._score(stop)
+        self.state["done"] = True
+        self.state["stop"] = stop
+        return Step(
+            observation=observation,
+            reward=score.value or 0.0,
+            done=True,
+            truncated=stop != "done",
+            score=score,
+            info=info,
+        )
+
+    async def _score(self, stop: str) -> EpisodeScore:
+        rules = []
+        harness = self.environment.harness
+        messages = harness.transcript(self._play.options, self.state["messages"])
+        for rendered in self.environment.rendered_rules(self.case):
+            spec = rendered.rule.spec
+            submission = Submission(
+                case=self.case,
+                key=self._play.key,
+                rule=spec.name,
+                text=_last_text(messages) if self.turns else "",
+                messages=messages,
+                state=harness.world(self.state["harness"]),
+                reward=self.state["reward"],
+                stop=stop,
+                files=self.environment.files,
+                turns=self.turns,
+            )
+            verdict = await rendered.rule.scorer.score(rendered.options, submission, self.services)
+            rules.append(rule_score(spec, verdict))
+        return combine(rules, self.environment.manifest.scoring.pass_at)
+
+
+def _last_text(messages: list[Message]) -> str:
+    for message in reversed(messages):
+        if message["role"] == "assistant":
+            return text_of(message)
+    return ""
+
+
+def text_of(message: Message) -> str:
+    """The text of a message whose content is a string, a list of parts, or nothing."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return content or ""

@@ -1,0 +1,70 @@
+"""From rule verdicts to a response's score; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hub.bundles.schema import RuleSpec
+from hub.environments.protocols import JSON
+from hub.scorers.base import Verdict
+from sandbox.results import Outcome
+
+Status = Literal["passed", "failed", "unscored"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleScore:
+    """One rule's verdict with the rule's own terms beside it. `value` is None where the rule could not decide."""
+
+    rule: str
+    type: str
+    value: float | None
+    weight: float
+    required: bool
+    reason: str
+    detail: dict[str, JSON] = field(default_factory=dict)
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeScore:
+    """A response's score: `value` from 0 to 1 (None: unscored), and the rules it was made of, in their order."""
+
+    status: Status
+    value: float | None
+    rules: list[RuleScore]
+
+    @property
+    def reason(self) -> str:
+        """Why it did not pass, in one sentence: the first required rule, else the first rule, that fell short."""
+        short = [rule for rule in self.rules if rule.value is None or rule.value < 1]
+        short.sort(key=lambda rule: (rule.value is not None, not rule.required))
+        return short[0].reason if short else ""
+
+
+def rule_score(spec: RuleSpec, verdict: Verdict) -> RuleScore:
+    return RuleScore(
+        rule=spec.name,
+        type=spec.type,
+        value=verdict.value,
+        weight=spec.weight,
+        required=spec.required,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        outcome=verdict.outcome,
+    )
+
+
+def combine(rules: Sequence[RuleScore], pass_mark: float) -> EpisodeScore:
+    """sum(weight x value) / sum(weight), passed from *pass_mark* on unless a required rule is below 1.
+
+    One undecided rule leaves the response unscored: a mean over the rest would reward what could not be judged.
+    """
+    values = [rule.value for rule in rules]
+    if not rules or any(value is None for value in values):
+        return EpisodeScore(status="unscored", value=None, rules=list(rules))
+    value = sum(rule.weight * (rule.value or 0.0) for rule in rules) / sum(rule.weight for rule in rules)
+    barred = any(rule.required and (rule.value or 0.0) < 1 for rule in rules)
+    # A float sum of weights may end a hair under a mark that it meets exactly.
+    passed = not barred and value >= pass_mark - 1e-9
+    return EpisodeScore(status="passed" if passed else "failed", value=value, rules=list(rules))

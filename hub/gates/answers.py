@@ -1,0 +1,174 @@
+"""Answers that come with a bundle: gold ones that must pass, wrong ones that must fail, and what role models said."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hub.bundles.problems import BundleError, Problem
+from hub.bundles.schema import Answers
+from hub.common import wording
+from hub.datasets.disk_index import DiskIndex
+from hub.datasets.rows import DatasetError, Opener, Row, file_rows
+from hub.environments import templating
+from hub.environments.cases import CaseData
+from hub.environments.protocols import JSON, AskError, CallKey, Message, Reply, Tool
+
+WHOSE = {"purpose", "environment", "case", "id", "attempt", "model", "turn", "rule", "seat"}
+KEYS = WHOSE | {"content", "messages", "why", "usage", "finish_reason"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The assistant's turns in one play of a case, and, for a wrong one, why it is wrong."""
+
+    messages: list[Message]
+    why: str = ""
+
+
+class AnswerBook:
+    """The answers of one file or template, by case. Kept on disk, so that a large file costs no memory."""
+
+    def __init__(self, source: str | Answers | None, key: str, open_file: Opener) -> None:
+        """*key* is the manifest's key (`gold`, `wrong`). Raises BundleError with every problem of the file."""
+        self._template = source if isinstance(source, Answers) else None
+        self._key = key
+        self._index: DiskIndex | None = None
+        if isinstance(source, str):
+            self._index = DiskIndex()
+            problems = list(self._read(source, open_file))
+            if problems:
+                self.close()
+                raise BundleError(problems)
+
+    def __enter__(self) -> "AnswerBook":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._index is not None:
+            self._index.close()
+
+    @property
+    def empty(self) -> bool:
+        return self._index is None and self._template is None
+
+    def cases(self) -> Iterator[str]:
+        """The ids of the cases that the file answers."""
+        return (key.partition(":")[2] for key in self._index.keys("0:")) if self._index else iter(())
+
+    def of(self, case: CaseData) -> list[Answer]:
+        """The answers of *case*, in their order. Raises BundleError where a template does not render."""
+        if self._template is not None:
+            return self._rendered(self._template, case)
+        found: list[Answer] = []
+        while self._index is not None and (text := self._index.get(f"{len(found)}:{case.id}")) is not None:
+            found.append(Answer(*json.loads(text)))
+        return found
+
+    def _rendered(self, template: Answers, case: CaseData) -> list[Answer]:
+        source = template.content if template.content is not None else template.messages
+        try:
+            value = templating.render(source, case.variables())
+            return [Answer(turns(value))] if value not in (None, "", []) else []
+        except ValueError as error:
+            raise BundleError(Problem(key=self._key, message=f"case {case.id!r}: {error}")) from None
+
+    def _read(self, path: str, open_file: Opener) -> Iterator[Problem]:
+        assert self._index is not None
+        try:
+            for line, row in file_rows(path, open_file):
+                try:
+                    case, answer = _answer(row)
+                except ValueError as error:
+                    problems = error.problems if isinstance(error, BundleError) else None
+                    yield from problems or [Problem(file=path, line=line, message=str(error))]
+                    continue
+                number = 0
+                while self._index.add(f"{number}:{case}", json.dumps([answer.messages, answer.why])) is not None:
+                    number += 1
+        except DatasetError as error:
+            yield from error.problems
+
+
+def _answer(row: Row | DatasetError) -> tuple[str, Answer]:
+    if isinstance(row, DatasetError):
+        raise row
+    unknown = sorted(row.keys() - KEYS)
+    if unknown:
+        raise ValueError(f"unknown key {', '.join(unknown)}; {wording.meant(unknown[0], sorted(KEYS))}")
+    case = row.get("case", row.get("id"))
+    if isinstance(case, bool) or not isinstance(case, str | int):
+        raise ValueError("`case` is missing: the id of the case that this answers.")
+    if ("content" in row) == ("messages" in row):
+        raise ValueError("give either `content` (one turn) or `messages` (the assistant's turns).")
+    return str(case), Answer(turns(row.get("content", row.get("messages"))), str(row.get("why") or ""))
+
+
+def turns(value: JSON) -> list[Message]:
+    """Assistant messages from what a recording holds: a text, a message, or a list of these. Raises ValueError."""
+    found: list[Message] = []
+    for item in value if isinstance(value, list) else [value]:
+        message = {"role": "assistant", "content": item} if isinstance(item, str) else item
+        if not isinstance(message, dict) or message.get("role", "assistant") != "assistant":
+            raise ValueError("an answer is a text, or messages of the role assistant.")
+        found.append({"role": "assistant", "content": None, **message})
+    if not found:
+        raise ValueError("the answer has no messages.")
+    return found
+
+
+@dataclass(slots=True)
+class RecordedAsk:
+    """The Ask port answered from a bundle's `recordings`: judges and simulated users, as they spoke once.
+
+    A row names what it answers (`purpose`, `case`, and `turn` or `rule`, `seat`); where it names no `model`, it serves
+    every answer of the case, and `model: gold` or `model: wrong` (with `attempt`) those alone.
+    """
+
+    rows: dict[tuple[Any, ...], str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str, open_file: Opener) -> "RecordedAsk":
+        """Raises BundleError with every problem of the file."""
+        found, problems = cls(), []
+        for line, row in file_rows(path, open_file):
+            if isinstance(row, DatasetError):
+                problems += row.problems
+            elif row.get("purpose") not in ("user", "rubric") or not isinstance(row.get("content"), str):
+                message = "a recording has `purpose` user or rubric, `case` and `content`."
+                problems.append(Problem(file=path, line=line, message=message))
+            else:
+                found.rows[_recording_key(row)] = row["content"]
+        if problems:
+            raise BundleError(problems)
+        return found
+
+    async def __call__(
+        self,
+        key: CallKey,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        parameters: Mapping[str, JSON] | None = None,
+    ) -> Reply:
+        asked = {
+            "purpose": key.purpose,
+            "case": key.case,
+            "turn": key.turn,
+            "rule": key.rule,
+            "seat": key.seat,
+        }
+        for whose in ({"model": key.model, "attempt": key.attempt}, {"model": key.model}, {}):
+            content = self.rows.get(_recording_key({**asked, **whose}))
+            if content is not None:
+                return Reply(message={"role": "assistant", "content": content})
+        raise AskError("no_recording", f"the bundle has no recording of {key.purpose} for case {key.case!r}.")
+
+
+def _recording_key(row: Mapping[str, JSON]) -> tuple[Any, ...]:
+    purpose = row["purpose"]
+    which = row.get("turn", 0) if purpose == "user" else row.get("rule", "")
+    case = str(row.get("case", row.get("id", "")))
+    return purpose, case, row.get("model", ""), row.get("attempt", 0), which, row.get("seat", 0)

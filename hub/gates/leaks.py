@@ -1,0 +1,147 @@
+"""Whether a model's code could read what it is to find out: looks into its files, and sends a spy into the sandbox.
+
+The spy is an answer like any other. It opens what it can reach (its folder, the places that programs write to, the
+objects of its own process) and looks for the expected answers, which it carries reversed so as not to find itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hub.environments.cases import CaseData
+from hub.environments.compiled import CaseError, CompiledEnvironment
+from hub.environments.episodes import Step, text_of
+from hub.environments.protocols import Message
+from hub.gates.answers import Answer
+
+MIN_NEEDLE = 16  # characters; shorter answers turn up by chance
+MARK = "LLMEVAL-LEAK"
+FOLDERS = '(os.getcwd(), "/tmp", "/dev/shm", os.path.expanduser("~"))'  # Python, evaluated where the spy runs
+
+
+def needles(
+    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[Answer]
+) -> list[str]:
+    """Texts that give the case away: target, tests, gold answers; not those that the prompt itself shows."""
+    shown = "\n".join(text_of(message) for message in opening)
+    texts = [case.target] if isinstance(case.target, str) else []
+    for rendered in environment.rendered_rules(case):
+        tests = getattr(rendered.options, "tests", None)
+        texts += [tests] if isinstance(tests, str) else [t for t in tests or [] if isinstance(t, str)]
+    texts += [text_of(answer.messages[-1]) for answer in gold]
+    distinct = {text.strip() for text in texts}
+    return sorted(text for text in distinct if len(text) >= MIN_NEEDLE and text not in shown)
+
+
+def file_leaks(
+    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[Answer]
+) -> Iterator[str]:
+    """A sentence for each of the case's files that holds an expected answer."""
+    if not case.files:
+        return
+    wanted = needles(environment, case, opening, gold)
+    for path, content in case.files.items():
+        if isinstance(content, str) and any(needle in content for needle in wanted):
+            yield f"the file {path!r}, which the model's code can open, holds an expected answer or the tests."
+
+
+def spy_answer(
+    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[Answer]
+) -> Message | None:
+    """The spy, as an answer to *case*; None where no rule runs the model's code or there is nothing to find."""
+    entry_points = [entry for entry in _entry_points(environment, case) if ":" not in entry]
+    wanted = needles(environment, case, opening, gold)
+    if not entry_points or not wanted:
+        return None
+    reversed_needles = [needle[::-1] for needle in wanted]
+    code = _SPY.replace("REVERSED", repr(reversed_needles)).replace("MARK", repr(MARK)).replace("FOLDERS", FOLDERS)
+    code += "".join(
+        f"\n\ndef {entry}(*args, **kwargs):\n    look()\n" for entry in entry_points if entry.isidentifier()
+    )
+    return {"role": "assistant", "content": f"```python\n{code}\n```"}
+
+
+def _entry_points(environment: CompiledEnvironment, case: CaseData) -> list[str]:
+    """What the rules that run the model's code call: a function, or "" for a whole program."""
+    try:
+        rules = environment.rendered_rules(case)
+    except CaseError:
+        return []
+    return [
+        getattr(item.options, "entry_point", None) or ""
+        for item in rules
+        if item.rule.spec.type in ("python_tests", "stdin_stdout")
+    ]
+
+
+def spy_report(step: Step | None) -> str:
+    """What the spy found, as a sentence; "" where it found nothing."""
+    if step is None or step.score is None:
+        return ""
+    for rule in step.score.rules:
+        outcome: Any = rule.outcome
+        told = [rule.reason] if outcome is None else [rule.reason, outcome.message, outcome.stdout, outcome.stderr]
+        for text in told:
+            if MARK in text:
+                return f"the model's code can read an expected answer in {text.partition(MARK)[2][:200].strip()}."
+    return ""
+
+
+_SPY = """
+import gc
+import os
+import sys
+
+WANTED = [text[::-1] for text in REVERSED]
+
+
+def holds(text):
+    return any(wanted in text for wanted in WANTED)
+
+
+def texts(value, depth):
+    kind = type(value)
+    if kind is str:
+        yield value
+    elif depth and kind is dict:
+        for item in list(value.values()):
+            yield from texts(item, depth - 1)
+    elif depth and kind in (list, tuple):
+        for item in list(value):
+            yield from texts(item, depth - 1)
+
+
+def places():
+    frame = sys._getframe()
+    while frame is not None:
+        yield frame.f_globals
+        yield dict(frame.f_locals)
+        frame = frame.f_back
+    for module in list(sys.modules.values()):
+        yield getattr(module, "__dict__", None)
+    yield from gc.get_objects()
+
+
+def look():
+    for folder in FOLDERS:
+        seen = 0
+        for root, _, names in os.walk(folder):
+            for name in names[:200]:
+                path = os.path.join(root, name)
+                seen += 1
+                try:
+                    with open(path, "rb") as file:
+                        found = holds(file.read(1000000).decode("utf-8", "replace"))
+                except OSError:
+                    continue
+                if found:
+                    raise RuntimeError(MARK + " " + path)
+            if seen > 500:
+                break
+    for place in places():
+        for text in texts(place, 2):
+            if text not in WANTED and holds(text):
+                raise RuntimeError(MARK + " an object of its own process")
+
+
+look()
+"""

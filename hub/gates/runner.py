@@ -1,0 +1,264 @@
+"""The gates: what a bundle has to show before others are to trust it. Their result is its certificate.
+
+Gold answers pass, wrong and empty ones fail, scoring twice agrees, what the model's code can open holds no answer, ids
+are unique, cases render. Everything is played through the one Episode, in the sandbox where code is involved.
+"""
+
+import asyncio
+import datetime
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hub.bundles.cases import PreparedCase, prepared_cases
+from hub.bundles.loader import Bundle
+from hub.bundles.problems import BundleError, Problem
+from hub.common.digests import attempt_seed
+from hub.environments.cases import CaseData
+from hub.environments.compiled import CompiledEnvironment
+from hub.environments.episodes import Episode, Step
+from hub.environments.protocols import AskError, CallKey, Message
+from hub.gates.answers import AnswerBook, RecordedAsk
+from hub.gates.leaks import file_leaks, spy_answer, spy_report
+from hub.harnesses.base import HarnessError, Services
+from hub.scorers.base import ScoringFailed
+from sandbox.pool import Pool
+
+Status = Literal["passed", "failed", "not_run"]
+MAX_CASES = 2000  # of a large dataset, evenly spread; the certificate says how many were checked
+MAX_FAILURES = 50  # listed for a gate; all are counted
+MAX_STEPS = 64
+SPIED_CASES = 20
+CONCURRENCY = 16
+
+
+@dataclass(slots=True)
+class Gate:
+    """What one gate found. `checked` counts plays or cases; `failed` those that went wrong, the first ones listed."""
+
+    name: str
+    what: str
+    checked: int = 0
+    failed: int = 0
+    failures: list[dict[str, str]] = field(default_factory=list)
+    note: str = ""
+
+    def fail(self, case: str, message: str) -> None:
+        self.failed += 1
+        if len(self.failures) < MAX_FAILURES:
+            self.failures.append({"case": case, "message": message})
+
+    @property
+    def status(self) -> Status:
+        return "failed" if self.failed else "passed" if self.checked else "not_run"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "what": self.what,
+            "status": self.status,
+            "checked": self.checked,
+            "failed": self.failed,
+            "failures": self.failures,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """How a play ended; `not_run` where a recording was missing, `broken` where the environment or sandbox failed."""
+
+    status: Literal["passed", "failed", "unscored", "not_run", "broken"]
+    value: float | None
+    reason: str
+    step: Step | None = None
+
+
+@dataclass(slots=True)
+class _Run:
+    """Everything that playing a bundle's answers needs."""
+
+    bundle: Bundle
+    environment: CompiledEnvironment
+    services: Services
+    gates: dict[str, Gate]
+
+    async def play(self, case: CaseData, label: str, attempt: int, messages: list[Message]) -> Played:
+        """Play *messages*, the assistant's turns in order; where they end before the episode, it is stopped."""
+        environment = self.environment
+        key = CallKey(purpose="answer", environment=environment.slug, case=case.id, model=label, attempt=attempt)
+        seed = attempt_seed(0, environment.slug, case.id, attempt)
+        try:
+            episode = Episode(environment, case, key=key, seed=seed, services=self.services)
+            await episode.reset()
+            for message in messages:
+                if episode.done:
+                    break
+                step = await episode.step(dict(message))
+            if not episode.done:
+                step = await episode.stop("turns")
+        except (AskError, ScoringFailed) as error:
+            return Played("not_run" if error.kind == "no_recording" else "broken", None, str(error))
+        except (HarnessError, BundleError) as error:
+            return Played("broken", None, str(error))
+        assert step.score is not None
+        return Played(step.score.status, step.score.value, step.score.reason, step)
+
+    async def expect(self, gate: Gate, case: CaseData, attempt: int, messages: list[Message], why: str = "") -> None:
+        """Play an answer twice: it must end as *gate* says, and both times in the same way."""
+        wanted = "passed" if gate.name == "gold" else "failed"
+        played = await self.play(case, gate.name, attempt, messages)
+        if played.status == "not_run":
+            gate.note = f"Not run where a recording is missing: {played.reason}"
+            return
+        gate.checked += 1
+        if played.status != wanted:
+            told = f" ({why})" if why else ""
+            gate.fail(case.id, f"{gate.name} answer {attempt}{told}: {played.status}. {played.reason}".strip())
+        if played.status == "broken":
+            return
+        again = await self.play(case, gate.name, attempt, messages)
+        self.gates["repeat"].checked += 1
+        if (again.status, again.value) != (played.status, played.value):
+            self.gates["repeat"].fail(
+                case.id,
+                f"{gate.name} answer {attempt}: {played.status} {played.value}, then {again.status} {again.value}.",
+            )
+
+
+def gates_run(
+    bundle: Bundle, *, pool: Pool | None, progress: Callable[[int, int], object] | None = None
+) -> dict[str, Any]:
+    """Run every gate over a bundle that is valid; gives its certificate as JSON.
+
+    *pool* may be None where the environment needs no sandbox. *progress* is told (cases done, cases in all).
+    Raises BundleError for answer files that cannot be read.
+    """
+    return asyncio.run(_run_gates(bundle, pool, progress))
+
+
+async def _run_gates(
+    bundle: Bundle, pool: Pool | None, progress: Callable[[int, int], object] | None
+) -> dict[str, Any]:
+    manifest, environment = bundle.manifest, bundle.compile()
+    ask = RecordedAsk.read(manifest.recordings, bundle.file) if manifest.recordings else RecordedAsk()
+    seats = dict.fromkeys(environment.roles, 1)
+    gates = {gate.name: gate for gate in _gates()}
+    run = _Run(bundle, environment, Services(ask=ask, pool=pool, seats=seats), gates)
+    total = _count_ids(run)
+    wanted = _spread(total)
+    with (
+        AnswerBook(manifest.gold, "gold", bundle.file) as gold,
+        AnswerBook(manifest.wrong, "wrong", bundle.file) as wrong,
+    ):
+        done = 0
+
+        async def one(prepared: PreparedCase) -> None:
+            nonlocal done
+            await _case_gates(run, prepared, gold, wrong, spied=prepared.position in wanted[1])
+            done += 1
+            if progress:
+                progress(done, len(wanted[0]))
+
+        await _in_parallel(one, (case for case in _prepared(run) if case.position in wanted[0]))
+        _notes(gates, gold, wrong, total, len(wanted[0]))
+    return {
+        "digest": bundle.digest,
+        "environment": f"{manifest.slug}@{manifest.version}",
+        "cases": total,
+        "gates": [gate.to_json() for gate in gates.values()],
+        "sandbox": {"tier": pool.tier, "backend": pool.backend} if pool else None,
+        "versions": {"python": platform.python_version()},
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
+
+
+def _gates() -> Iterator[Gate]:
+    yield Gate("ids", "Every case has an id of its own.")
+    yield Gate("renders", "Every case renders and opens with a message.")
+    yield Gate("gold", "Every gold answer passes.")
+    yield Gate("wrong", "Every wrong answer fails.")
+    yield Gate("empty", "An empty answer fails.")
+    yield Gate("repeat", "Scoring the same answer twice agrees.")
+    yield Gate("sealed", "What the model's code can open holds no expected answer.")
+
+
+def _prepared(run: _Run) -> Iterator[PreparedCase]:
+    for found in prepared_cases(run.bundle.manifest, run.environment, run.bundle.file):
+        if isinstance(found, Problem):
+            raise BundleError(found)
+        yield found
+
+
+def _count_ids(run: _Run) -> int:
+    """Count the cases; that each has a distinct id is what preparing them checks."""
+    for _ in _prepared(run):
+        run.gates["ids"].checked += 1
+    return run.gates["ids"].checked
+
+
+def _spread(total: int) -> tuple[set[int], set[int]]:
+    """The positions to check, and among them those to spy from: all, or evenly spread over a large dataset."""
+    checked = range(total) if total <= MAX_CASES else [i * total // MAX_CASES for i in range(MAX_CASES)]
+    spied = [checked[i * len(checked) // SPIED_CASES] for i in range(SPIED_CASES)] if total else []
+    return set(checked), set(spied)
+
+
+async def _in_parallel(work: Callable[[PreparedCase], Any], cases: Iterator[PreparedCase]) -> None:
+    """*work* on every case, CONCURRENCY at a time, reading no further ahead than that."""
+
+    async def worker() -> None:
+        for case in cases:
+            await work(case)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(CONCURRENCY):
+            group.create_task(worker())
+
+
+async def _case_gates(run: _Run, prepared: PreparedCase, gold: AnswerBook, wrong: AnswerBook, *, spied: bool) -> None:
+    case, gates = prepared.case, run.gates
+    gates["renders"].checked += 1
+    opening = await _opening(run, case)
+    if isinstance(opening, str):
+        gates["renders"].fail(case.id, opening)
+        return
+    golden = gold.of(case)
+    for number, answer in enumerate(golden, 1):
+        await run.expect(gates["gold"], case, number, answer.messages)
+    for number, answer in enumerate(wrong.of(case), 1):
+        await run.expect(gates["wrong"], case, number, answer.messages, answer.why)
+    await run.expect(gates["empty"], case, 1, [{"role": "assistant", "content": ""}] * MAX_STEPS)
+    gates["sealed"].checked += 1
+    for leak in file_leaks(run.environment, case, opening, golden):
+        gates["sealed"].fail(case.id, leak)
+    spy = spy_answer(run.environment, case, opening, golden) if spied else None
+    if spy is not None:
+        played = await run.play(case, "spy", 1, [spy])
+        found = spy_report(played.step)
+        if found:
+            gates["sealed"].fail(case.id, found)
+
+
+async def _opening(run: _Run, case: CaseData) -> list[Message] | str:
+    """The messages that open the case, or what is wrong with them."""
+    key = CallKey(purpose="answer", environment=run.environment.slug, case=case.id, model="gold")
+    episode = Episode(run.environment, case, key=key, services=run.services)
+    try:
+        messages = (await episode.reset()).messages
+    except AskError as error:
+        return [] if error.kind == "no_recording" else str(error)
+    except HarnessError as error:
+        return str(error)
+    spoken = [m for m in messages if m.get("role") != "system" and m.get("content")]
+    return messages if spoken else "the case opens without a message; is its `input`, or the prompt, empty?"
+
+
+def _notes(gates: dict[str, Gate], gold: AnswerBook, wrong: AnswerBook, total: int, checked: int) -> None:
+    if gold.empty:
+        gates["gold"].note = "The bundle has no gold answers; name them by `gold`."
+    if wrong.empty:
+        gates["wrong"].note = "The bundle has no wrong answers; name them by `wrong`."
+    if checked < total:
+        gates["renders"].note = f"{checked:,} of {total:,} cases, evenly spread."

@@ -1,0 +1,108 @@
+"""Calls into a bundle's code, always in the sandbox: state and arguments in as JSON, result and state out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hub.environments.protocols import JSON
+from hub.harnesses.base import HarnessError, Play
+from sandbox.jobs import CallJob
+from sandbox.limits import Limits
+from sandbox.pool import Pool
+from sandbox.results import Outcome, Status
+
+# Result and state together; below an episode's megabyte, so that what comes back always fits into its state.
+MAX_RESULT_BYTES = 960 * 1024
+WRAPPER = "llmeval_tool_call.py"
+# Runs inside the sandbox beside the tools. A tool's own exception is an answer for the model, so it comes back as a
+# value; only then can it be told from a call that died.
+_WRAPPER_SOURCE = b"""
+import importlib
+
+
+def call(path, name, takes_state, state, arguments):
+    module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+    function = getattr(module, name)
+    try:
+        result = function(state=state, **arguments) if takes_state else function(**arguments)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"[:2000]}
+    return {"result": result, "state": state}
+"""
+
+
+class BundleCodeFailed(Exception):
+    """A call that died, hung, flooded or returned what is not JSON; the message is a sentence for a person."""
+
+    def __init__(self, message: str, wall_ms: float) -> None:
+        super().__init__(message)
+        self.wall_ms = wall_ms
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool came to: its result and the state it left, or the exception's text in `error`."""
+
+    result: JSON
+    state: JSON
+    error: str
+    wall_ms: float
+
+
+def need_pool(play: Play) -> Pool:
+    """The sandbox of an episode whose harness runs code. Raises HarnessError."""
+    if play.services.pool is None:
+        raise HarnessError("This environment runs code, and no sandbox was given to its episode.")
+    return play.services.pool
+
+
+async def call_function(
+    play: Play, path: str, function: str, args: list[JSON], *, files: Mapping[str, bytes], seconds: float
+) -> JSON:
+    """Call `function` of the bundle's file *path*. Raises HarnessError however it fails."""
+    outcome = await _run(play, files, path, function, args, seconds)
+    if outcome.status is not Status.COMPLETED:
+        raise HarnessError(f"{path}: {function} failed: {_sentence(outcome)}")
+    return outcome.value
+
+
+async def call_tool(
+    play: Play,
+    path: str,
+    function: str,
+    *,
+    takes_state: bool,
+    state: JSON,
+    arguments: Mapping[str, JSON],
+    files: Mapping[str, bytes],
+    seconds: float,
+) -> ToolResult:
+    """Call a tool. Raises BundleCodeFailed where it brought nothing, HarnessError where the sandbox itself failed."""
+    args = [path, function, takes_state, state, dict(arguments)]
+    outcome = await _run(play, {**files, WRAPPER: _WRAPPER_SOURCE}, WRAPPER, "call", args, seconds)
+    if outcome.status is Status.INFRA_ERROR:
+        raise HarnessError(f"{path}: {function} could not be run: {_sentence(outcome)}")
+    value = outcome.value
+    if outcome.status is not Status.COMPLETED or not isinstance(value, dict):
+        raise BundleCodeFailed(_sentence(outcome), outcome.wall_ms)
+    return ToolResult(value.get("result"), value.get("state"), value.get("error", ""), outcome.wall_ms)
+
+
+async def _run(
+    play: Play, files: Mapping[str, bytes], module: str, function: str, args: list[JSON], seconds: float
+) -> Outcome:
+    try:
+        job = CallJob(
+            files=files,
+            module=module,
+            function=function,
+            args=args,
+            limits=Limits(cpu_s=seconds, wall_s=seconds),
+            max_result_bytes=MAX_RESULT_BYTES,
+        )
+    except ValueError as error:
+        raise HarnessError(f"The bundle's code cannot be called: {error}") from None
+    return await need_pool(play).arun(job)
+
+
+def _sentence(outcome: Outcome) -> str:
+    return outcome.message or f"it ended with status {outcome.status}."

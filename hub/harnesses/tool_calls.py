@@ -1,0 +1,249 @@
+"""Tool calls as models make them, native or written as text, and the messages that answer them. Pure."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hub import extraction
+from hub.environments.protocols import JSON, Message, Tool
+
+Protocol = Literal["native", "text"]
+MAX_RESULT_CHARS = 50_000  # of one tool message; what a tool prints beyond that would only crowd out the conversation
+_FENCE = re.compile(r"^```tool_call[ \t]*\n(.*?)(?:^```[ \t]*$|\Z)", re.M | re.S)
+_OPENING_FENCE = re.compile(r"^```tool_call\b", re.M)
+_RESULT = re.compile(r"^```tool_result\n(.*)\n```$", re.M)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a model. `problem` says what is wrong with the way it was written; then `arguments` mean nothing."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, JSON]
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one call came to, as the model will read it."""
+
+    call: Call
+    content: str
+
+
+# ---- native ----------------------------------------------------------------------------------------------------------
+
+
+def native_calls(message: Message) -> list[Call]:
+    """The calls of a message on the wire, in order. Whatever shape they have, each becomes a Call."""
+    raw = message.get("tool_calls")
+    if not raw:
+        return []
+    return [_native(item, number) for number, item in enumerate(raw if isinstance(raw, list) else [raw])]
+
+
+def _native(item: JSON, number: int) -> Call:
+    item = item if isinstance(item, dict) else {}
+    function = item.get("function")
+    function = function if isinstance(function, dict) else {}
+    arguments, problem = _arguments(function.get("arguments"))
+    identity = item.get("id")
+    return Call(
+        id=identity if isinstance(identity, str) and identity else f"call_{number}",
+        name=str(function.get("name") or ""),
+        arguments=arguments,
+        problem=problem,
+    )
+
+
+def _arguments(raw: JSON) -> tuple[dict[str, JSON], str]:
+    """Arguments as an object, and what is wrong where they are none. No arguments at all count as an empty object."""
+    if raw is None or (isinstance(raw, str) and not raw.strip()):
+        return {}, ""
+    if isinstance(raw, str):
+        try:
+            raw = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            return {}, f"the arguments are not valid JSON ({error}); write one JSON object"
+    if not isinstance(raw, dict):
+        return {}, f"the arguments must be one JSON object, not {_kind(raw)}"
+    if problem := _unfit(raw):
+        return {}, f"the arguments {problem}"
+    return raw, ""
+
+
+def _unfit(value: JSON) -> str:
+    """Why *value*, though it was read, cannot be handed on as JSON, or be stored."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:
+        return "hold half of a surrogate pair; write whole characters"
+    except (TypeError, ValueError, RecursionError):
+        return "hold NaN, an infinity, or are nested too deeply; JSON has none of these"
+    # Neither PostgreSQL's text nor its jsonb can hold it.
+    return "hold a NUL character (\\u0000); leave it out" if "\\u0000" in text and _has_nul(value) else ""
+
+
+def _has_nul(value: JSON) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    items = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return any(_has_nul(item) for item in items)
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+def describe_tools(tools: Sequence[Tool]) -> str:
+    """What a model without tool calling is told about *tools* and how to call them."""
+    functions = [tool["function"] for tool in tools]
+    listed = "\n".join(json.dumps(function, ensure_ascii=False) for function in functions)
+    return (
+        "You can call these tools. Each line is one of them, its parameters as a JSON schema:\n\n"
+        f"{listed}\n\n"
+        "To call a tool, write a fenced block with one JSON object:\n\n"
+        '```tool_call\n{"name": "the_tool", "arguments": {"parameter": "value"}}\n```\n\n'
+        "Write one block for each call, then stop: the results come in the next message. "
+        "A message without such a block is your answer to the user."
+    )
+
+
+def text_calls(text: str) -> tuple[list[Call], str]:
+    """The calls written into *text*, and what is wrong where a block cannot be read (then there are no calls).
+
+    Blocks inside a model's reasoning (`<think>`) are thoughts, not calls.
+    """
+    spoken = extraction.without_reasoning(text.replace("\r\n", "\n"))
+    blocks = list(_FENCE.finditer(spoken))
+    calls: list[Call] = []
+    for number, block in enumerate(blocks, start=1):
+        if not block[0].rstrip().endswith("```") or block[0].count("```") < 2:
+            return [], f"tool_call block {number} is not closed; end it with a line of three backticks"
+        try:
+            value = json.loads(block[1])
+        except (ValueError, RecursionError) as error:
+            return [], f"tool_call block {number} is not valid JSON ({error}); write one object with name and arguments"
+        for item in value if isinstance(value, list) else [value]:
+            if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+                return [], f'tool_call block {number} must be one object such as {{"name": "tool", "arguments": {{}}}}'
+            arguments, problem = _arguments(item.get("arguments"))
+            calls.append(Call(id=f"call_{len(calls)}", name=item["name"], arguments=arguments, problem=problem))
+    if not calls and _OPENING_FENCE.search(spoken):
+        return [], "the tool_call block holds nothing; put the JSON object on the lines between the two fences"
+    return calls, ""
+
+
+def mend_message(problem: str) -> Message:
+    """The answer to a text call that cannot be read."""
+    return {"role": "user", "content": f"No tool was called: {problem}."}
+
+
+# ---- both ------------------------------------------------------------------------------------------------------------
+
+
+def answer_messages(answers: Sequence[Answer], protocol: Protocol) -> list[Message]:
+    """The messages that carry *answers* to the model: one tool message each, or one user message with a block each."""
+    if protocol == "native":
+        return [{"role": "tool", "tool_call_id": answer.call.id, "content": answer.content} for answer in answers]
+    blocks = [
+        # One line of JSON each, so that no result can close the fence early.
+        f"```tool_result\n{json.dumps({'name': a.call.name, 'content': a.content}, ensure_ascii=False)}\n```"
+        for a in answers
+    ]
+    return [{"role": "user", "content": "\n\n".join(blocks)}] if blocks else []
+
+
+def as_native(messages: Sequence[Message]) -> list[Message]:
+    """A transcript of the text protocol with its calls and results in the wire's shape, as scorers read them."""
+    native: list[Message] = []
+    pending: list[Call] = []
+    for message in messages:
+        content = message.get("content")
+        if message["role"] == "assistant" and isinstance(content, str):
+            calls, _ = text_calls(content)
+            pending = [_numbered(call, len(native)) for call in calls]
+            native.append({**message, "tool_calls": [wire_call(call) for call in pending]} if pending else message)
+        elif message["role"] == "user" and pending and isinstance(content, str):
+            results = [json.loads(block) for block in _RESULT.findall(content)]
+            native += [
+                {"role": "tool", "tool_call_id": call.id, "content": result["content"]}
+                for call, result in zip(pending, results, strict=False)
+            ]
+            pending = []
+        else:
+            native.append(message)
+    return native
+
+
+def without_answers(messages: Sequence[Message]) -> list[Message]:
+    """A transcript of the text protocol without the user messages that answer calls, or say why none was made."""
+    left: list[Message] = []
+    called = False
+    for message in messages:
+        content = message.get("content")
+        if message["role"] == "assistant":
+            called = any(text_calls(content if isinstance(content, str) else ""))
+        elif called and message["role"] == "user":
+            called = False
+            continue
+        left.append(message)
+    return left
+
+
+def _numbered(call: Call, turn: int) -> Call:
+    return Call(id=f"call_{turn}_{call.id.removeprefix('call_')}", name=call.name, arguments=call.arguments)
+
+
+def wire_call(call: Call, name: str | None = None) -> dict[str, Any]:
+    """A call as the wire writes it, under another *name* where one is given."""
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    return {"id": call.id, "type": "function", "function": {"name": name or call.name, "arguments": arguments}}
+
+
+def result_text(result: JSON) -> str:
+    """A tool's result as the model reads it: text as it is, anything else as JSON; cut, and the cut said."""
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    text = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    if len(text) <= MAX_RESULT_CHARS:
+        return text
+    return f"{text[:MAX_RESULT_CHARS]}\n[cut: {len(text) - MAX_RESULT_CHARS:,} more characters]"
+
+
+def call_problem(call: Call, parameters: Mapping[str, Mapping[str, JSON]]) -> str:
+    """What is wrong with *call*, "" where nothing is. *parameters* maps each tool's name to its JSON schema."""
+    if call.name not in parameters:
+        return f"there is no tool {call.name!r}; the tools are {', '.join(parameters)}"
+    if call.problem:
+        return call.problem
+    from jsonschema import Draft202012Validator  # slow to import, and needed by few runs
+
+    errors = sorted(Draft202012Validator(parameters[call.name]).iter_errors(call.arguments), key=lambda e: str(e.path))
+    return "; ".join(_explain(error) for error in errors[:5])
+
+
+def _explain(error: Any) -> str:
+    place = ".".join(str(part) for part in error.absolute_path)
+    if error.validator == "required":
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return f"missing argument {', '.join(f'{place}.{name}' if place else name for name in missing)}"
+    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+        known = error.schema.get("properties", {})
+        extra = ", ".join(name for name in error.instance if name not in known)
+        return f"unknown argument {extra}; known are {', '.join(known) or 'none'}"
+    shown = json.dumps(error.instance, ensure_ascii=False)
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    if error.validator == "type":
+        wanted = error.validator_value
+        return f"argument {place} must be {' or '.join(wanted) if isinstance(wanted, list) else wanted}, not {shown}"
+    if error.validator == "enum":
+        allowed = ", ".join(json.dumps(value, ensure_ascii=False) for value in error.validator_value)
+        return f"argument {place} must be one of {allowed}, not {shown}"
+    return f"argument {place}: {error.message}"
+
+
+def _kind(value: JSON) -> str:
+    return {str: "text", list: "a list", bool: "a boolean", int: "a number", float: "a number"}.get(type(value), "null")

@@ -1,0 +1,361 @@
+"""Tool schemas from the type hints and docstrings of a Python file, read with `ast`: no line of it runs. Pure."""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from hub.environments.protocols import JSON, Tool
+from sandbox.parsing import parse, parse_expression
+
+STATE = "state"  # the parameter that is handed over behind the model's back
+NOT_TOOLS = frozenset({"reset"})
+_WIRE_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_SCALARS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "None": "null"}
+_ARRAYS = {"list", "List", "Sequence", "Iterable"}
+_OBJECTS = {"dict", "Dict", "Mapping"}
+_ANYTHING = {"Any", "object", "JSON"}
+# Published function-calling data sets write types in the words of Python and Java; models are told JSON Schema's.
+_TYPE_WORDS = {
+    "dict": "object",
+    "HashMap": "object",
+    "hashmap": "object",
+    "float": "number",
+    "double": "number",
+    "long": "integer",
+    "int": "integer",
+    "tuple": "array",
+    "list": "array",
+    "ArrayList": "array",
+    "Array": "array",
+    "char": "string",
+    "String": "string",
+    "str": "string",
+    "bool": "boolean",
+    "Boolean": "boolean",
+}
+
+
+class ToolSourceError(ValueError):
+    """A tools file that cannot be offered: `problems` are sentences that name the line."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFunction:
+    """One function of a tools file: its wire schema, and whether it wants the episode's state."""
+
+    name: str
+    tool: Tool
+    takes_state: bool
+
+    @property
+    def parameters(self) -> dict[str, JSON]:
+        schema: dict[str, JSON] = self.tool["function"]["parameters"]
+        return schema
+
+
+@dataclass(frozen=True, slots=True)
+class ToolModule:
+    """What a tools file offers: its tools by name in their order, and whether it has a `reset`."""
+
+    functions: Mapping[str, ToolFunction]
+    has_reset: bool
+
+    @property
+    def tools(self) -> list[Tool]:
+        return [function.tool for function in self.functions.values()]
+
+
+@lru_cache(maxsize=256)
+def read_tools(source: bytes, path: str = "tools.py") -> ToolModule:
+    """The tools that *source* defines. Raises ToolSourceError with every problem."""
+    try:
+        tree = parse(source)
+    except (SyntaxError, ValueError) as error:
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        raise ToolSourceError([f"{path}{line}: is not Python: {getattr(error, 'msg', error)}"]) from None
+    reader = _Reader(path, _typed_dicts(tree), _aliases(tree))
+    functions: dict[str, ToolFunction] = {}
+    for node in tree.body:
+        if isinstance(node, ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            reader.problem(node, f"{node.name} is async; a tool is a plain function")
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.name not in NOT_TOOLS:
+            functions[node.name] = reader.function(node)
+    if not functions and not reader.problems:
+        reader.problems.append(f"{path}: defines no tool; write a function with type hints and a docstring")
+    if reader.problems:
+        raise ToolSourceError(reader.problems)
+    has_reset = any(isinstance(node, ast.FunctionDef) and node.name == "reset" for node in tree.body)
+    return ToolModule(functions, has_reset)
+
+
+def _typed_dicts(tree: ast.Module) -> dict[str, ast.ClassDef]:
+    return {
+        node.name: node
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and any(_name(base) == "TypedDict" for base in node.bases)
+    }
+
+
+def _aliases(tree: ast.Module) -> dict[str, ast.expr]:
+    """What the names that the module assigns stand for: `Reason = Literal["late", "broken"]`."""
+    return {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+@dataclass
+class _Reader:
+    """Reads the functions of one file, collecting problems instead of stopping at the first."""
+
+    path: str
+    typed_dicts: Mapping[str, ast.ClassDef]
+    aliases: Mapping[str, ast.expr]
+    problems: list[str] = field(default_factory=list)
+
+    def problem(self, node: ast.AST, text: str) -> None:
+        self.problems.append(f"{self.path}:{getattr(node, 'lineno', 1)}: {text}")
+
+    def function(self, node: ast.FunctionDef) -> ToolFunction:
+        docstring = parse_docstring(ast.get_docstring(node) or "")
+        if not docstring.summary:
+            self.problem(node, f"{node.name} has no docstring; it is what the model reads to know the tool")
+        if node.args.vararg or node.args.kwarg or node.args.posonlyargs:
+            self.problem(node, f"{node.name} takes *args, **kwargs or positional-only parameters; name each one")
+        properties: dict[str, JSON] = {}
+        required = []
+        for argument, default in _parameters(node.args):
+            if argument.arg == STATE:
+                continue
+            properties[argument.arg] = self.parameter(node, argument, docstring.parameters.get(argument.arg, ""))
+            if default is None:
+                required.append(argument.arg)
+            else:
+                _describe_default(properties[argument.arg], default)
+        parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+        schema = {"name": node.name, "description": docstring.summary, "parameters": parameters}
+        takes_state = any(argument.arg == STATE for argument, _ in _parameters(node.args))
+        return ToolFunction(node.name, {"type": "function", "function": schema}, takes_state)
+
+    def parameter(self, function: ast.FunctionDef, argument: ast.arg, description: str) -> dict[str, JSON]:
+        if argument.annotation is None:
+            self.problem(argument, f"{function.name}: parameter {argument.arg} has no type hint")
+            return {}
+        schema = self.schema(argument.annotation)
+        return {**schema, "description": description} if description else schema
+
+    def schema(self, node: ast.expr) -> dict[str, JSON]:
+        """The JSON schema of a type hint."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return self.schema(parse_expression(node.value))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            return _either([self.schema(node.left), self.schema(node.right)])
+        name = _name(node)
+        if name in _SCALARS:
+            return {"type": _SCALARS[name]}
+        if name in _ANYTHING:
+            return {}
+        if name in self.typed_dicts:
+            return self.without(name).typed_dict(self.typed_dicts[name])
+        if isinstance(node, ast.Name) and name in self.aliases:
+            return self.without(name).schema(self.aliases[name])
+        if isinstance(node, ast.Subscript):
+            return self.subscript(node, _name(node.value))
+        if name in _ARRAYS:
+            return {"type": "array"}
+        if name in _OBJECTS:
+            return {"type": "object"}
+        return self.unknown(node)
+
+    def without(self, name: str) -> "_Reader":
+        """A reader that does not know *name*: a type that contains itself would lead back to it for ever."""
+        typed_dicts = {other: node for other, node in self.typed_dicts.items() if other != name}
+        aliases = {other: node for other, node in self.aliases.items() if other != name}
+        return replace(self, typed_dicts=typed_dicts, aliases=aliases)
+
+    def subscript(self, node: ast.Subscript, name: str) -> dict[str, JSON]:
+        items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if name == "Literal":
+            return self.literal(node, items)
+        if name == "Annotated":
+            notes = [n.value for n in items[1:] if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+            return {**self.schema(items[0]), **({"description": notes[0]} if notes else {})}
+        if name == "Optional":
+            return _either([self.schema(items[0]), {"type": "null"}])
+        if name == "Union":
+            return _either([self.schema(item) for item in items])
+        if name in ("NotRequired", "Required"):
+            return self.schema(items[0])
+        if name in _ARRAYS:
+            return {"type": "array", "items": self.schema(items[0])}
+        if name in _OBJECTS and len(items) == 2:
+            return {"type": "object", "additionalProperties": self.schema(items[1]) or True}
+        return self.unknown(node)
+
+    def literal(self, node: ast.AST, items: list[ast.expr]) -> dict[str, JSON]:
+        values = [item.value for item in items if isinstance(item, ast.Constant)]
+        kinds = {_SCALARS.get(type(value).__name__) for value in values}
+        if len(values) != len(items) or None in kinds:
+            self.problem(node, "Literal may hold texts, numbers and booleans only")
+            return {}
+        return {"type": kinds.pop(), "enum": values} if len(kinds) == 1 else {"enum": values}
+
+    def typed_dict(self, node: ast.ClassDef) -> dict[str, JSON]:
+        fields = [item for item in node.body if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)]
+        partial = any(k.arg == "total" and ast.unparse(k.value) == "False" for k in node.keywords)
+        properties, required = {}, []
+        for item in fields:
+            assert isinstance(item.target, ast.Name)
+            properties[item.target.id] = self.schema(item.annotation)
+            marker = _name(item.annotation.value) if isinstance(item.annotation, ast.Subscript) else ""
+            if marker == "Required" or (not partial and marker != "NotRequired"):
+                required.append(item.target.id)
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+    def unknown(self, node: ast.expr) -> dict[str, JSON]:
+        self.problem(
+            node,
+            f"type hint {ast.unparse(node)} has no JSON form; use str, int, float, bool, list[...], dict[str, ...], "
+            "Literal[...], a TypedDict of this file, or Any",
+        )
+        return {}
+
+
+def _name(node: ast.expr) -> str:
+    """`list`, `typing.List` and `None` as one word; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return "None" if isinstance(node, ast.Constant) and node.value is None else ""
+
+
+def _parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr | None]]:
+    """Each parameter with its default, None where it is required."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    yield from zip(positional, [*missing, *arguments.defaults], strict=True)
+    yield from zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+
+
+def _describe_default(schema: dict[str, JSON], default: ast.expr) -> None:
+    try:
+        value = ast.literal_eval(default)
+    except ValueError:
+        return
+    if value is not None and isinstance(value, str | int | float | bool | list | dict):
+        schema["default"] = value
+
+
+def _either(schemas: list[dict[str, JSON]]) -> dict[str, JSON]:
+    """One schema for several: a list of type words where that says it all, else `anyOf`."""
+    flat = [inner for schema in schemas for inner in (schema["anyOf"] if set(schema) == {"anyOf"} else [schema])]
+    if any(not schema for schema in flat):
+        return {}
+    if all(set(schema) == {"type"} for schema in flat):
+        words = [word for schema in flat for word in _listed(schema["type"])]
+        return {"type": list(dict.fromkeys(words))}
+    return {"anyOf": flat}
+
+
+def _listed(value: JSON) -> list[JSON]:
+    return value if isinstance(value, list) else [value]
+
+
+# ---- docstrings ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Docstring:
+    summary: str  # everything before the parameters
+    parameters: Mapping[str, str]
+
+
+_SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns?|Raises|Yields|Examples?|Notes?):\s*$")
+_GOOGLE = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+_SPHINX = re.compile(r"^:param\s+(?:[\w\[\], |]+\s+)?(\w+):\s*(.*)$")
+
+
+def parse_docstring(text: str) -> Docstring:
+    """A docstring's description and its parameters, in Google's style (`Args:`) or Sphinx's (`:param x:`)."""
+    summary: list[str] = []
+    parameters: dict[str, str] = {}
+    section, current = "", ""
+    for line in text.splitlines():
+        heading = _SECTION.match(line)
+        sphinx = _SPHINX.match(line.strip())
+        entry = _GOOGLE.match(line) if section in ("Args", "Arguments", "Parameters") else None
+        if heading:
+            section, current = heading[1], ""
+        elif sphinx:
+            section, current = ":param", sphinx[1]
+            parameters[current] = sphinx[2]
+        elif line.strip().startswith((":return", ":raises", ":rtype", ":type")):
+            section, current = ":other", ""
+        elif entry and _indent(line) <= 4:
+            current = entry[1]
+            parameters[current] = entry[2].strip()
+        elif current and line.strip():
+            parameters[current] = f"{parameters[current]} {line.strip()}".strip()
+        elif not section:
+            summary.append(line.rstrip())
+    return Docstring("\n".join(summary).strip(), parameters)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+# ---- schemas that a bundle brings along ------------------------------------------------------------------------------
+
+
+def declared_tools(functions: list[dict[str, Any]]) -> tuple[list[Tool], dict[str, str]]:
+    """Schemas of a data set as wire tools, and for each wire name the declared one where the two differ.
+
+    Accepts wire tools and bare `{name, description, parameters}`. Names with characters that endpoints refuse
+    (`math.sqrt`) are offered with underscores. Raises ValueError.
+    """
+    tools: list[Tool] = []
+    declared: dict[str, str] = {}
+    for number, item in enumerate(functions):
+        function = item.get("function", item) if isinstance(item, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
+            raise ValueError(f"tool {number} is not a function schema; it needs a name, a description and parameters")
+        name = _WIRE_NAME.sub("_", function["name"])[:64]
+        if any(tool["function"]["name"] == name for tool in tools):
+            raise ValueError(f"two tools are offered as {name!r}")
+        if name != function["name"]:
+            declared[name] = function["name"]
+        parameters = json_schema(function.get("parameters") or {"type": "object", "properties": {}})
+        schema = {"name": name, "description": str(function.get("description", "")), "parameters": parameters}
+        tools.append({"type": "function", "function": schema})
+    return tools, declared
+
+
+def json_schema(schema: JSON) -> JSON:
+    """*schema* with type words of Python and Java put into JSON Schema's, at any depth; `any` says nothing and goes."""
+    if isinstance(schema, list):
+        return [json_schema(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    clean = {key: value if key in ("enum", "default", "const") else json_schema(value) for key, value in schema.items()}
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        # A property may itself be called "type" or "enum": its name is no keyword.
+        clean["properties"] = {name: json_schema(value) for name, value in properties.items()}
+    word = schema.get("type")
+    if word in ("any", "Any"):
+        del clean["type"]
+    elif isinstance(word, str):
+        clean["type"] = _TYPE_WORDS.get(word, word)
+    return clean

@@ -1,0 +1,244 @@
+"""REST of environments: browse, upload, download."""
+
+import tempfile
+from collections.abc import Mapping
+from typing import IO, Any, cast
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import FileResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView
+from rest_framework.parsers import BaseParser, MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from hub.bundles.problems import BundleError
+from hub.common.rest import ErrorBody, Refused, needs
+from hub.models import Case, Environment, EnvironmentVersion
+from hub.selectors import CURATE
+from hub.web import queries
+from hub.web.forms import MAX_UPLOAD, CatalogueForm
+from hub.web.uploads import bundle_receive
+
+
+class ZipParser(BaseParser):
+    """A .zip as the body itself, spooled to a file as it comes in."""
+
+    media_type = "application/zip"
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> dict[str, IO[bytes]]:
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the bundle that reads it
+        size = 0
+        while chunk := stream.read(1 << 20):
+            size += len(chunk)
+            if size > MAX_UPLOAD:
+                file.close()
+                raise Refused(f"The body has more than {MAX_UPLOAD:,} bytes.", code=413)
+            file.write(chunk)
+        file.seek(0)
+        return {"bundle": file}
+
+
+class EnvironmentItem(serializers.ModelSerializer[Environment]):
+    """An environment as the list shows it."""
+
+    latest = serializers.CharField(source="latest.version", default=None)
+    cases = serializers.IntegerField(source="latest.case_count", default=0)
+    digest = serializers.CharField(source="latest.digest", default=None)
+
+    class Meta:
+        model = Environment
+        fields = [
+            "slug",
+            "title",
+            "summary",
+            "category",
+            "tags",
+            "license",
+            "held_out",
+            "featured",
+            "visibility",
+            "latest",
+            "cases",
+            "digest",
+            "updated_at",
+        ]
+
+
+class VersionItem(serializers.ModelSerializer[EnvironmentVersion]):
+    """A version without its content."""
+
+    cases = serializers.IntegerField(source="case_count")
+
+    class Meta:
+        model = EnvironmentVersion
+        fields = ["version", "digest", "cases", "deprecated", "created_at"]
+
+
+class EnvironmentWhole(EnvironmentItem):
+    """An environment with its versions, the newest first."""
+
+    versions = VersionItem(many=True)
+
+    class Meta(EnvironmentItem.Meta):
+        fields = [*EnvironmentItem.Meta.fields, "versions"]
+
+
+class VersionWhole(VersionItem):
+    """A version with manifest, README and certificate."""
+
+    environment = serializers.CharField(source="environment.slug")
+    manifest = serializers.JSONField()
+    certificate = serializers.JSONField()
+
+    class Meta(VersionItem.Meta):
+        fields = ["environment", *VersionItem.Meta.fields, "manifest", "readme", "certificate"]
+
+
+class CaseItem(serializers.ModelSerializer[Case]):
+    """A case, whole. `data` holds id, input, target, choices, files, metadata and the row it came from."""
+
+    id = serializers.CharField(source="external_id")
+    data = serializers.JSONField()  # type: ignore[assignment]
+
+    class Meta:
+        model = Case
+        fields = ["id", "position", "data", "input_digest", "scoring_digest"]
+
+
+class Stored(serializers.Serializer[Any]):
+    """What an upload came to. `new` is false where this very content was stored before."""
+
+    environment = serializers.CharField(help_text="slug@version")
+    digest = serializers.CharField()
+    cases = serializers.IntegerField()
+    visibility = serializers.CharField()
+    new = serializers.BooleanField()
+
+
+_WORDS = [
+    OpenApiParameter("q", str, description="words in title, summary or slug"),
+    OpenApiParameter("category", str),
+    OpenApiParameter("tag", str),
+    OpenApiParameter("state", str, description="private, published or retired; by default all but retired"),
+]
+
+
+class Environments(ListAPIView[Environment]):
+    """The environments that you may see; POST stores a bundle."""
+
+    serializer_class = EnvironmentItem
+    permission_classes = [needs(CURATE)]
+    filter_backends: list[Any] = []
+    ordering = "slug"
+    parser_classes = [MultiPartParser, ZipParser]
+
+    def get_queryset(self) -> QuerySet[Environment]:
+        return queries.environments_filtered(self.request.user, **CatalogueForm(self.request.query_params).values())
+
+    @extend_schema(operation_id="environments_list", parameters=_WORDS)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="environments_upload",
+        description="A bundle as a .zip: the body itself (application/zip), or the field `bundle` of a form. "
+        "Every problem is reported, and nothing is stored where there is one.",
+        request={
+            "application/zip": OpenApiTypes.BINARY,
+            "multipart/form-data": {"type": "object", "properties": {"bundle": {"type": "string", "format": "binary"}}},
+        },
+        responses={201: Stored, 200: Stored, 400: ErrorBody},
+    )
+    def post(self, request: Request) -> Response:
+        try:
+            version, new = bundle_receive(file=_sent(request), user=cast(User, request.user))
+        except BundleError as error:
+            errors = [{"path": problem.where, **problem.to_json()} for problem in error.problems]
+            raise Refused(f"{len(errors)} problem(s); nothing was stored.", errors) from None
+        body = {
+            "environment": str(version),
+            "digest": version.digest,
+            "cases": version.case_count,
+            "visibility": version.environment.visibility,
+            "new": new,
+        }
+        return Response(body, status=201 if new else 200)
+
+
+def _sent(request: Request) -> IO[bytes]:
+    """The .zip of the request, by either way of sending it."""
+    data = cast("dict[str, Any]", request.data)  # both parsers give a mapping
+    sent = data.get("bundle")
+    if sent is None or isinstance(sent, str):
+        raise Refused(
+            "No bundle was sent.", [{"path": "bundle", "message": "send a .zip in this field, or as the body"}]
+        )
+    if getattr(sent, "size", 0) > MAX_UPLOAD:
+        raise Refused(f"The file has {sent.size:,} bytes; at most {MAX_UPLOAD:,} are taken.", code=413)
+    file: IO[bytes] = getattr(sent, "file", sent)
+    return file
+
+
+class EnvironmentDetail(APIView):
+    """One environment with its versions."""
+
+    @extend_schema(operation_id="environments_read", responses=EnvironmentWhole)
+    def get(self, request: Request, slug: str) -> Response:
+        return Response(EnvironmentWhole(queries.environment_of(request.user, slug)).data)
+
+
+class VersionDetail(APIView):
+    """One version: manifest, README, certificate."""
+
+    @extend_schema(operation_id="versions_read", responses=VersionWhole)
+    def get(self, request: Request, slug: str, version: str) -> Response:
+        return Response(VersionWhole(_version(request, slug, version)).data)
+
+
+class Cases(ListAPIView[Case]):
+    """The cases of a version, in order."""
+
+    serializer_class = CaseItem
+    filter_backends: list[Any] = []
+    ordering = "position"
+
+    def get_queryset(self) -> QuerySet[Case]:
+        if getattr(self, "swagger_fake_view", False):
+            return Case.objects.none()
+        version = _version(self.request, self.kwargs["slug"], self.kwargs["version"])
+        return queries.case_list(version, self.request.query_params.get("q", "")[:200]).defer(None)
+
+    @extend_schema(
+        operation_id="cases_list", parameters=[OpenApiParameter("q", str, description="text in the id or the input")]
+    )
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return super().get(request, *args, **kwargs)
+
+
+class BundleFile(APIView):
+    """The stored .zip, byte for byte."""
+
+    @extend_schema(
+        operation_id="versions_bundle", responses={(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY)}
+    )
+    def get(self, request: Request, slug: str, version: str) -> FileResponse:
+        found = _version(request, slug, version)
+        return FileResponse(
+            found.archive.open("rb"),
+            as_attachment=True,
+            filename=f"{slug}-{found.version}.zip",
+            content_type="application/zip",
+        )
+
+
+def _version(request: Request, slug: str, version: str) -> EnvironmentVersion:
+    """`latest` names the latest."""
+    environment = queries.environment_of(request.user, slug)
+    return queries.version_of(environment, None if version == "latest" else version)

@@ -1,0 +1,254 @@
+"""The hub's pages: catalogue, environment, case and claims about it, changes between versions, upload, download."""
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import FileResponse, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from hub.bundles.changes import VersionChanges, manifest_yaml, version_changes
+from hub.bundles.problems import BundleError, Problem
+from hub.common.pagination import Order, keyset_page, order_of, page_or_part, render_part
+from hub.common.rendering import markdown_html
+from hub.environments.cases import CaseData
+from hub.environments.compiled import CaseError, CompileError
+from hub.environments.protocols import Message
+from hub.gates.queue import TRIES, gates_dispatch
+from hub.models import EnvironmentVersion, GateRequest
+from hub.selectors import CURATE, compile_version, defects_open, is_curator
+from hub.services import EnvironmentRefused, defect_report
+from hub.web import queries
+from hub.web.forms import CatalogueForm, DefectForm, UploadForm
+from hub.web.uploads import bundle_receive
+
+ENVIRONMENTS, CASES = 30, 25  # on a page
+FEATURED = Order(field="featured", descending=True)  # the catalogue's own order: those first, then by slug
+
+
+@require_safe
+def catalogue(request: HttpRequest) -> HttpResponse:
+    """/hub/?q=&category=&tag=&state=&sort="""
+    form = CatalogueForm(request.GET)
+    chosen = form.values()
+    rows = queries.environments_filtered(request.user, **chosen)
+    order = order_of(request, queries.ENVIRONMENT_COLUMNS)
+    context = {
+        "form": form,
+        "chosen": chosen,
+        "filtered": any(chosen.values()),
+        "order": order,
+        "page": keyset_page(rows, request, by="slug", size=ENVIRONMENTS, order=order if order.name else FEATURED),
+        "total": rows.count(),
+        "curator": is_curator(request.user),
+        **queries.facets(request.user),
+    }
+    return render_part(request, page_or_part(request, "hub/catalogue.html", "environments"), context)
+
+
+@require_safe
+def environment(request: HttpRequest, slug: str, version: str | None = None) -> HttpResponse:
+    """/hub/<slug>/ is the latest version, /hub/<slug>/<version>/ any; `?q=` searches its cases."""
+    found = queries.environment_of(request.user, slug)
+    shown = queries.version_of(found, version)
+    query = request.GET.get("q", "").replace("\x00", "")[:200]
+    order = order_of(request, queries.CASE_COLUMNS)
+    context = {
+        "environment": found,
+        "version": shown,
+        "q": query,
+        "curator": is_curator(request.user),
+        "gates": _gates_wanted(shown),
+        "tries": TRIES,
+        "order": order,
+        "cases": keyset_page(queries.case_list(shown, query), request, by="position", size=CASES, order=order),
+    }
+    template = page_or_part(request, "hub/environment.html", "cases")
+    if request.headers.get("HX-Target") == "certificate":
+        template = "hub/environment.html#certificate"
+    if template == "hub/environment.html":
+        context |= _about(shown)
+        context["follows"] = found.versions.filter(pk__lt=shown.pk).exists()
+        if context["curator"]:
+            context["claims"] = defects_open(shown).count()
+        context["versions"] = found.versions.only("version", "created_at", "deprecated", "case_count", "environment_id")
+    return render_part(request, template, context)
+
+
+def _gates_wanted(version: EnvironmentVersion) -> dict[str, Any] | None:
+    """Where the gates were asked for and have not been run: why not, and whether they were given up."""
+    wanted = GateRequest.objects.filter(version=version).first() if version.certificate is None else None
+    return {"problem": wanted.problem, "given_up": wanted.tries >= TRIES} if wanted else None
+
+
+def _about(version: EnvironmentVersion) -> dict[str, Any]:
+    """What the manifest says, for a reader: how it is played and scored, and the README."""
+    harness = version.manifest.get("harness") or {}
+    scoring = version.manifest.get("scoring") or {}
+    return {
+        "readme": markdown_html(_body(version.readme)) if version.readme else "",
+        "harness": harness.get("type", "single_turn"),
+        "rules": scoring.get("rules") or [{"type": "reward"}],
+        "pass_mark": scoring.get("pass", 1.0),
+        "manifest": manifest_yaml(version),
+    }
+
+
+def _body(readme: str) -> str:
+    """The README without its first heading: the page has a title already."""
+    first, _, rest = readme.lstrip().partition("\n")
+    return rest if first.startswith("# ") else readme
+
+
+@require_safe
+def case(request: HttpRequest, slug: str, version: str, case: str) -> HttpResponse:
+    """One case, whole: what it asks, what is expected, its files, and its neighbours."""
+    shown = queries.version_of(queries.environment_of(request.user, slug), version)
+    found = queries.case_of(shown, case)
+    data = found.data
+    around = shown.cases.defer("data").order_by("position")
+    context = {
+        "environment": shown.environment,
+        "version": shown,
+        "case": found,
+        "data": data,
+        "target": _shown(data["target"]) if "target" in data else None,
+        "files": [(path, _file(content)) for path, content in data.get("files", {}).items()],
+        "row": _shown({**data.get("metadata", {}), **data.get("row", {})}),
+        "before": around.filter(position__lt=found.position).last(),
+        "after": around.filter(position__gt=found.position).first(),
+        "defects": found.defects.select_related("reported_by"),
+        "curator": is_curator(request.user),
+        **_rendered(shown, data),
+    }
+    return render(request, "hub/case.html", context)
+
+
+def _rendered(version: EnvironmentVersion, data: dict[str, Any]) -> dict[str, Any]:
+    """The case as a model is asked it and as it is scored; nothing where the stored bundle cannot be read."""
+    case = CaseData.from_json(data)
+    try:
+        compiled = compile_version(version)
+        options = compiled.harness_options(case).model_dump(mode="json")
+        rules = compiled.rendered_rules(case)
+    except (CompileError, CaseError, OSError, ValueError):
+        return {"asked": None, "rules": []}
+    return {
+        "asked": _opening(options),
+        "rules": [
+            {
+                "name": item.rule.spec.name,
+                "type": item.rule.spec.type,
+                "weight": item.rule.spec.weight,
+                "options": _shown(item.options.model_dump(mode="json", exclude_defaults=True)),
+            }
+            for item in rules
+        ],
+    }
+
+
+def _opening(options: dict[str, Any]) -> list[Message]:
+    """The messages that the harness's own `system` and `prompt` come to; other harnesses make theirs in the sandbox."""
+    system, prompt = options.get("system"), options.get("prompt")
+    messages = [{"role": "system", "content": system}] if system else []
+    return messages + (prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}] if prompt else [])
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _file(content: Any) -> str:
+    return content if isinstance(content, str) else f"(binary, {len(content.get('b64', '')) * 3 // 4:,} bytes)"
+
+
+@require_http_methods(["GET", "POST"])
+def defect(request: HttpRequest, slug: str, version: str, case: str) -> HttpResponse:
+    """Claim that a case is wrong. Whoever may see it may say so; a curator settles it."""
+    assert request.user.is_authenticated
+    shown = queries.version_of(queries.environment_of(request.user, slug), version)
+    found = queries.case_of(shown, case)
+    posted = request.method == "POST"
+    form = DefectForm(request.POST) if posted else DefectForm()
+    if posted and form.is_valid():
+        try:
+            defect_report(case=found, description=form.cleaned_data["description"], user=request.user)
+        except EnvironmentRefused as error:
+            form.add_error(None, str(error))
+        else:
+            messages.success(request, "Your claim is stored with the case, and waits for a curator.")
+            return redirect("hub:case", slug, shown.version, found.external_id)
+    context = {"environment": shown.environment, "version": shown, "case": found, "form": form}
+    return render(request, "hub/defect.html", context, status=422 if form.errors else 200)
+
+
+@require_safe
+def changes(request: HttpRequest, slug: str, version: str) -> HttpResponse:
+    """What *version* changed from the one stored before it, or from `?from=`."""
+    found = queries.environment_of(request.user, slug)
+    after = queries.version_of(found, version)
+    given = request.GET.get("from")
+    if given:
+        before: EnvironmentVersion | None = queries.version_of(found, given)
+    else:
+        before = found.versions.filter(pk__lt=after.pk).order_by("-pk").first()
+    if before is not None:
+        before.environment = found
+    shown = version_changes(before, after) if before else VersionChanges(before=None, after=after)
+    part = "changed" if request.headers.get("HX-Target") == "changed" and before else "changes"
+    return render_part(
+        request,
+        page_or_part(request, "hub/changes.html", part),
+        {"environment": found, "version": after, "changes": shown, "others": found.versions.exclude(pk=after.pk)},
+    )
+
+
+@require_safe
+def bundle(request: HttpRequest, slug: str, version: str) -> FileResponse:
+    """The stored archive, byte for byte."""
+    shown = queries.version_of(queries.environment_of(request.user, slug), version)
+    return FileResponse(
+        shown.archive.open("rb"),
+        as_attachment=True,
+        filename=f"{slug}-{shown.version}.zip",
+        content_type="application/zip",
+    )
+
+
+@require_POST
+@permission_required(CURATE, raise_exception=True)
+def gates(request: HttpRequest, slug: str, version: str) -> HttpResponse:
+    """Ask the workers to run the gates of a version that has no certificate."""
+    shown = queries.version_of(queries.environment_of(request.user, slug), version)
+    if shown.certificate is None:
+        gates_dispatch(version=shown)
+    return _to_version(shown)
+
+
+def _to_version(version: EnvironmentVersion) -> HttpResponse:
+    return redirect("hub:version", version.environment.slug, version.version)
+
+
+@require_http_methods(["GET", "POST"])
+@permission_required(CURATE, raise_exception=True)
+def upload(request: HttpRequest) -> HttpResponse:
+    """Take a bundle; what is wrong with it is shown whole, and what is sound is usable at once."""
+    posted = request.method == "POST"
+    form = UploadForm(request.POST, request.FILES) if posted else UploadForm()
+    problems: list[Problem] = []
+    name = ""
+    if posted and form.is_valid():
+        assert request.user.is_authenticated
+        name = form.cleaned_data["bundle"].name
+        try:
+            version, new = bundle_receive(file=form.cleaned_data["bundle"].file, user=request.user)
+        except BundleError as error:
+            problems = error.problems
+        else:
+            said = f"{version} is stored: {version.case_count:,} cases." if new else f"{version} was here already."
+            messages.success(request, said)
+            return _to_version(version)
+    status = 422 if problems or form.errors else 200
+    return render(request, "hub/upload.html", {"form": form, "problems": problems, "name": name}, status=status)

@@ -1,0 +1,344 @@
+"""What the agreement and ranking pages show, read from the preferences in force."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from statistics import median
+from typing import Any
+
+from django.db.models import QuerySet
+from django.db.models.functions import Length
+
+from preferences.insight.agreement import (
+    Bin,
+    Figure,
+    calibration,
+    calibration_error,
+    cohen_kappa,
+    correlation_figure,
+    figure,
+    krippendorff_alpha,
+    mean,
+    raw_agreement,
+    share,
+)
+from preferences.insight.ranking import Match, Standing, standings
+from preferences.models import Preference
+from runs.models import RunModel
+
+HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
+MAX_ROWS = 50_000  # of the newest preferences; older ones would make the page slow and change it little
+MAX_COUPLES = 20
+
+
+_WORTH = {"first": 1.0, "second": 0.0}  # of a verdict for the first side; nothing else favours either
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One preference in short."""
+
+    pair: tuple[int, int]
+    source: str
+    who: str
+    verdict: str
+    confidence: float | None
+    order_sensitive: bool
+    orders: Sequence[str]
+    saw_evidence: bool
+    taken: bool | None
+    first_verdict: str
+    check: str
+    suggested: str
+    seconds: float | None
+    passes: str  # the side that execution decides for, where it does
+    length_difference: int
+    own: str  # the one side that is of the judge's model family, where exactly one is
+
+    @property
+    def decisive(self) -> bool:
+        return self.verdict in _WORTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewerRow:
+    """One reviewer: how much, how fast, how often with the judge, and how attention checks were met."""
+
+    name: str
+    decided: int
+    median_seconds: float | None
+    accepted: int
+    suggested: int
+    checks: int
+    checks_failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoReviewers:
+    """Two people who decided the same pairs, `same.n` of them: the share that they agree on, and kappa."""
+
+    names: tuple[str, str]
+    same: Figure
+    kappa: Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """All figures of the agreement page, by name, with the calibration's bins and rows for reviewers."""
+
+    verdicts: int = 0  # that all of it rests on
+    figures: list[tuple[str, str, Figure]] = field(default_factory=list)  # name, what it says, value
+    bins: list[Bin] = field(default_factory=list)
+    reviewers: list[ReviewerRow] = field(default_factory=list)
+    couples: list[TwoReviewers] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"verdicts", "figures", "calibration", "reviewers", "two_reviewers"}`; a figure, by its name, is
+        `{"value", "n", "ci95", "note"}`."""
+        return {
+            "verdicts": self.verdicts,
+            "figures": {name: _figure_json(item) for name, _, item in self.figures},
+            "calibration": [{"confidence": b.confidence, "right": b.right, "n": b.n} for b in self.bins],
+            "reviewers": [
+                {name: getattr(row, name) for name in ReviewerRow.__dataclass_fields__} for row in self.reviewers
+            ],
+            "two_reviewers": [
+                {"names": list(row.names), "agreement": _figure_json(row.same), "kappa": _figure_json(row.kappa)}
+                for row in self.couples
+            ],
+        }
+
+
+def _figure_json(item: Figure) -> dict[str, Any]:
+    return {"value": item.value, "n": item.n, "ci95": list(item.ci95) if item.ci95 else None, "note": item.note}
+
+
+# ---- from the database -----------------------------------------------------------------------------------------------
+
+_COLUMNS = (
+    "pk",
+    "first_id",
+    "second_id",
+    "source",
+    "reviewer__username",
+    "judge",
+    "verdict",
+    "confidence",
+    "order_sensitive",
+    "orders",
+    "saw_evidence",
+    "suggestion_taken",
+    "first_verdict",
+    "check_result",
+    "suggestion__verdict",
+    "seconds",
+    "evidence__winner",
+    "first_length",
+    "second_length",
+)
+
+
+def verdicts_of(rows: QuerySet[Preference]) -> list[Verdict]:
+    """The newest of *rows*, in short."""
+    lengths = {"first_length": Length("first__text"), "second_length": Length("second__text")}
+    found = rows.annotate(**lengths).order_by("-id").values(*_COLUMNS)[:MAX_ROWS]
+    own = _own_sides(rows)
+    return [
+        Verdict(
+            pair=(row["first_id"], row["second_id"]),
+            source=row["source"],
+            who=row["reviewer__username"] or row["judge"] or row["source"],
+            verdict=row["verdict"],
+            confidence=row["confidence"],
+            order_sensitive=row["order_sensitive"],
+            orders=row["orders"],
+            saw_evidence=row["saw_evidence"],
+            taken=row["suggestion_taken"],
+            first_verdict=row["first_verdict"],
+            check=row["check_result"],
+            suggested=row["suggestion__verdict"] or "",
+            seconds=row["seconds"],
+            passes=row["evidence__winner"] or "",
+            length_difference=(row["first_length"] or 0) - (row["second_length"] or 0),
+            own=own.get(row["pk"], ""),
+        )
+        for row in found
+    ]
+
+
+def _own_sides(rows: QuerySet[Preference]) -> dict[int, str]:
+    """Preference id -> the side that is of the judge's family, of those where exactly one side is."""
+    flagged = rows.filter(self_preference=True).order_by("-id")
+    columns = ("pk", "run_id", "judge_fingerprint", "first__run_model_id", "second__run_model_id")
+    found = list(flagged.values_list(*columns)[:MAX_ROWS])
+    families: dict[object, str] = {}  # by RunModel id, judges also by run and fingerprint
+    for model in RunModel.objects.filter(run__in={row[1] for row in found}):
+        families[model.pk] = families[model.run_id, model.fingerprint] = model.spec.get("family", "")
+    sides = {}
+    for pk, run, judge, first, second in found:
+        same = [families[run, judge] == families[model] for model in (first, second)]
+        if any(same) and not all(same):
+            sides[pk] = "first" if same[0] else "second"
+    return sides
+
+
+# ---- figures ---------------------------------------------------------------------------------------------------------
+
+
+def agreement_of(rows: QuerySet[Preference]) -> Agreement:
+    """Every figure about *rows*."""
+    verdicts = verdicts_of(rows)
+    judged = {v.pair: v for v in reversed(verdicts) if v.source == LLM}
+    people: dict[tuple[int, int], list[Verdict]] = defaultdict(list)
+    for v in verdicts:
+        if v.source == HUMAN:
+            people[v.pair].append(v)
+    points = [
+        (v.confidence, v.verdict == right)
+        for v in judged.values()
+        if v.confidence is not None and (right := _reference(v, people.get(v.pair, [])))
+    ]
+    return Agreement(
+        verdicts=len(verdicts),
+        figures=[
+            *_between(judged, people),
+            *_biases(judged, people),
+            ("calibration_error", "Expected calibration error of the judge's confidence",
+             figure([[point] for point in points], calibration_error)),
+            *_pull(people),
+        ],
+        bins=calibration(points),
+        reviewers=_reviewers(people.values()),
+        couples=_couples(people.values()),
+    )  # fmt: skip
+
+
+Named = list[tuple[str, str, Figure]]
+People = dict[tuple[int, int], list[Verdict]]
+
+
+def _between(judged: dict[tuple[int, int], Verdict], people: People) -> Named:
+    """Judge, people and execution against each other."""
+    with_people = [
+        [(judged[pair].verdict, v.verdict) for v in found] for pair, found in people.items() if pair in judged
+    ]
+    together = [tuple(v.verdict for v in found) for found in people.values() if len(found) > 1]
+    blind = [[(v.verdict, v.passes)] for v in judged.values() if v.passes and not v.saw_evidence]
+    tested = [[(v.verdict, v.passes) for v in found if v.passes] for found in people.values()]
+    return [
+        ("judge_people", "The judge and people say the same", figure(with_people, raw_agreement)),
+        ("judge_people_kappa", "The same beyond chance (Cohen's kappa)", figure(with_people, cohen_kappa)),
+        ("people", "Two people say the same of a pair",
+         figure([list(combinations(said, 2)) for said in together], raw_agreement)),
+        ("people_alpha", "The same beyond chance, all people together (Krippendorff's alpha)",
+         figure([[said] for said in together], krippendorff_alpha)),
+        ("judge_execution", "The judge, blind, says what the tests say", figure(blind, raw_agreement)),
+        ("people_execution", "People say what the tests say", figure([g for g in tested if g], raw_agreement)),
+    ]  # fmt: skip
+
+
+def _biases(judged: dict[tuple[int, int], Verdict], people: People) -> Named:
+    """What sways the judge beside the answers' worth: their order, their family, their length."""
+    shown_first = [
+        [said == place for said, place in zip(v.orders, ("first", "second"), strict=False) if said in _WORTH]
+        for v in judged.values()
+    ]
+    own = [v for v in judged.values() if v.own]
+    excess = [
+        _for_own(v, v.verdict) - _for_own(v, right) for v in own if (right := _reference(v, people.get(v.pair, [])))
+    ]
+    lengths = [(float(v.length_difference), _WORTH[v.verdict]) for v in judged.values() if v.decisive]
+    return [
+        ("order_sensitive", "The judge's two orders disagree",
+         figure([[v.order_sensitive] for v in judged.values()], share)),
+        ("first_position", "Of the judge's answers for one side, those for the side shown first (0.5: no bias)",
+         figure([group for group in shown_first if group], share)),
+        ("own_family", "Of the judge's verdicts for one side, those for its own model family",
+         figure([[v.verdict == v.own] for v in own if v.decisive], share)),
+        ("own_family_excess", "How much more it favours its own family than tests or people do",
+         figure([[value] for value in excess], mean)),
+        ("length", "Correlation of being longer with winning, judge", correlation_figure(lengths)),
+    ]  # fmt: skip
+
+
+def _for_own(judged: Verdict, verdict: str) -> float:
+    """1 where *verdict* is for the side of the judge's family, 0 where it is for the other, 1/2 for neither."""
+    worth = _WORTH.get(verdict, 0.5)
+    return worth if judged.own == "first" else 1 - worth
+
+
+def _pull(people: People) -> Named:
+    """Whether people follow suggestions because they see them."""
+    asked = [[v for v in found if v.suggested and v.taken is not None] for found in people.values()]
+    shown = [[v.verdict == v.suggested for v in found if not v.first_verdict] for found in asked]
+    hidden = [[v.first_verdict == v.suggested for v in found if v.first_verdict] for found in asked]
+    return [
+        ("accept_shown", "People follow a suggestion they saw at once", figure([g for g in shown if g], share)),
+        ("accept_hidden", "People say the same before they see it", figure([g for g in hidden if g], share)),
+    ]
+
+
+def _reference(judged: Verdict, people: list[Verdict]) -> str:
+    """What counts as right: execution, else what people unanimously say."""
+    if judged.passes:
+        return judged.passes
+    said = {v.verdict for v in people}
+    return said.pop() if len(said) == 1 else ""
+
+
+# ---- reviewers -------------------------------------------------------------------------------------------------------
+
+
+def _reviewers(found: Iterable[list[Verdict]]) -> list[ReviewerRow]:
+    by_name: dict[str, list[Verdict]] = defaultdict(list)
+    for verdicts in found:
+        for v in verdicts:
+            by_name[v.who].append(v)
+    return [_reviewer(name, mine) for name, mine in sorted(by_name.items())]
+
+
+def _reviewer(name: str, mine: list[Verdict]) -> ReviewerRow:
+    times = [v.seconds for v in mine if v.seconds is not None]
+    return ReviewerRow(
+        name=name,
+        decided=len(mine),
+        median_seconds=median(times) if times else None,
+        accepted=sum(v.taken is True for v in mine),
+        suggested=sum(v.taken is not None for v in mine),
+        checks=sum(bool(v.check) for v in mine),
+        checks_failed=sum(v.check == Preference.Check.FAILED for v in mine),
+    )
+
+
+def _couples(found: Iterable[list[Verdict]]) -> list[TwoReviewers]:
+    """The reviewers two by two, those with the most pairs in common first."""
+    shared: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    for verdicts in found:
+        for a, b in combinations(sorted(verdicts, key=lambda v: v.who), 2):
+            shared[a.who, b.who].append((a.verdict, b.verdict))
+    most = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:MAX_COUPLES]
+    return [_couple(names, [[rated] for rated in said]) for names, said in most]
+
+
+def _couple(names: tuple[str, str], groups: list[list[tuple[str, str]]]) -> TwoReviewers:
+    return TwoReviewers(names=names, same=figure(groups, raw_agreement), kappa=figure(groups, cohen_kappa))
+
+
+# ---- ranking ---------------------------------------------------------------------------------------------------------
+
+
+def ranking_of(rows: QuerySet[Preference]) -> dict[str, list[Standing]]:
+    """Standings by environment, from *rows*. Both bad counts as a tie: neither is better."""
+    columns = (
+        "version__environment__slug",
+        "first__run_model__label",
+        "second__run_model__label",
+        "verdict",
+        "case_id",
+    )
+    matches: dict[str, list[Match]] = defaultdict(list)
+    for slug, a, b, verdict, case in rows.order_by("-id").values_list(*columns)[:MAX_ROWS]:
+        if a != b:
+            matches[slug].append(Match(a, b, {"first": 1.0, "second": 0.0}.get(verdict, 0.5), case))
+    return {slug: standings(found) for slug, found in sorted(matches.items())}

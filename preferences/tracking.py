@@ -1,0 +1,136 @@
+"""What is logged of judgments in MLflow: figures as metrics, a table of all in force, and assessments of responses."""
+
+import json
+from collections import Counter, defaultdict
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Max, Q
+
+from hub.environments.protocols import JSON
+from preferences.insight.figures import agreement_of
+from preferences.models import Preference
+from preferences.selectors import preferences_current, with_everything
+from runs.models import Response, Run
+from runs.tracking.additions import Added, Addition, Assessment, SourceType
+
+_WON = {"first": ("won", "lost"), "second": ("lost", "won"), "tie": ("tied", "tied"), "both_bad": ("bad", "bad")}
+_RATIONALE = 10_000  # characters; a column of text in MySQL holds 65,535 bytes
+_VALUES = {"won": "better", "lost": "worse", "tied": "tie", "bad": "both bad"}
+_SOURCES: dict[str, SourceType] = {
+    Preference.Source.HUMAN: "HUMAN",
+    Preference.Source.LLM: "LLM_JUDGE",
+    Preference.Source.EXECUTION: "CODE",
+}
+
+
+class Judgments(Addition):
+    """Preferences in force, in a run's log."""
+
+    def newest(self) -> dict[int, datetime]:
+        return dict(Preference.objects.order_by().values_list("run").annotate(Max("created_at")))
+
+    def added(self, run: Run) -> Added:
+        """`judgments.<source>`, `agreement.<figure>` (with `.n`, `.low`, `.high`), and for each environment and model
+        `judged.<source>.won`, `.lost`, `.tied` and `.bad`; the table `judgments`. Nothing of a run nobody judged."""
+        rows = preferences_current().filter(run=run)
+        table = [_row(item) for item in with_everything(rows).prefetch_related("issues__category").order_by("id")]
+        if not table:
+            return Added()
+        counts = Counter(str(row["source"]) for row in table)
+        metrics = {f"judgments.{source}": float(counts[source]) for source in Preference.Source.values}
+        for name, _, figure in agreement_of(rows).figures:
+            values = {"": figure.value, ".n": figure.n, ".low": figure.low, ".high": figure.high}
+            if figure.value is not None:
+                metrics |= {f"agreement.{name}{part}": float(v) for part, v in values.items() if v is not None}
+        return Added(metrics=metrics, cells=_cells(run), tables={"judgments": table})
+
+    def assessments(self, run: Run) -> dict[int, list[Assessment]]:
+        """What is in force, from either side's view, and suggestions that people overrode: these come before."""
+        wanted = Q(successor__isnull=True) | Q(answers__successor__isnull=True, answers__suggestion_taken=False)
+        rows = with_everything(Preference.objects.filter(run=run).filter(wanted).distinct())
+        found: dict[int, list[Assessment]] = defaultdict(list)
+        for preference in rows.prefetch_related("issues__category").order_by("id"):
+            for index, response in enumerate((preference.first, preference.second)):
+                found[response.pk].append(_assessment(preference, response, _WON[preference.verdict][index]))
+        return found
+
+
+def _cells(run: Run) -> dict[tuple[int, int], dict[str, float]]:
+    columns = ("first__run_environment", "first__run_model", "second__run_model", "source", "verdict")
+    cells: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
+    for part, first, second, source, verdict in preferences_current().filter(run=run).values_list(*columns):
+        for model, outcome in zip((first, second), _WON[verdict], strict=True):
+            cells[part, model][f"judged.{source}.{outcome}"] += 1
+            for other in ("won", "lost", "tied", "bad"):
+                cells[part, model][f"judged.{source}.{other}"] += 0
+    return {cell: {name: float(n) for name, n in counts.items()} for cell, counts in cells.items()}
+
+
+def _row(preference: Preference) -> dict[str, JSON]:
+    """A line of the table: flat, without the responses' texts."""
+    first, second = preference.first, preference.second
+    chosen = preference.chosen
+    return {
+        "preference": preference.pk,
+        "environment": str(preference.version),
+        "case": preference.case.external_id,
+        "source": preference.source,
+        "by": _who(preference),
+        "verdict": preference.verdict,
+        "preferred": chosen.run_model.label if chosen else None,
+        "first_model": first.run_model.label,
+        "first_response": first.pk,
+        "first_status": first.status,
+        "second_model": second.run_model.label,
+        "second_response": second.pk,
+        "second_status": second.status,
+        "attempts": [first.attempt, second.attempt],
+        "confidence": preference.confidence,
+        "order_sensitive": preference.order_sensitive,
+        "suggestion": preference.suggestion_id,
+        "suggestion_taken": preference.suggestion_taken,
+        "critique": preference.critique,
+        "issues": [_issue(issue) for issue in preference.issues.all()],
+        "seconds": preference.seconds,
+        "created_at": preference.created_at.isoformat(),
+        "config_hash": preference.config_hash,
+    }
+
+
+def _who(preference: Preference) -> str:
+    if preference.reviewer is not None:
+        return preference.reviewer.username
+    return preference.judge or preference.source
+
+
+def _issue(issue: Any) -> str:
+    words = f": {issue.quote!r}" if issue.quote else ""
+    return f"{issue.category.slug} ({issue.severity}){words}{f', {issue.note}' if issue.note else ''}"
+
+
+def _assessment(preference: Preference, response: Response, outcome: str) -> Assessment:
+    other = preference.second if response == preference.first else preference.first
+    label = other.run_model.label
+    if other.run_model_id == response.run_model_id:
+        label = f"{label}, attempt {other.attempt}"
+    issues = [_issue(issue) for issue in preference.issues.all() if issue.response_id == response.pk]
+    metadata = {
+        "llmeval.preference": str(preference.pk),
+        "llmeval.other_response": str(other.pk),
+        "llmeval.config_hash": preference.config_hash,
+    }
+    if preference.confidence is not None:
+        metadata["llmeval.confidence"] = str(preference.confidence)
+    if issues:
+        metadata["llmeval.issues"] = json.dumps(issues, ensure_ascii=False)
+    return Assessment(
+        key=f"preference {preference.pk}",
+        name=f"against {label}",
+        value=_VALUES[outcome],
+        source_type=_SOURCES[preference.source],
+        source=_who(preference),
+        rationale="\n".join([*filter(None, [preference.critique]), *issues])[:_RATIONALE],
+        overrides=f"preference {preference.suggestion_id}" if preference.suggestion_taken is False else "",
+        metadata=metadata,
+    )

@@ -1,0 +1,85 @@
+"""REST of preferences: list with filters, exports, agreement."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response as Answer
+from rest_framework.views import APIView
+
+from hub.common.rest import ErrorBody, Refused, refuse_wrong
+from preferences.exporters import FORMATS, ExportError
+from preferences.exporters.base import everything
+from preferences.insight.figures import agreement_of
+from preferences.models import Preference
+from preferences.selectors import filtered, preferences_visible, with_everything
+from preferences.web.forms import PreferencesFilter
+from preferences.web.views import export_zip
+
+FILTERS = [
+    OpenApiParameter("source", str, description="human, llm or execution"),
+    OpenApiParameter("verdict", str, description="first, second, tie or both_bad"),
+    OpenApiParameter("run", int),
+    OpenApiParameter("environment", str, description="An environment's slug."),
+    OpenApiParameter("reviewer", str, description="A reviewer's user name."),
+    OpenApiParameter("since", OpenApiTypes.DATE),
+]
+
+
+def _filters(request: Request) -> dict[str, Any]:
+    """The filters that were given. Raises Refused for one that makes no sense."""
+    form = PreferencesFilter(request.query_params)
+    refuse_wrong(form)
+    return form.values()
+
+
+class PreferenceItem(serializers.BaseSerializer[Preference]):
+    """A preference with issues, evidence and provenance, as `export?format=jsonl` has it, without the messages."""
+
+    def to_representation(self, instance: Preference) -> dict[str, Any]:
+        return everything(instance)
+
+
+@extend_schema(parameters=FILTERS, responses=OpenApiTypes.OBJECT)
+class Preferences(ListAPIView[Preference]):
+    """Preferences in force, the newest first."""
+
+    serializer_class = PreferenceItem
+    filter_backends = []
+
+    def get_queryset(self) -> QuerySet[Preference]:
+        rows = filtered(preferences_visible(self.request.user), **_filters(self.request))
+        return with_everything(rows).prefetch_related("issues__category")
+
+
+class PreferencesExport(APIView):
+    """An export as a .zip: data, dataset card, provenance, ties. Linted as on the command line."""
+
+    @extend_schema(
+        parameters=[*FILTERS, OpenApiParameter("format", str, required=True, enum=list(FORMATS))],
+        responses={(200, "application/zip"): OpenApiTypes.BINARY, 400: OpenApiResponse(ErrorBody)},
+    )
+    def get(self, request: Request) -> HttpResponse:
+        name = request.query_params.get("format", "")
+        values = _filters(request)
+        try:
+            packed = export_zip(request, name, values)
+        except ExportError as error:
+            raise Refused(str(error)) from None
+        answer = HttpResponse(packed, content_type="application/zip")
+        answer["Content-Disposition"] = f'attachment; filename="preferences-{name}.zip"'
+        return answer
+
+
+class AgreementFigures(APIView):
+    """How far judge, people and execution agree, each figure with n and its interval or the reason for none."""
+
+    @extend_schema(parameters=FILTERS, responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Answer:
+        rows = filtered(preferences_visible(request.user), **_filters(request))
+        return Answer(agreement_of(rows).to_json())

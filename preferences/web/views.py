@@ -1,0 +1,127 @@
+"""The pages of preferences: browse, one with all it leads to, exports, agreement, ranking."""
+
+import io
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from hub.common.pagination import keyset_page, page_or_part
+from preferences.exporters import FORMATS, ExportError, preferences_export
+from preferences.insight.figures import agreement_of, ranking_of
+from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
+from preferences.models import Preference
+from preferences.selectors import filtered, history, preferences_visible, with_everything
+from preferences.web.forms import ExportForm, PreferencesFilter
+from runs.tracking.links import mlflow_url
+from runs.web.queries import runs_visible
+
+PAGE = 50
+
+
+@require_safe
+def preferences(request: HttpRequest) -> HttpResponse:
+    """Those in force, the newest first; `?source=&verdict=&environment=&run=&reviewer=&since=`."""
+    form = PreferencesFilter(request.GET)
+    values = form.values()
+    rows = filtered(preferences_visible(request.user), **values)
+    page = keyset_page(with_everything(rows), request, by="id", size=PAGE, descending=True)
+    context = {
+        "form": form,
+        "page": page,
+        "formats": FORMATS,
+        "query": urlencode({name: str(value) for name, value in values.items()}),
+    }
+    return render(request, page_or_part(request, "preferences/list.html", "preferences"), context)
+
+
+@require_safe
+def preference(request: HttpRequest, pk: int) -> HttpResponse:
+    """One preference with everything behind it: both responses, models, run, config, version, tracking, history."""
+    runs = runs_visible(request.user).order_by().values("pk")
+    visible = with_everything(Preference.objects.filter(run__in=runs))
+    shown = visible.filter(pk=pk).first()
+    if shown is None:
+        raise Http404(f"There is no preference {pk}, or it is of an environment that is private to somebody else.")
+    context = {
+        "preference": shown,
+        "sides": [
+            {"title": "First", "response": shown.first, "chosen": shown.verdict == "first"},
+            {"title": "Second", "response": shown.second, "chosen": shown.verdict == "second"},
+        ],
+        "rules": _rules(shown.evidence),
+        "issues": shown.issues.select_related("category"),
+        "history": history(shown),
+        "answers": shown.answers.select_related("reviewer"),
+        "mlflow": mlflow_url(shown.run),
+    }
+    return render(request, "preferences/preference.html", context)
+
+
+def _rules(evidence: dict[str, Any]) -> list[dict[str, Any]]:
+    """What each rule said of either side back then: `{"name", "said": [of the first, of the second]}`."""
+    sides = [{item["rule"]: item for item in evidence.get(side, {}).get("rules", [])} for side in ("first", "second")]
+    return [{"name": name, "said": [side.get(name) for side in sides]} for name in {**sides[0], **sides[1]}]
+
+
+@require_safe
+def export(request: HttpRequest) -> HttpResponse:
+    """The preferences that the filters name, as a .zip with card and provenance."""
+    form = ExportForm(request.GET)
+    values = form.values()
+    format_name = values.pop("format", "")
+    try:
+        if not form.is_valid():  # leaving a filter out would export more than was asked for
+            raise ExportError(" ".join(f"{name}: {errors[0]}" for name, errors in form.errors.items()))
+        packed = export_zip(request, format_name, values)
+    except ExportError as error:
+        messages.error(request, str(error))
+        query = urlencode({name: str(value) for name, value in values.items()})
+        return redirect(f"{reverse('preferences:list')}?{query}")
+    answer = HttpResponse(packed, content_type="application/zip")
+    answer["Content-Disposition"] = f'attachment; filename="preferences-{format_name}.zip"'
+    return answer
+
+
+def export_zip(request: HttpRequest, format_name: str, values: dict[str, Any]) -> bytes:
+    """A .zip of an export's files. Raises ExportError."""
+    with tempfile.TemporaryDirectory(prefix="llmeval-export-") as folder:
+        rows = filtered(preferences_visible(request.user), **values)
+        written = preferences_export(rows, Path(folder), format=format_name)
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in written.files:
+                archive.write(path, path.name)
+    return buffer.getvalue()
+
+
+@require_safe
+def agreement(request: HttpRequest) -> HttpResponse:
+    """How far judge, people and execution agree; `?environment=&run=`."""
+    form = PreferencesFilter(request.GET)
+    found = agreement_of(filtered(preferences_visible(request.user), **form.values()))
+    context = {
+        "form": form,
+        "filtered": bool(form.values()),
+        "agreement": found,
+        "signed": SIGNED,
+        "plot": calibration_plot(found.bins),
+    }
+    return render(request, "preferences/agreement.html", context)
+
+
+@require_safe
+def ranking(request: HttpRequest) -> HttpResponse:
+    """Bradley-Terry standings of each environment; `?source=`: human, llm, execution, or all."""
+    form = PreferencesFilter(request.GET)
+    found = ranking_of(filtered(preferences_visible(request.user), **form.values()))
+    plots = [(slug, ranking_plot(rows)) for slug, rows in found.items()]
+    context = {"form": form, "filtered": bool(form.values()), "plots": plots}
+    return render(request, "preferences/ranking.html", context)

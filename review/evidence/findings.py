@@ -1,0 +1,201 @@
+"""What scoring found of two responses beside each other: rule by rule, test by test, and the line that is blamed."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import Any
+
+from preferences.spans import text_of
+from review.evidence.display import code_blocks
+from runs.models import Response, Score
+
+_LINE = re.compile(r"\(line (\d{1,6})\)\.?$")
+MAX_CALLS = 200  # of one side, compared
+_OF_THE_CODE = ("exception", "syntax_error")  # outcomes whose sentence ends with a line of the code, not of the tests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """The line that made the code fail, as the message's text counts: its `number`, and code points."""
+
+    number: int
+    code: str
+    message: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one rule found of one response. `passed` of `total` tests, where tests were run."""
+
+    value: float | None
+    reason: str
+    passed: int | None = None
+    total: int | None = None
+    blame: Blame | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One response at one test: `state` is passed, failed, or a sentence on why neither is known."""
+
+    state: str
+    expected: str = ""
+    got: str = ""
+    blame: Blame | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestRow:
+    """A test that at least one of the two failed."""
+
+    test: str
+    cells: tuple[Cell, Cell]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleRow:
+    """One rule on both sides; a side is None where the rule did not score it."""
+
+    rule: str
+    type: str
+    sides: tuple[Found | None, Found | None]
+    tests: list[TestRow] = field(default_factory=list)
+
+    @property
+    def differs(self) -> bool:
+        """Whether there is something to compare: values, what was got at a test, or why both fell short."""
+        a, b = self.sides
+        if a is None or b is None or a.value != b.value:
+            return True
+        short = a.value is None or a.value < 1
+        return any(x != y for x, y in (row.cells for row in self.tests)) or (short and a.reason != b.reason)
+
+
+def rule_rows(a: Response, b: Response) -> list[RuleRow]:
+    """A row for each rule that scored *a* or *b*, in the rules' order; those that differ are told by `differs`."""
+    of_a, of_b = ({score.rule: score for score in side.scores.all()} for side in (a, b))
+    return [_row(name, a, of_a.get(name), b, of_b.get(name)) for name in dict.fromkeys([*of_a, *of_b])]
+
+
+def _row(name: str, a: Response, of_a: Score | None, b: Response, of_b: Score | None) -> RuleRow:
+    blames = _blame(a, of_a), _blame(b, of_b)
+    return RuleRow(
+        rule=name,
+        type=next(score.type for score in (of_a, of_b) if score is not None),
+        sides=(_found(of_a, blames[0]), _found(of_b, blames[1])),
+        tests=[*_tests(of_a, of_b, blames), *_instructions(of_a, of_b)],
+    )
+
+
+def _found(score: Score | None, blame: Blame | None) -> Found | None:
+    if score is None:
+        return None
+    ran = score.execution or {}
+    counts = {"passed": ran["passed"], "total": ran["total"]} if ran.get("total") else {}
+    # Where the line is shown, its number within the code would only be a second one.
+    reason = _LINE.sub("", score.reason).rstrip() if blame else score.reason
+    return Found(value=score.value, reason=reason, blame=blame, **counts)
+
+
+# ---- calls -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """Calls of tools that stand beside each other in two episodes; a side is empty where it made none there."""
+
+    a: str
+    b: str
+
+    @property
+    def differs(self) -> bool:
+        return self.a != self.b
+
+
+def call_rows(a: Response, b: Response) -> list[CallRow]:
+    """What both sides called, in order, equal calls beside each other; empty where neither called anything."""
+    left, right = _calls(a), _calls(b)
+    rows: list[CallRow] = []
+    for _kind, i, i_end, j, j_end in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        rows += [CallRow(*both) for both in zip_longest(left[i:i_end], right[j:j_end], fillvalue="")]
+    return rows
+
+
+def _calls(response: Response) -> list[str]:
+    functions = [call.get("function") or {} for m in response.messages for call in m.get("tool_calls") or []]
+    return [f"{function.get('name')}({function.get('arguments')})" for function in functions][:MAX_CALLS]
+
+
+# ---- tests -----------------------------------------------------------------------------------------------------------
+
+
+def _tests(a: Score | None, b: Score | None, blames: tuple[Blame | None, Blame | None]) -> Iterator[TestRow]:
+    """The first test that each side failed: all that an outcome names. Where they are the same, one row."""
+    failures = _failure(a), _failure(b)
+    named = [failure for failure in failures if failure.get("test")]
+    for failure in sorted(named, key=lambda f: f.get("line") or 0)[: 1 if _same(*failures) else 2]:
+        cells = [_cell(*side, failure) for side in zip((a, b), failures, blames, strict=True)]
+        yield TestRow(str(failure["test"]), (cells[0], cells[1]))
+
+
+def _failure(score: Score | None) -> dict[str, Any]:
+    return ((score.execution if score else None) or {}).get("failure") or {}
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return bool(one) and bool(other) and (one.get("test"), one.get("line")) == (other.get("test"), other.get("line"))
+
+
+def _cell(score: Score | None, own: dict[str, Any], blame: Blame | None, row: dict[str, Any]) -> Cell:
+    """How the side of *score*, whose first failure is *own*, fared at the test of *row*."""
+    if _same(own, row):
+        return Cell(state="failed", expected=str(own.get("expected") or ""), got=str(own.get("got") or ""), blame=blame)
+    if score is not None and score.value == 1:
+        return Cell(state="passed")
+    if own.get("line") and row.get("line") and own["line"] > row["line"]:
+        return Cell(state="passed")  # tests run in their order, and this side came further
+    return Cell(state="not known: it failed before" if own else "not reached")
+
+
+def _instructions(a: Score | None, b: Score | None) -> Iterator[TestRow]:
+    """A row for each instruction that the rule `instructions` checked and one side did not follow."""
+    listed = [((score.detail if score else None) or {}).get("instructions") or [] for score in (a, b)]
+    if [item.get("id") for item in listed[0]] != [item.get("id") for item in listed[1]]:
+        return
+    for pair in zip(*listed, strict=True):
+        if not all(item.get("followed") for item in pair):
+            cells = [
+                Cell(state="passed") if item.get("followed") else Cell(state="failed", got=str(item.get("problem")))
+                for item in pair
+            ]
+            yield TestRow(str(pair[0].get("id")), (cells[0], cells[1]))
+
+
+# ---- blame -----------------------------------------------------------------------------------------------------------
+
+
+def _blame(response: Response, score: Score | None) -> Blame | None:
+    """The line that the outcome names, where it is sure which line of the answer that is: code from its one block."""
+    ran = (score.execution if score else None) or {}
+    named = _LINE.search(str(ran.get("message") or ""))
+    if score is None or named is None or ran.get("status") not in _OF_THE_CODE:
+        return None
+    if score.detail.get("code", "fence") not in ("fence", "whole") or score.detail.get("with_prefix"):
+        return None
+    index, text = next(
+        ((i, text_of(m)) for i, m in reversed([*enumerate(response.messages)]) if m.get("role") == "assistant"),
+        (0, ""),
+    )
+    blocks = code_blocks(text)
+    lines = blocks[0][1].splitlines(keepends=True) if len(blocks) == 1 else []
+    line = int(named[1])
+    if not 0 < line <= len(lines):
+        return None
+    start = blocks[0][0] + sum(map(len, lines[: line - 1]))
+    code = lines[line - 1].rstrip("\n")
+    number = text.count("\n", 0, start) + 1
+    return Blame(number=number, code=code.strip(), message=index, start=start, end=start + len(code))

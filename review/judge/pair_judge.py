@@ -1,0 +1,248 @@
+"""The pair judge: what it is asked, in both orders; what its answers come to; its quotes as spans. No database."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from hub.environments.protocols import Ask, AskError, CallKey, Message
+from hub.environments.structured_replies import DATA_RULE, Judgement, as_data, judgement
+from preferences.spans import Span, find_quote, text_of
+
+PROMPT_VERSION = "pair-1"
+_PROMPTS = Path(__file__).parent / "prompts"
+_MAX_ISSUES = 20
+_MAX_TEXT = 8000  # characters kept of a critique or a note
+
+
+class JudgedIssue(BaseModel):
+    """One issue as the judge writes it."""
+
+    model_config = ConfigDict(extra="ignore")
+    side: Literal["A", "B"]
+    category: str = ""
+    severity: Literal["minor", "major", "critical"] = "major"
+    quote: str = ""
+    note: str = ""
+
+    @field_validator("severity", mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        return value if value in ("minor", "major", "critical") else "major"
+
+
+class PairVerdict(BaseModel):
+    """The judge's answer to one order."""
+
+    model_config = ConfigDict(extra="ignore")
+    critique: str = ""
+    issues: list[JudgedIssue] = Field(default_factory=list)
+    winner: Literal["A", "B", "tie", "both_bad"]
+    confidence: Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One response before the judge: its `label#attempt`, whole transcript, and what scoring found, as text."""
+
+    label: str
+    messages: list[Message]
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A pair before the judge. `blind`: exactly one side passes, and the judge is not told which."""
+
+    environment: str
+    case: str
+    first: Side
+    second: Side
+    blind: bool
+    categories: Sequence[tuple[str, str]]  # slug and description
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundIssue:
+    """An issue in the pair's own terms; `span` None where nothing was quoted."""
+
+    side: Literal["first", "second"]
+    category: str
+    severity: str
+    note: str
+    span: Span | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Order:
+    """One order's call: `judged` as it came, or `error` where the judge could not be reached."""
+
+    swapped: bool
+    judged: Judgement[PairVerdict] | None = None
+    error: AskError | None = None
+    issues: list[FoundIssue] = field(default_factory=list)
+    struck: int = 0
+
+    @property
+    def verdict(self) -> str:
+        """first, second, tie or both_bad; empty where there is no usable answer."""
+        answer = self.judged.answer if self.judged else None
+        if answer is None:
+            return ""
+        sides = {"A": "second", "B": "first"} if self.swapped else {"A": "first", "B": "second"}
+        return sides.get(answer.winner, answer.winner)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """What both orders come to. Orders that disagree make a tie, marked `order_sensitive`.
+
+    `orders` are their verdicts, that with the first response shown first before the other.
+    """
+
+    verdict: str
+    order_sensitive: bool
+    orders: tuple[str, ...]
+    confidence: float
+    critique: str
+    issues: list[FoundIssue]
+
+
+async def judge_pair(ask: Ask, question: Question) -> tuple[Order, Order]:
+    """Ask in both orders at once. Never raises for what the judge does."""
+    return await asyncio.gather(_ask(ask, question, swapped=False), _ask(ask, question, swapped=True))
+
+
+async def _ask(ask: Ask, question: Question, *, swapped: bool) -> Order:
+    a, b = (question.second, question.first) if swapped else (question.first, question.second)
+    key = CallKey(
+        purpose="pair",
+        environment=question.environment,
+        case=question.case,
+        role="judge",
+        first=a.label,
+        second=b.label,
+    )
+    order = Order(swapped=swapped)
+    try:
+        order.judged = await judgement(ask, key, prompt(question, a, b), PairVerdict)
+    except AskError as error:
+        order.error = error
+        return order
+    if order.judged.answer is not None:
+        _resolve(order, order.judged.answer, question)
+    return order
+
+
+def _resolve(order: Order, answer: PairVerdict, question: Question) -> None:
+    """Turn sides into the pair's own and quotes into spans; a quote that is not there strikes its issue."""
+    names = {"A": "second", "B": "first"} if order.swapped else {"A": "first", "B": "second"}
+    for item in answer.issues[:_MAX_ISSUES]:
+        side = names[item.side]
+        span = None
+        if item.quote.strip():
+            span = find_quote((question.first if side == "first" else question.second).messages, item.quote)
+            if span is None:
+                order.struck += 1
+                continue
+        order.issues.append(
+            FoundIssue(
+                side="first" if side == "first" else "second",
+                category=item.category,
+                severity=item.severity,
+                note=item.note[:_MAX_TEXT],
+                span=span,
+            )
+        )
+    order.struck += max(0, len(answer.issues) - _MAX_ISSUES)
+
+
+def combine(orders: Sequence[Order]) -> Suggestion | None:
+    """The suggestion, or None unless both orders were answered."""
+    answers = [order.judged.answer for order in orders if order.judged and order.judged.answer]
+    if len(answers) < 2:
+        return None
+    verdicts = {order.verdict for order in orders}
+    agreed = len(verdicts) == 1
+    unique: dict[tuple[Any, ...], FoundIssue] = {}
+    for order in orders:
+        for item in order.issues:
+            place = (item.span.message, item.span.start, item.span.end) if item.span else item.note
+            unique.setdefault((item.side, item.category, place), item)
+    return Suggestion(
+        verdict=verdicts.pop() if agreed else "tie",
+        order_sensitive=not agreed,
+        orders=tuple(order.verdict for order in sorted(orders, key=lambda order: order.swapped)),
+        confidence=sum(answer.confidence for answer in answers) / len(answers),
+        # "A" and "B" of the second order are the other way round: its critique would mislead, and is kept in its call.
+        critique=answers[0].critique[:_MAX_TEXT],
+        issues=list(unique.values()),
+    )
+
+
+# ---- what the judge is asked -----------------------------------------------------------------------------------------
+
+
+@cache
+def system_prompt(version: str) -> str:
+    """The text of review/judge/prompts/<version>.txt. A prompt is never edited; a better one is a new version."""
+    return (_PROMPTS / f"{version}.txt").read_text("utf-8").strip() + "\n\n" + DATA_RULE
+
+
+def prompt(question: Question, a: Side, b: Side) -> list[Message]:
+    """The messages: task, both responses, and, unless the judge is blind, what scoring found of each."""
+    parts = [f"The task:\n{as_data('task', written(_opening(a.messages)))}"]
+    for name, side in (("A", a), ("B", b)):
+        parts.append(f"Response {name}:\n{as_data('response', written(_played(side.messages)))}")
+        if not question.blind:
+            parts.append(f"What scoring found of {name}:\n{as_data('evidence', side.evidence)}")
+    listed = "\n".join(f"- {slug}: {description}" for slug, description in question.categories)
+    parts.append(f"The categories:\n{listed}")
+    return [
+        {"role": "system", "content": system_prompt(PROMPT_VERSION)},
+        {"role": "user", "content": "\n\n".join(parts)},
+    ]
+
+
+def _first_turn(messages: Sequence[Message]) -> int:
+    return next((i for i, message in enumerate(messages) if message.get("role") == "assistant"), len(messages))
+
+
+def _opening(messages: Sequence[Message]) -> Sequence[Message]:
+    return messages[: _first_turn(messages)]
+
+
+def _played(messages: Sequence[Message]) -> Sequence[Message]:
+    return messages[_first_turn(messages) :]
+
+
+def written(messages: Sequence[Message]) -> str:
+    """Messages as text: one alone as it is, several under the names of who speaks, calls as names and arguments."""
+    blocks = []
+    for message in messages:
+        lines = [text_of(message)] if text_of(message) else []
+        for call in message.get("tool_calls") or []:
+            function = call.get("function") or {}
+            lines.append(f"calls {function.get('name')}({function.get('arguments')})")
+        blocks.append((message.get("role", ""), "\n".join(lines)))
+    if len(blocks) == 1:
+        return blocks[0][1]
+    return "\n\n".join(f"[{role}]\n{text}" for role, text in blocks)
+
+
+def evidence_text(side: dict[str, Any]) -> str:
+    """One side of preferences.evidence as lines to read."""
+    lines = [f"{side['status']}, score {side['score']}"]
+    for rule in side["rules"]:
+        lines.append(f"{rule['rule']}: {rule['value']}. {rule['reason']}".strip())
+        ran = rule["execution"]
+        if ran:
+            lines.append(f"  ran: {ran['status']}, {ran['passed']} of {ran['total']} tests held")
+            if ran["failure"]:
+                lines.append("  " + json.dumps(ran["failure"], ensure_ascii=False))
+    return "\n".join(lines)

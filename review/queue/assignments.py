@@ -1,0 +1,166 @@
+"""Seats at pairs: claimed by compare-and-set, held by a lease, given back when they are left or the lease lapses.
+
+A seat is claimed by one UPDATE that succeeds for one person (`Pair.free`). Whoever comes back to a seat that is gone
+gets another one, or is told that the pair is decided.
+"""
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, F, OuterRef
+from django.utils import timezone
+
+from preferences.evidence import winner
+from review.models import Assignment, AttentionCheck, Pair
+from review.queue.backlog import pair_first
+from runs.web.queries import runs_visible
+
+LEASE = timedelta(minutes=10)
+HIDDEN_SHARE = 0.2  # of the pairs with a suggestion, where it is shown after a first verdict only
+CHECK_SHARE = 0.04  # of the pairs where exactly one side passes: a deliberately wrong suggestion
+_FRESH = timedelta(minutes=1)  # a lease this young is not written anew: most pages are opened just after it was taken
+_TRIES = 20
+_SWEPT = 100
+
+OPEN, DONE, SKIPPED, LAPSED = (Assignment.State(value) for value in ("open", "done", "skipped", "lapsed"))
+
+
+class SeatGone(Exception):
+    """The reviewer holds no seat at the pair (any more); the text says why."""
+
+
+def pair_next(user: User, *, run: int | None = None) -> Assignment | None:
+    """The seat that *user* holds, else a new one at the next pair; None where the queue is empty for them."""
+    visible = runs_visible(user).order_by().filter(pk=OuterRef("pair__run_id"))
+    held = Assignment.objects.filter(Exists(visible), reviewer=user, state=OPEN)
+    if run is not None:
+        held = held.filter(pair__run_id=run)
+    for assignment in held.order_by("-started_at"):
+        if seat_renew(assignment=assignment):
+            return assignment
+    leases_sweep()
+    for _ in range(_TRIES):
+        pair = pair_first(user, run=run)
+        if pair is None:
+            return None
+        taken = _seat_take(pair, user)
+        if taken is not None:
+            return taken
+    return None
+
+
+def seat_at(pair: Pair, user: User) -> Assignment:
+    """The seat of *user* at *pair*: the one held or decided, or a new one. Raises SeatGone where none is free."""
+    mine = Assignment.objects.filter(pair=pair, reviewer=user).first()
+    if mine is not None and (mine.state == DONE or (mine.state == OPEN and seat_renew(assignment=mine))):
+        return mine
+    leases_sweep()
+    taken = _seat_take(pair, user)
+    if taken is None:
+        raise SeatGone("All seats at this pair are taken: others review it, or have decided it.")
+    return taken
+
+
+def _seat_take(pair: Pair, user: User) -> Assignment | None:
+    """Claim a free seat; None where somebody else was quicker."""
+    try:
+        with transaction.atomic():
+            if not Pair.objects.filter(pk=pair.pk, free__gt=0).update(free=F("free") - 1):
+                return None
+            pair = Pair.objects.get(pk=pair.pk)
+            at_pair = list(pair.assignments.all())
+            used = {other.seat for other in at_pair if other.state in (OPEN, DONE)}
+            seat = next(number for number in range(pair.overlap) if number not in used)
+            earlier = next((own for own in at_pair if own.reviewer_id == user.pk), None)
+            return _seat_again(earlier, seat) if earlier is not None else _seat_new(pair, user, seat)
+    except IntegrityError:  # the same person in two windows: one of them has the seat
+        return Assignment.objects.filter(pair=pair, reviewer=user, state=OPEN).first()
+
+
+def _seat_again(earlier: Assignment, seat: int) -> Assignment:
+    """A seat that was left or had lapsed: it keeps its sides, its draft and what was seen of the suggestion."""
+    changed = Assignment.objects.filter(pk=earlier.pk, state__in=[SKIPPED, LAPSED]).update(
+        state=OPEN, seat=seat, lease_until=timezone.now() + LEASE, skip_reason=""
+    )
+    if not changed:
+        raise IntegrityError("the seat is held already")
+    earlier.refresh_from_db()
+    return earlier
+
+
+def _seat_new(pair: Pair, user: User, seat: int) -> Assignment:
+    assignment = Assignment.objects.create(
+        pair=pair,
+        reviewer=user,
+        seat=seat,
+        lease_until=timezone.now() + LEASE,
+        swapped=_drawn("side", pair, user) < 0.5,
+        hides_suggestion=pair.suggestion_id is not None and _drawn("hidden", pair, user) < HIDDEN_SHARE,
+    )
+    checked = pair.kind == Pair.Kind.ONE_PASSES and pair.suggestion_id is not None
+    if checked and _drawn("check", pair, user) < CHECK_SHARE:
+        right = winner(pair.first, pair.second)
+        AttentionCheck.objects.create(assignment=assignment, wrong_verdict="second" if right == "first" else "first")
+    return assignment
+
+
+def _drawn(what: str, pair: Pair, user: User) -> float:
+    """A number in [0, 1) that is the same for this pair and person each time, and looks random to them."""
+    raw = hashlib.sha256(f"{what}/{pair.position}/{pair.pk}/{user.pk}".encode()).digest()
+    return int.from_bytes(raw[:8], "big") / 2**64
+
+
+def seat_renew(*, assignment: Assignment) -> bool:
+    """Lengthen the lease; whether the seat is still held. A lapsed one that nobody has swept yet is kept, too."""
+    until = timezone.now() + LEASE
+    if assignment.state == OPEN and assignment.lease_until > until - _FRESH:
+        return True
+    renewed = Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(lease_until=until)
+    assignment.lease_until = until
+    return bool(renewed)
+
+
+def leases_sweep() -> int:
+    """Give back the seats whose lease has lapsed; how many. An undone decision that was left stands as it was."""
+    lapsed = Assignment.objects.filter(state=OPEN, lease_until__lt=timezone.now())
+    return sum(_lapse(assignment) for assignment in lapsed[:_SWEPT])
+
+
+def _lapse(assignment: Assignment) -> bool:
+    if assignment.preference_id is None:
+        return _leave(assignment.pk, assignment.pair_id, state=LAPSED, only_lapsed=True)
+    now = timezone.now()
+    lapsed = Assignment.objects.filter(pk=assignment.pk, state=OPEN, lease_until__lt=now)
+    lapsed.update(state=DONE, finished_at=now, draft={})
+    return False
+
+
+def _leave(pk: int, pair_id: int, *, only_lapsed: bool = False, **changes: Any) -> bool:
+    with transaction.atomic():
+        held = Assignment.objects.filter(pk=pk, state=OPEN)
+        if only_lapsed:
+            held = held.filter(lease_until__lt=timezone.now())
+        if not held.update(**changes):
+            return False
+        Pair.objects.filter(pk=pair_id).update(free=F("free") + 1)
+    return True
+
+
+def seat_skip(*, assignment: Assignment, reason: str) -> None:
+    """Leave the pair to others, and say why. Raises SeatGone."""
+    if not _leave(
+        assignment.pk, assignment.pair_id, state=SKIPPED, skip_reason=reason[:400], finished_at=timezone.now()
+    ):
+        raise SeatGone("This seat is no longer yours to skip.")
+
+
+def draft_save(*, assignment: Assignment, draft: dict[str, Any]) -> None:
+    """Keep what was entered so far, and the seat. Raises SeatGone."""
+    saved = Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(
+        draft=draft, lease_until=timezone.now() + LEASE
+    )
+    if not saved:
+        raise SeatGone("Your seat at this pair has lapsed; what you enter is not kept.")

@@ -1,0 +1,185 @@
+"""REST of the review queue: the next pair, a pair as its reviewer sees it, and the decision."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission, IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response as Answer
+from rest_framework.views import APIView
+
+from hub.common.rest import ErrorBody, Refused
+from preferences.evidence import evidence_of
+from preferences.models import Issue, Preference
+from preferences.spans import text_hash, text_of
+from review.decisions import Decision, DecisionRefused, MarkedIssue, decide
+from review.evidence.display import opening_length
+from review.judge.suggestions import suggestion_shown
+from review.models import Assignment
+from review.queue.assignments import SeatGone, pair_next, seat_at
+from review.web.views import DECIDE, pair_visible, run_number
+from runs.models import Response
+
+_VERDICTS = ["A", "B", "tie", "both_bad"]
+
+
+class Reviewers(BasePermission):
+    """Those who may review; a pair is handed out even by GET."""
+
+    message = f"Your account lacks the permission {DECIDE}; the group Reviewer has it."
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        return request.user.has_perm(DECIDE)
+
+
+class IssueIn(serializers.Serializer[Any]):
+    """A mark. `start` and `end` are code points within the message's text; without them it is of the whole response."""
+
+    side = serializers.ChoiceField(["A", "B"])
+    category = serializers.SlugField()
+    severity = serializers.ChoiceField(Issue.Severity.values, default="major")
+    note = serializers.CharField(default="", allow_blank=True, max_length=2000)
+    message = serializers.IntegerField(default=0, min_value=0)
+    start = serializers.IntegerField(default=None, min_value=0, allow_null=True)
+    end = serializers.IntegerField(default=None, min_value=0, allow_null=True)
+    text_hash = serializers.CharField(default="", allow_blank=True, max_length=64)
+
+
+class DecisionIn(serializers.Serializer[Any]):
+    """A verdict. `kept`: ids of the judge's issues that hold. `defect`: how the tests are wrong, to overrule them."""
+
+    verdict = serializers.ChoiceField(_VERDICTS)
+    critique = serializers.CharField(default="", allow_blank=True, max_length=8000)
+    issues = IssueIn(many=True, default=list)
+    kept = serializers.ListField(child=serializers.IntegerField(), default=list)
+    defect = serializers.CharField(default="", allow_blank=True, max_length=4000)
+    blind = serializers.BooleanField(default=False, help_text="Given before a hidden suggestion was shown.")
+
+
+def pair_json(assignment: Assignment) -> dict[str, Any]:
+    """A pair as its reviewer sees it: no model named, sides as shuffled, the suggestion unless it is hidden."""
+    pair, swapped = assignment.pair, assignment.swapped
+    a, b = (pair.second, pair.first) if swapped else (pair.first, pair.second)
+    evidence = evidence_of(a, b)
+    shown = suggestion_shown(assignment=assignment)
+    names = {"first": "B" if swapped else "A", "second": "A" if swapped else "B"}
+    return {
+        "pair": pair.pk,
+        "state": assignment.state,
+        "lease_until": assignment.lease_until.isoformat(),
+        "environment": str(pair.first.run_environment.version),
+        "case": pair.case.external_id,
+        "prompt": a.messages[: opening_length(a.messages)],
+        "A": _side(a, evidence["first"]),
+        "B": _side(b, evidence["second"]),
+        "suggestion": None
+        if shown is None
+        else {
+            "verdict": names.get(shown.verdict, shown.verdict),
+            "confidence": shown.confidence,
+            "critique": shown.critique,
+            "order_sensitive": shown.order_sensitive,
+            "issues": [
+                {
+                    "id": issue.pk,
+                    "side": "A" if issue.response_id == a.pk else "B",
+                    "category": issue.category.slug,
+                    "severity": issue.severity,
+                    "note": issue.note,
+                    "message": issue.message,
+                    "start": issue.start,
+                    "end": issue.end,
+                    "quote": issue.quote,
+                }
+                for issue in shown.issues
+            ],
+        },
+        "suggestion_hidden": pair.suggestion is not None and shown is None,
+    }
+
+
+def _side(response: Response, evidence: dict[str, Any]) -> dict[str, Any]:
+    messages = [
+        {"index": i, "text_hash": text_hash(text_of(message)), **message}
+        for i, message in enumerate(response.messages)
+        if i >= opening_length(response.messages)
+    ]
+    return {"messages": messages, "status": response.status, "score": response.score, "rules": evidence["rules"]}
+
+
+class PairNext(APIView):
+    """The pair whose seat you hold, else the next one of the queue; 204 where none waits for you."""
+
+    permission_classes = [IsAuthenticated, Reviewers]
+
+    @extend_schema(parameters=[OpenApiParameter("run", int)], responses={200: OpenApiTypes.OBJECT, 204: None})
+    def get(self, request: Request) -> Answer:
+        run = request.query_params.get("run", "")
+        assignment = pair_next(_user(request), run=run_number(run))
+        if assignment is None:
+            return Answer(status=204)
+        assignment.pair = pair_visible(request.user, assignment.pair_id)
+        return Answer(pair_json(assignment))
+
+
+class PairDetail(APIView):
+    """One pair, at your seat; 409 where all seats are taken."""
+
+    permission_classes = [IsAuthenticated, Reviewers]
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT, 409: OpenApiResponse(ErrorBody)})
+    def get(self, request: Request, pk: int) -> Answer:
+        return Answer(pair_json(_seat(request, pk)))
+
+
+def _user(request: Request) -> User:
+    assert request.user.is_authenticated
+    return request.user
+
+
+def _seat(request: Request, pk: int) -> Assignment:
+    pair = pair_visible(request.user, pk)
+    try:
+        assignment = seat_at(pair, _user(request))
+    except SeatGone as error:
+        raise Refused(str(error), code=409) from None
+    assignment.pair = pair
+    return assignment
+
+
+class PairDecision(APIView):
+    """Decide a pair at your seat. The answer has the preference's id, or the suggestion that was hidden until now."""
+
+    permission_classes = [IsAuthenticated, Reviewers]
+
+    @extend_schema(
+        request=DecisionIn,
+        responses={200: OpenApiTypes.OBJECT, 400: OpenApiResponse(ErrorBody), 409: OpenApiResponse(ErrorBody)},
+    )
+    def post(self, request: Request, pk: int) -> Answer:
+        given = DecisionIn(data=request.data)
+        given.is_valid(raise_exception=True)
+        data = given.validated_data
+        assignment = _seat(request, pk)
+        sides = {"A": "second", "B": "first"} if assignment.swapped else {"A": "first", "B": "second"}
+        decision = Decision(
+            verdict=sides.get(data["verdict"], data["verdict"]),
+            critique=data["critique"],
+            issues=[MarkedIssue(**{**item, "side": sides[item["side"]]}) for item in data["issues"]],
+            kept=data["kept"],
+            defect=data["defect"],
+            blind=data["blind"],
+        )
+        try:
+            stored: Preference | None = decide(assignment=assignment, decision=decision)
+        except DecisionRefused as error:
+            raise Refused("The decision is not stored.", [{"path": error.field, "message": str(error)}]) from None
+        except SeatGone as error:
+            raise Refused(str(error), code=409) from None
+        if stored is None:
+            assignment.refresh_from_db(fields=["first_verdict"])
+            return Answer({"preference": None, "confirm": pair_json(assignment)["suggestion"]})
+        return Answer({"preference": stored.pk})

@@ -1,0 +1,96 @@
+"""Everything that the page of one pair shows, for one reviewer at one seat."""
+
+from typing import Any
+
+from django.http import QueryDict
+
+from hub.common.rendering import markdown_html
+from preferences.evidence import winner
+from preferences.selectors import categories
+from preferences.spans import text_of
+from review.evidence.display import Mark, diff_lines, final_text, opening_length, text_html, turns_of
+from review.evidence.findings import RuleRow, call_rows, rule_rows
+from review.judge.suggestions import Shown, suggestion_shown
+from review.models import Assignment, Guideline
+from review.queue.backlog import progress_of
+from review.web.forms import DecisionForm
+from runs.models import Response
+
+_VERDICTS = [
+    ("a", "A is better", "a"),
+    ("b", "B is better", "b"),
+    ("tie", "Tie", "t"),
+    ("both_bad", "Both bad", "x"),
+]
+
+
+def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: int | None = None) -> dict[str, Any]:
+    """The context of `review/pair.html`. *assignment* holds its pair whole; *form* is what was just sent, if anything.
+
+    A form that is valid and yet shown again was a first verdict, to be confirmed now that the suggestion is shown.
+    """
+    pair, swapped = assignment.pair, assignment.swapped
+    a, b = (pair.second, pair.first) if swapped else (pair.first, pair.second)
+    suggestion = suggestion_shown(assignment=assignment)
+    guideline = Guideline.objects.filter(active=True).first()
+    names = {"first": "b" if swapped else "a", "second": "a" if swapped else "b"}
+    rows = rule_rows(a, b)
+    return {
+        "assignment": assignment,
+        "pair": pair,
+        "done": assignment.state == Assignment.State.DONE,
+        "prompt": [
+            {"role": message.get("role", ""), "html": text_html(text_of(message))}
+            for message in a.messages[: opening_length(a.messages)]
+        ],
+        "sides": [_side("a", a, suggestion, rows), _side("b", b, suggestion, rows)],
+        "differing": [row for row in rows if row.differs],
+        "agreeing": [row for row in rows if not row.differs],
+        "calls": call_rows(a, b),
+        "decided_by_tests": bool(winner(a, b)),
+        "diff": diff_lines(final_text(a), final_text(b)),
+        "suggestion": suggestion,
+        "suggested": names.get(suggestion.verdict, suggestion.verdict) if suggestion else "",
+        "suggested_issues": [
+            {"issue": issue, "side": "A" if issue.response_id == a.pk else "B"} for issue in suggestion.issues
+        ]
+        if suggestion
+        else [],
+        "hidden": pair.suggestion is not None and suggestion is None,
+        "verdicts": _VERDICTS,
+        "confirm": form is not None and form.is_valid(),
+        "form": form or DecisionForm(),
+        "entered": _entered(assignment, form),
+        "categories": categories(),
+        "guideline": markdown_html(guideline.text) if guideline else "",
+        "progress": progress_of(assignment.reviewer, run=run),
+        "run": run,
+        "recorded": pair.suggestion is not None and (pair.run.summaries.get("judge") or {}).get("recorded"),
+    }
+
+
+def _entered(assignment: Assignment, form: DecisionForm | None) -> dict[str, Any]:
+    """What the fields show: what was just sent, else the draft."""
+    source: Any = form.data if form is not None else assignment.draft or {}
+    kept = source.getlist("kept") if isinstance(source, QueryDict) else source.get("kept")
+    entered = {key: source.get(key, "") for key in ("verdict", "critique", "defect", "issues")}
+    # Until something was entered, every issue of the judge's is kept.
+    return {**entered, "kept": None if kept is None else [int(pk) for pk in kept if str(pk).isdecimal()]}
+
+
+def _side(name: str, response: Response, suggestion: Shown | None, rows: list[RuleRow]) -> dict[str, Any]:
+    marks: dict[int, list[Mark]] = {}
+    for issue in suggestion.issues if suggestion else []:
+        if issue.response_id == response.pk and issue.start is not None and issue.end is not None:
+            label = f"{issue.category} ({issue.severity}): {issue.note}"
+            marks.setdefault(issue.message, []).append(Mark(issue.start, issue.end, "judge", label))
+    side = 0 if name == "a" else 1
+    for row in rows:
+        found = row.sides[side]
+        if found is not None and found.blame is not None:
+            tests = [test.test for test in row.tests if test.cells[side].blame is not None]
+            label = "\n".join([*tests, found.reason])
+            mark = Mark(found.blame.start, found.blame.end, "blamed", label)
+            marks.setdefault(found.blame.message, []).append(mark)
+    turns = turns_of(response, marks)
+    return {"name": name, "title": name.upper(), "response": response, "turns": turns, "single": len(turns) == 1}

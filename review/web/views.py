@@ -1,0 +1,216 @@
+"""The review pages: the queue's next pair, a pair, and everything a reviewer does there."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import Exists, OuterRef
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from hub.common.pagination import page_or_part, render_part
+from review import decisions
+from review.links import PAIRS_SHOWN, response_trace, run_trace
+from review.models import Assignment, Pair
+from review.queue import assignments
+from review.queue.backlog import progress_of
+from review.services import pairs_whole
+from review.web.forms import DecisionForm
+from review.web.page import page_of
+from runs.tracking.links import mlflow_url, mlflow_url_of
+from runs.web.queries import response_of, run_of, runs_visible
+
+DECIDE = "review.decide_pair"
+reviewer_only = permission_required(DECIDE, raise_exception=True)
+
+
+def _user(request: HttpRequest) -> User:
+    assert request.user.is_authenticated
+    return request.user
+
+
+def run_number(text: str) -> int | None:
+    """The number of a run out of an address; None where it is none."""
+    return int(text) if text.isdecimal() and len(text) < 16 else None
+
+
+def pair_visible(user: User | AnonymousUser, pk: int) -> Pair:
+    """The pair with all it shows. Raises Http404 where there is none that *user* may see."""
+    visible = runs_visible(user).order_by().filter(pk=OuterRef("run_id"))
+    found = pairs_whole(Pair.objects.filter(Exists(visible), pk=pk))
+    if not found:
+        raise Http404(f"There is no pair {pk}, or it is of an environment that is private to somebody else.")
+    return found[0]
+
+
+def _held(request: HttpRequest, pk: int) -> Assignment | None:
+    """The seat that whoever asks has or had at a pair that they may see."""
+    visible = runs_visible(request.user).order_by().filter(pk=OuterRef("pair__run_id"))
+    return Assignment.objects.filter(Exists(visible), pair_id=pk, reviewer=_user(request)).first()
+
+
+def _run(request: HttpRequest) -> int | None:
+    """The run to which the reviewer keeps, by `?run=` or the forms' own field."""
+    return run_number(request.GET.get("run") or request.POST.get("run", ""))
+
+
+def _shown(
+    request: HttpRequest, assignment: Assignment, form: DecisionForm | None = None, status: int = 200
+) -> HttpResponse:
+    assignment.reviewer = _user(request)
+    context = page_of(assignment, form, run=_run(request))
+    return render(request, "review/pair.html", context, status=status)
+
+
+def _taken(request: HttpRequest, why: str) -> HttpResponse:
+    return render(request, "review/taken.html", {"why": why}, status=_status(request, 409))
+
+
+def _status(request: HttpRequest, status: int) -> int:
+    """htmx swaps in only what succeeded; a page that says what is wrong is to be swapped in, too."""
+    return 200 if request.headers.get("HX-Request") else status
+
+
+@require_safe
+@reviewer_only
+def start(request: HttpRequest) -> HttpResponse:
+    """On to the next pair, or what the empty queue means. `?run=` keeps to one run."""
+    run = _run(request)
+    assignment = assignments.pair_next(_user(request), run=run)
+    return _empty(request, run) if assignment is None else redirect(_address(assignment, run))
+
+
+def _empty(request: HttpRequest, run: int | None) -> HttpResponse:
+    return render(request, "review/empty.html", {"progress": progress_of(_user(request), run=run), "run": run})
+
+
+def _address(assignment: Assignment | None, run: int | None) -> str:
+    address = reverse("review:pair", args=[assignment.pair_id]) if assignment else reverse("review:next")
+    return address if run is None else f"{address}?{urlencode({'run': run})}"
+
+
+@require_safe
+@reviewer_only
+def pair(request: HttpRequest, pk: int) -> HttpResponse:
+    """One pair, at the seat of whoever asks."""
+    shown = pair_visible(request.user, pk)
+    try:
+        assignment = assignments.seat_at(shown, _user(request))
+    except assignments.SeatGone as error:
+        return _taken(request, str(error))
+    assignment.pair = shown
+    return _shown(request, assignment)
+
+
+@require_safe
+def of_run(request: HttpRequest, pk: int) -> HttpResponse:
+    """Pairs and judgments of a run: a fragment of its page, or a page of its own."""
+    run = run_of(request.user, pk)
+    context = {"run": run, "trace": run_trace(run), "mlflow": mlflow_url(run)}
+    return render_part(request, page_or_part(request, "review/of_run.html", "judged"), context)
+
+
+@require_safe
+def of_response(request: HttpRequest, pk: int) -> HttpResponse:
+    """Pairs and judgments of a response: a fragment of its page, or a page of its own."""
+    response = response_of(request.user, pk)
+    pairs = response_trace(response)
+    context = {
+        "response": response,
+        "run": response.run_environment.run,
+        "pairs": pairs,
+        "more": len(pairs) == PAIRS_SHOWN,
+        "mlflow": mlflow_url_of(response),
+    }
+    return render_part(request, page_or_part(request, "review/of_response.html", "judged"), context)
+
+
+@require_POST
+@reviewer_only
+def decide(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take the decision, then the next pair; what is wrong with it is shown where it was entered."""
+    assignment = _held(request, pk)
+    if assignment is None:
+        pair_visible(request.user, pk)
+        return _taken(request, "You hold no seat at this pair.")
+    given = request.POST.copy()
+    if "accept" in given:  # the button that accepts the suggestion needs no verdict chosen
+        given["verdict"] = given.get("accept", "")
+    form = DecisionForm(given)
+    stored = None
+    if form.is_valid():
+        try:
+            stored = decisions.decide(assignment=assignment, decision=form.decision(assignment))
+        except decisions.DecisionRefused as error:
+            form.add_error(error.field if error.field in form.fields else None, str(error))
+        except assignments.SeatGone as error:
+            return _taken(request, str(error))
+    if stored is not None:
+        return _onwards(request)
+    assignment.refresh_from_db()
+    assignment.pair = pair_visible(request.user, pk)
+    return _shown(request, assignment, form, _status(request, 200 if form.is_valid() else 422))
+
+
+def _onwards(request: HttpRequest) -> HttpResponse:
+    """To the next pair, whose seat is taken here and now; htmx gets its page as the answer, one request less."""
+    run = _run(request)
+    assignment = assignments.pair_next(_user(request), run=run)
+    address = _address(assignment, run)
+    if not request.headers.get("HX-Request"):
+        return redirect(address)
+    if assignment is None:
+        answer = _empty(request, run)
+    else:
+        assignment.pair = pairs_whole(Pair.objects.filter(pk=assignment.pair_id))[0]
+        answer = _shown(request, assignment)
+    answer["HX-Push-Url"] = address
+    return answer
+
+
+@require_POST
+@reviewer_only
+def skip(request: HttpRequest, pk: int) -> HttpResponse:
+    assignment = _held(request, pk)
+    if assignment is not None:
+        try:
+            assignments.seat_skip(assignment=assignment, reason=_entered(request, "reason").strip())
+        except assignments.SeatGone as error:
+            messages.warning(request, str(error))
+    return _onwards(request)
+
+
+def _entered(request: HttpRequest, name: str) -> str:
+    """A field as it was sent, without the one character that no database takes."""
+    return request.POST.get(name, "")[:200_000].replace("\x00", "")
+
+
+@require_POST
+@reviewer_only
+def undo(request: HttpRequest) -> HttpResponse:
+    assignment = decisions.undo_last(user=_user(request))
+    if assignment is None:
+        messages.warning(request, "There is nothing to take back.")
+        return _onwards(request)
+    messages.info(request, "Taken back: your earlier verdict stands until you give another.")
+    return redirect(_address(assignment, _run(request)))
+
+
+@require_POST
+@reviewer_only
+def draft(request: HttpRequest, pk: int) -> HttpResponse:
+    """Keep what was entered so far; this is the heartbeat of the seat, too."""
+    assignment = _held(request, pk)
+    kept: dict[str, Any] = {key: _entered(request, key) for key in ("verdict", "critique", "defect", "issues")}
+    kept["kept"] = request.POST.getlist("kept")[:200]
+    try:
+        if assignment is None:
+            raise assignments.SeatGone("You hold no seat at this pair.")
+        assignments.draft_save(assignment=assignment, draft=kept)
+    except assignments.SeatGone as error:
+        return HttpResponse(str(error), status=409, content_type="text/plain; charset=utf-8")
+    return HttpResponse(status=204)

@@ -1,0 +1,116 @@
+"""A run's config as plain data: which keys it has, and what each may hold. runs/config/parsing.py reads one."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from hub.bundles.schema import SLUG, VERSION
+from hub.common import wording
+from runs.providers.base import ModelSpec, one_line
+
+_REFERENCE = re.compile(rf"^({SLUG})(?:@({VERSION}))?$")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class EnvironmentRef(_Strict):
+    """An environment of the hub (slug or slug@version) or a bundle's path, and which of its cases to play."""
+
+    environment: str | None = None
+    path: str | None = None
+    limit: Annotated[int, Field(ge=1)] | None = None
+    sample: Annotated[int, Field(ge=1)] | None = None
+    cases: Annotated[list[str], Field(min_length=1)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        if not isinstance(value, str | dict):
+            raise ValueError(f"must be an environment's slug, or a mapping (found {wording.found(value)})")
+        return {"environment": value} if isinstance(value, str) else value
+
+    @field_validator("cases", mode="before")
+    @classmethod
+    def _case_ids(cls, value: Any) -> Any:
+        return [str(item) for item in value] if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _one_of(self) -> "EnvironmentRef":
+        if (self.environment is None) == (self.path is None):
+            raise ValueError("give either `environment` (slug or slug@version) or `path` (a bundle)")
+        if self.environment is not None and not _REFERENCE.match(self.environment):
+            plain = re.sub(r"[\s_]+", "-", self.slug.strip().lower())
+            near = f"; did you mean {plain!r}?" if re.fullmatch(SLUG, plain) else ""
+            raise ValueError(f"{self.environment!r} is not slug or slug@version, such as word-problems@1.0.0{near}")
+        if sum(item is not None for item in (self.limit, self.sample, self.cases)) > 1:
+            raise ValueError("choose cases by one of `limit`, `sample` and `cases`")
+        return self
+
+    @property
+    def slug(self) -> str:
+        return (self.environment or "").partition("@")[0]
+
+    @property
+    def version(self) -> str | None:
+        return (self.environment or "").partition("@")[2] or None
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """{} for all cases, else the one key that chooses."""
+        return self.model_dump(include={"limit", "sample", "cases"}, exclude_none=True)
+
+
+class Limits(_Strict):
+    """`case_seconds`: wall time of one episode; `turns`: assistant messages in it; `retries`: of one failed call."""
+
+    case_seconds: Annotated[float, Field(ge=1)] = 300.0
+    turns: Annotated[int, Field(ge=1)] = 30
+    budget_usd: Annotated[float, Field(gt=0)] | None = None
+    retries: Annotated[int, Field(ge=0, le=20)] = 5
+
+
+class SandboxConfig(_Strict):
+    """Which backend runs code, and which isolation tiers the run accepts (docs/sandbox.md)."""
+
+    backend: Literal["auto", "local", "docker", "socket"] = "auto"
+    accept: Annotated[list[Literal["A", "B", "C"]], Field(min_length=1)] = ["A", "B"]
+
+
+class RunConfig(_Strict):
+    """A whole config, validated. `stage_configs` holds the parsed part of each stage, by key."""
+
+    name: Annotated[str, Field(min_length=1, max_length=120), AfterValidator(one_line)]
+    environments: Annotated[list[EnvironmentRef], Field(min_length=1)]
+    models: Annotated[list[ModelSpec], Field(min_length=1)]
+    attempts: Annotated[int, Field(ge=1, le=1000)] = 1
+    concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
+    limits: Limits = Field(default_factory=Limits)
+    roles: dict[str, Annotated[list[ModelSpec], Field(min_length=1)]] = Field(default_factory=dict)
+    sandbox: SandboxConfig = Field(default_factory=SandboxConfig)
+    seed: int = 0
+    stage_configs: dict[str, Any] = Field(default_factory=dict, exclude=True)
+    base_dir: Path | None = Field(default=None, exclude=True)
+
+    @field_validator("roles", mode="before")
+    @classmethod
+    def _role_lists(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: item if isinstance(item, list) else [item] for key, item in value.items()}
+        return value
+
+    def stored(self) -> dict[str, Any]:
+        """The config as JSON, for Run.config; `parse` reads it back."""
+        data = self.model_dump(mode="json", exclude_none=True)
+        data.update({key: part.model_dump(mode="json", exclude_none=True) for key, part in self.stage_configs.items()})
+        return data
+
+    def role_specs(self) -> dict[str, list[ModelSpec]]:
+        """Every model that fills a role, those of the stages included, by role and in seat order."""
+        specs = dict(self.roles)
+        for part in self.stage_configs.values():
+            specs.update(part.role_models())
+        return specs

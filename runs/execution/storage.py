@@ -1,0 +1,212 @@
+"""The run's two database threads: one reads cases and cached calls, one writes results in batches.
+
+No transaction is open while a model or the sandbox is asked; the event loop never waits for a lock.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from django.db import connections, transaction
+
+from hub.common.digests import storable
+from hub.environments.protocols import CallKey, Reply, Usage
+from runs.models import ModelCall, Response, RunModel, Score
+
+T = TypeVar("T")
+_BATCH = 200  # rows; larger batches gain nothing on SQLite or PostgreSQL
+_LINGER_S = 0.1  # how long a first row waits for company: what a kill -9 can lose
+_WAITING = 1000  # rows waiting for the writer before players wait for it too
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One response ready to be stored, with its scores (whose `response` is set on writing)."""
+
+    response: Response
+    scores: list[Score] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stopped:
+    run_model_id: int
+    reason: str
+
+
+def _close_connections() -> None:
+    connections.close_all()
+
+
+class _Thread:
+    """One thread with its own database connection, closed with it."""
+
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
+
+    async def run(self, function: Callable[..., T], *args: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function, *args)
+
+    async def close(self) -> None:
+        await self.run(_close_connections)
+        self._executor.shutdown()
+
+
+class Reader(_Thread):
+    """The reading thread; also the cache's look-ups, gathered so that many calls share one query."""
+
+    def __init__(self) -> None:
+        super().__init__("runs-reader")
+        self._wanted: dict[str, asyncio.Future[Reply | None]] = {}
+        self._look_up: asyncio.Task[None] | None = None
+
+    async def cached(self, key: str) -> Reply | None:
+        future = self._wanted.get(key)
+        if future is None:
+            future = self._wanted[key] = asyncio.get_running_loop().create_future()
+        if self._look_up is None:
+            self._look_up = asyncio.create_task(self._answer())
+        return await asyncio.shield(future)
+
+    async def _answer(self) -> None:
+        while self._wanted:
+            await asyncio.sleep(0)  # everything that became ready in this turn of the loop joins the query
+            wanted, self._wanted = self._wanted, {}
+            try:
+                found = await self.run(_find_calls, list(wanted))
+            except Exception as error:
+                for future in wanted.values():
+                    if not future.done():
+                        future.set_exception(error)
+                continue
+            for key, future in wanted.items():
+                if not future.done():
+                    future.set_result(found.get(key))
+        self._look_up = None
+
+
+def _find_calls(keys: list[str]) -> dict[str, Reply]:
+    found = {}
+    for start in range(0, len(keys), 500):
+        for row in ModelCall.objects.filter(pk__in=keys[start : start + 500]):
+            found[row.key] = Reply(
+                message=row.message,
+                finish_reason=row.finish_reason,
+                usage=Usage(**row.usage),
+                latency_ms=row.latency_ms,
+                cost_usd=row.cost_usd,
+                cached=True,
+            )
+    return found
+
+
+class Writer(_Thread):
+    """The one writer. Rows are put in from the event loop and stored in batches, each in its own transaction."""
+
+    def __init__(self, *, replaces: bool) -> None:
+        """*replaces*: responses may exist already (errored ones, asked again on resume) and are replaced."""
+        super().__init__("runs-writer")
+        self._queue: asyncio.Queue[Played | ModelCall | _Stopped] = asyncio.Queue(_WAITING)
+        self._replaces = replaces
+        self._task = asyncio.create_task(self._write())
+        self._error: BaseException | None = None
+
+    async def put(self, item: Played | ModelCall | _Stopped) -> None:
+        """Raises what the last write raised, so that a run stops once its results can no longer be kept."""
+        if self._error is not None:
+            raise self._error
+        await self._queue.put(item)
+
+    async def put_stopped(self, run_model_id: int, reason: str) -> None:
+        await self.put(_Stopped(run_model_id, reason))
+
+    async def flush(self) -> None:
+        """Return when everything put in so far is stored. Raises what a write raised."""
+        await self._queue.join()
+        if self._error is not None:
+            raise self._error
+
+    async def close(self) -> None:
+        await self._queue.join()
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        await super().close()
+
+    async def _write(self) -> None:
+        while True:
+            batch = [await self._queue.get()]
+            if self._queue.qsize() < _BATCH:
+                await asyncio.sleep(_LINGER_S)
+            while len(batch) < _BATCH and not self._queue.empty():
+                batch.append(self._queue.get_nowait())
+            try:
+                if self._error is None:
+                    await self.run(_store, batch, self._replaces)
+            except Exception as error:
+                self._error = error
+            finally:
+                for _ in batch:
+                    self._queue.task_done()
+
+
+def _store(batch: Iterable[Played | ModelCall | _Stopped], replaces: bool) -> None:
+    played = [item for item in batch if isinstance(item, Played)]
+    calls = [item for item in batch if isinstance(item, ModelCall)]
+    with transaction.atomic():
+        if calls:
+            ModelCall.objects.bulk_create(calls, ignore_conflicts=True)
+        if played:
+            if replaces:
+                _delete_earlier([item.response for item in played])
+            responses = Response.objects.bulk_create([item.response for item in played])
+            scores = []
+            for item, response in zip(played, responses, strict=True):
+                for score in item.scores:
+                    score.response_id = response.pk
+                    scores.append(score)
+            Score.objects.bulk_create(scores)
+        for stopped in batch:
+            if isinstance(stopped, _Stopped):
+                RunModel.objects.filter(pk=stopped.run_model_id).update(stopped=stopped.reason)
+
+
+def _delete_earlier(responses: list[Response]) -> None:
+    wanted = {(r.run_model_id, r.case_id, r.attempt) for r in responses}
+    rows = Response.objects.filter(
+        run_model_id__in={key[0] for key in wanted}, case_id__in={key[1] for key in wanted}
+    ).values_list("pk", "run_model_id", "case_id", "attempt")
+    Response.objects.filter(pk__in=[row[0] for row in rows if row[1:] in wanted]).delete()
+
+
+class DatabaseCache:
+    """The cache of model calls over the run's reader and writer."""
+
+    def __init__(self, reader: Reader, writer: Writer) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def get(self, key: str) -> Reply | None:
+        return await self._reader.cached(key)
+
+    async def put(self, key: str, call: CallKey, model: str, reply: Reply) -> None:
+        usage = reply.usage
+        await self._writer.put(
+            ModelCall(
+                key=key,
+                purpose=call.purpose,
+                model=model,
+                message=storable(reply.message),
+                finish_reason=reply.finish_reason,
+                usage={
+                    "input": usage.input,
+                    "output": usage.output,
+                    "cached_input": usage.cached_input,
+                    "reasoning": usage.reasoning,
+                },
+                latency_ms=reply.latency_ms,
+                cost_usd=reply.cost_usd,
+            )
+        )

@@ -1,0 +1,291 @@
+"""REST for trainers: begin an episode, step it, end it. Access, validation, one service, an answer."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import FileResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import APIException, NotFound, PermissionDenied, ValidationError
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from hub.common import wording
+from hub.common.rest import ErrorBody, Refused, refuse_wrong
+from hub.environments.episodes import Observation
+from hub.models import EnvironmentVersion
+from hub.selectors import VersionNotFound, environments_visible, version_get
+from runs.exports import ExportError, Which
+from runs.models import EpisodeSession
+from runs.providers.openai import wire_usage
+from runs.rollouts.roles import recordings_of
+from runs.rollouts.services import (
+    RolloutConflict,
+    RolloutFailed,
+    RolloutRefused,
+    rollout_begin,
+    rollout_end,
+    rollout_step,
+    session_get,
+    sessions_of,
+)
+from runs.web.downloads import episodes_file, run_rollouts_file
+from runs.web.forms import DoneFilter, RolloutsFilter
+from runs.web.queries import run_of
+
+_WORDS = [OpenApiParameter("environment", str), OpenApiParameter("model", str)]
+
+
+class Conflict(APIException):
+    status_code = 409
+    default_code = "conflict"
+
+
+class Unavailable(APIException):
+    status_code = 503
+    default_code = "unavailable"
+
+
+class BeginSerializer(serializers.Serializer[Any]):
+    """`environment`: slug or slug@version. `case`: an id; left out, one is drawn by `seed`. `roles`: role -> names.
+
+    `model`: a label of the trainer's own, for the export. `recordings`: what role models said in an earlier play.
+    """
+
+    environment = serializers.CharField(max_length=160)
+    case = serializers.CharField(max_length=200, required=False)
+    seed = serializers.IntegerField(default=0, min_value=-(2**53), max_value=2**53)
+    attempt = serializers.IntegerField(default=1, min_value=1, max_value=1_000_000)
+    model = serializers.CharField(max_length=120, required=False, default="")
+    roles = serializers.DictField(child=serializers.ListField(child=serializers.CharField()), required=False)
+    recordings = serializers.ListField(child=serializers.JSONField(), required=False, max_length=10_000)
+
+
+class UsageSerializer(serializers.Serializer[Any]):
+    """Tokens as chat completions report them."""
+
+    prompt_tokens = serializers.IntegerField(min_value=0, max_value=2**31 - 1)
+    completion_tokens = serializers.IntegerField(min_value=0, max_value=2**31 - 1)
+    prompt_tokens_details = serializers.DictField(required=False, allow_null=True)
+    completion_tokens_details = serializers.DictField(required=False, allow_null=True)
+
+
+class StepSerializer(serializers.Serializer[Any]):
+    message = serializers.JSONField()
+    usage = UsageSerializer(required=False, allow_null=True)
+
+
+class EpisodeEndpoint(APIView):
+    """Not throttled by the minute: trainers step as fast as they can; how many may be open is bounded instead."""
+
+    throttle_classes: list[Any] = []
+
+
+class EpisodeItem(serializers.ModelSerializer[EpisodeSession]):
+    """An episode as the list shows it."""
+
+    environment = serializers.CharField(source="case.version")
+    case = serializers.CharField(source="case.external_id")
+
+    class Meta:
+        model = EpisodeSession
+        fields = [
+            "id",
+            "environment",
+            "case",
+            "attempt",
+            "model",
+            "done",
+            "truncated",
+            "reward",
+            "created_at",
+            "expires_at",
+        ]
+
+
+class EpisodesView(EpisodeEndpoint, ListAPIView[EpisodeSession]):
+    """Your own episodes, the latest first; POST begins one."""
+
+    serializer_class = EpisodeItem
+    filter_backends: list[Any] = []
+    ordering = "-created_at"
+
+    def get_queryset(self) -> QuerySet[EpisodeSession]:
+        return sessions_of(user=_user(self.request), done=DoneFilter(self.request.query_params).choice())
+
+    @extend_schema(operation_id="episodes_list", parameters=[OpenApiParameter("done", bool)])
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(request=BeginSerializer, responses={201: dict})
+    def post(self, request: Request) -> Response:
+        asked = BeginSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        data = asked.validated_data
+        version = _version(request, data["environment"])
+        if version.environment.held_out:
+            raise PermissionDenied(f"{version.environment.slug} is held out: it is never trained on.")
+        try:
+            begun = rollout_begin(
+                user=_user(request),
+                version=version,
+                case_id=data.get("case"),
+                seed=data["seed"],
+                attempt=data["attempt"],
+                model=data["model"],
+                roles=data.get("roles"),
+                recordings=data.get("recordings"),
+            )
+        except RolloutRefused as error:
+            raise ValidationError({error.path: str(error)} if error.path else str(error)) from None
+        except RolloutFailed as error:
+            raise Unavailable(str(error)) from None
+        body = {"id": str(begun.session.pk), "case": begun.session.case.external_id, "done": begun.session.done}
+        return Response({**body, "observation": _observation(begun.observation)}, status=201)
+
+
+class EpisodeView(EpisodeEndpoint):
+    """GET shows an episode of one's own; DELETE ends it."""
+
+    @extend_schema(responses={200: dict})
+    def get(self, request: Request, pk: UUID) -> Response:
+        session = own_session(request, pk)
+        return Response(
+            {
+                "id": str(session.pk),
+                "environment": str(session.case.version),
+                "case": session.case.external_id,
+                "attempt": session.attempt,
+                "model": session.model,
+                "messages": session.state.get("messages", []),
+                "tools": session.state.get("tools", []),
+                "done": session.done,
+                "truncated": session.truncated,
+                "reward": session.reward,
+                "score": session.score,
+                "calls": session.calls,
+                "recordings": recordings_of(session),
+            }
+        )
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: UUID) -> Response:
+        rollout_end(session=own_session(request, pk))
+        return Response(status=204)
+
+
+class StepView(EpisodeEndpoint):
+    """POST answers with an assistant message."""
+
+    @extend_schema(request=StepSerializer, responses={200: dict})
+    def post(self, request: Request, pk: UUID) -> Response:
+        asked = StepSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        usage = asked.validated_data.get("usage")
+        try:
+            step = rollout_step(
+                session=own_session(request, pk),
+                message=asked.validated_data["message"],
+                usage=wire_usage(usage) if usage else None,
+            )
+        except RolloutRefused as error:
+            raise ValidationError({"message": str(error)}) from None
+        except RolloutConflict as error:
+            raise Conflict(str(error)) from None
+        except RolloutFailed as error:
+            raise Unavailable(str(error)) from None
+        info: dict[str, Any] = dict(step.info)
+        if step.score is not None:
+            info["status"] = step.score.status
+            info["rules"] = {rule.rule: {"value": rule.value, "reason": rule.reason} for rule in step.score.rules}
+        return Response(
+            {
+                "observation": _observation(step.observation),
+                "reward": step.reward,
+                "done": step.done,
+                "truncated": step.truncated,
+                "info": info,
+            }
+        )
+
+
+class EpisodesExport(EpisodeEndpoint):
+    """Your own episodes that are over, with rewards and token counts: a JSONL file."""
+
+    @extend_schema(
+        operation_id="episodes_export",
+        parameters=[*_WORDS, OpenApiParameter("since", OpenApiTypes.DATE)],
+        responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
+    )
+    def get(self, request: Request) -> FileResponse:
+        given = _export_filter(request)
+        try:
+            if given["environment"]:
+                _version(request, given["environment"])
+            return episodes_file(Which(user=_user(request), **given))
+        except ExportError as error:
+            raise Refused(_as_asked(error)) from None
+
+
+class RunRollouts(APIView):
+    """All scored responses of a run, in the shape of exported episodes: a JSONL file."""
+
+    @extend_schema(
+        operation_id="runs_rollouts",
+        parameters=_WORDS,
+        responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
+    )
+    def get(self, request: Request, pk: int) -> FileResponse:
+        run = run_of(request.user, pk)
+        given = _export_filter(request)
+        try:
+            return run_rollouts_file(run, Which(environment=given["environment"], model=given["model"]))
+        except ExportError as error:
+            raise Refused(_as_asked(error)) from None
+
+
+def _export_filter(request: Request) -> dict[str, Any]:
+    """The filters that were given. Raises Refused for one that makes no sense."""
+    form = RolloutsFilter(request.query_params)
+    refuse_wrong(form)
+    return dict(form.cleaned_data)
+
+
+def _as_asked(error: Exception) -> str:
+    """The sentence with options named as the address names them."""
+    return str(error).replace("--environment", "environment=")
+
+
+def _version(request: Request, name: str) -> EnvironmentVersion:
+    """The version called *name* of an environment that the user may see; of the others, not even names are told."""
+    slug = name.partition("@")[0]
+    visible = environments_visible(request.user)
+    if not visible.filter(slug=slug).exists():
+        known = wording.meant(slug, visible.order_by("slug").values_list("slug", flat=True))
+        raise ValidationError({"environment": f"There is no environment {slug!r}; {known or 'none is loaded yet'}."})
+    try:
+        return version_get(name)
+    except VersionNotFound as error:
+        raise ValidationError({"environment": f"{error}."}) from None
+
+
+def own_session(request: Request, pk: UUID) -> EpisodeSession:
+    """The session, if it is the user's own; what is not is not told apart from what is not there."""
+    session = session_get(user=_user(request), pk=pk)
+    if session is None:
+        raise NotFound("There is no such episode of yours.")
+    return session
+
+
+def _user(request: Request) -> User:
+    assert isinstance(request.user, User)  # IsAuthenticated is the default permission
+    return request.user
+
+
+def _observation(observation: Observation) -> dict[str, Any]:
+    return {"messages": observation.messages, "tools": observation.tools}

@@ -1,0 +1,155 @@
+"""Who speaks for role models in a trainer's episode: registered models, or what they said in an earlier play."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from django.conf import settings
+from pydantic import ValidationError
+
+from hub.common import wording
+from hub.environments.compiled import CompiledEnvironment
+from hub.environments.protocols import JSON, AskError, CallKey, Message, Reply, Tool
+from runs.config.endpoints import endpoint_spec
+from runs.execution.model_client import Asker, Budget, Connection, Tally
+from runs.models import EpisodeSession, ModelEndpoint
+from runs.providers.base import ProviderContext
+from runs.providers.registry import PROVIDERS
+from runs.providers.replay import Recorded, recorded_row
+
+TRAINER = "trainer"  # the answering model's label in calls, where the trainer gave it none
+_STEP_SECONDS = 300.0  # that one step may wait for role models
+_AT_ONCE = 4  # calls to one role model
+
+
+class RecordingsWrong(ValueError):
+    """Recordings that cannot be played; the text names the first that is wrong."""
+
+
+class NotRecorded(AskError):
+    """The episode asks its role model for something that the recordings do not hold."""
+
+    def __init__(self, key: CallKey) -> None:
+        what = f"the user's turn {key.turn}" if key.purpose == "user" else f"judge {key.seat} of rule {key.rule!r}"
+        super().__init__(
+            "no_recording",
+            f"The recordings do not hold {what}: the play went another way. Name models too, which then go on: "
+            f"roles.{key.role}.",
+        )
+
+
+def recordings_checked(rows: Sequence[Any], *, environment: str, case: str, attempt: int) -> list[dict[str, JSON]]:
+    """Recorded lines of one play, as they are kept. Raises RecordingsWrong.
+
+    The model that a line names is not looked at: it is the one that played then.
+    """
+    kept: dict[tuple[str, int, str, int], dict[str, JSON]] = {}
+    for number, row in enumerate(rows):
+        try:
+            line = Recorded.model_validate(row)
+        except ValidationError as error:
+            first = error.errors()[0]
+            at = ".".join([f"recordings[{number}]", *(str(part) for part in first["loc"])])
+            raise RecordingsWrong(f"{at}: {wording.sentence(first, Recorded)}.") from None
+        if line.purpose not in ("user", "rubric"):
+            raise RecordingsWrong(f"recordings[{number}] is of purpose {line.purpose}; only user and rubric play here.")
+        told = (line.environment or environment, line.case, line.attempt)
+        if told != (environment, case, attempt):
+            raise RecordingsWrong(
+                f"recordings[{number}] is of {told[0]}, case {told[1]!r}, attempt {told[2]}; the episode is of "
+                f"{environment}, case {case!r}, attempt {attempt}."
+            )
+        place = _place(line.purpose, line.turn, line.rule, line.seat)
+        if place in kept:
+            raise RecordingsWrong(f"recordings[{number}] answers the same call as an earlier line; keep one of them.")
+        kept[place] = line.model_dump(include={"purpose", "turn", "rule", "seat", "content"})
+    return list(kept.values())
+
+
+def recordings_of(session: EpisodeSession) -> list[dict[str, JSON]]:
+    """What role models said in *session*, as lines that `replay` and another episode take."""
+    rows: dict[tuple[str, int, str, int], dict[str, JSON]] = {}
+    for call in session.calls:
+        key = CallKey(**{**call["key"], "model": session.model or TRAINER})
+        # Of a judge that was asked again, because its first answer had no marks, the second is kept.
+        content = call["message"].get("content") or ""
+        rows[_place(key.purpose, key.turn, key.rule, key.seat)] = recorded_row(key, content=content)
+    return list(rows.values())
+
+
+def endpoints_of(session: EpisodeSession) -> dict[str, list[ModelEndpoint]]:
+    """The registered models of each role, seated in the order in which they were named."""
+    wanted = {name for names in session.roles.values() for name in names}
+    rows = {row.name: row for row in ModelEndpoint.objects.filter(name__in=wanted, enabled=True)} if wanted else {}
+    return {role: [rows[name] for name in names if name in rows] for role, names in session.roles.items()}
+
+
+class RoleModels:
+    """The port for role models of one step. `calls` holds what was asked and answered.
+
+    What is recorded is answered from the recordings; the rest goes to registered models, where the episode has them.
+    Made in the event loop that uses it, to which the models' clients belong.
+    """
+
+    def __init__(
+        self,
+        session: EpisodeSession,
+        compiled: CompiledEnvironment,
+        endpoints: Mapping[str, Sequence[ModelEndpoint]],
+    ) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self._recorded = {_place(**row): row["content"] for row in session.recordings}
+        self._models = {role: [_connect(endpoint) for endpoint in rows] for role, rows in endpoints.items()}
+        self._asker = Asker(models={}, roles=self._models, cache=None, budget=Budget(), seed_of=lambda _: session.seed)
+        self._compiled = compiled
+
+    @property
+    def seats(self) -> dict[str, int]:
+        """How many models fill each role that the environment asks: one at least, be it a recorded one."""
+        seats = {role: max(1, len(self._models.get(role, ()))) for role in self._compiled.roles}
+        judges = {rule.spec.name: rule.scorer.roles(rule.spec.options) for rule in self._compiled.rules}
+        for purpose, _, rule, seat in self._recorded:
+            for role in judges.get(rule, ()) if purpose == "rubric" else ():
+                seats[role] = max(seats[role], seat + 1)
+        return seats
+
+    async def __call__(
+        self,
+        key: CallKey,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        parameters: Mapping[str, JSON] | None = None,
+    ) -> Reply:
+        content = self._recorded.get(_place(key.purpose, key.turn, key.rule, key.seat))
+        if content is not None:
+            reply = Reply(message={"role": "assistant", "content": content})
+        elif self._models.get(key.role):
+            reply = await self._asker.call(key, messages, tools, parameters, Tally(seconds_left=_STEP_SECONDS))
+        else:
+            raise NotRecorded(key)
+        self.calls.append({"key": asdict(key), "message": reply.message})
+        return reply
+
+    async def aclose(self) -> None:
+        clients = [item.provider.aclose() for rows in self._models.values() for item in rows]
+        await asyncio.gather(*clients, return_exceptions=True)
+
+
+def _place(purpose: str, turn: int, rule: str, seat: int, **_: Any) -> tuple[str, int, str, int]:
+    """What tells the recorded calls of one episode apart; a judge that is asked again says the same again."""
+    return (purpose, turn, "", 0) if purpose == "user" else (purpose, 0, rule, seat)
+
+
+def _connect(endpoint: ModelEndpoint) -> Connection:
+    spec = endpoint_spec(endpoint)
+    provider = PROVIDERS[spec.provider]
+    options = provider.Options.model_validate(spec.options)
+    key = settings.ENV.lookup(endpoint.api_key_env) if endpoint.api_key_env else None
+    return Connection(
+        label=spec.name,
+        spec=spec,
+        provider=provider(spec, options, ProviderContext(api_key=key)),
+        fingerprint=provider.fingerprint(spec, options),
+        slots=asyncio.Semaphore(_AT_ONCE),
+    )

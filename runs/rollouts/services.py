@@ -1,0 +1,270 @@
+"""Episodes for trainers: begun, stepped and ended from outside, with the state in the database between steps.
+
+The episode is the very one that evaluations play; nothing here knows a harness or a scorer.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from hub.common import wording
+from hub.common.digests import attempt_seed
+from hub.environments.episodes import Episode, EpisodeError, Observation, Step
+from hub.environments.protocols import JSON, AskError, Message, Usage
+from hub.harnesses.base import HarnessError
+from hub.models import Case, EnvironmentVersion
+from hub.scorers.base import ScoringFailed
+from hub.selectors import compile_version
+from runs.models import EpisodeSession, ModelEndpoint
+from runs.rollouts.roles import NotRecorded, RecordingsWrong, recordings_checked
+from runs.rollouts.stepping import drive
+from sandbox.errors import SandboxUnavailable
+
+T = TypeVar("T")
+MAX_MESSAGE_BYTES = 1024 * 1024
+_LISTED = [
+    "case__external_id",
+    "case__version__version",
+    "case__version__environment__slug",
+    "attempt",
+    "model",
+    "done",
+    "truncated",
+    "reward",
+    "created_at",
+    "expires_at",
+]
+
+
+class RolloutRefused(ValueError):
+    """What was asked for is not allowed or does not fit; the text is a sentence, `path` the key that it is about."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class RolloutConflict(Exception):
+    """Somebody else stepped the same episode meanwhile; nothing was changed."""
+
+
+class RolloutFailed(Exception):
+    """The world failed (sandbox, role model): the episode is as it was, and the step may be sent again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A new episode and the first thing its model sees."""
+
+    session: EpisodeSession
+    observation: Observation
+
+
+def rollout_begin(
+    *,
+    user: User,
+    version: EnvironmentVersion,
+    case_id: str | None = None,
+    seed: int = 0,
+    attempt: int = 1,
+    model: str = "",
+    roles: Mapping[str, list[str]] | None = None,
+    recordings: Sequence[JSON] | None = None,
+) -> Begun:
+    """Begin an episode of *case_id*, or of a case drawn by *seed*. Raises RolloutRefused, RolloutFailed.
+
+    *model* is a label of the trainer's own, such as a checkpoint's name. *recordings* are lines of what role models
+    said in an earlier play of the same case and attempt; with them, *roles* may be left out.
+    """
+    roles = dict(roles or {})
+    if version.environment.held_out:
+        raise RolloutRefused(f"{version.environment.slug} is held out: it is for evaluation, and never trained on.")
+    compiled = compile_version(version)
+    missing = [role for role in compiled.roles if not roles.get(role)]
+    if missing and recordings is None:
+        keys = ", ".join(f"roles.{role}" for role in missing)
+        raise RolloutRefused(
+            f"{version} asks models by role; name registered ones as {keys}: {_registered()}.", "roles"
+        )
+    _check_roles(roles)
+    open_ones = EpisodeSession.objects.filter(user=user, done=False, expires_at__gt=timezone.now()).count()
+    if open_ones >= settings.EPISODES_PER_USER:
+        raise RolloutRefused(
+            f"You have {open_ones} episodes open, as many as are allowed; finish or DELETE some of them first. "
+            "GET /api/v1/episodes/?done=false lists them."
+        )
+    case = _case(version, case_id, seed)
+    session = EpisodeSession(
+        user=user,
+        case=case,
+        seed=attempt_seed(seed, version.environment.slug, case.external_id, attempt),
+        attempt=attempt,
+        model=model,
+        roles=roles,
+        recordings=_recordings(recordings or [], version, case, attempt),
+        expires_at=_expiry(),
+    )
+    observation = _driven(session, _reset)
+    session.save(force_insert=True)
+    return Begun(session=session, observation=observation)
+
+
+def rollout_step(*, session: EpisodeSession, message: Message, usage: Usage | None = None) -> Step:
+    """Answer with *message*. Raises RolloutRefused, RolloutConflict, RolloutFailed; then the episode is as it was.
+
+    *usage* is what writing the message cost, where the trainer knows.
+    """
+    if session.expires_at < timezone.now():
+        raise RolloutRefused("The episode has expired; begin another.")
+    step = _driven(session, partial(_step, message=checked_message(message)))
+    session.done, session.truncated, session.reward = step.done, step.truncated, step.reward
+    if step.score is not None:
+        session.score = _score(step)
+    session.usage = [*session.usage, asdict(usage) if usage else None]
+    read = session.revision
+    stored = EpisodeSession.objects.filter(pk=session.pk, revision=read).update(
+        state=session.state,
+        calls=session.calls,
+        usage=session.usage,
+        revision=read + 1,
+        done=session.done,
+        truncated=session.truncated,
+        reward=session.reward,
+        score=session.score,
+        expires_at=_expiry(),
+    )
+    if not stored:
+        raise RolloutConflict("Another step of this episode came first; read it and decide again.")
+    session.revision = read + 1
+    return step
+
+
+def session_get(*, user: User, pk: UUID) -> EpisodeSession | None:
+    """The user's own episode."""
+    try:
+        return EpisodeSession.objects.get(pk=pk, user=user)
+    except EpisodeSession.DoesNotExist:
+        return None
+
+
+def sessions_of(*, user: User, done: bool | None = None) -> QuerySet[EpisodeSession]:
+    """The user's own episodes, the latest first; *done* chooses those that are over, or that go on."""
+    sessions = EpisodeSession.objects.filter(user=user).select_related("case__version__environment")
+    sessions = sessions.only(*_LISTED).order_by("-created_at")
+    if done is None:
+        return sessions
+    return sessions.filter(done=True) if done else sessions.filter(done=False, expires_at__gt=timezone.now())
+
+
+def rollout_end(*, session: EpisodeSession) -> None:
+    """Forget an episode."""
+    session.delete()
+
+
+def rollouts_sweep() -> int:
+    """Forget episodes that expired longer ago than they are kept; how many they were."""
+    kept_since = timezone.now() - timedelta(days=settings.EPISODE_KEEP_DAYS)
+    deleted, _ = EpisodeSession.objects.filter(expires_at__lt=kept_since).delete()
+    return deleted
+
+
+def checked_message(message: Any) -> Message:
+    """An assistant message of the wire's shape. Raises RolloutRefused, saying what is wrong."""
+    if not isinstance(message, dict):
+        raise RolloutRefused('`message` must be an assistant message, such as {"role": "assistant", "content": "…"}.')
+    if len(json.dumps(message)) > MAX_MESSAGE_BYTES:
+        raise RolloutRefused(f"`message` is larger than {MAX_MESSAGE_BYTES:,} bytes.")
+    content = message.get("content")
+    if message.get("role", "assistant") != "assistant":
+        raise RolloutRefused(f"`message.role` must be assistant, not {message['role']!r}.")
+    if not isinstance(content, str | None):
+        raise RolloutRefused("`message.content` must be text or null.")
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(_is_call(call) for call in calls):
+        raise RolloutRefused(
+            "`message.tool_calls` must be a list of {id, type, function: {name, arguments: JSON text}}."
+        )
+    if not content and not calls:
+        content = content or ""
+    return {**message, "role": "assistant", "content": content}
+
+
+def _is_call(call: Any) -> bool:
+    function = call.get("function") if isinstance(call, dict) else None
+    return (
+        isinstance(function, dict)
+        and isinstance(function.get("name"), str)
+        and isinstance(function.get("arguments"), str)
+    )
+
+
+def _case(version: EnvironmentVersion, case_id: str | None, seed: int) -> Case:
+    cases = version.cases.all()
+    if case_id is None:
+        return cases.get(position=attempt_seed(seed, version.environment.slug, "", 1) % version.case_count)
+    try:
+        return cases.get(external_id=case_id)
+    except Case.DoesNotExist:
+        raise RolloutRefused(f"{version} has no case {case_id!r}.", "case") from None
+
+
+def _check_roles(roles: Mapping[str, list[str]]) -> None:
+    wanted = {name for names in roles.values() for name in names}
+    if not wanted:
+        return
+    known = ModelEndpoint.objects.filter(name__in=wanted, enabled=True).values_list("name", flat=True)
+    unknown = wanted - set(known)
+    if unknown:
+        raise RolloutRefused(f"No model is registered as {', '.join(sorted(unknown))}: {_registered()}.", "roles")
+
+
+def _registered() -> str:
+    names = ModelEndpoint.objects.filter(enabled=True).order_by("name").values_list("name", flat=True)
+    return wording.meant("", names) or "none is registered yet, which an administrator does"
+
+
+def _recordings(rows: Sequence[JSON], version: EnvironmentVersion, case: Case, attempt: int) -> list[dict[str, JSON]]:
+    try:
+        return recordings_checked(rows, environment=version.environment.slug, case=case.external_id, attempt=attempt)
+    except RecordingsWrong as error:
+        raise RolloutRefused(str(error), "recordings") from None
+
+
+def _expiry() -> Any:
+    return timezone.now() + timedelta(seconds=settings.EPISODE_IDLE_SECONDS)
+
+
+def _score(step: Step) -> dict[str, Any]:
+    assert step.score is not None
+    rules = [
+        {"rule": rule.rule, "type": rule.type, "value": rule.value, "weight": rule.weight, "reason": rule.reason}
+        for rule in step.score.rules
+    ]
+    return {"status": step.score.status, "value": step.score.value, "rules": rules}
+
+
+async def _reset(episode: Episode) -> Observation:
+    return await episode.reset()
+
+
+async def _step(episode: Episode, message: Message) -> Step:
+    return await episode.step(message)
+
+
+def _driven(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
+    """`drive`, with what may go wrong told as a refusal (the trainer's to mend) or a failure (the world's)."""
+    try:
+        return drive(session, act)
+    except (EpisodeError, NotRecorded) as error:
+        raise RolloutRefused(str(error)) from None
+    except (HarnessError, ScoringFailed, AskError, SandboxUnavailable) as error:
+        raise RolloutFailed(str(error)) from None

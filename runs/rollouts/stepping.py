@@ -1,0 +1,77 @@
+"""One call of a trainer's episode: rebuilt from its session, driven once in an event loop of its own, taken back."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+from uuid import UUID
+
+from hub.common.digests import storable
+from hub.common.sandbox_pools import pool_options
+from hub.environments.cases import CaseData
+from hub.environments.compiled import CompiledEnvironment
+from hub.environments.episodes import Episode
+from hub.environments.protocols import CallKey
+from hub.harnesses.base import Services
+from hub.models import Case
+from hub.selectors import compile_version
+from runs.models import EpisodeSession
+from runs.rollouts.roles import TRAINER, RoleModels, endpoints_of
+from sandbox.pool import shared
+
+T = TypeVar("T")
+_TURNS = 100  # of any episode; harnesses have limits of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a session plays, which never changes."""
+
+    compiled: CompiledEnvironment
+    case: CaseData
+
+
+def drive(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
+    """Let *act* drive the session's episode, and put the episode's new state and calls into the session, unsaved.
+
+    Raises what the episode raises; the session is then as it was.
+    """
+    scene = _scene(session.pk, session.case_id)
+    pool = shared(pool_options()) if scene.compiled.needs_sandbox else None
+    endpoints = endpoints_of(session)
+    key = CallKey(
+        purpose="answer",
+        environment=scene.compiled.slug,
+        case=scene.case.id,
+        attempt=session.attempt,
+        model=TRAINER,
+    )
+
+    async def driven() -> tuple[T, dict[str, Any], list[dict[str, Any]]]:
+        roles = RoleModels(session, scene.compiled, endpoints)
+        episode = Episode(
+            scene.compiled,
+            scene.case,
+            key=key,
+            seed=session.seed,
+            services=Services(ask=roles, pool=pool, seats=roles.seats),
+            max_turns=_TURNS,
+            state=session.state,
+        )
+        try:
+            return await act(episode), episode.state, roles.calls
+        finally:
+            await roles.aclose()
+
+    result, state, calls = asyncio.run(driven())
+    session.state = storable(state)
+    session.calls = [*session.calls, *calls]
+    return result
+
+
+@lru_cache(maxsize=128)
+def _scene(session: UUID, case_id: int) -> Scene:
+    """Kept by the session, whose id is never given again, so that its steps need not read the case anew."""
+    case = Case.objects.select_related("version").only("data", "version__digest").get(pk=case_id)
+    return Scene(compile_version(case.version), CaseData.from_json(case.data))

@@ -1,0 +1,294 @@
+"""Pages of runs: list, new run, a run as it goes on and as it ended, responses, comparison, models."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from hub.common.pagination import keyset_page, order_of, page_or_part, render_part
+from hub.web.queries import environment_of
+from runs.config.registered import SoundConfig
+from runs.execution.dispatch import run_dispatch
+from runs.exports import FORMATS, ExportError
+from runs.models import ModelEndpoint, Response, Run
+from runs.reports import render_html, stage_sentences
+from runs.results import history as past_results
+from runs.results.aggregate import known_cost
+from runs.results.comparison import ComparisonError
+from runs.results.comparison import compare as compare_runs
+from runs.results.counting import attempts_of
+from runs.services import run_cancel, run_create, run_resume
+from runs.tracking.links import mlflow_url
+from runs.web import queries
+from runs.web.downloads import failures_file
+from runs.web.forms import CompareForm, ConfigForm, ResponsesFilter, RunForm, RunsFilter
+
+RUNS, RESPONSES = 30, 40  # on a page
+ADD, CHANGE = "runs.add_run", "runs.change_run"
+
+
+@require_safe
+def runs(request: HttpRequest) -> HttpResponse:
+    """/runs/?q=&status=&environment=&model=&sort="""
+    form = RunsFilter(request.GET)
+    chosen = form.values()
+    rows = queries.runs_filtered(request.user, **chosen)
+    order = order_of(request, queries.RUN_COLUMNS)
+    page = keyset_page(rows, request, by="id", size=RUNS, descending=True, order=order)
+    context = {
+        "order": order,
+        "form": form,
+        "chosen": chosen,
+        "filtered": any(chosen.values()),
+        "page": page,
+        "played": queries.played_by(page.rows),
+        "may_add": request.user.has_perm(ADD),
+    }
+    return render_part(request, page_or_part(request, "runs/list.html", "runs"), context)
+
+
+@require_http_methods(["GET", "POST"])
+@permission_required(ADD, raise_exception=True)
+def new(request: HttpRequest) -> HttpResponse:
+    """A new run, by the form or from a whole config; queued at once."""
+    assert request.user.is_authenticated
+    whole = "config" in request.POST
+    data = request.POST if request.method == "POST" else None
+    form = RunForm(
+        None if whole else data, user=request.user, initial={"environments": request.GET.getlist("environment")}
+    )
+    config_form = ConfigForm(data if whole else None, user=request.user)
+    sent: RunForm | ConfigForm = config_form if whole else form
+    if data is not None and sent.is_valid():
+        run = _start(request, sent.sound)
+        return redirect("runs:run", pk=run.pk)
+    context = {
+        "form": form,
+        "config_form": config_form,
+        "any_model": ModelEndpoint.objects.filter(enabled=True).exists(),
+    }
+    return render(request, "runs/new.html", context, status=200 if data is None else 422)
+
+
+def _start(request: HttpRequest, sound: SoundConfig) -> Run:
+    assert request.user.is_authenticated
+    run = run_create(config=sound.config, found=sound.found, user=request.user)
+    run_dispatch(run=run)
+    return run
+
+
+@require_safe
+def run(request: HttpRequest, pk: int) -> HttpResponse:
+    """What it came to, or how far it is; its responses by `?status=&environment=&model=&flag=&q=&sort=`."""
+    found = queries.run_of(request.user, pk)
+    form = ResponsesFilter(request.GET)
+    chosen = form.values()
+    order = order_of(request, queries.RESPONSE_COLUMNS)
+    rows = queries.responses_filtered(found, **chosen)
+    context = {
+        "run": found,
+        "form": form,
+        "chosen": chosen,
+        "filtered": any(chosen.values()),
+        "order": order,
+        "responses": keyset_page(rows, request, by="id", size=RESPONSES, order=order),
+        "attempts": attempts_of(found),
+        "several": found.environments.count() > 1,
+    }
+    template = page_or_part(request, "runs/run.html", "responses")
+    if template == "runs/run.html":
+        context |= _results(found)
+        context["parts"] = found.environments.select_related("version__environment").order_by("position")
+        context["models"] = found.models.order_by("role", "position")
+        context["formats"] = {key: item.summary for key, item in FORMATS.items()}
+        context["may_change"] = request.user.has_perm(CHANGE)
+        context["left"] = queries.responses_left(found)
+        context["mlflow"] = mlflow_url(found)
+        context["stage_sentences"] = stage_sentences(found)
+    return render_part(request, template, context)
+
+
+def _results(run: Run) -> dict[str, Any]:
+    """Counts while it goes on, results once it has ended: intervals of half a run would only mislead."""
+    if run.status in queries.ENDED:
+        return {"ended": True, "results": past_results.shown_results(run), "cost": known_cost(run)}
+    return {"ended": False, "live": queries.live_counts(run)}
+
+
+@require_safe
+def progress(request: HttpRequest, pk: int) -> HttpResponse:
+    """The part of a run's page that is asked for again and again; once the run has ended the page loads anew."""
+    found = queries.run_of(request.user, pk)
+    if found.status in queries.ENDED:
+        if not getattr(request, "htmx", False):
+            return redirect("runs:run", pk=pk)
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return render(request, "runs/run.html#progress", {"run": found, **_results(found)})
+
+
+@require_POST
+@permission_required(CHANGE, raise_exception=True)
+def cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    found = queries.run_of(request.user, pk)
+    ended_before = found.status in queries.ENDED
+    run_cancel(run=found)
+    if ended_before:
+        messages.warning(request, "The run had ended before.")
+    elif found.status == Run.Status.CANCELLED:
+        messages.success(request, "The run is cancelled. What was stored is kept.")
+    else:
+        messages.success(request, "The run ends within seconds. What was stored is kept.")
+    return redirect("runs:run", pk=pk)
+
+
+@require_POST
+@permission_required(CHANGE, raise_exception=True)
+def resume(request: HttpRequest, pk: int) -> HttpResponse:
+    found = queries.run_of(request.user, pk)
+    if queries.run_is_whole(found):
+        messages.info(request, "The run is finished: nothing is missing or errored.")
+    elif run_resume(run=found):
+        run_dispatch(run=found)
+        messages.success(request, "The run goes on: what is missing or errored is asked for.")
+    else:
+        messages.warning(request, "The run is going on already.")
+    return redirect("runs:run", pk=pk)
+
+
+@require_safe
+def report(request: HttpRequest, pk: int) -> HttpResponse:
+    """The whole report as one HTML file, to keep or to send."""
+    found = queries.run_of(request.user, pk)
+    return HttpResponse(
+        render_html(found), headers={"Content-Disposition": f'attachment; filename="run-{found.pk}.html"'}
+    )
+
+
+@require_safe
+def failures(request: HttpRequest, pk: int) -> HttpResponse | FileResponse:
+    """`?format=&model=&environment=`: the failing cases as a file."""
+    found = queries.run_of(request.user, pk)
+    chosen = request.GET.get("format", "jsonl")
+    try:
+        return failures_file(found, chosen, request.GET.get("model"), request.GET.get("environment"))
+    except ExportError as error:
+        messages.error(request, str(error))
+        return redirect("runs:run", pk=pk)
+
+
+@require_safe
+def case(request: HttpRequest, pk: int, case: int) -> HttpResponse:
+    """One case of a run: what every model answered, side by side."""
+    found = queries.run_of(request.user, pk)
+    rows = (
+        Response.objects.filter(run_environment__run=found, case_id=case)
+        .select_related("run_model", "case__version__environment")
+        .order_by("run_model__position", "attempt")
+    )
+    answers = list(rows)
+    if not answers:
+        return redirect("runs:run", pk=pk)
+    context = {"run": found, "case": answers[0].case, "answers": answers, "attempts": attempts_of(found)}
+    return render(request, "runs/case.html", context)
+
+
+@require_safe
+def response(request: HttpRequest, pk: int) -> HttpResponse:
+    """One response, whole: transcript, scores with reasons, execution, and its neighbours of the same outcome."""
+    found = queries.response_of(request.user, pk)
+    alike = Response.objects.filter(
+        run_environment_id=found.run_environment_id, run_model_id=found.run_model_id, status=found.status
+    ).order_by("id")
+    context = {
+        "response": found,
+        "run": found.run_environment.run,
+        "case": found.case,
+        "version": found.run_environment.version,
+        "scores": found.scores.order_by("position"),
+        "attempts": attempts_of(found.run_environment.run),
+        "before": alike.filter(pk__lt=pk).values_list("pk", flat=True).last(),
+        "after": alike.filter(pk__gt=pk).values_list("pk", flat=True).first(),
+    }
+    return render(request, "runs/response.html", context)
+
+
+@require_safe
+def raw(request: HttpRequest, pk: int) -> JsonResponse:
+    """The transcript as it is stored."""
+    found = queries.response_of(request.user, pk)
+    return JsonResponse(
+        {"response": found.pk, "messages": found.messages, "text": found.text},
+        json_dumps_params={"indent": 1, "ensure_ascii": False},
+    )
+
+
+@require_safe
+def compare(request: HttpRequest) -> HttpResponse:
+    """/compare/?a=&b=&model_a=&model_b="""
+    form = CompareForm(request.GET or None)
+    recent = list(queries.runs_visible(request.user)[:50])
+    context: dict[str, Any] = {"recent": recent, "may_add": request.user.has_perm(ADD)}
+    if not (form.is_bound and form.is_valid()):
+        a = next((run for run in recent if run.status == Run.Status.COMPLETED), recent[0] if recent else None)
+        b = queries.comparable_run(request.user, a) if a else None
+        return render(request, "runs/compare.html", context | {"a": a, "b": b})
+    given = form.cleaned_data
+    run_a = queries.run_of(request.user, given["a"])
+    labels_a = queries.answering_labels(run_a)
+    if given["b"] is None and len(labels_a) < 2:  # one model of one run: there is nothing to compare it with yet
+        run_b = queries.comparable_run(request.user, run_a)
+    else:
+        run_b = queries.run_of(request.user, given["b"] or given["a"])
+        context |= _comparison(run_a, run_b, given)
+    context |= {"a": run_a, "b": run_b, "given": given, "labels_a": labels_a}
+    if run_b is not None:
+        context["labels_b"] = queries.answering_labels(run_b)
+    recent += [item for item in (run_a, run_b) if item is not None and item not in recent]
+    return render(request, "runs/compare.html", context)
+
+
+def _comparison(run_a: Run, run_b: Run, given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        found = compare_runs(run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
+    except ComparisonError as error:
+        return {"error": str(error).replace("--model-", "model_")}  # as the address names them
+    return {"comparison": found}
+
+
+@require_safe
+def models(request: HttpRequest) -> HttpResponse:
+    """What is registered, and every label that has answered in a run."""
+    uses = past_results.model_uses(request.user)
+    known = {use.label: use for use in uses}
+    endpoints = list(ModelEndpoint.objects.all())
+    names = {endpoint.name for endpoint in endpoints}
+    context = {
+        "endpoints": [(endpoint, known.get(endpoint.name)) for endpoint in endpoints],
+        "others": [use for use in uses if use.label not in names],
+        "may_register": request.user.is_staff and request.user.has_perm("runs.add_modelendpoint"),
+        "register": reverse("admin:runs_modelendpoint_add"),
+    }
+    return render(request, "runs/models.html", context)
+
+
+@require_safe
+def model(request: HttpRequest, name: str) -> HttpResponse:
+    """One model: how it is registered, and its latest result on each environment."""
+    context = {
+        "name": name,
+        "endpoint": ModelEndpoint.objects.filter(name=name).first(),
+        "results": past_results.model_results(request.user, name),
+    }
+    return render(request, "runs/model.html", context)
+
+
+@require_safe
+def past(request: HttpRequest, slug: str) -> HttpResponse:
+    """The latest result of each model on an environment: a fragment of the environment's page, or a page of its own."""
+    environment = environment_of(request.user, slug)
+    context = {"environment": environment, "results": past_results.environment_results(request.user, environment)}
+    return render_part(request, page_or_part(request, "runs/past.html", "past"), context)

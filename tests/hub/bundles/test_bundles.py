@@ -1,0 +1,159 @@
+"""Validation: all problems of a bundle at once, each with its file, line or key path and a remedy."""
+
+import random
+
+import pytest
+
+from hub.bundles.problems import MAX_LISTED, Problem, ProblemList
+from hub.bundles.validation import validate
+from tests.hub.bundle_files import lines, write_bundle
+
+
+def told(folder):
+    return [str(problem) for problem in validate(folder).problems]
+
+
+def one(folder):
+    (problem,) = told(folder)
+    return problem
+
+
+def test_a_good_bundle_is_valid(tmp_path):
+    report = validate(write_bundle(tmp_path))
+    assert (report.valid, report.slug, report.version, report.cases) == (True, "capitals", "1.0.0", 3)
+
+
+def test_every_problem_is_reported_at_once_with_its_place(tmp_path):
+    text = """\
+spec: 1
+slug: Capitals!
+version: 1.0
+title: Capitals
+summary: Name capitals.
+colour: red
+category: knowledge
+dataset:
+  path: cases.jsonl
+  fields: {input: "What is the capital of {{ contry }}?", target: captial, id: "{{ x "}
+harness: {type: singel}
+scoring:
+  rules:
+    - {type: exact_match, wat: 1}
+    - {type: exact_match, weight: 0}
+gold: gold.jsonl
+wrong: {contnt: "x"}
+"""
+    files = {
+        "environment.yaml": text,
+        "cases.jsonl": '{"country": "France", "capital": "Paris"}\n{"country":\n',
+        "gold.jsonl": '{"case": "1", "content": "Paris"}\n{"country": "Spain"}\n',
+    }
+    problems = told(write_bundle(tmp_path, files=files))
+    expected = [
+        ("environment.yaml:2 (slug)", "lower-case letters"),
+        ("environment.yaml:3 (version)", "1.0.0"),
+        ("environment.yaml:6 (colour)", "unknown key"),
+        ("environment.yaml:7 (category)", "did you mean 'domain-knowledge'?"),
+        ("environment.yaml:10 (dataset.fields.id)", "does not compile"),
+        ("environment.yaml:11 (harness.type)", "known are"),
+        ("environment.yaml:15 (scoring.rules[1].weight)", "above 0"),
+        ("environment.yaml:17 (wrong.contnt)", "Did you mean `content`?"),
+        ("cases.jsonl:1 (dataset.fields.input)", "'contry' is undefined"),
+        ("cases.jsonl:1 (dataset.fields.target)", "its columns are capital, country"),
+        ("cases.jsonl:2", "not JSON"),
+        ("gold.jsonl:2", "unknown key country"),
+    ]
+    for place, sentence in expected:
+        assert any(problem.startswith(place) and sentence in problem for problem in problems), (place, problems)
+
+
+def test_a_rule_with_an_unknown_key_is_refused_with_those_it_knows(tmp_path):
+    folder = write_bundle(tmp_path, scoring={"rules": [{"type": "exact_match", "tarrget": "x"}]})
+    assert "scoring.rules[0].tarrget" in one(folder)
+    assert "target" in one(folder)
+
+
+def test_a_template_that_does_not_render_for_a_case_names_case_and_key(tmp_path):
+    folder = write_bundle(tmp_path, harness={"type": "single_turn", "prompt": "{{ capitol }}"})
+    assert told(folder)[0].startswith("cases.jsonl:1 (harness): ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"gold": "golden.jsonl"}, "environment.yaml:25 (gold)"),
+        ({"dataset": {"path": "case.jsonl"}}, "environment.yaml:8 (dataset.path)"),
+        ({"recordings": "judge.jsonl"}, "(recordings)"),
+    ],
+)
+def test_a_file_that_is_not_there_is_named_with_the_nearest_that_is(tmp_path, changes, place):
+    problem = one(write_bundle(tmp_path, files={"gold.jsonl": ""}, **changes))
+    assert place.rpartition(" ")[2] in problem
+    assert "the bundle has no file" in problem
+
+
+def test_two_cases_of_one_id_are_refused_with_both_lines(tmp_path):
+    rows = [{"country": "France", "capital": "Paris"}] * 2
+    problem = one(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, wrong=None))
+    assert problem.startswith("cases.jsonl:2 (dataset.fields.id)")
+    assert "line 1" in problem
+
+
+def test_an_answer_to_a_case_that_is_not_there_is_refused(tmp_path):
+    problem = one(write_bundle(tmp_path, files={"wrong.jsonl": lines([{"case": "Atlantis", "content": "x"}])}))
+    assert "Atlantis" in problem
+
+
+def test_the_same_mistake_on_many_rows_is_shown_a_few_times_and_counted(tmp_path):
+    rows = [{"country": f"C{i}"} for i in range(1000)]
+    problems = told(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, wrong=None))
+    assert len(problems) == 3
+    assert problems[2].endswith("The same on 997 more lines.") or "997 more lines" in problems[2]
+
+
+def test_an_empty_dataset_is_refused(tmp_path):
+    assert "no rows" in one(write_bundle(tmp_path, files={"cases.jsonl": "\n"}, wrong=None))
+
+
+def test_where_leaves_rows_out_and_keeps_the_numbers_of_the_others(tmp_path):
+    dataset = {
+        "path": "cases.jsonl",
+        "where": "{{ capital != 'Paris' }}",
+        "fields": {"input": "country", "target": "capital"},
+    }
+    report = validate(write_bundle(tmp_path, dataset=dataset, wrong=None))
+    assert (report.valid, report.cases) == (True, 2)
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "just text", "", "a: [", "a: 1\na: 2\n"])
+def test_a_manifest_that_is_no_mapping_is_refused_with_a_sentence(tmp_path, text):
+    problems = told(write_bundle(tmp_path, files={"environment.yaml": text}))
+    assert problems
+    assert all(problem.startswith("environment.yaml") for problem in problems)
+
+
+def test_no_more_kinds_of_problem_are_listed_than_anyone_reads():
+    found = ProblemList()
+    for number in range(MAX_LISTED + 50):
+        if not found.full:
+            found.add(Problem(file="a", message=f"problem {number}"))
+    assert len(found.sorted()) == MAX_LISTED + 1
+
+
+def test_five_hundred_mutated_bundles_are_refused_or_valid_and_never_crash(tmp_path):
+    rng = random.Random(11)
+    good = {path.name: path.read_bytes() for path in write_bundle(tmp_path).iterdir()}
+    pieces = [b"{{ x }}", b"{{", b"{%", b"- ", b": ", b"\n", b"[", b"}", b"null", b"1", b"&a", b"*a", b"!!int", b"\x00"]
+    pieces += [b"\xff", b"\xed\xa0\x80", b"'", b'"', b"\t", b"1e999", b"<<: ", b"\\ud800", b"multi_turn", b"cases.csv"]
+    valid = 0
+    for _ in range(500):
+        for name, content in good.items():
+            changed = bytearray(content)
+            for _ in range(rng.choice((0, 0, 1, 3))):
+                at = rng.randrange(len(changed))
+                changed[at : at + rng.randrange(5)] = rng.choice(pieces)
+            (tmp_path / name).write_bytes(changed)
+        report = validate(tmp_path)
+        valid += report.valid
+        assert all(str(problem) for problem in report.problems)
+    assert 0 < valid < 250

@@ -1,0 +1,113 @@
+"""A bundle opened from a folder or a .zip: one digest, one object, code and text at hand."""
+
+import io
+import json
+import os
+import zipfile
+
+import pytest
+
+from hub.bundles.loader import open_archive, open_bundle
+from hub.bundles.problems import BundleError
+from tests.hub.bundle_files import write_bundle
+
+
+def zipped(folder, top=""):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for path in sorted(folder.rglob("*"), reverse=True):
+            if path.is_file():
+                archive.write(path, f"{top}{path.relative_to(folder)}")
+    out.seek(0)
+    return out
+
+
+def test_a_folder_and_its_zip_are_the_same_bundle_whatever_the_top_folder(tmp_path):
+    folder = write_bundle(tmp_path / "b", files={"README.md": "# Capitals\n", "data/notes.txt": "x"})
+    with (
+        open_bundle(folder) as plain,
+        open_archive(zipped(folder)) as packed,
+        open_archive(zipped(folder, "b-1/")) as top,
+    ):
+        assert plain.digest == packed.digest == top.digest
+        assert plain.files == packed.files == top.files
+        assert packed.readme == "# Capitals\n"
+        assert [case.id for case in top.cases()] == ["France", "Spain", "Norway"]
+
+
+def test_junk_and_the_certificate_are_no_part_of_the_digest(tmp_path):
+    folder = write_bundle(tmp_path / "b")
+    with open_bundle(folder) as bundle:
+        digest = bundle.digest
+    junk = {
+        "__pycache__/x.pyc": "x",
+        ".DS_Store": "x",
+        ".git/HEAD": "x",
+        "certificate.json": json.dumps({"digest": digest}),
+    }
+    write_bundle(folder, files=junk)
+    with open_bundle(folder) as bundle:
+        assert bundle.digest == digest
+        assert bundle.certificate == {"digest": digest}
+
+
+def test_a_certificate_about_other_content_does_not_count(tmp_path):
+    folder = write_bundle(tmp_path / "b", files={"certificate.json": json.dumps({"digest": "0" * 64})})
+    with open_bundle(folder) as bundle:
+        assert bundle.certificate is None
+
+
+def test_exporting_gives_the_same_bytes_from_a_folder_its_zip_and_the_export_itself(tmp_path):
+    folder = write_bundle(
+        tmp_path / "b", files={"tools.py": "x = 1\n", "certificate.json": "{}", "zeros.bin": bytes(10**6)}
+    )
+    exports = []
+    source = open_bundle(folder)
+    for _ in range(3):
+        out = io.BytesIO()
+        with source:
+            source.write(out)
+        exports.append(out.getvalue())
+        source = open_archive(io.BytesIO(zipped(folder, "top/").getvalue() if len(exports) == 1 else out.getvalue()))
+    source.close()
+    assert exports[0] == exports[1] == exports[2]
+
+
+def test_code_files_are_at_hand_and_data_is_not(tmp_path):
+    folder = write_bundle(tmp_path / "b", files={"lib/helpers.py": "x = 1\n"})
+    with open_bundle(folder) as bundle:
+        assert bundle.code(bundle.manifest) == {"lib/helpers.py": b"x = 1\n"}
+        assert bundle.compile().files == {"lib/helpers.py": b"x = 1\n"}
+
+
+def refusal(path):
+    with pytest.raises(BundleError) as caught:
+        open_bundle(path)
+    return str(caught.value)
+
+
+def test_links_in_a_folder_are_refused(tmp_path):
+    folder = write_bundle(tmp_path / "b")
+    os.symlink("/etc/passwd", folder / "cases.csv")
+    assert "link or a device" in refusal(folder)
+
+
+def test_names_that_collide_elsewhere_are_refused_in_a_folder_too(tmp_path):
+    folder = write_bundle(tmp_path / "b", files={"A.txt": "1", "a.txt": "2"})
+    if len(list(folder.glob("[aA].txt"))) < 2:
+        pytest.skip("this file system does not tell A.txt from a.txt")
+    assert "differs in case" in refusal(folder)
+
+
+@pytest.mark.parametrize("names", [["other.yaml"], ["a/environment.yaml", "b/x"], ["a/b/environment.yaml"]])
+def test_an_archive_without_a_manifest_at_its_root_is_refused(names):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in names:
+            archive.writestr(name, "spec: 1")
+    with pytest.raises(BundleError, match=r"no environment\.yaml"):
+        open_archive(out)
+
+
+def test_a_path_that_is_not_there_is_refused(tmp_path):
+    assert "no such file" in refusal(tmp_path / "nowhere")

@@ -1,0 +1,106 @@
+"""Where exports go: whole files, together or not at all, and never over another without being told to."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from hub.common.output_files import CannotWrite, Outputs
+
+
+def put(path: Path, text: str = "new", *, force: bool = False) -> Outputs:
+    with Outputs(force=force) as outputs:
+        outputs.file(path).write_text(text)
+    return outputs
+
+
+def test_a_file_appears_once_it_is_whole(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    with Outputs() as outputs:
+        outputs.file(out).write_text("new")
+        assert not out.exists()
+    assert (out.read_text(), outputs.written, os.listdir(tmp_path)) == ("new", [out], ["out.jsonl"])
+
+
+def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_text("old")
+    with pytest.raises(CannotWrite, match=r"out.jsonl is there already; --force replaces it\."):
+        put(out)
+    assert out.read_text() == "old"
+    put(out, force=True)
+    assert (out.read_text(), os.listdir(tmp_path)) == ("new", ["out.jsonl"])
+
+
+def test_what_somebody_else_wrote_meanwhile_is_kept_and_no_other_file_appears(tmp_path: Path) -> None:
+    with pytest.raises(CannotWrite, match="second is there already"), Outputs() as outputs:
+        outputs.file(tmp_path / "first").write_text("new")
+        outputs.file(tmp_path / "second").write_text("new")
+        (tmp_path / "second").write_text("theirs")
+    assert os.listdir(tmp_path) == ["second"]
+    assert (tmp_path / "second").read_text() == "theirs"
+
+
+def test_nothing_appears_after_an_error_or_where_nothing_was_written(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), Outputs() as outputs:
+        outputs.folder(tmp_path / "made")
+        outputs.file(tmp_path / "made" / "out").write_text("new")
+        raise KeyError("broken")
+    with Outputs() as outputs:
+        outputs.file(tmp_path / "out")
+    assert (os.listdir(tmp_path), outputs.written) == ([], [])
+
+
+def test_a_folder_is_made_and_its_parents_are_not(tmp_path: Path) -> None:
+    with Outputs() as outputs:
+        outputs.file(outputs.folder(tmp_path / "out") / "a").write_text("new")
+    assert (tmp_path / "out" / "a").read_text() == "new"
+    with pytest.raises(CannotWrite, match=f"there is no folder {tmp_path / 'no'}"), Outputs() as outputs:
+        outputs.folder(tmp_path / "no" / "folder")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("folder", "is a folder; name a file in it."),
+        ("missing/out", "there is no folder"),
+        ("file/out", "is not a folder"),
+    ],
+)
+def test_places_that_cannot_be_written_are_said_in_a_sentence(tmp_path: Path, place: str, said: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotWrite, match=said):
+        put(tmp_path / place, force=True)
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def test_a_file_in_the_place_of_a_folder_and_a_dash_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotWrite, match="is a file; name a folder"), Outputs() as outputs:
+        outputs.folder(tmp_path / "file")
+    with pytest.raises(CannotWrite, match="Name a file"):
+        put(Path("-"))
+
+
+def test_a_full_disk_is_said_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(CannotWrite, match="out cannot be written: no space left on device"), Outputs() as outputs:
+        outputs.file(tmp_path / "out")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_pipe_is_written_to_directly(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    put(pipe)
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+
+
+def test_a_link_keeps_pointing_at_what_was_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    put(tmp_path / "link", force=True)
+    assert ((tmp_path / "link").is_symlink(), (tmp_path / "real").read_text()) == (True, "new")

@@ -1,0 +1,103 @@
+"""A manifest made ready to play: what does not fit is refused, what renders is digested, and equal means equal."""
+
+import pytest
+
+from hub.bundles.schema import Manifest
+from hub.environments.cases import CaseData
+from hub.environments.compiled import CaseError, CompiledEnvironment, CompileError
+from tests.hub.bundle_files import MANIFEST
+
+
+def compiled(files=None, **changes):
+    return CompiledEnvironment(Manifest.model_validate({**MANIFEST, **changes}), files or {})
+
+
+def case(**changes):
+    return CaseData(**{"id": "c", "input": "Where?", "target": "Oslo", "row": {"level": "easy"}, **changes})
+
+
+def test_unknown_types_keys_and_missing_code_are_all_reported_with_their_key_paths():
+    rules = [{"type": "nothing"}, {"type": "exact_match", "name": "b", "wat": 1, "when": "{{ x"}]
+    with pytest.raises(CompileError) as caught:
+        compiled(harness={"type": "tools", "tools": "tools.py", "colour": 1}, scoring={"rules": rules})
+    told = dict(caught.value.problems)
+    assert {
+        "harness.colour",
+        "harness",
+        "scoring.rules[0].type",
+        "scoring.rules[1].wat",
+        "scoring.rules[1].when",
+    } <= set(told)
+    assert "'tools.py'" in told["harness"]
+
+
+def test_options_are_rendered_for_the_case_and_keep_their_types():
+    environment = compiled(
+        harness={"prompt": "{{ input }} ({{ level }})"}, scoring={"rules": [{"type": "exact_match"}]}
+    )
+    assert environment.harness_options(case()).prompt == "Where? (easy)"
+    (rule,) = environment.rendered_rules(case(target="Oslo"))
+    assert rule.options.target == "Oslo"
+
+
+def test_a_rule_applies_where_its_condition_says_so():
+    rules = [
+        {"type": "exact_match", "name": "a"},
+        {"type": "exact_match", "name": "b", "when": "{{ level == 'hard' }}"},
+    ]
+    environment = compiled(scoring={"rules": rules})
+    assert [item.rule.spec.name for item in environment.rendered_rules(case())] == ["a"]
+    assert [item.rule.spec.name for item in environment.rendered_rules(case(row={"level": "hard"}))] == ["a", "b"]
+
+
+def test_what_does_not_render_for_a_case_names_the_key():
+    with pytest.raises(CaseError) as caught:
+        compiled(harness={"prompt": "{{ nothing }}"}).harness_options(case())
+    assert caught.value.where == "harness"
+    with pytest.raises(CaseError) as caught:
+        compiled(harness={"prompt": "{{ target }}"}).harness_options(case(target=7))
+    assert caught.value.where.startswith("harness.prompt")
+
+
+def test_the_input_digest_follows_what_the_model_sees_and_nothing_else():
+    environment = compiled()
+    digest = environment.input_digest(case())
+    assert environment.input_digest(case(target="Bergen", row={"level": "hard"})) == digest
+    assert environment.input_digest(case(input="Who?")) != digest
+    assert environment.input_digest(case(files={"a.txt": "x"})) != digest
+    assert compiled(harness={"system": "Be brief."}).input_digest(case()) != digest
+    scoring = {"pass": 0.5, "rules": [{"type": "exact_match"}]}
+    assert compiled(title="Other", scoring=scoring).input_digest(case()) == compiled().input_digest(case())
+
+
+def test_the_scoring_digest_follows_what_decides_the_score_and_nothing_else():
+    rules = {"rules": [{"type": "exact_match"}]}
+    digest = compiled(scoring=rules).scoring_digest(case())
+    assert compiled(scoring=rules, harness={"system": "x"}).scoring_digest(case()) == digest
+    assert compiled(scoring=rules).scoring_digest(case(target="Bergen")) != digest
+    assert compiled(scoring={**rules, "pass": 0.5}).scoring_digest(case()) != digest
+    heavier = {"rules": [{"type": "exact_match", "weight": 2}]}
+    assert compiled(scoring=heavier).scoring_digest(case()) != digest
+
+
+TOOLS = b'def look(state, name: str) -> str:\n    """Look up a name."""\n    return name\n'
+
+
+def test_the_code_that_a_harness_runs_is_part_of_the_input_digest_and_so_is_the_whole_case():
+    harness = {"type": "tools", "tools": "tools.py"}
+    environment = compiled({"tools.py": TOOLS}, harness=harness)
+    digest = environment.input_digest(case())
+    assert compiled({"tools.py": TOOLS + b"# changed\n"}, harness=harness).input_digest(case()) != digest
+    assert environment.input_digest(case(row={"level": "hard"})) != digest
+    assert compiled({"tools.py": TOOLS, "unused.py": b"x = 1\n"}, harness=harness).input_digest(case()) == digest
+
+
+def test_whether_the_sandbox_is_needed_is_known_before_anything_runs():
+    assert not compiled().needs_sandbox
+    assert compiled({"tools.py": TOOLS}, harness={"type": "tools", "tools": "tools.py"}).needs_sandbox
+
+
+def test_the_roles_to_fill_are_listed_once():
+    user = {"role": "customer", "prompt": "You are a customer."}
+    assert compiled(harness={"type": "multi_turn", "user": user}).roles == ["customer"]
+    assert compiled().roles == []

@@ -1,0 +1,179 @@
+"""The one protocol: reset, step until done, score; state is all there is to keep."""
+
+import json
+
+import pytest
+
+from hub.environments.cases import CaseData
+from hub.environments.episodes import Episode, EpisodeError, text_of
+from hub.environments.protocols import CallKey
+from hub.harnesses.base import HarnessError, Services, Turn
+from hub.harnesses.registry import HARNESSES
+from hub.harnesses.single_turn import SingleTurn
+from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Verdict
+from hub.scorers.registry import SCORERS
+from tests.hub.playing import environment, says
+
+KEY = CallKey(purpose="answer", environment="play", case="c", model="m")
+
+
+class Counting(SingleTurn):
+    """Counts to three, telling each time; its own reward is a third for each turn."""
+
+    type = "counting"
+
+    async def reset(self, play):
+        return Turn(state=0, messages=[{"role": "user", "content": "Count."}])
+
+    async def step(self, play, state, message):
+        done = state == 2
+        said = [] if done else [{"role": "user", "content": f"{state + 1}"}]
+        return Turn(state=state + 1, messages=said, done=done, reward=(state + 1) / 3)
+
+
+class Own(Scorer):
+    """Takes what the harness rewarded."""
+
+    type = "own"
+    summary = ""
+    Options = ScorerOptions
+    seen: list = []
+
+    async def score(self, options, submission, services):
+        Own.seen.append(submission)
+        return Verdict(value=submission.reward, reason=f"stopped by {submission.stop}")
+
+
+@pytest.fixture(autouse=True)
+def counting(monkeypatch):
+    monkeypatch.setitem(HARNESSES, "counting", Counting())
+    monkeypatch.setitem(SCORERS, "own", Own())
+    Own.seen = []
+
+
+def episode(**options):
+    return Episode(
+        environment({"type": "counting"}, rules=[{"type": "own"}]),
+        CaseData(id="c", input="x"),
+        key=KEY,
+        services=Services(),
+        **options,
+    )
+
+
+async def test_an_episode_gives_new_messages_only_and_its_reward_at_the_end():
+    played = episode()
+    assert (await played.reset()).messages == [{"role": "user", "content": "Count."}]
+    first = await played.step(says("one"))
+    assert (first.observation.messages, first.reward, first.done) == ([{"role": "user", "content": "1"}], 0.0, False)
+    await played.step(says("two"))
+    last = await played.step(says("three"))
+    assert (last.done, last.reward, last.truncated, last.score.status) == (True, 1.0, False, "passed")
+    assert [message["content"] for message in played.messages] == ["Count.", "one", "1", "two", "2", "three"]
+    assert Own.seen[0].text == "three"
+
+
+async def test_state_taken_through_json_goes_on_elsewhere_with_the_same_outcome():
+    first = episode()
+    await first.reset()
+    await first.step(says("one"))
+    second = episode(state=json.loads(json.dumps(first.state)))
+    await second.step(says("two"))
+    step = await second.step(says("three"))
+    assert (step.done, step.reward, second.turns) == (True, 1.0, 3)
+
+
+async def test_the_runs_own_limit_of_turns_ends_and_scores_it():
+    played = episode(max_turns=2)
+    await played.reset()
+    await played.step(says("one"))
+    step = await played.step(says("two"))
+    assert (step.done, step.truncated, step.score.status) == (True, True, "failed")
+    assert step.reward == pytest.approx(2 / 3)
+    assert Own.seen[0].stop == "turns"
+
+
+async def test_a_limit_from_outside_scores_what_is_there():
+    played = episode()
+    await played.reset()
+    await played.step(says("one"))
+    step = await played.stop("time")
+    assert (step.truncated, Own.seen[0].stop) == (True, "time")
+    with pytest.raises(EpisodeError, match="already over"):
+        await played.stop("time")
+
+
+async def test_driving_it_wrongly_is_refused_and_changes_nothing():
+    played = episode()
+    with pytest.raises(EpisodeError, match="not been reset"):
+        await played.step(says("early"))
+    with pytest.raises(EpisodeError, match="not been reset"):
+        await played.stop("time")
+    await played.reset()
+    before = json.dumps(played.state)
+    with pytest.raises(EpisodeError, match="role was 'user'"):
+        await played.step({"role": "user", "content": "x"})
+    assert json.dumps(played.state) == before
+    for word in ("one", "two", "three"):
+        await played.step(says(word))
+    with pytest.raises(EpisodeError, match="is over"):
+        await played.step(says("four"))
+
+
+async def test_resetting_begins_anew():
+    played = episode()
+    await played.reset()
+    await played.step(says("one"))
+    await played.reset()
+    assert (played.turns, len(played.messages), played.done) == (0, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"), [(object(), "not JSON"), (float("nan"), "not JSON"), ("x" * 2**20, "bytes")]
+)
+async def test_a_state_that_cannot_be_kept_is_the_environments_fault(monkeypatch, state, sentence):
+    class Bad(Counting):
+        async def reset(self, play):
+            return Turn(state=state, messages=[])
+
+    monkeypatch.setitem(HARNESSES, "counting", Bad())
+    with pytest.raises(HarnessError, match=sentence):
+        await episode().reset()
+
+
+async def test_a_rule_that_cannot_decide_leaves_it_unscored(monkeypatch):
+    class Undecided(Own):
+        async def score(self, options, submission, services):
+            return Verdict(value=None, reason="I cannot tell.")
+
+    monkeypatch.setitem(SCORERS, "own", Undecided())
+    played = episode()
+    await played.reset()
+    step = await played.stop("time")
+    assert (step.score.status, step.score.value, step.reward, step.score.reason) == (
+        "unscored",
+        None,
+        0.0,
+        "I cannot tell.",
+    )
+
+
+async def test_scoring_that_fails_can_be_tried_again(monkeypatch):
+    class Failing(Own):
+        async def score(self, options, submission, services):
+            raise ScoringFailed("sandbox", "No sandbox.")
+
+    monkeypatch.setitem(SCORERS, "own", Failing())
+    played = episode()
+    await played.reset()
+    with pytest.raises(ScoringFailed):
+        await played.stop("time")
+    assert not played.done
+    monkeypatch.setitem(SCORERS, "own", Own())
+    again = episode(state=played.state)
+    assert (await again.stop("time")).done
+
+
+def test_text_of_a_message_in_parts_is_put_together():
+    assert text_of({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}) == "ab"
+    assert text_of({"content": None}) == ""

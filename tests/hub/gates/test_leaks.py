@@ -1,0 +1,83 @@
+"""The spy of the gate `sealed`: it finds what there is to find, in its folder and its own process, and nothing else."""
+
+import subprocess
+import sys
+
+import pytest
+
+from hub.bundles.loader import open_bundle
+from hub.environments.cases import CaseData
+from hub.gates.leaks import FOLDERS, MARK, spy_answer
+from hub.gates.runner import gates_run
+from sandbox.errors import SandboxUnavailable
+from sandbox.pool import PoolOptions, shared
+from tests.hub.bundle_files import lines, write_bundle
+from tests.hub.playing import environment
+
+TESTS = ["assert largest([1, 2, 3]) == 3", "assert largest([-7, -9]) == -7"]
+RULE = {"type": "python_tests", "entry_point": "largest", "tests": TESTS}
+
+
+def spy():
+    answer = spy_answer(environment({"type": "single_turn"}, rules=[RULE]), CaseData(id="c", input="Write it."), [], [])
+    return answer["content"].removeprefix("```python\n").removesuffix("\n```")
+
+
+def sent_into(folder, before=""):
+    """What the spy says when it runs in *folder*, unconfined but looking nowhere else."""
+    (folder / "answer.py").write_text(before + spy().replace(FOLDERS, "[os.getcwd()]"))
+    done = subprocess.run([sys.executable, "-I", "answer.py"], cwd=folder, capture_output=True, text=True, timeout=60)
+    return done.stderr
+
+
+def test_it_finds_the_tests_in_a_file_beside_it(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "cache.bin").write_bytes(b"\x00\x01" + TESTS[1].encode())
+    assert f"{MARK} {tmp_path}/deep/cache.bin" in sent_into(tmp_path)
+
+
+def test_it_finds_the_tests_in_an_object_of_its_own_process(tmp_path):
+    assert f"{MARK} an object" in sent_into(tmp_path, before=f"suite = {{'t': 'x' + {TESTS[0][::-1]!r}[::-1]}}\n")
+
+
+def test_it_does_not_find_itself(tmp_path):
+    assert sent_into(tmp_path) == ""
+
+
+def test_there_is_no_spy_where_nothing_runs_the_models_code():
+    assert (
+        spy_answer(
+            environment({"type": "single_turn"}, rules=[{"type": "exact_match"}]), CaseData(id="c", target="x"), [], []
+        )
+        is None
+    )
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    row = {"id": "c", "input": "Write largest.", "code": "def largest(values):\n    return max(values)\n"}
+    changes = {"dataset": {"path": "cases.jsonl"}, "scoring": {"rules": [RULE]}, "gold": {"content": "{{ code }}"}}
+    return write_bundle(tmp_path, files={"cases.jsonl": lines([row])}, wrong=None, **changes)
+
+
+@pytest.fixture
+def pool():
+    try:
+        return shared(PoolOptions(accept=frozenset("ABC")))
+    except SandboxUnavailable as error:
+        pytest.skip(f"no sandbox: {error}")
+
+
+def sealed(folder, pool):
+    with open_bundle(folder) as opened:
+        return next(gate for gate in gates_run(opened, pool=pool)["gates"] if gate["name"] == "sealed")
+
+
+def test_in_the_sandbox_it_finds_nothing(bundle, pool):
+    assert (sealed(bundle, pool)["status"], sealed(bundle, pool)["checked"]) == ("passed", 1)
+
+
+def test_from_the_sandbox_its_report_arrives(bundle, pool, monkeypatch):
+    known = "OS routines for NT or Posix"  # in the docstring of a module that every process holds
+    monkeypatch.setattr("hub.gates.leaks.needles", lambda *_: [known])
+    assert "an object of its own process" in sealed(bundle, pool)["failures"][0]["message"]

@@ -1,0 +1,193 @@
+"""The gates: each finds what it is there to find, and says `not run` rather than passing what it could not check."""
+
+import json
+
+import pytest
+
+from hub.bundles.loader import open_bundle
+from hub.bundles.problems import BundleError
+from hub.environments.protocols import CallKey
+from hub.gates import runner
+from hub.gates.runner import gates_run
+from hub.harnesses.registry import HARNESSES
+from hub.harnesses.single_turn import SingleTurn
+from hub.scorers.base import Scorer, ScorerOptions, Verdict
+from hub.scorers.registry import SCORERS
+from tests.hub.bundle_files import ROWS, WRONG, lines, write_bundle
+
+
+def run(folder, **options):
+    with open_bundle(folder) as bundle:
+        certificate = gates_run(bundle, pool=None, **options)
+    return certificate, {gate["name"]: gate for gate in certificate["gates"]}
+
+
+def test_a_good_bundle_passes_every_gate_and_its_certificate_is_about_its_digest(tmp_path):
+    certificate, found = run(write_bundle(tmp_path))
+    assert {name: gate["status"] for name, gate in found.items()} == dict.fromkeys(found, "passed")
+    assert (found["gold"]["checked"], found["wrong"]["checked"], found["empty"]["checked"]) == (3, 3, 3)
+    assert found["repeat"]["checked"] == 9
+    with open_bundle(tmp_path) as bundle:
+        assert certificate["digest"] == bundle.digest
+    assert json.loads(json.dumps(certificate)) == certificate
+
+
+def test_a_gold_answer_that_fails_is_named_with_its_reason(tmp_path):
+    _, found = run(write_bundle(tmp_path, gold={"content": "{{ 'Paris' }}"}))
+    assert (found["gold"]["status"], found["gold"]["failed"]) == ("failed", 2)
+    assert {failure["case"] for failure in found["gold"]["failures"]} == {"Spain", "Norway"}
+    assert "failed" in found["gold"]["failures"][0]["message"]
+
+
+def test_a_wrong_answer_that_passes_is_named_with_why_it_is_wrong(tmp_path):
+    wrong = [*WRONG, {"case": "Spain", "content": "Madrid", "why": "meant to fail"}]
+    _, found = run(write_bundle(tmp_path, files={"wrong.jsonl": lines(wrong)}))
+    ((failure),) = found["wrong"]["failures"]
+    assert failure["case"] == "Spain"
+    assert "wrong answer 2 (meant to fail): passed" in failure["message"]
+
+
+def test_an_empty_answer_that_passes_is_found(tmp_path):
+    rows = [*ROWS, {"country": "Nowhere", "capital": ""}]
+    _, found = run(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}))
+    assert [failure["case"] for failure in found["empty"]["failures"]] == ["Nowhere"]
+
+
+def test_without_gold_and_wrong_answers_their_gates_are_not_run_and_say_so(tmp_path):
+    _, found = run(write_bundle(tmp_path, gold=None, wrong=None))
+    assert (found["gold"]["status"], found["wrong"]["status"]) == ("not_run", "not_run")
+    assert "no gold answers" in found["gold"]["note"]
+
+
+def test_scoring_that_differs_from_time_to_time_is_found(tmp_path, monkeypatch):
+    class Moody(Scorer):
+        type = "moody"
+        summary = ""
+        Options = ScorerOptions
+        calls = 0
+
+        async def score(self, options, submission, services):
+            Moody.calls += 1
+            return Verdict.of(Moody.calls % 2 == 1, "not today")
+
+    monkeypatch.setitem(SCORERS, "moody", Moody())
+    _, found = run(write_bundle(tmp_path, scoring={"rules": [{"type": "moody"}]}, wrong=None))
+    assert found["repeat"]["status"] == "failed"
+
+
+def test_a_case_that_opens_without_a_word_is_found(tmp_path):
+    _, found = run(write_bundle(tmp_path, harness={"type": "single_turn", "prompt": ""}))
+    assert found["renders"]["failed"] == 3
+    assert "without a message" in found["renders"]["failures"][0]["message"]
+
+
+def test_a_file_that_gives_the_answer_away_breaks_the_seal(tmp_path):
+    rows = [{"country": "France", "capital": "Paris, on the river Seine", "note": "It is Paris, on the river Seine."}]
+    fields = {"id": "country", "input": "country", "target": "capital", "files": {"notes.txt": "{{ note }}"}}
+    folder = write_bundle(
+        tmp_path, files={"cases.jsonl": lines(rows)}, dataset={"path": "cases.jsonl", "fields": fields}, wrong=None
+    )
+    _, found = run(folder)
+    assert "'notes.txt'" in found["sealed"]["failures"][0]["message"]
+
+
+def test_an_answer_that_the_prompt_itself_shows_is_no_leak(tmp_path):
+    rows = [
+        {"country": "Name one: Paris on Seine, Rome", "capital": "Paris on Seine, Rome", "note": "Paris on Seine, Rome"}
+    ]
+    fields = {"input": "country", "target": "capital", "files": {"notes.txt": "{{ note }}"}}
+    folder = write_bundle(
+        tmp_path, files={"cases.jsonl": lines(rows)}, dataset={"path": "cases.jsonl", "fields": fields}, wrong=None
+    )
+    assert run(folder)[1]["sealed"]["status"] == "passed"
+
+
+class Asking(Scorer):
+    """Passes what a judge answers `yes` to."""
+
+    type = "asking"
+    summary = ""
+    Options = ScorerOptions
+
+    async def score(self, options, submission, services):
+        key = CallKey(
+            purpose="rubric",
+            environment="e",
+            case=submission.case.id,
+            model=submission.key.model,
+            attempt=submission.key.attempt,
+            rule=submission.rule,
+        )
+        reply = await services.ask(key, [{"role": "user", "content": submission.text}])
+        return Verdict.of(reply.message["content"] == "yes", "the judge said no")
+
+
+def judged(tmp_path, recordings):
+    rule = {"type": "asking", "name": "taste"}
+    files = {} if recordings is None else {"judge.jsonl": lines(recordings)}
+    named = {} if recordings is None else {"recordings": "judge.jsonl"}
+    return write_bundle(tmp_path, scoring={"rules": [rule]}, files=files, **named)
+
+
+def test_rules_that_ask_a_model_are_answered_by_the_bundles_recordings(tmp_path, monkeypatch):
+    monkeypatch.setitem(SCORERS, "asking", Asking())
+    said = [
+        {"purpose": "rubric", "case": row["country"], "rule": "taste", "model": model, "content": word}
+        for row in ROWS
+        for model, word in (("gold", "yes"), ("wrong", "no"), ("empty", "no"))
+    ]
+    _, found = run(judged(tmp_path, said))
+    assert {name: gate["status"] for name, gate in found.items()} == dict.fromkeys(found, "passed")
+
+
+def test_without_recordings_what_needs_them_is_not_run(tmp_path, monkeypatch):
+    monkeypatch.setitem(SCORERS, "asking", Asking())
+    _, found = run(judged(tmp_path, None))
+    assert [found[name]["status"] for name in ("gold", "wrong", "empty")] == ["not_run"] * 3
+    assert "no recording of rubric" in found["gold"]["note"]
+
+
+def test_a_recording_for_one_attempt_wins_over_one_for_all(tmp_path, monkeypatch):
+    monkeypatch.setitem(SCORERS, "asking", Asking())
+    said = [{"purpose": "rubric", "case": row["country"], "rule": "taste", "content": "no"} for row in ROWS]
+    said += [{**row, "model": "gold", "attempt": 1, "content": "yes"} for row in said]
+    _, found = run(judged(tmp_path, said))
+    assert {name: gate["status"] for name, gate in found.items()} == dict.fromkeys(found, "passed")
+
+
+def test_a_recording_without_content_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(SCORERS, "asking", Asking())
+    with pytest.raises(BundleError, match=r"judge\.jsonl:1"):
+        run(judged(tmp_path, [{"purpose": "rubric", "case": "France"}]))
+
+
+def test_a_large_dataset_is_checked_evenly_and_the_certificate_says_how_far(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "MAX_CASES", 10)
+    rows = [{"country": f"C{i}", "capital": "Bern" if i % 10 == 0 else "Rome"} for i in range(100)]
+    folder = write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, wrong=None, gold={"content": "{{ 'Bern' }}"})
+    done = []
+    certificate, found = run(folder, progress=lambda count, total: done.append((count, total)))
+    assert (certificate["cases"], found["gold"]["checked"], found["gold"]["status"]) == (100, 10, "passed")
+    assert found["renders"]["note"].startswith("10 of 100 cases")
+    assert done[-1] == (10, 10)
+
+
+def test_gold_answers_of_several_turns_are_played_in_order(tmp_path, monkeypatch):
+    class TwoTurns(SingleTurn):
+        type = "two_turns"
+
+        async def reset(self, play):
+            turn = await super().reset(play)
+            return type(turn)(state=0, messages=turn.messages)
+
+        async def step(self, play, state, message):
+            turn = await super().step(play, state, message)
+            follow = [{"role": "user", "content": "And now?"}] if state == 0 else []
+            return type(turn)(state=state + 1, messages=follow, done=state == 1)
+
+    monkeypatch.setitem(HARNESSES, "two_turns", TwoTurns())
+    gold = [{"case": row["country"], "messages": [{"content": "Hm."}, {"content": row["capital"]}]} for row in ROWS]
+    folder = write_bundle(
+        tmp_path, harness={"type": "two_turns"}, gold="gold.jsonl", files={"gold.jsonl": lines(gold)}, wrong=None
+    )
+    assert run(folder)[1]["gold"]["status"] == "passed"

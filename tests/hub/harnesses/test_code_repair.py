@@ -1,0 +1,168 @@
+"""A small project to mend in the episode's state, with tools to read, change and test it."""
+
+import pytest
+
+from hub.environments.cases import CaseData
+from hub.environments.compiled import CaseError
+from hub.harnesses.base import HarnessError
+from tests.hub.playing import BrokenPool, calls, contents, episode, says
+
+FILES = {
+    "shop/cart.py": "def total(prices):\n    return sum(prices) + 1\n",
+    "shop/__init__.py": "",
+    "tests/test_cart.py": (
+        "import unittest\nfrom shop.cart import total\n\n"
+        "def test_two_prices():\n    prices = [1, 2]\n    assert total(prices) == 3\n\n"
+        "class Empty(unittest.TestCase):\n    def test_nothing(self):\n        self.assertEqual(total([]), 0)\n"
+    ),
+    "logo.png": {"b64": "iVBORw=="},
+}
+
+
+def play(files=FILES, **options):
+    return episode({"type": "code_repair", **options}, case=CaseData(id="c", input="Mend it.", files=files))
+
+
+async def answers(playing, *named):
+    return contents((await playing.step(calls(*named))).observation.messages)
+
+
+def project(playing):
+    return playing.environment.harness.world(playing.state["harness"])["files"]
+
+
+async def test_the_project_can_be_listed_and_read():
+    playing = play()
+    await playing.reset()
+    listed, read, binary, missing = await answers(
+        playing,
+        ("list_files", {}),
+        ("read_file", {"path": "shop/cart.py"}),
+        ("read_file", {"path": "logo.png"}),
+        ("read_file", {"path": "cart.py"}),
+    )
+    assert listed.splitlines()[0] == "logo.png (4 bytes)"
+    assert read == FILES["shop/cart.py"]
+    assert binary == "error: logo.png is a binary file"
+    assert missing.startswith("error: there is no file 'cart.py'; the files are logo.png, shop/__init__.py")
+
+
+async def test_the_visible_tests_tell_what_failed_with_both_sides():
+    playing = play()
+    await playing.reset()
+    (text,) = await answers(playing, ("run_tests", {}))
+    assert "FAILED tests/test_cart.py::test_two_prices" in text
+    assert "assert total(prices) == 3" in text
+    assert "left: 4\n    right: 3" in text
+    assert "FAILED tests/test_cart.py::Empty.test_nothing" in text
+    assert "AssertionError: 1 != 0" in text
+    assert text.endswith("0 passed, 2 failed")
+
+
+async def test_a_mended_project_passes_its_visible_tests():
+    playing = play()
+    await playing.reset()
+    replaced, tested = await answers(
+        playing, ("replace_in_file", {"path": "shop/cart.py", "old": " + 1", "new": ""}), ("run_tests", {})
+    )
+    assert replaced == "replaced 1 place in shop/cart.py"
+    assert tested.endswith("2 passed, 0 failed")
+    assert project(playing)["shop/cart.py"] == "def total(prices):\n    return sum(prices)\n"
+    assert (await playing.step(says("Mended."))).done
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (("write_file", {"path": "../x.py", "content": ""}), "relative path inside the project"),
+        (("write_file", {"path": "/x.py", "content": ""}), "relative path inside the project"),
+        (("write_file", {"path": "a//x.py", "content": ""}), "relative path inside the project"),
+        (("write_file", {"path": "a\nb", "content": ""}), "relative path inside the project"),
+        (("write_file", {"path": "ü.py", "content": ""}), "relative path inside the project"),
+        (("write_file", {"path": "shop", "content": ""}), "would have to be a folder"),
+        (("write_file", {"path": "shop/cart.py/x.py", "content": ""}), "would have to be a folder"),
+        (("write_file", {"path": "tests/test_cart.py", "content": ""}), "is a test; it can be read and run"),
+        (("delete_file", {"path": "tests/test_cart.py"}), "is a test; it can be read and run"),
+        (("write_file", {"path": "big.py", "content": "x" * 800_000}), "a project may hold 786,432 bytes"),
+        (("replace_in_file", {"path": "shop/cart.py", "old": "r", "new": "x"}), "occurs 4 times"),
+        (("replace_in_file", {"path": "shop/cart.py", "old": "zz", "new": "x"}), "does not occur"),
+        (("delete_file", {"path": "nothing.py"}), "there is no file"),
+        (("write_file", {"path": "x.py"}), "missing argument content"),
+    ],
+)
+async def test_a_change_that_cannot_be_made_is_answered_and_changes_nothing(call, said):
+    playing = play()
+    await playing.reset()
+    (text,) = await answers(playing, call)
+    assert text.startswith("error: ")
+    assert said in text
+    assert project(playing) == FILES
+
+
+async def test_files_can_be_added_and_deleted():
+    playing = play()
+    await playing.reset()
+    await answers(playing, ("write_file", {"path": "a/b.py", "content": "ü"}), ("delete_file", {"path": "logo.png"}))
+    assert project(playing)["a/b.py"] == "ü"
+    assert "logo.png" not in project(playing)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("while True: pass", "The run was stopped"),
+        ("import os; os._exit(0)", "printed nothing"),
+        ("raise SystemExit", "FAILED tests/test_cart.py"),
+        ("def total(:", "SyntaxError"),
+        ("print('x' * 200_000)", "[output cut]"),
+    ],
+)
+async def test_a_project_that_breaks_the_run_of_its_tests_is_told_so(body, said):
+    playing = play({**FILES, "shop/cart.py": body}, call_seconds=1)
+    await playing.reset()
+    (text,) = await answers(playing, ("run_tests", {}))
+    assert said in text
+
+
+async def test_a_project_without_visible_tests_says_so():
+    playing = play({"cart.py": "x = 1"})
+    await playing.reset()
+    assert await answers(playing, ("run_tests", {})) == ["error: the project has no visible tests"]
+
+
+async def test_a_case_whose_paths_the_sandbox_refuses_is_the_environments_fault():
+    playing = play({"../a.py": "", "test_a.py": ""})
+    await playing.reset()
+    with pytest.raises(HarnessError, match="must be relative"):
+        await playing.step(calls(("run_tests", {})))
+
+
+async def test_a_case_without_files_is_the_environments_fault():
+    with pytest.raises(HarnessError, match="no files"):
+        await play({}).reset()
+
+
+async def test_a_sandbox_that_fails_is_an_error_and_not_the_models_mistake():
+    case = CaseData(id="c", input="Mend it.", files=FILES)
+    playing = episode({"type": "code_repair"}, case=case, pool=BrokenPool())
+    await playing.reset()
+    with pytest.raises(HarnessError, match="no engine"):
+        await playing.step(calls(("run_tests", {})))
+
+
+HIDDEN = {"type": "python_tests", "entry_point": "shop.cart:total", "tests": [{"args": [[1, 2]], "expect": 3}]}
+
+
+async def test_hidden_tests_score_the_files_that_are_left():
+    for change, status in (("", "passed"), (" + 2", "failed"), (" +", "failed")):
+        case = CaseData(id="c", input="Mend it.", files=FILES)
+        playing = episode({"type": "code_repair"}, case=case, rules=[HIDDEN])
+        await playing.reset()
+        await answers(playing, ("replace_in_file", {"path": "shop/cart.py", "old": " + 1", "new": change}))
+        step = await playing.step(says("Mended."))
+        assert step.score.status == status
+
+
+async def test_options_are_checked():
+    with pytest.raises(CaseError, match="memory_mb"):
+        play(memory_mb=1)

@@ -1,0 +1,162 @@
+"""An environment's own reset and step."""
+
+import pytest
+
+from hub.environments.compiled import CompileError
+from hub.harnesses.base import HarnessError
+from tests.hub.playing import contents, environment, episode, says
+
+GUESS = """
+def reset(case, seed):
+    return {"state": {"secret": seed, "tries": 0}, "messages": [{"role": "user", "content": case["input"]}]}
+
+def step(state, message):
+    state["tries"] += 1
+    if message["content"] == str(state["secret"]):
+        return {"state": state, "done": True, "reward": 1 / state["tries"]}
+    return {"state": state, "messages": [{"role": "user", "content": "No."}], "info": {"tries": state["tries"]}}
+"""
+
+
+def play(source=GUESS, **options):
+    return episode({"type": "custom", **options}, files={"harness.py": source})
+
+
+def stepping(body):
+    return f"def reset(case, seed):\n    return {{'state': {{'n': 1}}}}\ndef step(state, message):\n    {body}\n"
+
+
+async def test_the_bundles_code_leads_the_episode_and_gives_the_reward():
+    playing = play()
+    assert contents((await playing.reset()).messages) == ["Hello."]
+    step = await playing.step(says("1"))
+    assert (contents(step.observation.messages), step.done, step.info) == (["No."], False, {"tries": 1})
+    step = await playing.step(says("7"))
+    assert (step.done, step.truncated, playing.state["reward"]) == (True, False, 0.5)
+    assert playing.environment.harness.world(playing.state["harness"]) == {"secret": 7, "tries": 2}
+
+
+async def test_the_turn_limit_truncates():
+    playing = play(max_turns=1)
+    await playing.reset()
+    step = await playing.step(says("1"))
+    assert (step.done, step.truncated, step.info) == (True, True, {"tries": 1, "limit": "max_turns"})
+
+
+async def test_an_episode_without_a_reward_at_the_turn_limit_fails_with_reward_0():
+    playing = play(max_turns=1)
+    await playing.reset()
+    step = await playing.step(says("1"))
+    assert (step.reward, step.score.status, step.score.value) == (0.0, "failed", 0.0)
+    assert step.score.reason.startswith("The episode ended at its limit (turns), and the harness gave no reward")
+
+
+async def test_a_reward_that_the_harness_gives_before_the_turn_limit_is_kept():
+    playing = play(stepping("return {'state': state, 'reward': 0.25}"), max_turns=1)
+    await playing.reset()
+    step = await playing.step(says("1"))
+    assert (step.truncated, step.reward, step.score.status) == (True, 0.25, "failed")
+
+
+async def test_an_episode_that_a_harness_ends_without_a_reward_is_unscored():
+    playing = play(stepping("return {'state': state, 'done': True}"))
+    await playing.reset()
+    step = await playing.step(says("1"))
+    assert (step.score.status, step.score.reason) == ("unscored", "The harness gave no reward.")
+
+
+async def test_a_limit_of_the_harness_itself_without_a_reward_counts_as_0():
+    playing = play(stepping("return {'state': state, 'done': True, 'truncated': True}"))
+    await playing.reset()
+    step = await playing.step(says("1"))
+    assert (step.score.status, step.score.value) == ("failed", 0.0)
+
+
+async def test_an_episode_stopped_by_time_without_a_reward_counts_as_0():
+    playing = play()
+    await playing.reset()
+    step = await playing.stop("time")
+    assert (step.score.status, step.score.value) == ("failed", 0.0)
+
+
+async def test_an_episode_that_is_over_at_the_limit_is_not_truncated():
+    playing = play(max_turns=2)
+    await playing.reset()
+    assert not (await playing.step(says("1"))).done
+    step = await playing.step(says("7"))
+    assert (step.done, step.truncated) == (True, False)
+
+
+async def test_turns_are_counted_over_the_whole_episode():
+    playing = play(max_turns=2)
+    await playing.reset()
+    assert [(await playing.step(says("1"))).truncated for _ in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return {}['x']", "step failed"),
+        ("import os; os._exit(0)", "step failed"),
+        ("while True: pass", "step failed"),
+        ("return {'state': {1, 2}}", "step failed"),
+        ("return {'state': 'x' * 2_000_000}", "step failed"),
+        ("return None", "step must return"),
+        ("return {'dnoe': True}", "dnoe"),
+        ("return {'messages': [{'role': 'robot'}]}", r"messages\.0\.role"),
+        ("return {'reward': float('nan')}", "step failed"),
+    ],
+)
+async def test_code_that_fails_is_the_environments_fault_and_leaves_the_state_as_it_was(body, said):
+    playing = play(stepping(body), call_seconds=1)
+    await playing.reset()
+    before = dict(playing.state["harness"])
+    with pytest.raises(HarnessError, match=said):
+        await playing.step(says("x"))
+    assert playing.state["harness"] == before
+    assert playing.turns == 0
+
+
+async def test_a_message_that_is_not_json_is_refused():
+    playing = play()
+    await playing.reset()
+    with pytest.raises(HarnessError, match="must be JSON"):
+        await playing.step({"role": "assistant", "content": "1", "extra": float("nan")})
+
+
+async def test_reset_that_fails_is_the_environments_fault():
+    with pytest.raises(HarnessError, match=r"harness\.py: reset failed"):
+        await play("def reset(case, seed):\n    raise KeyError\ndef step(state, message):\n    return {}\n").reset()
+
+
+def test_a_missing_file_and_an_unlisted_import_are_told_without_running_anything():
+    with pytest.raises(CompileError, match=r"no file 'harness\.py'"):
+        environment({"type": "custom"})
+    with pytest.raises(CompileError, match=r"imports rules\.py"):
+        environment({"type": "custom"}, files={"harness.py": "import rules\nreset = step = print", "rules.py": ""})
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("def reset(case)\n", r"harness\.py:1 is not Python"),
+        ("def reset(case): ...\ndef step(state, message): ...", r":1: reset cannot be called as reset\(case, seed\)"),
+        ("def reset(case, seed): ...", r"defines no function step\(state, message\)"),
+    ],
+)
+def test_code_that_could_never_be_called_is_told_without_running_it(source, said):
+    with pytest.raises(CompileError, match=said):
+        environment({"type": "custom"}, files={"harness.py": source})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from lib import reset, step",
+        "from lib import *",
+        "reset = step = print",
+        "def reset(*args): ...\ndef step(state, message, more=1): ...",
+    ],
+)
+def test_code_that_might_be_called_is_left_to_the_gates(source):
+    environment({"type": "custom"}, files={"harness.py": source})

@@ -1,0 +1,58 @@
+"""docs/harnesses.md: its examples are bundles that hold, and its tables name every option there is."""
+
+import re
+
+import pytest
+from django.conf import settings
+
+from hub.bundles.loader import open_bundle
+from hub.bundles.validation import validate_bundle
+from hub.gates.runner import gates_run
+from hub.harnesses.custom import CustomAnswer
+from hub.harnesses.registry import HARNESSES
+from hub.harnesses.tool_calls import text_calls
+from hub.harnesses.user_turns import UserOptions
+from sandbox.pool import PoolOptions, shared
+
+PAGE = (settings.BASE_DIR / "docs" / "harnesses.md").read_text(encoding="utf-8")
+FILES = re.findall(r"^```\w+ file=(\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+BUNDLES = sorted({path.partition("/")[0] for path, _ in FILES})
+# What these gates need, an example need not show.
+OPTIONAL = {"lost-key": {"wrong"}}
+
+
+@pytest.mark.parametrize("name", BUNDLES)
+def test_an_example_is_a_bundle_that_passes_its_gates(name, tmp_path):
+    for path, content in FILES:
+        if path.startswith(f"{name}/"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / path).write_text(content, encoding="utf-8")
+    with open_bundle(tmp_path / name) as bundle:
+        assert validate_bundle(bundle).problems == []
+        gates = gates_run(bundle, pool=shared(PoolOptions()))["gates"]
+    status = {gate["name"]: gate["status"] for gate in gates if gate["name"] not in OPTIONAL.get(name, ())}
+    assert set(status.values()) == {"passed"}, gates
+
+
+def test_there_is_an_example_of_each_harness_that_bundles_need_help_with():
+    types = {re.search(r"type: (\w+)", text[text.index("harness:") :])[1] for path, text in FILES if "yaml" in path}
+    assert types == set(HARNESSES) - {"single_turn"}
+
+
+@pytest.mark.parametrize("harness", HARNESSES.values(), ids=HARNESSES)
+def test_every_option_stands_in_its_harnesss_table(harness):
+    section = PAGE.partition(f"\n## {harness.type}\n")[2].partition("\n## ")[0]
+    named = {word for row in re.findall(r"^\|(.*?)\|", section, re.MULTILINE) for word in re.findall(r"`(\w+)`", row)}
+    assert set(harness.Options.model_fields) <= named
+    assert f"[`{harness.type}`](#{harness.type})" in PAGE
+
+
+def test_every_key_of_a_user_and_of_a_custom_answer_is_explained():
+    named = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
+    assert set(UserOptions.model_fields) | set(CustomAnswer.model_fields) <= named
+
+
+def test_the_text_protocol_is_shown_as_it_is_read():
+    shown = re.search(r"^    ```tool_call\n.*?^    ```$", PAGE, re.MULTILINE | re.DOTALL)[0]
+    calls, problem = text_calls(re.sub(r"^    ", "", shown, flags=re.MULTILINE))
+    assert (calls[0].name, problem) == ("spend", "")

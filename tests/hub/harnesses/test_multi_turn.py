@@ -1,0 +1,117 @@
+"""Conversations with a user who follows a script or is played by a model."""
+
+import pytest
+
+from hub.environments.cases import CaseData
+from hub.environments.compiled import CaseError
+from hub.harnesses.base import HarnessError
+from tests.hub.playing import Recorded, contents, environment, episode, says
+
+SCRIPT = {"type": "multi_turn", "user": {"turns": "{{ turns }}"}}
+SIMULATED = {"type": "multi_turn", "system": "Help.", "user": {"role": "user", "prompt": "You lost a parcel."}}
+
+
+def scripted(*turns, **row):
+    return CaseData(id="c", input=row.pop("input", "First."), row={"turns": list(turns), **row})
+
+
+async def test_a_scripted_user_says_each_turn_and_the_answer_to_the_last_ends_the_episode():
+    play = episode(SCRIPT, case=scripted("Second.", "Third."))
+    assert contents((await play.reset()).messages) == ["First."]
+    assert contents((await play.step(says("one"))).observation.messages) == ["Second."]
+    step = await play.step(says("two"))
+    assert (contents(step.observation.messages), step.done) == (["Third."], False)
+    step = await play.step(says("three"))
+    assert (step.done, step.truncated, step.observation.messages) == (True, False, [])
+
+
+async def test_with_an_empty_prompt_the_first_scripted_turn_opens():
+    play = episode(SCRIPT, case=scripted("Second.", "Third.", input=""))
+    assert contents((await play.reset()).messages) == ["Second."]
+    assert contents((await play.step(says("one"))).observation.messages) == ["Third."]
+    assert (await play.step(says("two"))).done
+
+
+async def test_a_conversation_that_nobody_opens_is_the_environments_fault():
+    with pytest.raises(HarnessError, match="Nobody opens"):
+        await episode(SCRIPT, case=scripted(input="")).reset()
+
+
+async def test_the_turn_limit_truncates_but_not_where_the_script_is_over_anyway():
+    play = episode({**SCRIPT, "max_turns": 2}, case=scripted("Second.", "Third."))
+    await play.reset()
+    await play.step(says("one"))
+    step = await play.step(says("two"))
+    assert (step.done, step.truncated, step.info) == (True, True, {"limit": "max_turns"})
+    play = episode({**SCRIPT, "max_turns": 2}, case=scripted("Second."))
+    await play.reset()
+    await play.step(says("one"))
+    assert (await play.step(says("two"))).truncated is False
+
+
+async def test_a_simulated_user_hears_the_conversation_from_its_own_side():
+    user = Recorded("Number 7, please.", "Thanks. ###")
+    play = episode(SIMULATED, ask=user)
+    await play.reset()
+    step = await play.step(says("Which parcel?"))
+    assert contents(step.observation.messages) == ["Number 7, please."]
+    assert [(m["role"], m["content"]) for m in user.heard[0]][2:] == [
+        ("assistant", "Hello."),
+        ("user", "Which parcel?"),
+    ]
+    assert user.heard[0][0] == {"role": "system", "content": "You lost a parcel."}
+    key = user.keys[0]
+    assert (key.purpose, key.role, key.turn, key.model, key.attempt, key.case) == ("user", "user", 0, "a", 2, "c")
+
+
+async def test_the_stop_word_ends_the_conversation_and_only_the_words_before_it_are_heard():
+    user = Recorded("Number 7.", "Thanks. ### <end>")
+    play = episode(SIMULATED, ask=user)
+    await play.reset()
+    await play.step(says("Which parcel?"))
+    step = await play.step(says("It is on its way."))
+    assert (step.done, step.truncated, contents(step.observation.messages)) == (True, False, ["Thanks."])
+    assert [key.turn for key in user.keys] == [0, 1]
+
+
+async def test_a_simulated_user_opens_where_the_prompt_is_empty():
+    play = episode({**SIMULATED, "prompt": ""}, ask=Recorded("My parcel is gone."))
+    assert contents((await play.reset()).messages) == ["Help.", "My parcel is gone."]
+
+
+async def test_a_simulated_users_reasoning_is_not_spoken():
+    play = episode(SIMULATED, ask=Recorded("<think>be terse ### really</think>Seven."))
+    await play.reset()
+    step = await play.step(says("Which parcel?"))
+    assert (contents(step.observation.messages), step.done) == (["Seven."], False)
+
+
+@pytest.mark.parametrize("ask", [None, Recorded("  ")], ids=["no model", "silent model"])
+async def test_a_user_who_cannot_speak_is_an_error_and_not_a_wrong_answer(ask):
+    play = episode(SIMULATED, ask=ask)
+    await play.reset()
+    with pytest.raises(HarnessError, match="play"):
+        await play.step(says("Which parcel?"))
+
+
+async def test_any_worker_can_take_the_next_turn_of_a_simulated_conversation():
+    first = episode(SIMULATED, ask=Recorded("Seven."))
+    await first.reset()
+    await first.step(says("Which parcel?"))
+    user = Recorded("Bye. ###")
+    second = episode(SIMULATED, ask=user, state=first.state)
+    await second.step(says("Found it."))
+    assert contents(user.heard[0])[2:] == ["Hello.", "Which parcel?", "Seven.", "Found it."]
+
+
+def test_a_run_has_to_fill_the_simulated_users_role():
+    assert environment(SIMULATED).roles == ["user"]
+    assert environment(SCRIPT).roles == []
+
+
+@pytest.mark.parametrize(
+    "user", [{}, {"role": "user"}, {"turns": [], "role": "user", "prompt": "p"}, {"turns": [], "prompt": "p"}]
+)
+async def test_a_user_is_either_a_script_or_a_model(user):
+    with pytest.raises(CaseError, match="give either `turns`"):
+        episode({"type": "multi_turn", "user": user})

@@ -1,0 +1,172 @@
+"""Calls as models write them, native or as text, and the messages that answer them."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hub.harnesses.tool_calls import (
+    Answer,
+    Call,
+    answer_messages,
+    as_native,
+    call_problem,
+    describe_tools,
+    native_calls,
+    result_text,
+    text_calls,
+)
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+SCHEMAS = {
+    "f": {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "kind": {"type": "string", "enum": ["a", "b"]}},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
+}
+
+
+def block(value):
+    return f"```tool_call\n{value if isinstance(value, str) else json.dumps(value)}\n```"
+
+
+def call(name="f", problem="", **arguments):
+    return Call(id="1", name=name, arguments=arguments, problem=problem)
+
+
+@given(JSON)
+def test_whatever_a_message_has_for_calls_is_read_without_raising(value):
+    for read in native_calls({"role": "assistant", "tool_calls": value}):
+        assert isinstance(read.name, str)
+        assert isinstance(read.arguments, dict)
+
+
+@pytest.mark.parametrize(
+    ("raw", "arguments"), [("", {}), (None, {}), ("{}", {}), ({"a": 1}, {"a": 1}), ('{"a":1}', {"a": 1})]
+)
+def test_arguments_may_be_text_an_object_or_nothing(raw, arguments):
+    read = native_calls({"tool_calls": [{"id": "x", "function": {"name": "f", "arguments": raw}}]})[0]
+    assert (read.id, read.arguments, read.problem) == ("x", arguments, "")
+
+
+def test_a_call_without_an_id_is_given_one_by_its_place():
+    read = native_calls({"tool_calls": [{"function": {"name": "f"}}, {"id": None, "function": {"name": "g"}}]})
+    assert [item.id for item in read] == ["call_0", "call_1"]
+
+
+@pytest.mark.parametrize("raw", ["{", "[1]", '"x"', "[" * 100_000])
+def test_arguments_that_are_no_object_say_so(raw):
+    assert "JSON" in native_calls({"tool_calls": [{"function": {"name": "f", "arguments": raw}}]})[0].problem
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ('{"x": NaN}', "NaN"),
+        ('{"x": [1e999]}', "infinity"),
+        ({"x": float("nan")}, "NaN"),
+        ('{"x": "\\ud800"}', "surrogate"),
+        ('{"x": ["a\\u0000b"]}', "NUL"),
+        ('{"\\u0000": 1}', "NUL"),
+    ],
+)
+def test_arguments_that_json_or_a_database_cannot_hold_say_so(raw, said):
+    assert said in native_calls({"tool_calls": [{"function": {"name": "f", "arguments": raw}}]})[0].problem
+
+
+def test_a_backslash_before_u0000_is_no_nul():
+    raw = json.dumps({"x": "\\u0000"})
+    assert native_calls({"tool_calls": [{"function": {"name": "f", "arguments": raw}}]})[0].problem == ""
+
+
+def test_calls_are_read_from_fenced_blocks_in_their_order():
+    text = (
+        f"I will look.\n{block({'name': 'a', 'arguments': {'x': '```'}})}\nand\n{block([{'name': 'b'}, {'name': 'c'}])}"
+    )
+    read, problem = text_calls(text)
+    assert problem == ""
+    assert [(item.name, item.arguments) for item in read] == [("a", {"x": "```"}), ("b", {}), ("c", {})]
+
+
+def test_calls_in_a_models_reasoning_are_not_made():
+    assert text_calls(f"<think>Maybe\n{block({'name': 'a'})}\n</think>No need.") == ([], "")
+    assert text_calls(f"<think>{block({'name': 'a'})}") == ([], "")
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (block("{name: a}"), "not valid JSON"),
+        (block({"tool": "a"}), "must be one object"),
+        (block("3"), "must be one object"),
+        ('```tool_call\n{"name": "a"}\n', "not closed"),
+        ('```tool_call\n{"name": "a"}', "not closed"),
+        ('```tool_call {"name": "a"}```', "on the lines between"),
+        (block({"name": "a"}) + "\n" + block("{"), "block 2"),
+    ],
+)
+def test_a_block_that_cannot_be_read_is_answered_with_how_to_mend_it(text, remedy):
+    read, problem = text_calls(text)
+    assert read == []
+    assert remedy in problem
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_without_raising(text):
+    text_calls("```tool_call\n" + text)
+
+
+def test_the_described_protocol_shows_a_block_that_the_reader_understands():
+    description = describe_tools(
+        [{"type": "function", "function": {"name": "f", "description": "F.", "parameters": {}}}]
+    )
+    assert '"name": "f"' in description
+    assert text_calls(description)[0][0].name == "the_tool"
+
+
+@given(st.lists(st.tuples(st.sampled_from("fg"), st.text(max_size=40)), min_size=1, max_size=3))
+def test_a_text_transcript_reads_as_a_native_one(results):
+    text = "\n".join(block({"name": name, "arguments": {"n": 1}}) for name, _ in results)
+    answers = [Answer(item, content) for item, (_, content) in zip(text_calls(text)[0], results, strict=True)]
+    said = {"role": "assistant", "content": text}
+    closing = {"role": "assistant", "content": "Done."}
+    messages = as_native([{"role": "user", "content": "Go."}, said, *answer_messages(answers, "text"), closing])
+    asked, *answered, last = messages[1:]
+    assert [item["function"]["name"] for item in asked["tool_calls"]] == [name for name, _ in results]
+    assert [message["content"] for message in answered] == [content for _, content in results]
+    assert [message["tool_call_id"] for message in answered] == [item["id"] for item in asked["tool_calls"]]
+    assert last == closing
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (call("g"), "there is no tool 'g'; the tools are f"),
+        (call(problem="broken"), "broken"),
+        (call(), "missing argument n"),
+        (call(n=1, m=2), "unknown argument m; known are n, kind"),
+        (call(n="1"), 'argument n must be integer, not "1"'),
+        (call(n=True), "argument n must be integer, not true"),
+        (call(n=1, kind="c"), 'argument kind must be one of "a", "b", not "c"'),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_named(wrong, said):
+    assert call_problem(wrong, SCHEMAS) == said
+
+
+def test_a_good_call_has_no_problem():
+    assert call_problem(call(n=1, kind="a"), SCHEMAS) == ""
+
+
+def test_a_result_is_text_as_it_is_and_anything_else_as_json_cut_where_it_is_long():
+    assert result_text("plain") == "plain"
+    assert result_text({"ü": None}) == '{"ü": null}'
+    assert result_text("a\0b\ud800") == "a\ufffdb?"
+    assert result_text("x" * 60_000).endswith("[cut: 10,000 more characters]")

@@ -1,0 +1,260 @@
+"""The rule `instructions`: every kind holds where it should and says what is wrong where it does not."""
+
+from typing import Any
+
+import pytest
+
+from hub.environments.cases import CaseData
+from hub.environments.protocols import CallKey
+from hub.harnesses.base import Services
+from hub.scorers.base import Submission, Verdict
+from hub.scorers.constraints.base import sentences
+from hub.scorers.constraints.registry import CONSTRAINTS
+from hub.scorers.instructions import InstructionsOptions, variants
+from hub.scorers.registry import SCORERS
+
+ENGLISH = "the river runs slowly through the old town and under three bridges before it meets the sea"
+GERMAN = "Der Fluss fließt langsam durch die alte Stadt und unter drei Brücken hindurch ins Meer."
+TABLE = "Here:\n\n| Name | Age |\n|:-----|----:|\n| Ann | 3 |\n| Bea | 4 |\n"
+
+# kind, keyword arguments, texts that follow, texts that do not
+KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
+    ("keywords:existence", {"keywords": ["sea", "Town"]}, [ENGLISH, "TOWN\nSEA"], ["sea", ""]),
+    ("keywords:frequency", {"keyword": "the", "frequency": 3}, [ENGLISH], ["the the"]),
+    ("keywords:frequency", {"keyword": "the", "frequency": 3, "relation": "less than"}, ["the THE"], [ENGLISH]),
+    ("keywords:forbidden_words", {"forbidden_words": ["sea", "bad"]}, ["season of badgers"], ["The Sea!", "(bad)"]),
+    ("keywords:forbidden_words", {"forbidden_words": ["a+b"]}, ["aab"], ["so a+b holds"]),
+    ("keywords:letter_frequency", {"letter": "E", "let_frequency": 2}, ["eE", "here"], ["her"]),
+    (
+        "keywords:letter_frequency",
+        {"letter": "!", "let_frequency": 1, "let_relation": "less than"},
+        ["no"],
+        ["yes!", "!!"],
+    ),
+    ("keywords:order", {"keywords": ["one", "two"]}, ["One, then two."], ["two, then one", "one"]),
+    ("language:response_language", {"language": "de"}, [GERMAN], [ENGLISH]),
+    (
+        "language:response_language",
+        {"language": "zh-cn"},
+        ["河水缓缓流过古城，穿过三座桥，最后流入大海。"],
+        [ENGLISH, GERMAN],
+    ),
+    ("language:response_language", {"language": "en"}, [ENGLISH, "ok"], [GERMAN]),
+    ("length_constraints:number_words", {"num_words": 3, "relation": "at least"}, ["a b c"], ["a b", "...", ""]),
+    ("length_constraints:number_words", {"num_words": 3.0, "relation": "less than"}, ["a, b!"], ["a b c", "don't go"]),
+    ("length_constraints:number_sentences", {"num_sentences": 2}, ["One. Two!", "Is it? Yes."], ["One.", "3.5 is it."]),
+    ("length_constraints:number_paragraphs", {"num_paragraphs": 2}, ["a\n***\nb", "***\na\n***\nb"], ["a\n\nb"]),
+    ("length_constraints:number_paragraphs", {"num_paragraphs": 2}, ["a\n\n***\n\nb"], ["a\n***\n\n***\nb"]),
+    (
+        "length_constraints:nth_paragraph_first_word",
+        {"num_paragraphs": 2, "nth_paragraph": 2, "first_word": "Now"},
+        ["a\n\nnow b", 'a\n\n\n"Now", he said'],
+        ["now a\n\nb", "now a", "a\n\nnow\n\nc", "a\n\nnowhere"],
+    ),
+    ("length_constraints:number_characters", {"num_characters": 5}, [" abcde \n"], ["abcdef"]),
+    ("length_constraints:number_lines", {"num_lines": 2}, ["a\n\nb\n"], ["a", "a\nb\nc"]),
+    ("length_constraints:sentence_words", {"max_words": 3}, ["One two three. Four."], ["One. Two three four five."]),
+    ("detectable_content:number_placeholders", {"num_placeholders": 2}, ["[name] of [place]"], ["[name]", "[a [b"]),
+    ("detectable_content:postscript", {"postscript_marker": "P.S."}, ["Bye.\nP.S. More."], ["Bye.", "PS more"]),
+    ("detectable_content:postscript", {"postscript_marker": "P.P.S"}, ["Bye.\nP.P.S more"], ["P.S. more"]),
+    ("detectable_content:postscript", {"postscript_marker": "NB:"}, ["Bye.\nnb: more"], ["Bye."]),
+    ("detectable_format:number_bullet_lists", {"num_bullets": 2}, ["* a\n* b", "x\n- a\n  - b"], ["* a", "**a**\n* b"]),
+    ("detectable_format:constrained_response", {}, ["Well. My answer is maybe."], ["yes", "My answer is Yes."]),
+    ("detectable_format:number_highlighted_sections", {"num_highlights": 2}, ["*a* *b*", "**a** *b*"], ["*a*", "* *"]),
+    (
+        "detectable_format:multiple_sections",
+        {"section_spliter": "PART", "num_sections": 2},
+        ["PART 1\na\nPART 2\nb"],
+        ["PART 1\na", "part 1 part 2"],
+    ),
+    (
+        "detectable_format:json_format",
+        {},
+        ['{"a": 1}', '```json\n{"a": [1]}\n```', "```\n[]\n```"],
+        ['Here: {"a": 1}', "{'a': 1}", "[" * 100_000],
+    ),
+    (
+        "detectable_format:json_keys",
+        {"keys": ["a", "b"]},
+        ['{"b": 1, "a": 2}', 'So: {"a": 1, "b": {}}'],
+        ['{"a": 1}', '{"a": 1, "b": 2, "c": 3}', "[1]", "no"],
+    ),
+    ("detectable_format:title", {}, ["<<Rivers>>\ntext", "# <<A > B>>"], ["Rivers", "<<>>", "<< >>", ">>a<<"]),
+    ("detectable_format:numbered_list", {"num_items": 2}, ["1. a\n2. b", "1) a\n\n2) b"], ["1. a", "1.5 a\n2.5 b"]),
+    (
+        "detectable_format:table",
+        {"columns": ["Name", "Age"], "min_rows": 2},
+        [TABLE, "| **name** | age |\n|---|---|\n|a|1|\n|b|2|"],
+        ["Name | Age", TABLE.replace("| Bea | 4 |\n", ""), TABLE.replace("Age", "Size"), ""],
+    ),
+    (
+        "detectable_format:code_block",
+        {"language": "python"},
+        ["Do:\n```python\nx = 1\n```"],
+        ["x = 1", "```\nx\n```", "```js\nx\n```"],
+    ),
+    ("combination:two_responses", {}, ["a\n******\nb"], ["a", "a******a", "a******b******c", "a******  ******b"]),
+    ("combination:repeat_prompt", {"prompt_to_repeat": "Say hi."}, ["say hi.\nHi!"], ["Hi!", "Sure: Say hi."]),
+    ("startend:start_checker", {"start_phrase": "Well,"}, ["well, yes", '"Well, yes"'], ["Oh well, yes"]),
+    ("startend:end_checker", {"end_phrase": "The end."}, ["It was. THE END.", '"... the end."'], ["The end. Bye"]),
+    ("startend:quotation", {}, ['"all of it"', ' "a" and "b" '], ['"', 'some "of" it', "“curly”"]),
+    ("change_case:capital_word_frequency", {"capital_frequency": 2}, ["A BIG one", "NASA-like UN I"], ["One BIG"]),
+    (
+        "change_case:capital_word_frequency",
+        {"capital_frequency": 1, "capital_relation": "less than"},
+        ["none here"],
+        ["ONE"],
+    ),
+    (
+        "change_case:english_capital",
+        {},
+        [ENGLISH.upper(), "RED 42!"],
+        [ENGLISH, "ONE SMALL lAPSE", "42", GERMAN.upper()],
+    ),
+    ("change_case:english_lowercase", {}, [ENGLISH, "* red\n* green"], ["One", "42", GERMAN.lower()]),
+    ("punctuation:no_comma", {}, ["a; b"], ["a, b"]),
+    ("punctuation:forbidden_marks", {"marks": "!?"}, ["a."], ["a!", "what?"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "follow", "do_not"), KINDS, ids=[f"{i}-{k[0]}" for i, k in enumerate(KINDS)]
+)
+def test_each_kind_tells_texts_that_follow_it_from_texts_that_do_not(
+    name: str, kwargs: dict[str, Any], follow: list[str], do_not: list[str]
+) -> None:
+    constraint = CONSTRAINTS[name].model_validate(kwargs)
+    assert [constraint.problem(text) for text in follow] == [""] * len(follow)
+    for text in do_not:
+        assert constraint.problem(text), text[:100]
+
+
+def test_every_kind_is_tried_above_and_documents_itself() -> None:
+    assert {kind for kind, *_ in KINDS} == set(CONSTRAINTS)
+    assert all(kind.summary.endswith((".", "said.")) and kind.id == name for name, kind in CONSTRAINTS.items())
+
+
+def test_all_25_kinds_of_ifeval_are_known() -> None:
+    assert sum(kind.in_ifeval for kind in CONSTRAINTS.values()) == 25
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Dr. Smith met Mrs. Jones at 3.15 p.m. on Monday. They talked.", 2),
+        ("Use fruit, e.g. apples. Or pears, etc. Then stop.", 3),
+        ("J. R. R. Tolkien wrote it. Who else?", 2),
+        ('He said "Stop!" and left. She stayed...', 3),
+        ("1. First do this.\n2. Then that.", 2),
+        ("No. Never!", 2),
+        ("Wait... what?! Yes.", 3),
+        ("没有。是的！真的吗？", 3),
+        ("no mark at all", 1),
+        ("... !!!", 0),
+    ],
+)
+def test_sentences_end_where_a_reader_sees_them_end(text: str, count: int) -> None:
+    assert len(sentences(text)) == count, sentences(text)
+
+
+@pytest.mark.parametrize("text", ["." * 200_000 + "x", "*" * 200_000, "[" * 200_000, "<<" * 100_000, "\n \n" * 60_000])
+@pytest.mark.parametrize("name", sorted(CONSTRAINTS))
+def test_no_text_makes_a_check_explode(name: str, text: str) -> None:
+    kwargs = next(kwargs for kind, kwargs, *_ in KINDS if kind == name)
+    assert isinstance(CONSTRAINTS[name].model_validate(kwargs).problem(text), str)
+
+
+# ---- the rule --------------------------------------------------------------------------------------------------------
+
+
+async def judged(text: str, ids: Any, kwargs: Any = (), **options: Any) -> Verdict:
+    submission = Submission(
+        case=CaseData(id="c"),
+        key=CallKey(purpose="answer", environment="e", case="c"),
+        rule="instructions",
+        text=text,
+        messages=[{"role": "assistant", "content": text}],
+    )
+    chosen = InstructionsOptions.model_validate({"ids": ids, "kwargs": list(kwargs), **options})
+    return await SCORERS["instructions"].score(chosen, submission, Services())
+
+
+BOTH = (["punctuation:no_comma", "detectable_format:number_bullet_lists"], [{}, {"num_bullets": 1}])
+
+
+async def test_all_instructions_must_be_followed_and_each_outcome_is_listed() -> None:
+    assert (await judged("* one", *BOTH)).value == 1
+    verdict = await judged("* one\n* two", *BOTH)
+    assert verdict.value == 0
+    assert verdict.reason == (
+        "1 of 2 instructions not followed. detectable_format:number_bullet_lists: it has 2 bullets, not exactly 1."
+    )
+    assert [outcome["followed"] for outcome in verdict.detail["instructions"]] == [True, False]
+
+
+async def test_a_share_is_scored_where_asked_for() -> None:
+    assert (await judged("* one\n* two", *BOTH, partial=True)).value == 0.5
+
+
+async def test_an_empty_answer_follows_nothing() -> None:
+    verdict = await judged(" \n", "punctuation:no_comma")
+    assert (verdict.value, verdict.detail["followed"]) == (0, 0)
+
+
+async def test_reasoning_does_not_count() -> None:
+    assert (await judged("<think>well, hm</think>fine", "punctuation:no_comma")).value == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "kwargs"),
+    [
+        ("Sure, here it is:\nno commas here", "punctuation:no_comma", {}),
+        ("no commas here\nHope that helps, friend!", "punctuation:no_comma", {}),
+        ("Sure, here:\nno commas\nBye, friend!", "punctuation:no_comma", {}),
+        ("Here it goes:\n**THE END.**", "startend:end_checker", {"end_phrase": "the end."}),
+    ],
+)
+async def test_loosely_an_introduction_a_remark_or_emphasis_is_forgiven(text: str, ids: str, kwargs: Any) -> None:
+    assert (await judged(text, ids, [kwargs])).value == 0
+    assert (await judged(text, ids, [kwargs], mode="loose")).value == 1
+
+
+async def test_loosely_cutting_everything_away_is_not_following() -> None:
+    assert (await judged("one, line", "punctuation:no_comma", mode="loose")).value == 0
+
+
+def test_there_are_eight_variants() -> None:
+    assert variants("a\n*b*\nc") == ["a\n*b*\nc", "*b*\nc", "a\n*b*", "*b*", "a\nb\nc", "b\nc", "a\nb", "b"]
+
+
+async def test_kwargs_as_tables_hold_them() -> None:
+    nulls = {"num_bullets": 1.0, "relation": None, "keywords": None}
+    assert (await judged("* one", "detectable_format:number_bullet_lists", [nulls])).value == 1
+    assert (await judged("* one", "detectable_format:number_bullet_lists", ['{"num_bullets": 1}'])).value == 1
+
+
+@pytest.mark.parametrize(
+    ("ids", "kwargs", "problem"),
+    [
+        (["nothing:such"], [], "unknown instruction 'nothing:such'; known are change_case:capital_word_frequency"),
+        (["punctuation:no_comma"], [{"num": 1}], "punctuation:no_comma.num: Extra inputs"),
+        (["length_constraints:number_words"], [{}], "length_constraints:number_words.num_words: Field required"),
+        (
+            ["length_constraints:number_words"],
+            [{"num_words": 2.5}],
+            "number_words.num_words: Input should be a valid int",
+        ),
+        (["length_constraints:number_words"], [{"num_words": 3, "relation": "about"}], "number_words.relation"),
+        (["language:response_language"], [{"language": "klingon"}], "no known language code"),
+        (["punctuation:no_comma"], [{}, {}], "1 ids have 2 kwargs"),
+        ([], [], "at least 1"),
+        (
+            ["length_constraints:nth_paragraph_first_word"],
+            [{"num_paragraphs": 1, "nth_paragraph": 2, "first_word": "x"}],
+            "of only 1 paragraphs",
+        ),
+    ],
+)
+def test_an_instruction_that_means_nothing_is_refused(ids: Any, kwargs: Any, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        InstructionsOptions.model_validate({"ids": ids, "kwargs": kwargs})

@@ -1,0 +1,210 @@
+"""The rule `tool_calls`: which calls count as the expected ones, and what is said about those that do not."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hub.environments.cases import CaseData
+from hub.environments.protocols import CallKey
+from hub.harnesses.base import Services
+from hub.scorers.base import Submission, Verdict
+from hub.scorers.registry import SCORERS
+from hub.scorers.tool_calls import ToolCallsOptions
+from tests.hub.playing import calls, says
+
+USER = {"role": "user", "content": "Please."}
+
+
+async def judged(expect: Any, *made: tuple[str, Any], messages: Any = None, turns: int = 1, **options: Any) -> Verdict:
+    submission = Submission(
+        case=CaseData(id="c"),
+        key=CallKey(purpose="answer", environment="e", case="c"),
+        rule="calls",
+        text="",
+        messages=messages or [USER, calls(*made) if made else says("No.")],
+        turns=turns,
+    )
+    chosen = ToolCallsOptions.model_validate({"expect": expect, **options})
+    return await SCORERS["tool_calls"].score(chosen, submission, Services())
+
+
+FIND = {"name": "find", "arguments": {"city": "Paris", "nights": 2}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value", "reason"),
+    [
+        ({"city": "Paris", "nights": 2}, 1, "The call is as expected."),
+        ({"nights": 2.0, "city": "Paris"}, 1, "The call is as expected."),
+        ({"city": "Paris", "nights": "2"}, 0, 'find: argument nights is "2", expected 2.'),
+        ({"city": "paris", "nights": 2}, 0, 'find: argument city is "paris", expected "Paris".'),
+        ({"city": "Paris"}, 0, "find: argument nights is missing."),
+        ({"city": "Paris", "nights": 2, "stars": 3}, 0, "find: argument stars was not expected."),
+        ('{"city": "Paris", "nights": 2', 0, "find: the arguments are not valid JSON"),
+        ("[1]", 0, "find: the arguments must be one JSON object, not a list."),
+        ({"city": "Paris", "nights": True}, 0, "find: argument nights is true, expected 2."),
+    ],
+)
+async def test_arguments_are_compared_by_value(arguments: Any, value: float, reason: str) -> None:
+    verdict = await judged([FIND], ("find", arguments))
+    assert verdict.value == value
+    assert verdict.reason.startswith(reason)
+
+
+async def test_true_is_not_one() -> None:
+    assert (await judged([{"name": "f", "arguments": {"x": 1}}], ("f", {"x": True}))).value == 0
+    assert (await judged([{"name": "f", "arguments": {"x": True}}], ("f", {"x": 1}))).value == 0
+
+
+async def test_nested_values_compare_by_structure_and_lists_by_order() -> None:
+    expect = [{"name": "f", "arguments": {"x": {"a": [1, {"b": None}], "c": 0.5}}}]
+    assert (await judged(expect, ("f", '{"x": {"c": 5e-1, "a": [1.0, {"b": null}]}}'))).value == 1
+    assert (await judged(expect, ("f", {"x": {"c": 0.5, "a": [{"b": None}, 1]}}))).value == 0
+
+
+async def test_no_call_and_a_wrong_call_are_told_apart() -> None:
+    assert (await judged([FIND])).reason == 'No call was made; expected find(city="Paris", nights=2).'
+    verdict = await judged([FIND], ("search", {}))
+    assert verdict.reason == 'Expected find(city="Paris", nights=2), which was never called; calls went to search.'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ({"city": "Paris"}, 1),
+        ({"city": "Paris, France", "unit": "C", "limit": 10, "why": "because"}, 1),
+        ({"city": "Paris", "unit": "F"}, 0),
+        ({"city": "Paris", "limit": 11}, 0),
+        ({"unit": "C"}, 0),
+    ],
+)
+async def test_alternatives_optional_default_and_free_arguments(arguments: Any, value: float) -> None:
+    expect = {
+        "name": "weather",
+        "arguments": {"unit": "C"},
+        "accept": {"city": ["Paris", "Paris, France"]},
+        "optional": ["unit"],
+        "defaults": {"limit": 10},
+        "free": ["why"],
+    }
+    assert (await judged([expect], ("weather", arguments))).value == value
+
+
+LEADERBOARD = [
+    {"weather": {"city": ["Paris", "Paris, FR"], "unit": ["C", ""], "days": [3], "near": [{"km": [5, 10], "of": [""]}]}}
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ({"city": "Paris", "days": 3, "near": {"km": 10}}, 1),
+        ({"city": "Paris, FR", "unit": "C", "days": 3.0, "near": {"km": 5}}, 1),
+        ({"city": "Paris", "unit": "F", "days": 3, "near": {"km": 5}}, 0),
+        ({"city": "Paris", "days": 3, "near": {"km": 6}}, 0),
+        ({"city": "Paris", "days": 3, "near": {}}, 0),
+        ({"city": "Paris", "days": 3}, 0),
+    ],
+)
+async def test_the_berkeley_leaderboards_notation(arguments: Any, value: float) -> None:
+    assert (await judged(LEADERBOARD, ("weather", arguments))).value == value
+
+
+async def test_folded_texts_differ_in_case_spaces_and_marks_only() -> None:
+    expect = [{"weather": {"city": ["San Francisco, CA"]}}]
+    assert (await judged(expect, ("weather", {"city": "san francisco CA"}), strings="folded")).value == 1
+    assert (await judged(expect, ("weather", {"city": "San Francisco"}), strings="folded")).value == 0
+    assert (await judged(expect, ("weather", {"city": "san francisco CA"}))).value == 0
+
+
+A, B = {"name": "a"}, {"name": "b"}
+
+
+@pytest.mark.parametrize(
+    ("options", "made", "value", "reason"),
+    [
+        ({}, "ba", 1, "All 2 calls are as expected."),
+        ({"order": "strict"}, "ab", 1, "All 2 calls are as expected."),
+        ({"order": "strict"}, "ba", 0, "out of order."),
+        ({}, "abc", 0, "c was called, and no further call was expected."),
+        ({}, "aba", 0, "a was called, and no further call was expected."),
+        ({"extra": "allow"}, "cbxa", 1, "All 2 calls are as expected."),
+        ({"extra": "allow", "order": "strict"}, "xaxbx", 1, "All 2 calls are as expected."),
+        ({"extra": "allow", "order": "strict"}, "bxa", 0, "out of order."),
+        ({"extra": "allow"}, "aa", 0, "Expected b(), which was never called; calls went to a."),
+        ({"partial": True}, "a", 0.5, "Expected b()"),
+        ({"partial": True}, "abcd", 0.5, "c was called"),
+        ({"partial": True, "order": "strict"}, "ba", 0.5, "out of order."),
+    ],
+)
+async def test_order_and_further_calls(options: Any, made: str, value: float, reason: str) -> None:
+    verdict = await judged([A, B], *((name, {}) for name in made), **options)
+    assert verdict.value == value
+    assert reason in verdict.reason
+
+
+async def test_each_expectation_finds_its_own_call_even_where_one_would_fit_two() -> None:
+    either = {"name": "f", "accept": {"x": [1, 2]}}
+    one = {"name": "f", "arguments": {"x": 1}}
+    assert (await judged([either, one], ("f", {"x": 1}), ("f", {"x": 2}))).value == 1
+
+
+async def test_any_of_several_calls() -> None:
+    expect = [{"any_of": [{"name": "mail", "arguments": {"to": "x"}}, {"name": "ring", "arguments": {"no": 1}}]}]
+    assert (await judged(expect, ("ring", {"no": 1}))).value == 1
+    verdict = await judged(expect, ("ring", {"no": 2}))
+    assert (verdict.value, verdict.reason) == (0, "ring: argument no is 2, expected 1.")
+
+
+async def test_where_no_call_is_expected_none_may_be_made() -> None:
+    assert (await judged([])).value == 1
+    assert (await judged([], ("f", {}))).reason == "f was called, and no call was expected."
+
+
+async def test_calls_of_all_turns_count_and_those_of_the_prompts_examples_do_not() -> None:
+    messages = [USER, calls(("a", {})), USER, calls(("a", {})), {"role": "tool", "content": "1"}, calls(("b", {}))]
+    assert (await judged([A, B], messages=messages, turns=2)).value == 1
+    assert (await judged([A, B], messages=messages, turns=3)).value == 0
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": None, "tool_calls": ["what", None, {}]},
+        {"role": "assistant", "content": None, "tool_calls": "what"},
+        {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": 7, "arguments": 9}}]},
+        {"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": "[" * 100_000}}]},
+        {"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": '{"city": NaN}'}}]},
+        {"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": '{"city": 1e999}'}}]},
+        calls(*[("find", {})] * 1200),
+    ],
+)
+async def test_whatever_a_model_sends_is_a_wrong_call_and_can_be_stored(message: Any) -> None:
+    verdict = await judged([FIND], messages=[USER, message])
+    assert verdict.value == 0
+    json.dumps(verdict.detail, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("expect", "problem"),
+    [
+        ("find()", "expect is a list of calls"),
+        ([["find"]], r"expect\[0\] is not a mapping"),
+        (["{"], r"expect\[0\] is text that is not JSON"),
+        ([{"name": "f", "args": {}}], r"expect\[0\].args: Extra inputs"),
+        ([{"name": "f", "arguments": {"x": 1}, "free": ["x"]}], "x is named in more than one place"),
+        ([{"name": "f", "optional": ["x"]}], "optional names x"),
+        ([{"name": "f", "accept": {"x": []}}], "accept.x"),
+        ([{"f": {"x": 1}}], r"expect\[0\].f.x is a list of acceptable values"),
+        ([{"f": {}, "g": {}}], "neither"),
+        ([{"any_of": []}], "any_of is a list of calls"),
+    ],
+)
+def test_an_expectation_that_means_nothing_is_refused_by_place(expect: Any, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        ToolCallsOptions.model_validate({"expect": expect})
+
+
+async def test_an_expectation_may_be_json_text_as_columns_hold_it() -> None:
+    assert (await judged([json.dumps(FIND)], ("find", FIND["arguments"]))).value == 1

@@ -1,0 +1,162 @@
+"""REST of environments: browse, page through, upload, download, and one shape of errors."""
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from rest_framework.authtoken.models import Token
+
+from hub.common import yaml_source
+from hub.common.rest_defaults import WriteThrottle
+from hub.models import Environment, EnvironmentVersion
+from hub.services import bundle_import
+from llmeval_site import api_urls
+from tests.factories import stored_version
+from tests.hub.archives import link
+from tests.hub.bundle_files import write_bundle
+from tests.hub.web.test_upload import zipped
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+URL = "/api/v1/environments/"
+
+
+@pytest.fixture
+def curator(client: Client) -> User:
+    user = member("Curator")
+    client.force_login(user)
+    return user
+
+
+def published(slug: str, cases: int = 4, **fields: Any) -> EnvironmentVersion:
+    version = stored_version(slug, cases=cases)
+    visible = Environment.Visibility.PUBLISHED
+    Environment.objects.filter(slug=slug).update(latest=version, visibility=visible, **fields)
+    return version
+
+
+def test_a_token_is_as_good_as_a_session() -> None:
+    published("sums")
+    token = Token.objects.create(user=member())
+    stranger = Client()
+    assert stranger.get(URL).status_code == 401
+    body = stranger.get(URL, headers={"Authorization": f"Token {token.key}"}).json()
+    assert [item["slug"] for item in body["results"]] == ["sums"]
+    assert stranger.get(URL, headers={"Authorization": "Token wrong"}).status_code == 401
+
+
+def test_lists_are_filtered_and_read_page_by_page(client: Client, curator: User) -> None:
+    for slug in ("a", "b", "c"):
+        published(slug, category="tool-use")
+    published("d", category="reasoning", tags=["arithmetic"])
+    body = client.get(f"{URL}?category=tool-use&page_size=2").json()
+    assert [item["slug"] for item in body["results"]] == ["a", "b"]
+    assert [item["slug"] for item in client.get(body["next"]).json()["results"]] == ["c"]
+    assert [item["slug"] for item in client.get(f"{URL}?tag=arithmetic").json()["results"]] == ["d"]
+    assert client.get(f"{URL}?q=zebra").json()["results"] == []
+
+
+def test_an_environment_a_version_and_its_cases_are_read(client: Client, curator: User) -> None:
+    version = published("sums", cases=3)
+    whole = client.get(f"{URL}sums/").json()
+    assert (whole["latest"], whole["cases"], whole["versions"][0]["digest"]) == ("1.0.0", 3, version.digest)
+    assert client.get(f"{URL}sums/versions/latest/").json()["environment"] == "sums"
+    body = client.get(f"{URL}sums/versions/1.0.0/cases/?page_size=2").json()
+    assert [case["id"] for case in body["results"]] == ["c0", "c1"]
+    assert body["results"][0]["data"]["input"] == "0 + 1?"
+    assert [case["id"] for case in client.get(body["next"]).json()["results"]] == ["c2"]
+    assert [case["id"] for case in client.get(f"{URL}sums/versions/1.0.0/cases/?q=2+%2B").json()["results"]] == ["c2"]
+
+
+def test_what_is_not_there_answers_in_the_one_shape(client: Client, curator: User) -> None:
+    for url in (f"{URL}nothing/", f"{URL}nothing/versions/1.0.0/", f"{URL}nothing/versions/1.0.0/cases/"):
+        answer = client.get(url)
+        assert answer.status_code == 404
+        assert answer.json() == {
+            "message": "There is no environment 'nothing', or it is private to somebody else.",
+            "errors": [],
+        }
+
+
+@pytest.mark.parametrize("way", ["body", "form"])
+def test_a_bundle_is_uploaded_as_a_body_or_a_form_and_read_back_byte_for_byte(
+    client: Client, curator: User, tmp_path: Path, way: str
+) -> None:
+    content = zipped(write_bundle(tmp_path / "capitals"))
+    first, second = (
+        client.post(URL, content, content_type="application/zip")
+        if way == "body"
+        else client.post(URL, {"bundle": SimpleUploadedFile("b.zip", content)})
+        for _ in range(2)
+    )
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.json() | {"digest": ""} == {
+        "environment": "capitals@1.0.0",
+        "digest": "",
+        "cases": 3,
+        "visibility": "private",
+        "new": True,
+    }
+    assert second.json()["new"] is False
+    answer = client.get(f"{URL}capitals/versions/1.0.0/bundle")
+    sent = b"".join(answer.streaming_content)  # type: ignore[attr-defined]
+    again = client.post(URL, sent, content_type="application/zip")
+    assert again.json()["digest"] == first.json()["digest"]
+
+
+def test_every_problem_of_an_upload_is_listed_with_its_place(client: Client, curator: User, tmp_path: Path) -> None:
+    content = zipped(write_bundle(tmp_path / "capitals", category="nonsense", gold="missing.jsonl"))
+    answer = client.post(URL, content, content_type="application/zip")
+    assert answer.status_code == 400
+    errors = answer.json()["errors"]
+    assert {error["key"] for error in errors} >= {"category", "gold"}
+    assert all(set(error) >= {"path", "message", "file", "line", "remedy"} for error in errors)
+    assert Environment.objects.count() == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", link()])
+def test_a_broken_or_hostile_archive_is_refused(client: Client, curator: User, content: bytes) -> None:
+    answer = client.post(URL, content, content_type="application/zip")
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["message"] or answer.json()["message"]
+
+
+def test_an_upload_that_is_too_large_is_refused_while_it_comes_in(
+    client: Client, curator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hub.web.api.MAX_UPLOAD", 10)
+    assert client.post(URL, b"x" * 11, content_type="application/zip").status_code == 413
+    assert client.post(URL, {"bundle": io.BytesIO(b"x" * 11)}).status_code == 413
+
+
+def test_other_kinds_of_body_are_refused_in_the_one_shape(client: Client, curator: User) -> None:
+    answer = client.post(URL, "{}", content_type="application/json")
+    assert answer.status_code == 415
+    assert set(answer.json()) == {"message", "errors"}
+    assert client.post(URL, {"bundle": "text"}).status_code == 400
+
+
+def test_writes_are_limited_and_reads_go_on(client: Client, curator: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WriteThrottle, "rate", "2/min", raising=False)
+    answers = [client.post(URL, b"x", content_type="application/zip").status_code for _ in range(3)]
+    assert answers == [400, 400, 429]
+    assert client.get(URL).status_code == 200
+
+
+def test_the_schema_describes_every_address_that_there_is(client: Client, curator: User) -> None:
+    schema = yaml_source.parse(client.get("/api/v1/schema/").content.decode()).value
+    named = {re.sub(r"{\w+}", "{}", path) for path in schema["paths"]}
+    served = {"/api/v1/" + re.sub(r"<[^>]+>", "{}", str(item.pattern)) for item in api_urls.urlpatterns}
+    assert served - named == {"/api/v1/schema/", "/api/v1/docs/"}
+
+
+def test_the_bundle_of_a_version_made_elsewhere_is_the_same(client: Client, curator: User, tmp_path: Path) -> None:
+    version = bundle_import(bundle=write_bundle(tmp_path / "capitals"))
+    answer = client.get(f"{URL}capitals/versions/latest/bundle")
+    with version.archive.open("rb") as file:
+        assert b"".join(answer.streaming_content) == file.read()  # type: ignore[attr-defined]

@@ -1,0 +1,185 @@
+"""The catalogue and paging: what is listed, filtered, and in what order."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client, RequestFactory
+
+from hub.common.pagination import Page, keyset_page, order_of
+from hub.models import Case, Environment, EnvironmentVersion
+from runs.models import Response, Run
+from tests.factories import stored_response, stored_run, stored_version
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+Visibility = Environment.Visibility
+
+
+@pytest.fixture
+def user(client: Client) -> User:
+    user = member()
+    client.force_login(user)
+    return user
+
+
+def environment(slug: str, **fields: object) -> EnvironmentVersion:
+    version = stored_version(slug)
+    changes = {"latest": version, "visibility": Visibility.PUBLISHED, **fields}
+    Environment.objects.filter(slug=slug).update(**changes)
+    return version
+
+
+def listed(client: Client, query: str = "") -> list[str]:
+    page = client.get(f"/hub/{query}").content.decode()
+    return [slug for slug in Environment.objects.values_list("slug", flat=True) if f'href="/hub/{slug}/"' in page]
+
+
+def test_filters_by_text_category_tag_and_state(client: Client, user: User) -> None:
+    environment("sums", title="Adding up", category="reasoning", tags=["arithmetic"])
+    environment("desk", title="Order desk", category="tool-use", tags=["agentic", "stateful"])
+    environment("old", title="Old desk", visibility=Visibility.RETIRED)
+    assert listed(client) == ["sums", "desk"]
+    assert listed(client, "?q=DESK") == ["desk"]
+    assert listed(client, "?q=order+desk") == ["desk"]
+    assert listed(client, "?category=reasoning") == ["sums"]
+    assert listed(client, "?tag=agentic") == ["desk"]
+    assert listed(client, "?tag=agent") == []
+    assert listed(client, "?state=retired") == ["old"]
+    assert listed(client, "?category=tool-use&tag=stateful&q=zebra") == []
+
+
+@pytest.mark.parametrize(
+    "query", ["?category=nonsense", "?tag=%22%5D--", "?after=%00", "?q=%00&state=x", "?before=x&after=y"]
+)
+def test_a_filter_that_makes_no_sense_is_no_error(client: Client, user: User, query: str) -> None:
+    environment("sums")
+    assert client.get(f"/hub/{query}").status_code == 200
+
+
+def test_an_empty_catalogue_says_what_fills_it(client: Client, user: User) -> None:
+    assert "manage.py prepare" in client.get("/hub/").content.decode()
+    client.force_login(member("Curator"))
+    assert "/hub/upload/" in client.get("/hub/").content.decode()
+
+
+def test_htmx_gets_the_list_alone_and_caches_are_told(client: Client, user: User) -> None:
+    environment("sums")
+    part = client.get("/hub/", headers={"HX-Request": "true", "HX-Target": "environments"})
+    assert part.content.decode().strip().startswith('<div id="environments">')
+    assert "HX-Target" in part["Vary"]
+    assert "<html" in client.get("/hub/").content.decode()
+
+
+def test_the_certificate_is_told_in_a_word(client: Client, user: User) -> None:
+    version = environment("sums")
+    assert "gates not run" in client.get("/hub/").content.decode()
+    gate = {
+        "name": "gold",
+        "what": "Gold passes.",
+        "status": "passed",
+        "checked": 4,
+        "failed": 0,
+        "failures": [],
+        "note": "",
+    }
+    EnvironmentVersion.objects.filter(pk=version.pk).update(certificate={"gates": [gate]})
+    assert "gates passed" in client.get("/hub/").content.decode()
+    EnvironmentVersion.objects.filter(pk=version.pk).update(certificate={"gates": [{**gate, "status": "failed"}]})
+    assert "failed: gold" in client.get("/hub/").content.decode()
+
+
+# ---- paging ----------------------------------------------------------------------------------------------------------
+
+
+def walk(descending: bool) -> tuple[list[list[int]], list[list[int]]]:
+    """All pages of ten cases forwards, and from the last one back."""
+    version = stored_version(cases=10)
+    rows, request = Case.objects.filter(version=version), RequestFactory()
+    forwards, backwards = [], []
+    query = ""
+    while True:
+        page = keyset_page(rows, request.get(f"/?{query}"), by="position", size=4, descending=descending)
+        forwards.append([case.position for case in page.rows])
+        if not page.after:
+            break
+        query = f"after={page.after}"
+    while True:
+        backwards.append([case.position for case in page.rows])
+        if not page.before:
+            break
+        page = keyset_page(rows, request.get(f"/?before={page.before}"), by="position", size=4, descending=descending)
+    return forwards, backwards
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_pages_follow_each_other_both_ways_and_miss_nothing(descending: bool) -> None:
+    forwards, backwards = walk(descending)
+    order = list(range(10))[:: -1 if descending else 1]
+    assert forwards == [order[:4], order[4:8], order[8:]]
+    assert backwards == [order[8:], order[4:8], order[:4]]
+
+
+def test_a_page_behind_the_last_is_empty_and_leads_nowhere() -> None:
+    version = stored_version(cases=3)
+    rows = Case.objects.filter(version=version)
+    page = keyset_page(rows, RequestFactory().get("/?after=999"), by="position", size=4)
+    assert (page.rows, page.after, page.before) == ([], "", "")
+
+
+# ---- order -----------------------------------------------------------------------------------------------------------
+
+
+def scored_run(scores: list[float | None]) -> Run:
+    run = stored_run(stored_version(cases=len(scores)))
+    for case, score in zip(Case.objects.order_by("position"), scores, strict=True):
+        stored_response(run, case, score=score)
+    return run
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("sort", ["score", "-score"])
+def test_pages_in_any_order_miss_nothing_and_put_rows_without_a_value_last(sort: str, descending: bool) -> None:
+    scored_run([0.5, None, 1.0, 0.5, 0.0, None, 0.5, 1.0, None])
+    rows, request = Response.objects.all(), RequestFactory()
+
+    def read(query: str) -> Page[Response]:
+        asked = request.get(f"/?sort={sort}&{query}")
+        order = order_of(asked, {"score": "score"})
+        return keyset_page(rows, asked, by="id", size=2, descending=descending, order=order)
+
+    sign, tie = (-1 if sort.startswith("-") else 1), (-1 if descending else 1)
+    expected = sorted(rows, key=lambda row: (row.score is None, sign * (row.score or 0), tie * row.pk))
+    page = read("")
+    forwards = [page.rows]
+    while page.after:
+        page = read(f"after={page.after}")
+        forwards.append(page.rows)
+    assert [row.pk for rows_of in forwards for row in rows_of] == [row.pk for row in expected]
+    backwards = [page.rows]
+    while page.before:
+        page = read(f"before={page.before}")
+        backwards.append(page.rows)
+    assert backwards == forwards[::-1]
+
+
+def test_the_catalogue_is_sorted_by_its_heads_which_keep_the_filters(client: Client, user: User) -> None:
+    for slug, title, cases in (("a", "zebra", 2), ("b", "Yak", 9), ("c", "ant", 5)):
+        version = stored_version(slug, cases=cases)
+        Environment.objects.filter(slug=slug).update(latest=version, visibility=Visibility.PUBLISHED, title=title)
+
+    def order(query: str) -> str:
+        page = client.get(f"/hub/?{query}").content.decode()
+        return "".join(sorted("abc", key=lambda slug: page.index(f'href="/hub/{slug}/"')))
+
+    assert [order(f"sort={sort}") for sort in ("", "environment", "-cases", "cases", "nonsense")] == [
+        "abc",
+        "cba",
+        "bca",
+        "acb",
+        "abc",
+    ]
+    Environment.objects.filter(slug="c").update(featured=True)
+    assert [order(""), order("sort=environment")] == ["cab", "cba"]
+    page = client.get("/hub/?category=reasoning&sort=-cases&after=b").content.decode()
+    assert 'href="?category=reasoning&amp;sort=cases"' in page
+    assert 'aria-sort="descending"' in page
+    assert '<input type="hidden" name="sort" value="-cases" form="filters">' in page

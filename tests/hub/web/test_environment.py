@@ -1,0 +1,252 @@
+"""An environment's pages: what it is, its cases, what changed, its README made safe, its bundle."""
+
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from hub.bundles.changes import version_changes
+from hub.common.rendering import code_html, markdown_html
+from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
+from hub.services import bundle_import
+from tests.factories import stored_version
+from tests.hub.bundle_files import ROWS, lines, write_bundle
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def user(client: Client) -> User:
+    user = member()
+    client.force_login(user)
+    return user
+
+
+def publish(version: EnvironmentVersion) -> EnvironmentVersion:
+    Environment.objects.filter(pk=version.environment_id).update(
+        latest=version, visibility=Environment.Visibility.PUBLISHED
+    )
+    return version
+
+
+@pytest.fixture
+def capitals(tmp_path: Path) -> EnvironmentVersion:
+    folder = write_bundle(tmp_path / "capitals", files={"README.md": "# Capitals\n\nMade **by hand**."})
+    return publish(bundle_import(bundle=folder))
+
+
+def page(client: Client, url: str) -> str:
+    answer = client.get(url)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_the_page_tells_how_it_is_played_scored_and_made(
+    client: Client, user: User, capitals: EnvironmentVersion
+) -> None:
+    shown = page(client, "/hub/capitals/")
+    for part in (
+        "capitals@1.0.0",
+        "single_turn",
+        "exact_match",
+        "<strong>by hand</strong>",
+        capitals.digest,
+        "3 cases",
+    ):
+        assert part in shown
+    assert 'hx-get="/runs/past/capitals/"' in shown
+    assert "/hub/capitals/1.0.0/bundle" in shown
+    assert "/runs/new/" not in shown
+    client.force_login(member("Runner"))
+    assert "/runs/new/?environment=capitals" in page(client, "/hub/capitals/")
+
+
+def test_cases_are_listed_with_what_they_ask_and_searched(
+    client: Client, user: User, capitals: EnvironmentVersion
+) -> None:
+    assert "What is the capital of Norway?" in page(client, "/hub/capitals/")
+    found = page(client, "/hub/capitals/?q=capital+of+spain")
+    assert "/cases/Spain/" in found and "/cases/France/" not in found
+    assert "/cases/France/" in page(client, "/hub/capitals/?q=fran")
+    assert "No case matches" in page(client, "/hub/capitals/?q=zebra")
+
+
+def test_what_a_page_reads_does_not_grow_with_the_dataset(client: Client, user: User) -> None:
+    publish(stored_version("few", cases=30))
+    publish(stored_version("many", cases=3000))
+    client.get("/hub/few/")
+    counts = []
+    for slug in ("few", "many"):
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            client.get(f"/hub/{slug}/")
+        counts.append(len(queries))
+        listing = next(query["sql"] for query in queries if "preview" in query["sql"])
+        assert "LIMIT 26" in listing and "OFFSET" not in listing
+        assert not any("COUNT(" in query["sql"] for query in queries)
+    assert counts[0] == counts[1]
+
+
+def test_a_case_shows_what_is_asked_expected_and_how_it_is_scored(
+    client: Client, user: User, capitals: EnvironmentVersion
+) -> None:
+    shown = page(client, "/hub/capitals/1.0.0/cases/Spain/")
+    for part in (
+        "Answer with the name alone.",
+        "What is the capital of Spain?",
+        "Madrid",
+        "exact_match",
+        "Case 2 of 3",
+    ):
+        assert part in shown
+    assert "/cases/France/" in shown and "/cases/Norway/" in shown
+    assert client.get("/hub/capitals/1.0.0/cases/Nowhere/").status_code == 404
+
+
+def test_a_case_id_with_slashes_has_a_page(client: Client, user: User) -> None:
+    publish(stored_version(cases=[{"id": "HumanEval/0", "input": "x"}, {"id": "a?b#c d", "input": "y"}]))
+    shown = page(client, "/hub/sums/")
+    assert "/hub/sums/1.0.0/cases/HumanEval/0/" in shown
+    assert "/hub/sums/1.0.0/cases/a%3Fb%23c%20d/" in shown
+    assert page(client, "/hub/sums/1.0.0/cases/HumanEval/0/")
+    assert page(client, "/hub/sums/1.0.0/cases/a%3Fb%23c%20d/")
+
+
+def test_a_claim_that_a_case_is_wrong_is_shown_with_it(
+    client: Client, user: User, capitals: EnvironmentVersion
+) -> None:
+    case = Case.objects.get(external_id="Spain")
+    CaseDefect.objects.create(case=case, description="There are two capitals.")
+    assert "There are two capitals." in page(client, "/hub/capitals/1.0.0/cases/Spain/")
+
+
+def test_whoever_sees_a_case_may_claim_once_that_it_is_wrong(
+    client: Client, user: User, capitals: EnvironmentVersion
+) -> None:
+    url = "/hub/capitals/1.0.0/defects/Spain/"
+    assert f'href="{url}"' in page(client, "/hub/capitals/1.0.0/cases/Spain/")
+    assert client.post(url, {"description": "  "}).status_code == 422
+    assert client.post(url, {"description": "x" * 2001}).status_code == 422
+    assert not CaseDefect.objects.exists()
+    told = client.post(url, {"description": "There are <b>two</b>."}, follow=True).content.decode()
+    assert "waits for a curator" in told and "There are &lt;b&gt;two&lt;/b&gt;." in told
+    again = client.post(url, {"description": "Once more."})
+    assert again.status_code == 422 and "already" in again.content.decode()
+    claim = CaseDefect.objects.get()
+    assert (claim.case.external_id, claim.reported_by, claim.status) == ("Spain", user, "open")
+    assert "Settle" not in page(client, "/hub/capitals/")
+    client.force_login(member("Curator", staff=True))
+    assert "1 claim that a case is wrong waits" in page(client, "/hub/capitals/")
+    assert f"/admin/hub/casedefect/{claim.pk}/change/" in page(client, "/hub/capitals/1.0.0/cases/Spain/")
+
+
+def test_no_claim_is_taken_about_a_case_that_one_may_not_see(
+    client: Client, user: User, capitals: EnvironmentVersion
+) -> None:
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
+    assert client.post("/hub/capitals/1.0.0/defects/Spain/", {"description": "Wrong."}).status_code == 404
+    assert not CaseDefect.objects.exists()
+
+
+def test_what_a_dataset_says_is_text_and_never_markup(client: Client, user: User) -> None:
+    evil = "<script>alert(1)</script><img src=x onerror=alert(1)>\u202egnp.exe"
+    version = publish(stored_version(cases=[{"id": "<b>c", "input": evil, "target": evil, "files": {"<i>.py": evil}}]))
+    Environment.objects.update(title=evil[:40], summary=evil[:40], tags=['"><script>'])
+    EnvironmentVersion.objects.update(readme=evil)
+    for url in ("/hub/", "/hub/sums/", f"/hub/sums/{version.version}/cases/%3Cb%3Ec/", "/", "/search/?q=script"):
+        shown = page(client, url)
+        assert (
+            "<script>alert" not in shown and "<img src=x" not in shown and "<b>c" not in shown and "<i>.py" not in shown
+        )
+    assert "\u202e" not in page(client, f"/hub/sums/{version.version}/cases/%3Cb%3Ec/")
+
+
+@pytest.mark.parametrize(
+    ("text", "absent"),
+    [
+        ("<script>alert(1)</script>", "<script"),
+        ("[x](javascript:alert(1))", "href"),
+        ("[x](data:text/html;base64,PHNjcmlwdD4=)", "href"),
+        ("![x](https://evil.example/track.png)", "<img"),
+        ("<a href='https://x' onclick='y()'>x</a>", "<a"),
+        ("```<script>\nx\n```", "<script"),
+        ("```python\n'</code><script>'\n```", "<script"),
+        ("| a |\n| --- |\n| <b>x</b> |", "<b>"),
+    ],
+)
+def test_markdown_cannot_run_load_or_break_out(text: str, absent: str) -> None:
+    assert absent not in markdown_html(text)
+
+
+def test_markdown_keeps_what_a_readme_needs() -> None:
+    shown = markdown_html("# T\n\n| a |\n| - |\n| 1 |\n\n```python\nx = 1\n```\n[docs](https://example.org)")
+    for part in ("<h2>T</h2>", "<td>1</td>", '<span class="n">x</span>', 'href="https://example.org"'):
+        assert part in shown
+
+
+def test_code_in_an_unknown_language_is_plain_and_escaped() -> None:
+    assert code_html("<b>", "no-such-language") == "&lt;b&gt;"
+    assert "&lt;" in code_html("a < b", "python")
+
+
+# ---- versions --------------------------------------------------------------------------------------------------------
+
+
+def test_what_changed_between_versions_is_told_case_by_case(
+    client: Client, user: User, capitals: EnvironmentVersion, tmp_path: Path
+) -> None:
+    rows = [
+        {"country": "France", "capital": "Paris"},
+        {"country": "Norway", "capital": "Christiania"},
+        {"country": "Peru", "capital": "Lima"},
+    ]
+    second = bundle_import(
+        bundle=write_bundle(tmp_path / "two", version="1.1.0", wrong=None, files={"cases.jsonl": lines(rows)})
+    )
+    found = {change.title: (change.count, change.examples) for change in version_changes(capitals, second).cases}
+    assert found == {
+        "added": (1, ["Peru"]),
+        "removed": (1, ["Spain"]),
+        "asking the same but scored differently": (1, ["Norway"]),
+        "unchanged": (1, []),
+    }
+    shown = page(client, "/hub/capitals/1.1.0/changes/")
+    assert "version: 1.0.0" in shown and "version: 1.1.0" in shown
+    assert "/hub/capitals/1.0.0/cases/Spain/" in shown
+    assert "first version" in page(client, "/hub/capitals/1.0.0/changes/")
+    assert client.get("/hub/capitals/1.1.0/changes/?from=9.9.9").status_code == 404
+    part = client.get("/hub/capitals/1.1.0/changes/", headers={"HX-Target": "changed"}).content.decode()
+    assert "1.1.0 against 1.0.0: 1 added, 1 removed, 1 asking the same but scored differently, 1 unchanged" in part
+    assert "<html" not in part
+    assert 'id="changed"' in page(client, "/hub/capitals/1.1.0/")
+    assert 'id="changed"' not in page(client, "/hub/capitals/1.0.0/")
+
+
+def test_another_prompt_asks_something_else(capitals: EnvironmentVersion, tmp_path: Path) -> None:
+    harness = {"type": "single_turn", "system": "Answer in one word."}
+    second = bundle_import(bundle=write_bundle(tmp_path / "two", version="2.0.0", harness=harness))
+    changes = version_changes(capitals, second).cases
+    assert [(change.title, change.count) for change in changes] == [("asking something else", len(ROWS))]
+
+
+def test_an_older_version_says_that_it_is_one(
+    client: Client, user: User, capitals: EnvironmentVersion, tmp_path: Path
+) -> None:
+    bundle_import(bundle=write_bundle(tmp_path / "two", version="2.0.0"))
+    EnvironmentVersion.objects.filter(version="1.0.0").update(deprecated="Use 2.0.0.")
+    shown = page(client, "/hub/capitals/1.0.0/")
+    assert "the latest is" in shown and "Use 2.0.0." in shown
+    assert "the latest is" not in page(client, "/hub/capitals/")
+
+
+def test_the_bundle_is_downloaded_byte_for_byte(client: Client, user: User, capitals: EnvironmentVersion) -> None:
+    answer = client.get("/hub/capitals/1.0.0/bundle")
+    assert answer["Content-Type"] == "application/zip"
+    assert 'filename="capitals-1.0.0.zip"' in answer["Content-Disposition"]
+    with capitals.archive.open("rb") as file:
+        assert b"".join(answer.streaming_content) == file.read()  # type: ignore[attr-defined]

@@ -1,0 +1,168 @@
+"""From an upload to everybody's catalogue: a worker runs the gates, a curator publishes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from hub.gates import queue
+from hub.gates.queue import GATES, LEASE, TRIES, request_next
+from hub.models import Environment, EnvironmentVersion, GateRequest
+from hub.tasks import gates
+from sandbox.errors import SandboxUnavailable
+from tests.factories import stored_version
+from tests.hub.bundle_files import write_bundle
+from tests.hub.web.test_upload import send, zipped
+from tests.members import member
+from tests.runs.execution.test_running import until
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def curator(client: Client) -> User:
+    user = member("Curator", staff=True)
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is told to the workers."""
+    messages: list[Any] = []
+    monkeypatch.setattr("hub.common.task_messages.send", messages.append)
+    return messages
+
+
+def publish(client: Client) -> str:
+    environment = Environment.objects.get()
+    data = {"action": "publish", "_selected_action": [environment.pk], "index": 0}
+    return client.post("/admin/hub/environment/", data, follow=True).content.decode()
+
+
+def test_an_uploaded_bundle_is_put_before_the_gates_and_can_then_be_published(
+    client: Client, curator: User, sent: list[Any], tmp_path: Path, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = send(client, zipped(write_bundle(tmp_path / "capitals")))
+    assert sent == [GATES]
+    assert "A worker runs the gates" in client.get(answer["Location"]).content.decode()
+    assert "gates have not been run" in publish(client)
+    gates()
+    part = client.get(answer["Location"], headers={"HX-Target": "certificate"}).content.decode()
+    assert "Every gold answer" in part or "gold" in part
+    assert "hx-trigger" not in part
+    publish(client)
+    assert Environment.objects.get().visibility == Environment.Visibility.PUBLISHED
+
+
+def test_a_bundle_whose_gates_fail_shows_why_and_stays_private(
+    client: Client, curator: User, sent: list[Any], tmp_path: Path
+) -> None:
+    send(client, zipped(write_bundle(tmp_path / "capitals", gold={"content": "Lyon"})))
+    gates()
+    page = client.get("/hub/capitals/").content.decode()
+    assert "badge failed" in page and "What failed" in page
+    assert "failed gold" in publish(client)
+    assert Environment.objects.get().visibility == Environment.Visibility.PRIVATE
+
+
+def test_the_gates_can_be_asked_for_again_and_a_certificate_is_never_made_twice(
+    client: Client, curator: User, sent: list[Any], tmp_path: Path, django_capture_on_commit_callbacks: Any
+) -> None:
+    send(client, zipped(write_bundle(tmp_path / "capitals")))
+    GateRequest.objects.all().delete()
+    assert "Run the gates" in client.get("/hub/capitals/").content.decode()
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post("/hub/capitals/1.0.0/gates/")
+    assert len(sent) == 1
+    EnvironmentVersion.objects.update(certificate={"digest": "", "gates": []})
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post("/hub/capitals/1.0.0/gates/")
+    gates()
+    assert len(sent) == 1 and not GateRequest.objects.exists()
+    assert EnvironmentVersion.objects.get().certificate == {"digest": "", "gates": []}
+
+
+# ---- messages that are lost, workers that die ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def uploaded(client: Client, curator: User, tmp_path: Path) -> EnvironmentVersion:
+    """A version whose message to the workers never arrived: the test's transaction commits nothing."""
+    send(client, zipped(write_bundle(tmp_path / "capitals")))
+    return EnvironmentVersion.objects.get()
+
+
+def lapse() -> None:
+    """As if a minute had passed."""
+    GateRequest.objects.update(lease_until=timezone.now() - LEASE)
+
+
+def page_of(client: Client) -> str:
+    return client.get("/hub/capitals/").content.decode()
+
+
+def test_workers_sweep_for_gates_whose_message_was_lost(uploaded: EnvironmentVersion) -> None:
+    assert GATES in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    gates()  # as the sweep calls it
+    uploaded.refresh_from_db()
+    assert uploaded.certificate is not None
+    assert not GateRequest.objects.exists()
+
+
+def test_gates_are_run_by_one_worker_at_a_time_and_by_another_once_it_is_gone(uploaded: EnvironmentVersion) -> None:
+    first = request_next()
+    assert first is not None
+    assert request_next() is None
+    lapse()
+    second = request_next()
+    assert second == first and second is not None and second.tries == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_at_work_renews_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "RENEW_EVERY_S", 0.02)
+    lapsed = timezone.now() - LEASE
+    request = GateRequest.objects.create(version=stored_version(), lease_until=lapsed)
+    with queue.lease_held(request):
+        until(lambda: GateRequest.objects.filter(lease_until__gt=timezone.now()).exists())
+
+
+def test_gates_that_break_off_are_given_up_and_say_why(
+    client: Client, uploaded: EnvironmentVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the cases do not fit")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hub.tasks.gates_run", breaks)
+        for _ in range(TRIES):
+            gates()
+            lapse()
+        assert request_next() is None
+    assert "tried 3 times and broke off: RuntimeError: the cases do not fit" in page_of(client)
+    client.post("/hub/capitals/1.0.0/gates/")
+    gates()
+    assert "gates passed" in client.get("/hub/?state=private").content.decode()
+
+
+def test_a_sandbox_that_is_away_is_waited_for(
+    client: Client, uploaded: EnvironmentVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any, **__: Any) -> None:
+        raise SandboxUnavailable("Docker is not running.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hub.tasks.gates_run", away)
+        for _ in range(TRIES + 1):
+            gates()
+            lapse()
+    assert "made again: Docker is not running." in page_of(client)
+    gates()
+    uploaded.refresh_from_db()
+    assert uploaded.certificate is not None

@@ -1,0 +1,233 @@
+"""The agreement page's figures, read from stored verdicts, against values worked by hand."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from hub.models import Case
+from preferences.evidence import evidence_of
+from preferences.insight.agreement import Figure
+from preferences.insight.figures import Agreement, agreement_of, ranking_of
+from preferences.models import Preference
+from preferences.selectors import preferences_current
+from preferences.services import JudgeIdentity, Judgment, Reaction, preference_record
+from runs.models import Response, Run, RunModel
+from tests.factories import stored_response, stored_run, stored_version
+
+pytestmark = pytest.mark.django_db
+WORDS = {"p": "passed", "f": "failed"}
+
+
+def pairs_of(*outcomes: str, texts: Sequence[tuple[str, str]] = ()) -> list[tuple[Response, Response]]:
+    """A pair of alpha's and beta's responses for each of *outcomes*, such as `pf`: alpha passed and beta failed."""
+    run = stored_run(stored_version(cases=len(outcomes)), ["alpha", "beta"])
+    made = []
+    for i, case in enumerate(Case.objects.order_by("position")):
+        said = texts[i] if texts else ("an answer", "another")
+        first, second = (
+            stored_response(run, case, WORDS[outcomes[i][side]], model=label, text=said[side])
+            for side, label in enumerate(("alpha", "beta"))
+        )
+        made.append((first, second))
+    return made
+
+
+def judged(pair: tuple[Response, Response], verdict: str, **fields: Any) -> Preference:
+    """The judge's verdict. `confidence` is the judgment's; all else says how it was reached."""
+    confidence = fields.pop("confidence", None)
+    judge = JudgeIdentity(**{"label": "judge", "fingerprint": "f", "prompt_version": "pair-1", **fields})
+    judgment = Judgment(verdict=verdict, evidence=evidence_of(*pair), judge=judge, confidence=confidence)
+    return preference_record(first=pair[0], second=pair[1], judgment=judgment)
+
+
+def decided(pair: tuple[Response, Response], verdict: str, by: str = "ann", **reaction: Any) -> Preference:
+    person = User.objects.get_or_create(username=by)[0]
+    judgment = Judgment(
+        verdict=verdict, evidence=evidence_of(*pair), reviewer=person, reaction=Reaction(**reaction), seconds=20.0
+    )
+    return preference_record(first=pair[0], second=pair[1], judgment=judgment)
+
+
+def found() -> Agreement:
+    return agreement_of(preferences_current())
+
+
+def figures() -> dict[str, Figure]:
+    return {name: item for name, _, item in found().figures}
+
+
+def worth(name: str) -> tuple[float | None, int]:
+    """A figure's value and n."""
+    item = figures()[name]
+    return item.value, item.n
+
+
+def test_judge_and_people() -> None:
+    verdicts = [("first", "first"), ("first", "second"), ("second", "second"), ("tie", "tie")]
+    for pair, (judge, person) in zip(pairs_of("ff", "ff", "ff", "ff", "ff"), [*verdicts, ("", "tie")], strict=True):
+        if judge:
+            judged(pair, judge)
+        decided(pair, person)  # the last pair has no judge's verdict to compare with
+    # judge: 2 first, 1 second, 1 tie; ann: 1 first, 2 second, 1 tie. po = 3/4, pe = (2*1 + 1*2 + 1*1) / 16 = 5/16
+    assert worth("judge_people") == (0.75, 4)
+    assert worth("judge_people_kappa") == (pytest.approx((3 / 4 - 5 / 16) / (1 - 5 / 16)), 4)
+
+
+def test_people_among_each_other() -> None:
+    said = [("first", "first"), ("first", "second"), ("second", "second"), ("tie", "first")]
+    pairs = pairs_of("ff", "ff", "ff", "ff", "ff")
+    for pair, (ann, bob) in zip(pairs, said, strict=False):
+        decided(pair, ann, "ann")
+        decided(pair, bob, "bob")
+    decided(pairs[4], "tie", "bob")  # a single one compares with nothing
+    assert worth("people") == (0.5, 4)
+    # 8 labels on 4 pairs: 4 first, 3 second, 1 tie. Do = 4 and De = (4*4 + 3*5 + 1*7) / 7
+    assert worth("people_alpha") == (pytest.approx(1 - 4 / (38 / 7)), 4)
+    # ann: 2 first, 1 second, 1 tie; bob: 2 first, 2 second. po = 1/2, pe = (2*2 + 1*2) / 16 = 3/8
+    (couple,) = found().couples
+    assert couple.names == ("ann", "bob")
+    assert (couple.same.value, couple.kappa.value, couple.kappa.n) == (0.5, pytest.approx((1 / 2 - 3 / 8) / (5 / 8)), 4)
+
+
+def test_three_people_on_one_pair_are_three_comparisons() -> None:
+    (pair,) = pairs_of("ff")
+    for name, verdict in (("ann", "first"), ("bob", "first"), ("cid", "tie")):
+        decided(pair, verdict, name)
+    assert worth("people") == (pytest.approx(1 / 3), 3)
+    # Do = (2*1 + 1*2) / 2 = 2 and De = (2*1 + 1*2) / 2 = 2
+    assert worth("people_alpha") == (0.0, 1)
+    assert [row.names for row in found().couples] == [("ann", "bob"), ("ann", "cid"), ("bob", "cid")]
+
+
+def test_the_blind_judge_and_people_against_execution() -> None:
+    pairs = pairs_of("pf", "fp", "pf", "ff")
+    judged(pairs[0], "first")
+    judged(pairs[1], "tie")
+    judged(pairs[2], "second", saw_evidence=True)  # it knew, so that it says nothing
+    judged(pairs[3], "first")  # the tests decide nothing
+    decided(pairs[0], "first", "ann")
+    decided(pairs[0], "first", "bob")
+    decided(pairs[1], "first", disputes_tests=True)
+    assert worth("judge_execution") == (0.5, 2)
+    assert worth("people_execution") == (pytest.approx(2 / 3), 3)
+
+
+def test_position_bias_is_over_the_single_orders() -> None:
+    pairs = pairs_of("ff", "ff", "ff", "ff")
+    judged(pairs[0], "tie", orders=("first", "second"), order_sensitive=True)  # the side shown first, twice
+    judged(pairs[1], "first", orders=("first", "first"))  # once
+    judged(pairs[2], "tie", orders=("tie", "second"), order_sensitive=True)  # once of one
+    judged(pairs[3], "second", orders=("second", "second"))  # once
+    assert worth("first_position") == (pytest.approx(5 / 7), 7)
+    assert worth("order_sensitive") == (0.5, 4)
+
+
+def test_a_judge_that_follows_the_answers_has_no_position_bias() -> None:
+    for pair in pairs_of("ff", "ff", "ff"):
+        judged(pair, "first", orders=("first", "first"))
+    assert worth("first_position") == (0.5, 6)
+
+
+def as_families(run: Run, **families: str) -> None:
+    """Give the models of *run* families; the judge's row is made."""
+    for model in run.models.all():
+        model.spec["family"] = families[model.label]
+        model.save()
+    spec = {"name": "judge", "family": families["judge"]}
+    RunModel.objects.create(run=run, label="judge", role="judge", position=9, spec=spec, fingerprint="f")
+
+
+def test_self_preference_is_measured_against_tests_and_people() -> None:
+    pairs = pairs_of("fp", "ff", "ff", "ff")
+    as_families(Run.objects.get(), alpha="gpt", beta="llama", judge="gpt")
+    mine = {"self_preference": True}
+    judged(pairs[0], "first", **mine)  # for its own family, where the tests are for the other: +1
+    judged(pairs[1], "tie", **mine)  # half, where ann is for its own: -1/2
+    decided(pairs[1], "first")
+    judged(pairs[2], "first", **mine)  # as ann
+    decided(pairs[2], "first")
+    judged(pairs[3], "second", **mine)  # nobody else says
+    assert worth("own_family") == (pytest.approx(2 / 3), 3)
+    assert worth("own_family_excess") == (pytest.approx((1 - 0.5 + 0) / 3), 3)
+
+
+def test_self_preference_needs_exactly_one_side_of_the_family() -> None:
+    (pair,) = pairs_of("ff")
+    as_families(Run.objects.get(), alpha="gpt", beta="gpt", judge="gpt")
+    judged(pair, "first", self_preference=True)
+    assert worth("own_family") == (None, 0)
+
+
+def test_length_correlates_over_decisive_verdicts() -> None:
+    texts = [("aaa", "a"), ("a", "aa"), ("aa", "a"), ("a", "a"), ("aaaaaa", "a")]
+    pairs = pairs_of("ff", "ff", "ff", "ff", "ff", texts=texts)
+    for pair, verdict in zip(pairs, ("first", "second", "second", "first", "tie"), strict=True):
+        judged(pair, verdict)
+    # differences 2, -1, 1, 0 against 1, 0, 0, 1: sum of products 1, squares 5 and 1
+    assert worth("length") == (pytest.approx(1 / math.sqrt(5)), 4)
+
+
+def test_the_pull_of_suggestions_is_the_difference_between_shown_and_hidden() -> None:
+    pairs = pairs_of("ff", "ff", "ff", "ff", "pf")
+    suggested = [judged(pair, "first") for pair in pairs]
+    now = timezone.now()
+    decided(pairs[0], "first", suggestion=suggested[0], taken=True, seen_at=now)
+    decided(pairs[1], "second", suggestion=suggested[1], taken=False, seen_at=now)
+    decided(pairs[2], "first", suggestion=suggested[2], taken=True, seen_at=now, first_verdict="first")
+    decided(pairs[3], "first", suggestion=suggested[3], taken=True, seen_at=now, first_verdict="second")
+    decided(pairs[4], "second", check_result="failed")  # a check shows no suggestion of the judge's
+    assert worth("accept_shown") == (0.5, 2)
+    assert worth("accept_hidden") == (0.5, 2)
+    (ann,) = found().reviewers
+    assert (ann.decided, ann.accepted, ann.suggested, ann.checks, ann.checks_failed) == (5, 3, 4, 1, 1)
+    assert ann.median_seconds == 20
+
+
+def test_confidence_is_right_where_tests_or_else_all_people_say_so() -> None:
+    pairs = pairs_of("pf", "ff", "ff", "ff")
+    judged(pairs[0], "first", confidence=0.9)
+    judged(pairs[1], "first", confidence=0.9)
+    decided(pairs[1], "second")
+    judged(pairs[2], "first", confidence=0.55)
+    decided(pairs[2], "first", "ann")
+    decided(pairs[2], "tie", "bob")  # people who differ decide nothing
+    judged(pairs[3], "first", confidence=0.3)
+    decided(pairs[3], "first")
+    assert [(b.confidence, b.right, b.n) for b in found().bins] == [(0.3, 1.0, 1), (0.9, 0.5, 2)]
+    assert worth("calibration_error") == (pytest.approx((1 * 0.7 + 2 * 0.4) / 3), 3)
+
+
+def test_without_verdicts_every_figure_says_that_there_is_nothing() -> None:
+    assert {(item.value, item.n, item.note) for item in figures().values()} == {(None, 0, "nothing to compare yet")}
+    assert found().to_json()["two_reviewers"] == []
+
+
+def test_a_ranking_is_of_two_models_and_both_bad_is_a_tie() -> None:
+    pairs = pairs_of("ff", "ff", "ff", "ff")
+    for pair, verdict in zip(pairs, ("first", "first", "tie", "both_bad"), strict=True):
+        decided(pair, verdict)
+    alpha, beta = ranking_of(preferences_current())["sums"]
+    assert (alpha.name, alpha.wins, alpha.matches, beta.wins) == ("alpha", 3.0, 4, 1.0)
+    # 3 wins to 1, with half a win added on either side
+    assert alpha.strength - beta.strength == pytest.approx(400 * math.log10(3.5 / 1.5), abs=0.01)
+
+
+def test_self_preference_is_the_same_whichever_side_is_of_the_family() -> None:
+    pairs = pairs_of("fp", "ff")
+    as_families(Run.objects.get(), alpha="llama", beta="gpt", judge="gpt")
+    judged(pairs[0], "first", self_preference=True)  # against its own family, where the tests are for it: -1
+    judged(pairs[1], "second", self_preference=True)  # for its own, where ann sees no difference: +1/2
+    decided(pairs[1], "tie")
+    assert worth("own_family") == (0.5, 2)
+    assert worth("own_family_excess") == (pytest.approx((-1 + 0.5) / 2), 2)
+
+
+def test_attempts_of_one_model_do_not_rank_it_against_itself() -> None:
+    run = stored_run(stored_version(cases=1), ["alpha"])
+    first, second = (stored_response(run, Case.objects.get(), "failed", attempt=attempt) for attempt in (1, 2))
+    decided((first, second), "first")
+    assert ranking_of(preferences_current()) == {}

@@ -1,0 +1,93 @@
+"""Preferences over REST: what is visible, filters that make no sense, exports and why one is refused."""
+
+import io
+import json
+import zipfile
+
+import pytest
+from django.contrib.auth.models import User
+from rest_framework.test import APIClient
+
+from hub.models import Environment
+from preferences.exporters import FORMATS
+from preferences.models import Preference
+from tests.preferences.exporters.test_exports import record, responses
+
+pytestmark = pytest.mark.django_db
+EXPORT = "/api/v1/preferences/export"
+
+
+@pytest.fixture
+def api() -> APIClient:
+    client = APIClient()
+    client.force_authenticate(User.objects.create_user("trainer"))
+    return client
+
+
+@pytest.fixture
+def two() -> Preference:
+    record(*responses("one", "two", statuses="pf"), by="judge")
+    preference = record(*responses("three", "four"), "second")
+    Environment.objects.update(visibility="published")
+    return preference
+
+
+def test_preferences_are_listed_with_all_that_leads_back(api: APIClient, two: Preference) -> None:
+    rows = api.get("/api/v1/preferences/?source=human").json()["results"]
+    assert [row["id"] for row in rows] == [two.pk]
+    assert (rows[0]["first"]["response"], rows[0]["run"]) == (two.first_id, two.run_id)
+    assert rows[0]["environment_digest"] == two.version.digest
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_is_a_zip_with_card_and_provenance(api: APIClient, two: Preference, format: str) -> None:
+    answer = api.get(f"{EXPORT}?format={format}&source=human")
+    assert answer["Content-Type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        data = f"data{FORMATS[format].suffix}"
+        assert {data, "README.md", "provenance.jsonl"} <= set(archive.namelist())
+        lines = archive.read("provenance.jsonl").splitlines()
+    assert {json.loads(line)["id"] for line in lines} == {two.pk}
+
+
+@pytest.mark.parametrize("wrong", ["run=x", "since=yesterday", "source=nobody", "verdict=A"])
+@pytest.mark.parametrize("path", [f"{EXPORT}?format=trl", "/api/v1/preferences/?", "/api/v1/agreement/?"])
+def test_a_filter_that_makes_no_sense_is_refused_by_name(
+    api: APIClient, two: Preference, path: str, wrong: str
+) -> None:
+    answer = api.get(f"{path}&{wrong}")
+    assert answer.status_code == 400
+    assert [error["path"] for error in answer.json()["errors"]] == [wrong.partition("=")[0]]
+
+
+def test_an_export_of_nothing_or_in_no_format_is_refused(api: APIClient, two: Preference) -> None:
+    nothing = api.get(f"{EXPORT}?format=trl&reviewer=nobody")
+    assert (nothing.status_code, nothing.json()["message"]) == (400, "No preference matches; nothing was written.")
+    unknown = api.get(f"{EXPORT}?format=csv")
+    assert unknown.status_code == 400
+    assert unknown.json()["message"].startswith("There is no format 'csv'; known are trl,")
+
+
+def test_held_out_environments_are_never_exported(api: APIClient, two: Preference) -> None:
+    Environment.objects.update(held_out=True)
+    answer = api.get(f"{EXPORT}?format=jsonl")
+    assert answer.status_code == 400
+    assert "held-out environments, which training data never holds" in answer.json()["message"]
+
+
+def test_preferences_of_private_environments_are_neither_listed_nor_exported(api: APIClient, two: Preference) -> None:
+    Environment.objects.update(visibility="private")
+    assert api.get("/api/v1/preferences/").json()["results"] == []
+    assert api.get(f"{EXPORT}?format=jsonl").status_code == 400
+    assert {item["n"] for item in api.get("/api/v1/agreement/").json()["figures"].values()} == {0}
+
+
+def test_agreement_has_every_figure_with_n_and_interval(api: APIClient, two: Preference) -> None:
+    found = api.get("/api/v1/agreement/").json()
+    assert found["figures"]["judge_execution"] == {
+        "value": 1.0,
+        "n": 1,
+        "ci95": None,
+        "note": "too few for an interval",
+    }
+    assert [row["name"] for row in found["reviewers"]] == ["ann"]

@@ -1,0 +1,129 @@
+"""The pages of preferences: traceable, filtered, and empty where there is nothing."""
+
+import io
+import zipfile
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hub.models import Environment
+from preferences.models import Preference
+from runs.models import Run
+from tests.factories import stored_score
+from tests.preferences.exporters.test_exports import record, responses
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def visitor(client: Client) -> Client:
+    client.force_login(User.objects.create_user("visitor"))
+    return client
+
+
+@pytest.fixture
+def two() -> Preference:
+    record(*responses("one", "two", statuses="pf"), by="judge")
+    preference = record(*responses("three", "four"))
+    Environment.objects.update(visibility="published")
+    return preference
+
+
+def test_a_preference_leads_to_responses_run_version_and_case(visitor: Client, two: Preference) -> None:
+    page = visitor.get(f"/preferences/{two.pk}/").content.decode()
+    version = two.version
+    for address in (
+        f"/responses/{two.first_id}/",
+        f"/responses/{two.second_id}/",
+        f"/runs/{two.run_id}/",
+        f"/hub/{version.environment.slug}/{version.version}/",
+        two.case.external_id,
+        "/models/m0/",
+        "/models/m1/",
+    ):
+        assert address in page
+    assert "not logged" in page
+
+
+def test_a_preference_leads_to_mlflow_where_a_browser_finds_it(visitor: Client, two: Preference) -> None:
+    Run.objects.update(tracking={"uri": "http://mlflow:5000", "experiment_id": "3", "parent": "abc"})
+    assert (
+        'href="http://mlflow:5000/#/experiments/3/runs/abc"' in visitor.get(f"/preferences/{two.pk}/").content.decode()
+    )
+    Run.objects.update(tracking={"uri": "sqlite:///mlflow.sqlite3", "experiment_id": "3", "parent": "abc"})
+    assert "<code>abc</code>" in visitor.get(f"/preferences/{two.pk}/").content.decode()
+
+
+def test_what_scoring_found_is_shown_as_it_was_when_the_verdict_was_given(visitor: Client) -> None:
+    first, second = responses("one", "two", statuses="pf")
+    stored_score(first, "sum", 1.0, reason="It is right.")
+    score = stored_score(second, "sum", 0.0, reason="<b>2</b> is not 1.")
+    stored_score(second, "tone", 0.25, reason="Curt.", position=1)
+    preference = record(first, second)
+    Environment.objects.update(visibility="published")
+    score.delete()
+    page = visitor.get(f"/preferences/{preference.pk}/").content.decode()
+    assert "<td>1 It is right.</td><td>0 &lt;b&gt;2&lt;/b&gt; is not 1.</td>" in page
+    assert "<td>-</td><td>0.25 Curt.</td>" in page
+
+
+def test_the_list_is_filtered_and_exported_as_shown(visitor: Client, two: Preference) -> None:
+    assert visitor.get("/preferences/").content.decode().count("data-open href") == 2
+    page = visitor.get("/preferences/?source=human").content.decode()
+    assert page.count("data-open href") == 1
+    packed = visitor.get("/preferences/export/?source=human&format=trl").content
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert b'"chosen": "three"' in archive.read("data.jsonl")
+        assert "README.md" in archive.namelist()
+
+
+def test_an_export_of_nothing_says_so(visitor: Client) -> None:
+    page = visitor.get("/preferences/export/?format=trl", follow=True).content.decode()
+    assert "There are no preferences yet; nothing was written." in page
+
+
+def test_agreement_and_ranking_show_figures_with_tables(visitor: Client, two: Preference) -> None:
+    page = visitor.get("/agreement/").content.decode()
+    assert "The judge, blind, says what the tests say" in page
+    page = visitor.get("/ranking/").content.decode()
+    assert "<svg" in page
+    assert "m0" in page
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("/preferences/", "No preferences.</strong>"),
+        ("/preferences/?source=llm", "No preferences match these filters.</strong>"),
+        ("/agreement/", "Nothing is judged yet.</strong>"),
+        ("/agreement/?run=1", "No judgments match these filters.</strong>"),
+        ("/ranking/", "No comparisons of two models yet.</strong>"),
+        ("/ranking/?source=human", "No comparisons of two models match these filters.</strong>"),
+    ],
+)
+def test_empty_pages_say_what_would_be_here(visitor: Client, address: str, says: str) -> None:
+    page = visitor.get(address).content.decode()
+    assert page.count('class="empty"') == 1
+    assert says in page
+
+
+def test_preferences_of_private_environments_are_not_shown(visitor: Client, two: Preference) -> None:
+    Environment.objects.update(visibility="private")
+    assert "data-open href" not in visitor.get("/preferences/").content.decode()
+    assert visitor.get(f"/preferences/{two.pk}/").status_code == 404
+    assert "No preference matches" in visitor.get("/preferences/export/?format=trl", follow=True).content.decode()
+
+
+@pytest.mark.parametrize("wrong", ["run=x", "since=yesterday", "source=nobody", "environment=%2E%2E"])
+def test_a_filter_that_makes_no_sense_is_said_and_exports_nothing(visitor: Client, two: Preference, wrong: str) -> None:
+    page = visitor.get(f"/preferences/?{wrong}").content.decode()
+    assert page.count("It is left out.") == 1
+    answer = visitor.get(f"/preferences/export/?format=trl&{wrong}", follow=True)
+    assert answer.redirect_chain
+    assert f"{wrong.partition('=')[0]}: " in "".join(map(str, answer.context["messages"]))
+
+
+def test_an_unknown_format_is_said(visitor: Client, two: Preference) -> None:
+    answer = visitor.get("/preferences/export/?format=csv", follow=True)
+    assert "format: Select a valid choice. csv is not one" in "".join(map(str, answer.context["messages"]))

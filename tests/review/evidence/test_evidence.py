@@ -1,0 +1,144 @@
+"""What scoring found of two responses, beside each other: rules, tests, blamed lines, calls of tools."""
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+
+from review.evidence.display import Mark, text_html
+from review.evidence.findings import Blame, call_rows, rule_rows
+from runs.models import Response, Score
+from tests.review.pages import waiting_pairs
+
+pytestmark = pytest.mark.django_db
+
+CODE = "Here:\n\n```python\ndef f(x):\n    y = x / 0\n    return y\n```\n"
+
+
+def sides(texts: tuple[str, str] = ("one", "two"), outcome: str = "pf") -> tuple[Response, Response]:
+    (pair,) = waiting_pairs(1, texts=texts, outcome=outcome)
+    Score.objects.all().delete()
+    return pair.first, pair.second
+
+
+def scored(
+    response: Response, value: float | None, *, rule: str = "tests", type: str = "python_tests", **fields: Any
+) -> None:
+    Score.objects.create(response=response, position=0, rule=rule, type=type, value=value, **fields)
+
+
+def ran(
+    status: str, passed: int, *, test: str = "", line: int | None = None, message: str = "", **failure: str
+) -> dict[str, Any]:
+    found = {"test": test, "line": line, "expected": "", "got": "", **failure} if test else None
+    return {"status": status, "passed": passed, "total": 5, "message": message, "failure": found}
+
+
+def test_a_failed_test_shows_what_was_expected_and_got_and_that_the_other_side_passed_it() -> None:
+    a, b = sides()
+    scored(a, 1.0, reason="All 5 tests passed.", execution=ran("passed", 5))
+    scored(b, 0.0, execution=ran("assertion", 2, test="f(1) == 2", line=7, expected="2", got="3"))
+    (row,) = rule_rows(a, b)
+    assert row.differs
+    assert [(side.passed, side.total) for side in row.sides if side] == [(5, 5), (2, 5)]
+    (test,) = row.tests
+    assert (test.test, test.cells[0].state, test.cells[1].state) == ("f(1) == 2", "passed", "failed")
+    assert (test.cells[1].expected, test.cells[1].got) == ("2", "3")
+
+
+def test_two_first_failures_are_two_rows_in_the_tests_order() -> None:
+    a, b = sides(outcome="ff")
+    scored(a, 0.0, execution=ran("assertion", 4, test="f(9) == 9", line=9))
+    scored(b, 0.0, execution=ran("assertion", 1, test="f(2) == 2", line=2))
+    (row,) = rule_rows(a, b)
+    states = [(test.test, *(cell.state for cell in test.cells)) for test in row.tests]
+    assert states == [("f(2) == 2", "passed", "failed"), ("f(9) == 9", "failed", "not known: it failed before")]
+
+
+def test_the_same_failure_with_another_result_is_one_row_that_differs() -> None:
+    a, b = sides(outcome="ff")
+    for side, got in ((a, "1"), (b, "2")):
+        scored(side, 0.0, reason="A test failed.", execution=ran("assertion", 1, test="f(2) == 3", line=2, got=got))
+    (row,) = rule_rows(a, b)
+    (test,) = row.tests
+    assert [cell.got for cell in test.cells] == ["1", "2"]
+    assert row.differs
+
+
+def test_rules_that_found_the_same_do_not_differ() -> None:
+    a, b = sides(outcome="pp")
+    for side in (a, b):
+        scored(side, 1.0, rule="answer", type="number", reason="It is 4.")
+    scored(a, 1.0, rule="only", type="regex")
+    rows = {row.rule: row for row in rule_rows(a, b)}
+    assert not rows["answer"].differs
+    assert (rows["only"].differs, rows["only"].sides[1]) == (True, None)
+
+
+def test_an_exception_blames_the_line_of_the_answers_code() -> None:
+    a, b = sides((CODE, CODE))
+    message = "The code raised ZeroDivisionError: division by zero (line 2)"
+    scored(a, 1.0, execution=ran("passed", 5))
+    scored(
+        b, 0.0, reason=message, detail={"code": "fence"},
+        execution=ran("exception", 1, test="f(1) == 1", line=3, message=message),
+    )  # fmt: skip
+    (row,) = rule_rows(a, b)
+    start = CODE.index("    y = x / 0")
+    blame = Blame(number=5, code="y = x / 0", message=1, start=start, end=start + len("    y = x / 0"))
+    assert row.tests[0].cells[1].blame == blame
+    assert row.sides[1] is not None
+    assert row.sides[1].reason == "The code raised ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "detail"),
+    [
+        (CODE + CODE, "It raised (line 2)", {"code": "fence"}),  # which of the two blocks was run is not sure
+        (CODE, "It raised (line 99)", {"code": "fence"}),
+        (CODE, "It raised", {"code": "fence"}),
+        (CODE, "It raised (line 2)", {"code": "fence", "with_prefix": True}),
+    ],
+)
+def test_no_line_is_blamed_where_it_is_not_sure(text: str, message: str, detail: dict[str, Any]) -> None:
+    a, b = sides((CODE, text))
+    scored(b, 0.0, detail=detail, execution=ran("exception", 1, message=message))
+    (row,) = rule_rows(a, b)
+    assert row.sides[1] is not None
+    assert row.sides[1].blame is None
+
+
+def test_instructions_that_one_side_did_not_follow_are_rows() -> None:
+    a, b = sides()
+    for side, followed in ((a, True), (b, False)):
+        listed = [
+            {"id": "letter:count", "followed": True, "problem": ""},
+            {"id": "sentences", "followed": followed, "problem": "" if followed else "it has 2 sentences, not 3"},
+        ]
+        scored(side, float(followed), rule="follows", type="instructions", detail={"instructions": listed})
+    (row,) = rule_rows(a, b)
+    (test,) = row.tests
+    assert (test.test, test.cells[0].state, test.cells[1].got) == ("sentences", "passed", "it has 2 sentences, not 3")
+
+
+def test_calls_of_tools_stand_beside_each_other_and_equal_ones_are_told_apart() -> None:
+    a, b = sides()
+    for side, names in ((a, ["look", "decline", "say"]), (b, ["look", "change", "note", "say"])):
+        calls = [{"function": {"name": name, "arguments": "{}"}} for name in names]
+        side.messages = [{"role": "assistant", "content": "", "tool_calls": [call]} for call in calls]
+    rows = [(row.a, row.b, row.differs) for row in call_rows(a, b)]
+    assert rows == [
+        ("look({})", "look({})", False),
+        ("decline({})", "change({})", True),
+        ("", "note({})", True),
+        ("say({})", "say({})", False),
+    ]
+
+
+def test_what_stands_below_a_blamed_line_adds_no_text() -> None:
+    start = CODE.index("    y")
+    html = text_html(CODE, [Mark(start, start + 13, "blamed", 'f(1) == "<1>"')])
+    assert unescape(re.sub(r"<[^>]*>", "", html)) == CODE
+    assert html.count('data-note="f(1) == &quot;&lt;1&gt;&quot;"') == 1
+    assert '</span><span class="below-line"' in html  # after the line, so that its end of line makes no gap

@@ -1,0 +1,171 @@
+"""A run with a judge: suggestions in both orders, what execution decides, and a judge that answers badly."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from preferences.models import Issue, Preference
+from review.models import JudgeCall, Pair
+from runs.config.parsing import parse_text
+from runs.config.resolve import environments_find, source_for_command
+from runs.execution.runner import Execution, run_execute
+from runs.models import Response, Run
+from runs.reports import results_json
+from runs.services import config_of, run_create, run_reopen
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MANIFEST = """\
+spec: 1
+slug: capitals
+version: 1.0.0
+title: Capitals
+summary: Name the capital.
+category: domain-knowledge
+dataset: {path: cases.jsonl, fields: {input: "Capital of {{ country }}?", target: capital}}
+scoring: {rules: [{type: exact_match}]}
+"""
+CASES = {"france": "Paris", "japan": "Tokyo", "peru": "Lima"}
+ANSWERS = {
+    "good": {"france": "Paris", "japan": "Tokyo", "peru": "Cusco"},
+    "poor": {"france": "Lyon 🏙️\tfor sure", "japan": "tokyo", "peru": "Quito"},
+}
+
+
+class Silent:
+    def played(self, response: Response) -> None: ...
+
+    def model_stopped(self, label: str, reason: str) -> None: ...
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def judged(**answer: Any) -> str:
+    return json.dumps({"critique": "Because.", "issues": [], "winner": "A", "confidence": 0.75, **answer})
+
+
+def both_orders(case: str, first: str, second: str) -> list[dict[str, Any]]:
+    """*first* answers the order (good, poor), *second* the other."""
+    pair = {"purpose": "pair", "case": case}
+    return [
+        {**pair, "first": "good#1", "second": "poor#1", "content": first},
+        {**pair, "first": "poor#1", "second": "good#1", "content": second},
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    bundle = tmp_path / "capitals"
+    bundle.mkdir()
+    (bundle / "environment.yaml").write_text(MANIFEST)
+    lines(bundle / "cases.jsonl", [{"id": k, "country": k, "capital": v} for k, v in CASES.items()])
+    for name, answers in ANSWERS.items():
+        lines(tmp_path / f"{name}.jsonl", [{"case": k, "content": v} for k, v in answers.items()])
+    return tmp_path
+
+
+def play(folder: Path, recordings: list[dict[str, Any]], **changes: Any) -> Run:
+    lines(folder / "judge.jsonl", recordings)
+    models = [{"name": n, "provider": "replay", "responses": f"{n}.jsonl", "family": n} for n in ANSWERS]
+    text = json.dumps(
+        {
+            "name": "capitals",
+            "environments": [{"path": "capitals"}],
+            "models": models,
+            "tracking": {"mlflow": False},
+            "judge": {"model": {"name": "j", "provider": "replay", "responses": "judge.jsonl", "family": "good"}},
+            "review": {"overlap": 2},
+            **changes,
+        }
+    )
+    config = parse_text(text, source_for_command(folder, "test.yaml"))
+    run = run_create(config=config, found=environments_find(config))
+    return execute(run, config)
+
+
+def execute(run: Run, config: Any) -> Run:
+    return run_execute(run=run, config=config, listener=Silent(), how=Execution())
+
+
+def test_both_orders_agreeing_make_a_suggestion_beside_what_execution_decides(folder: Path) -> None:
+    wrong = {"side": "B", "category": "wrong_result", "severity": "critical", "quote": "🏙️\tfor", "note": "Not it."}
+    run = play(folder, both_orders("france", judged(issues=[wrong]), judged(winner="B")))
+    pair = Pair.objects.get(case__external_id="france")
+    assert (pair.kind, pair.overlap, pair.free) == ("one_passes", 2, 2)
+    by_source = {item.source: item for item in Preference.objects.filter(case=pair.case)}
+    assert by_source["execution"].verdict == by_source["llm"].verdict == "first"
+    assert by_source["llm"].confidence == 0.75
+    assert not by_source["llm"].saw_evidence
+    assert by_source["llm"].self_preference
+    issue = Issue.objects.get()
+    assert (issue.response, issue.quote, issue.category.slug) == (pair.second, "🏙️\tfor", "wrong-result")
+    assert issue.response.messages[issue.message]["content"][issue.start : issue.end] == issue.quote
+    summary = results_json(run)["judge"]
+    assert (summary["pairs"], summary["suggested"], summary["cost_usd"], summary["recorded"]) == (3, 1, 0.0, True)
+    assert summary["with_execution"] == {"pairs": 1, "agreed": 1}
+    assert summary["first_position"] == {"answers": 2, "first": 1}
+    assert summary["errors"] == {"no_recording": 4}
+    assert run.status == Run.Status.COMPLETED
+
+
+def test_a_judge_that_follows_the_order_suggests_a_tie_that_is_marked(folder: Path) -> None:
+    play(folder, both_orders("peru", judged(winner="A"), judged(winner="A")))
+    suggestion = Preference.objects.get(source="llm")
+    assert (suggestion.verdict, suggestion.order_sensitive, suggestion.saw_evidence) == ("tie", True, True)
+    assert suggestion.orders == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "A is better.",
+        '{"critique": "cut of',
+        judged(winner="C"),
+        judged(confidence="very"),
+        "[1, 2]",
+        judged(issues=3),
+    ],
+)
+def test_output_that_cannot_be_used_is_stored_as_failed_and_ends_nothing(folder: Path, said: str) -> None:
+    run = play(folder, both_orders("france", said, judged()))
+    assert run.status == Run.Status.COMPLETED
+    assert run.summaries["judge"]["failed"] == 1
+    assert run.summaries["judge"]["suggested"] == 0
+    call = JudgeCall.objects.get(answer__isnull=True)
+    assert (call.text, call.replies) == (said, 2)
+    assert call.problem
+
+
+def test_fenced_answers_count_and_quotes_that_are_not_there_are_struck(folder: Path) -> None:
+    invented = {"side": "A", "category": "style", "severity": "minor", "quote": "never said", "note": ""}
+    fenced = f"Sure!\n```json\n{judged(issues=[invented])}\n```"
+    run = play(folder, both_orders("france", fenced, judged(winner="B")))
+    assert run.summaries["judge"]["quotes_struck"] == 1
+    assert not Issue.objects.exists()
+    assert Preference.objects.get(source="llm").verdict == "first"
+
+
+def test_judging_again_adds_what_is_missing_and_repeats_nothing(folder: Path) -> None:
+    recordings = both_orders("france", judged(), judged(winner="B"))
+    run = play(folder, recordings)
+    run_reopen(run=run)
+    execute(run, config_of(run))
+    assert Preference.objects.filter(source="llm").count() == 1
+    assert Preference.objects.filter(source="execution").count() == Pair.objects.filter(kind="one_passes").count()
+    assert run.summaries["judge"]["suggested"] == 1
+
+
+def test_identical_answers_form_no_pair_and_pairs_are_capped(folder: Path) -> None:
+    lines(folder / "poor.jsonl", [{"case": k, "content": v} for k, v in ANSWERS["good"].items()])
+    assert play(folder, both_orders("peru", judged(), judged())).summaries["judge"]["pairs"] == 0
+
+
+def test_the_cap_samples_pairs(folder: Path) -> None:
+    judge = {"model": {"name": "j", "provider": "replay", "responses": "judge.jsonl"}, "max_pairs": 2}
+    run = play(folder, both_orders("peru", judged(), judged()), judge=judge)
+    assert (run.summaries["judge"]["pairs"], run.summaries["review"]["pairs"]) == (2, 3)

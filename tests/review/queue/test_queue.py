@@ -1,0 +1,203 @@
+"""Seats at pairs: who gets which, what lapses, and what a decision stores."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from hub.models import CaseDefect
+from preferences.models import Preference
+from review import decisions
+from review.decisions import Decision, DecisionRefused, MarkedIssue
+from review.judge.suggestions import suggestion_shown
+from review.models import Assignment, AttentionCheck, Pair
+from review.queue import assignments
+from review.queue.assignments import SeatGone
+from tests.review.pages import reviewer, suggest, waiting_pairs
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def nothing_drawn(monkeypatch: Any) -> None:
+    """No check, nothing hidden, sides as they are, unless a test says otherwise."""
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+
+
+def lapse(assignment: Assignment) -> None:
+    Assignment.objects.filter(pk=assignment.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+
+
+def test_two_reviewers_get_different_pairs_and_one_keeps_the_own() -> None:
+    first, second = waiting_pairs(2)
+    ann, bob = reviewer("ann"), reviewer("bob")
+    assert assignments.pair_next(ann).pair == first
+    assert assignments.pair_next(bob).pair == second
+    assert assignments.pair_next(ann).pair == first
+    assert assignments.pair_next(reviewer("cat")) is None
+
+
+def test_overlap_gives_a_pair_to_as_many_people_and_no_more() -> None:
+    waiting_pairs(1, overlap=2)
+    taken = [assignments.pair_next(reviewer(name)) for name in ("ann", "bob")]
+    assert [seat.seat for seat in taken] == [0, 1]
+    assert assignments.pair_next(reviewer("cat")) is None
+
+
+def test_a_lapsed_seat_is_taken_by_the_next_and_the_late_decision_is_refused() -> None:
+    waiting_pairs(1)
+    mine = assignments.pair_next(reviewer("ann"))
+    lapse(mine)
+    theirs = assignments.pair_next(reviewer("bob"))
+    assert (theirs.pair_id, theirs.seat) == (mine.pair_id, mine.seat)
+    with pytest.raises(SeatGone):
+        decisions.decide(assignment=mine, decision=Decision(verdict="tie"))
+    assert not Preference.objects.exists()
+
+
+def test_a_heartbeat_keeps_the_seat() -> None:
+    waiting_pairs(1)
+    mine = assignments.pair_next(reviewer("ann"))
+    lapse(mine)
+    assignments.draft_save(assignment=mine, draft={"verdict": "a"})
+    assert assignments.pair_next(reviewer("bob")) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_reviewers_at_once_never_share_a_seat() -> None:
+    waiting_pairs(3, overlap=2)
+    people = [reviewer(f"r{i}") for i in range(10)]
+    barrier = threading.Barrier(len(people))
+    got: list[Assignment | None] = []
+
+    def take(user: Any) -> None:
+        try:
+            barrier.wait()
+            got.append(assignments.pair_next(user))
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=take, args=(user,)) for user in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    taken = [(a.pair_id, a.seat) for a in got if a is not None]
+    assert len(got) == 10
+    assert len(taken) == len(set(taken)) == 6
+    assert not Pair.objects.filter(free__gt=0).exists()
+
+
+def test_a_decision_sent_twice_is_stored_once() -> None:
+    waiting_pairs(1)
+    mine = assignments.pair_next(reviewer())
+    first = decisions.decide(assignment=mine, decision=Decision(verdict="first", critique="Shorter."))
+    assert decisions.decide(assignment=mine, decision=Decision(verdict="second")) == first
+    assert Preference.objects.count() == 1
+    assert (first.verdict, first.critique, first.source) == ("first", "Shorter.", "human")
+
+
+def test_a_verdict_against_the_tests_needs_a_defect_and_files_it() -> None:
+    waiting_pairs(1, outcome="pf")
+    mine = assignments.pair_next(reviewer())
+    with pytest.raises(DecisionRefused) as refused:
+        decisions.decide(assignment=mine, decision=Decision(verdict="second"))
+    assert refused.value.field == "defect"
+    stored = decisions.decide(assignment=mine, decision=Decision(verdict="second", defect="The test wants 2 + 2 = 5."))
+    assert stored.disputes_tests
+    assert CaseDefect.objects.get().description == "The test wants 2 + 2 = 5."
+
+
+def test_accepting_and_overriding_are_told_apart() -> None:
+    for verdict, pair in zip(("first", "second"), waiting_pairs(2), strict=True):
+        suggestion = suggest(pair, "first")
+        mine = assignments.pair_next(reviewer(verdict))
+        suggestion_shown(assignment=mine)
+        stored = decisions.decide(assignment=mine, decision=Decision(verdict=verdict))
+        assert (stored.suggestion, stored.suggestion_taken) == (suggestion, verdict == "first")
+        assert stored.suggestion_seen_at is not None
+
+
+def test_a_hidden_suggestion_is_shown_after_the_first_verdict_and_both_verdicts_are_kept(monkeypatch: Any) -> None:
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "hidden" else 0.99)
+    (pair,) = waiting_pairs(1)
+    suggest(pair, "first")
+    mine = assignments.pair_next(reviewer())
+    assert suggestion_shown(assignment=mine) is None
+    blind = Decision(verdict="second", blind=True)
+    assert decisions.decide(assignment=mine, decision=blind) is None
+    assert decisions.decide(assignment=mine, decision=blind) is None  # a double click confirms nothing
+    mine.refresh_from_db()
+    assert suggestion_shown(assignment=mine).verdict == "first"
+    stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
+    assert (stored.first_verdict, stored.verdict, stored.suggestion_taken) == ("second", "first", True)
+
+
+def test_an_attention_check_shows_the_wrong_verdict_and_remembers_who_accepts_it(monkeypatch: Any) -> None:
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "check" else 0.99)
+    (pair,) = waiting_pairs(1, outcome="pf")
+    suggest(pair, "first")
+    mine = assignments.pair_next(reviewer())
+    assert suggestion_shown(assignment=mine).verdict == "second"
+    with pytest.raises(DecisionRefused):
+        decisions.decide(assignment=mine, decision=Decision(verdict="second"))
+    stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
+    assert AttentionCheck.objects.get().accepted
+    assert (stored.check_result, stored.suggestion_taken) == ("failed", None)
+
+
+def test_undo_takes_the_decision_back_up_and_the_next_one_supersedes_it() -> None:
+    waiting_pairs(2)
+    ann = reviewer()
+    mine = assignments.pair_next(ann)
+    text = mine.pair.first.messages[1]["content"]
+    mark = MarkedIssue(side="first", category="style", message=1, start=0, end=len(text))
+    before = decisions.decide(assignment=mine, decision=Decision(verdict="tie", issues=[mark]))
+    back = decisions.undo_last(user=ann)
+    assert (back.pk, back.draft["verdict"]) == (mine.pk, "tie")
+    assert '"quote": "one"' in back.draft["issues"]
+    after = decisions.decide(assignment=back, decision=Decision(verdict="first"))
+    assert after.supersedes == before
+    assert Preference.objects.filter(successor__isnull=True).get() == after
+
+
+def test_an_undone_decision_that_is_left_stands() -> None:
+    waiting_pairs(1)
+    ann = reviewer()
+    before = decisions.decide(assignment=assignments.pair_next(ann), decision=Decision(verdict="tie"))
+    lapse(decisions.undo_last(user=ann))
+    assignments.leases_sweep()
+    assert Assignment.objects.get().state == "done"
+    assert assignments.pair_next(reviewer("bob")) is None
+    assert Preference.objects.get() == before
+
+
+def test_a_skipped_pair_goes_to_others_and_not_back_to_the_same_person() -> None:
+    waiting_pairs(1)
+    ann = reviewer("ann")
+    assignments.seat_skip(assignment=assignments.pair_next(ann), reason="I wrote it.")
+    assert assignments.pair_next(ann) is None
+    assert assignments.pair_next(reviewer("bob")) is not None
+
+
+def test_a_mark_outside_the_text_or_of_another_text_is_refused() -> None:
+    waiting_pairs(1)
+    mine = assignments.pair_next(reviewer())
+    for place in (
+        {"start": 0, "end": 99},
+        {"start": 0, "end": 1, "text_hash": "0" * 64},
+        {"message": 9, "start": 0, "end": 1},
+    ):
+        mark = MarkedIssue(side="first", category="style", **{"message": 1, **place})
+        with pytest.raises(DecisionRefused):
+            decisions.decide(assignment=mine, decision=Decision(verdict="tie", issues=[mark]))
+    assert not Preference.objects.exists()
+
+
+def test_pairs_of_private_environments_are_not_handed_out() -> None:
+    (pair,) = waiting_pairs(1)
+    type(pair.first.run_environment.version.environment).objects.update(visibility="private")
+    assert assignments.pair_next(reviewer()) is None

@@ -1,0 +1,71 @@
+"""Review over REST: a pair without its models' names, a decision, and preferences with their export."""
+
+import io
+import zipfile
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from rest_framework.test import APIClient
+
+from preferences.models import Issue, Preference
+from review.queue import assignments
+from tests.review.pages import reviewer, suggest, waiting_pairs
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ann(monkeypatch: Any) -> APIClient:
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+    client = APIClient()
+    client.force_authenticate(reviewer())
+    return client
+
+
+def test_a_pair_is_handed_out_and_decided(ann: APIClient) -> None:
+    (pair,) = waiting_pairs(1, texts=("it is 🏙️ here", "two"))
+    suggest(pair, "first")
+    shown = ann.get("/api/v1/pairs/next").json()
+    assert shown["pair"] == pair.pk
+    assert "alpha" not in str(shown)
+    assert shown["suggestion"]["verdict"] == "A"
+    (message,) = shown["A"]["messages"]
+    mark = {"side": "A", "category": "style", "message": message["index"], "start": 6, "end": 8}
+    body = {"verdict": "B", "issues": [{**mark, "text_hash": message["text_hash"]}]}
+    answer = ann.post(f"/api/v1/pairs/{pair.pk}/decision", body, format="json")
+    stored = Preference.objects.get(pk=answer.json()["preference"])
+    assert (stored.verdict, stored.suggestion_taken) == ("second", False)
+    assert Issue.objects.get().quote == "🏙️"
+    assert ann.get("/api/v1/pairs/next").status_code == 204
+
+
+def test_what_is_wrong_is_named_by_its_path(ann: APIClient) -> None:
+    (pair,) = waiting_pairs(1, outcome="pf")
+    answer = ann.post(f"/api/v1/pairs/{pair.pk}/decision", {"verdict": "B"}, format="json")
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, "defect")
+    assert ann.post(f"/api/v1/pairs/{pair.pk}/decision", {"verdict": "C"}, format="json").status_code == 400
+
+
+def test_reviewing_needs_the_permission_and_a_free_seat(ann: APIClient) -> None:
+    (pair,) = waiting_pairs(1)
+    ann.get("/api/v1/pairs/next")
+    other = APIClient()
+    other.force_authenticate(reviewer("bob"))
+    assert other.get(f"/api/v1/pairs/{pair.pk}/").status_code == 409
+    other.force_authenticate(User.objects.create_user("visitor"))
+    assert other.get("/api/v1/pairs/next").status_code == 403
+
+
+def test_preferences_are_listed_filtered_and_exported(ann: APIClient) -> None:
+    (pair,) = waiting_pairs(1)
+    suggest(pair, "first")
+    rows = ann.get("/api/v1/preferences/").json()["results"]
+    assert [(row["source"], row["verdict"], row["judge"]) for row in rows] == [("llm", "first", "j")]
+    assert ann.get("/api/v1/preferences/?source=human").json()["results"] == []
+    assert ann.get("/api/v1/preferences/?source=nobody").status_code == 400
+    packed = ann.get("/api/v1/preferences/export?format=trl")
+    with zipfile.ZipFile(io.BytesIO(packed.content)) as archive:
+        assert b'"chosen": "one"' in archive.read("data.jsonl")
+    assert ann.get("/api/v1/preferences/export?format=xml").status_code == 400
+    assert "judge_people" in ann.get("/api/v1/agreement/").json()["figures"]

@@ -1,0 +1,154 @@
+"""The review page as a person without JavaScript has it."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from preferences.models import Issue, IssueCategory, Preference
+from preferences.services import NewIssue
+from preferences.spans import find_quote, text_hash
+from review.models import Assignment
+from review.queue import assignments
+from tests.review.pages import reviewer, suggest, waiting_pairs
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def nothing_drawn(monkeypatch: Any) -> None:
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+
+
+@pytest.fixture
+def ann(client: Client) -> Client:
+    client.force_login(reviewer())
+    return client
+
+
+def test_a_decision_leads_to_the_next_pair(ann: Client) -> None:
+    first, second = waiting_pairs(2)
+    page = ann.get("/review/", follow=True)
+    assert page.redirect_chain[-1][0] == f"/review/{first.pk}/"
+    assert "alpha" not in page.content.decode()  # no model is named
+    after = ann.post(f"/review/{first.pk}/decision/", {"verdict": "a", "critique": "Shorter."}, follow=True)
+    assert after.redirect_chain[-1][0] == f"/review/{second.pk}/"
+    stored = Preference.objects.get()
+    assert (stored.verdict, stored.critique) == ("first", "Shorter.")
+
+
+def test_a_decision_by_script_is_answered_with_the_next_pair_itself(ann: Client) -> None:
+    first, second = waiting_pairs(2)
+    ann.get("/review/")
+    answers = [
+        ann.post(f"/review/{pair.pk}/decision/", {"verdict": "tie"}, headers={"HX-Request": "true"})
+        for pair in (first, second)
+    ]
+    assert [answer.headers["HX-Push-Url"] for answer in answers] == [f"/review/{second.pk}/", "/review/"]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert f'action="/review/{second.pk}/decision/"' in answers[0].content.decode()
+    assert "Nothing waits for you" in answers[1].content.decode()
+
+
+def test_a_refused_decision_by_script_leaves_the_address_alone(ann: Client) -> None:
+    (pair,) = waiting_pairs(1, outcome="pf")
+    ann.get("/review/")
+    answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b"}, headers={"HX-Request": "true"})
+    assert "Say what is wrong with the tests" in answer.content.decode()
+    assert "HX-Push-Url" not in answer.headers
+
+
+def test_sides_are_shuffled_and_the_verdict_is_stored_in_the_pairs_own_terms(ann: Client, monkeypatch: Any) -> None:
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "side" else 0.99)
+    (pair,) = waiting_pairs(1)
+    page = ann.get(f"/review/{pair.pk}/").content.decode()
+    assert page.index("two") < page.index(">one")
+    ann.post(f"/review/{pair.pk}/decision/", {"verdict": "a"})
+    assert Preference.objects.get().verdict == "second"
+
+
+def test_one_button_accepts_the_suggestion_with_its_issues(ann: Client) -> None:
+    (pair,) = waiting_pairs(1, texts=("fine", "a 🏙️\tbad\nword"))
+    span = find_quote(pair.second.messages, "🏙️\tbad\nword")
+    category = IssueCategory.objects.get(slug="style")
+    suggest(pair, "first", issues=[NewIssue(response=pair.second, category=category, span=span)])
+    judged = Issue.objects.get()
+    page = ann.get(f"/review/{pair.pk}/").content.decode()
+    assert 'name="accept" value="a"' in page
+    assert '<mark class="judge"' in page
+    ann.post(f"/review/{pair.pk}/decision/", {"accept": "a", "kept": [judged.pk]})
+    stored = Preference.objects.get(source="human")
+    assert (stored.verdict, stored.suggestion_taken, stored.dismissed) == ("first", True, [])
+    kept = stored.issues.get()
+    assert (kept.kept_from, kept.quote, kept.start) == (judged, "🏙️\tbad\nword", 2)
+
+
+def test_an_issue_that_is_not_kept_is_dismissed(ann: Client) -> None:
+    (pair,) = waiting_pairs(1)
+    category = IssueCategory.objects.get(slug="style")
+    suggest(pair, "first", issues=[NewIssue(response=pair.second, category=category)])
+    ann.get(f"/review/{pair.pk}/")
+    ann.post(f"/review/{pair.pk}/decision/", {"accept": "a"})
+    stored = Preference.objects.get(source="human")
+    assert stored.dismissed == [Issue.objects.get().pk]
+
+
+def test_marks_keep_their_exact_words(ann: Client) -> None:
+    text = "x = '👩‍👩‍👧'\t# wrapped\nand more"
+    (pair,) = waiting_pairs(1, texts=(text, "two"))
+    ann.get(f"/review/{pair.pk}/")
+    start, end = text.index("👩"), text.index("and") + 3
+    mark = (
+        f'[{{"side": "a", "category": "style", "message": 1, "start": {start}, "end": {end},'
+        f' "text_hash": "{text_hash(text)}"}}]'
+    )
+    ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b", "issues": mark})
+    issue = Issue.objects.get()
+    assert issue.quote == "👩‍👩‍👧'\t# wrapped\nand"
+    assert (issue.prefix, issue.suffix) == ("x = '", " more")
+
+
+def test_what_is_wrong_is_said_and_what_was_entered_stays(ann: Client) -> None:
+    (pair,) = waiting_pairs(1, outcome="pf")
+    ann.get(f"/review/{pair.pk}/")
+    answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b", "critique": "Nicer."})
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "Say what is wrong with the tests" in page
+    assert "Nicer." in page
+    assert not Preference.objects.exists()
+
+
+def test_a_draft_survives_a_reload(ann: Client) -> None:
+    (pair,) = waiting_pairs(1)
+    ann.get(f"/review/{pair.pk}/")
+    assert ann.post(f"/review/{pair.pk}/draft/", {"verdict": "tie", "critique": "So far"}).status_code == 204
+    page = ann.get(f"/review/{pair.pk}/").content.decode()
+    assert "So far" in page
+    assert 'value="tie" data-key="t" checked' in page
+
+
+def test_nobody_reviews_without_the_permission_and_a_taken_pair_is_said_to_be(client: Client) -> None:
+    (pair,) = waiting_pairs(1)
+    client.force_login(User.objects.create_user("visitor"))
+    assert client.get("/review/").status_code == 403
+    assignments.pair_next(reviewer("ann"))
+    client.force_login(reviewer("bob"))
+    assert client.get(f"/review/{pair.pk}/").status_code == 409
+    assert client.post(f"/review/{pair.pk}/decision/", {"verdict": "a"}).status_code == 409
+    assert Assignment.objects.count() == 1
+
+
+def test_skip_and_undo(ann: Client) -> None:
+    first, _second = waiting_pairs(2)
+    ann.get(f"/review/{first.pk}/")
+    ann.post(f"/review/{first.pk}/skip/", {"reason": "Not my field"})
+    assert Assignment.objects.get(pair=first).skip_reason == "Not my field"
+    assert ann.post("/review/undo/").headers["Location"] == f"/review/{first.pk}/"
+
+
+def test_a_response_of_200_kilobytes_opens(ann: Client) -> None:
+    text = "def f():\n" + "    x = 'some words'  # and a remark\n" * 5600
+    (pair,) = waiting_pairs(1, texts=(text, "two"))
+    assert ann.get(f"/review/{pair.pk}/").status_code == 200

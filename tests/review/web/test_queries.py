@@ -1,0 +1,106 @@
+"""The page asks the database as often with many pairs, scores and issues as with few, and goes down an index."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from preferences.models import IssueCategory
+from preferences.services import NewIssue
+from review.models import Assignment, Pair
+from review.queue import assignments, backlog
+from review.queue.backlog import heads, progress_of
+from runs.models import Run
+from tests.factories import stored_score
+from tests.review.pages import reviewer, suggest, waiting_pairs
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def nothing_drawn(monkeypatch: Any) -> None:
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+
+
+def asked(client: Client, user: User, *, pairs: int, scores: int, issues: int) -> tuple[int, int]:
+    """Queries of a page, and of a decision that brings the next one."""
+    first, second, *_ = waiting_pairs(pairs)
+    for pair in (first, second):
+        for side in (pair.first, pair.second):
+            for i in range(scores):
+                stored_score(side, rule=f"rule-{i}", value=float(i % 2))
+        category = IssueCategory.objects.get(slug="style")
+        suggest(pair, "first", issues=[NewIssue(response=pair.first, category=category) for _ in range(issues)])
+    assignments.pair_next(user, run=first.run_id)
+    with CaptureQueriesContext(connection) as page:
+        assert client.get(f"/review/{first.pk}/").status_code == 200
+    with CaptureQueriesContext(connection) as decision:
+        address = f"/review/{first.pk}/decision/"
+        answer = client.post(address, {"verdict": "a", "run": first.run_id}, headers={"HX-Request": "true"})
+    assert answer.headers["HX-Push-Url"] == f"/review/{second.pk}/?run={first.run_id}"
+    return len(page), len(decision)
+
+
+def test_queries_do_not_grow_with_pairs_scores_or_issues(client: Client) -> None:
+    user = reviewer()
+    client.force_login(user)
+    few = asked(client, user, pairs=3, scores=1, issues=1)
+    many = asked(client, user, pairs=12, scores=9, issues=7)
+    assert many == few
+    assert few[0] <= 17
+    assert few[1] <= 37
+
+
+def plan_of(sql: str) -> str:
+    """How the database would go about it, were the tables large."""
+    how = "EXPLAIN QUERY PLAN"
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            how = "EXPLAIN"
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("SET LOCAL enable_bitmapscan = off")
+        cursor.execute(f"{how} {sql}")
+        return "\n".join(str(row[-1]) for row in cursor.fetchall())
+
+
+def test_what_waits_is_found_and_counted_down_an_index_without_sorting() -> None:
+    for _ in range(2):
+        waiting_pairs(1)
+    user = reviewer()
+    with CaptureQueriesContext(connection) as captured:
+        backlog.pair_first(user)
+        progress_of(user)
+    plans = [plan_of(query["sql"]) for query in captured if '"free" > 0' in query["sql"]]
+    assert len(plans) == 3  # the heads twice, and the count
+    for plan in plans:
+        assert "pair_waiting" in plan
+        assert not any(word in plan for word in ("Sort", "TEMP B-TREE", "SCAN review_pair", "SCAN V0"))
+
+
+def test_lapsed_leases_are_found_by_their_index() -> None:
+    with CaptureQueriesContext(connection) as captured:
+        assignments.leases_sweep()
+    assert "assignment_lease" in plan_of(captured[0]["sql"])
+
+
+def test_only_the_oldest_runs_are_asked_and_more_is_said_to_wait(monkeypatch: Any) -> None:
+    monkeypatch.setattr(backlog, "RUNS_AT_ONCE", 2)
+    user = reviewer()
+    pairs = [waiting_pairs(1)[0] for _ in range(3)]
+    assert heads(user) == {pair.run_id: pair.pk for pair in pairs[:2]}
+    assert (progress_of(user).waiting, progress_of(user).more) == (2, True)
+    assert (progress_of(user, run=pairs[2].run_id).waiting, progress_of(user, run=pairs[2].run_id).more) == (1, False)
+    Pair.objects.filter(run=pairs[0].run_id).update(free=0)
+    assert list(heads(user)) == [pairs[1].run_id, pairs[2].run_id]
+
+
+def test_a_run_whose_pairs_were_all_had_hides_no_later_one() -> None:
+    mine, other = waiting_pairs(1, overlap=2)[0], waiting_pairs(1)[0]
+    user = reviewer()
+    assert assignments.pair_next(user).pair == mine
+    Assignment.objects.update(state="done")
+    assert assignments.pair_next(user).pair == other
+    assert Run.objects.count() == 2

@@ -1,0 +1,280 @@
+"""Configs: what is accepted, and every mistake named with its place and its remedy."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hub.environments.protocols import CallKey
+from runs.config.parsing import ConfigError, Source, parse_text
+from runs.config.schema import RunConfig
+from runs.providers.replay import open_recording
+
+GOOD = """\
+name: demo
+environments:
+  - python-functions@1.0.0
+  - {environment: word-problems, sample: 40}
+models:
+  - name: small
+    provider: openai
+    model: gpt-x
+    base_url: ${OPENAI_BASE_URL:-https://api.example.org/v1}
+    api_key_env: OPENAI_API_KEY
+    parameters: {temperature: 0}
+    price: {input: 0.25, cached_input: 0.025, output: 2.0}
+attempts: 2
+limits: {budget_usd: 5}
+roles:
+  rubric: [{name: grader, provider: openai, model: big}]
+  user: {name: customer, provider: openai, model: big}
+seed: 7
+"""
+
+
+def source(tmp_path: Path, **variables: str) -> Source:
+    return Source(
+        name="demo.yaml",
+        base_dir=tmp_path,
+        lookup=variables.get,
+        variables=frozenset({"OPENAI_BASE_URL"}),
+        key_variables=frozenset({"OPENAI_API_KEY"}),
+    )
+
+
+def problems_of(text: str, tmp_path: Path, overrides: list[str] | None = None, **variables: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse_text(text, source(tmp_path, **variables), overrides)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def good(tmp_path: Path, *overrides: str) -> RunConfig:
+    return parse_text(GOOD, source(tmp_path, OPENAI_API_KEY="sk-secret"), list(overrides))
+
+
+def test_a_good_config_is_read_whole(tmp_path: Path) -> None:
+    config = good(tmp_path)
+    assert [(ref.slug, ref.version, ref.selection) for ref in config.environments] == [
+        ("python-functions", "1.0.0", {}),
+        ("word-problems", None, {"sample": 40}),
+    ]
+    assert config.models[0].options["base_url"] == "https://api.example.org/v1"
+    assert [spec.name for spec in config.roles["user"]] == ["customer"]
+    assert (config.attempts, config.limits.budget_usd, config.concurrency) == (2, 5.0, 16)
+
+
+def test_what_is_stored_holds_no_key_and_reads_back_as_the_same_config(tmp_path: Path) -> None:
+    stored = good(tmp_path).stored()
+    assert "sk-secret" not in str(stored)
+    again = parse_text(str(stored).replace("None", "null"), source(tmp_path, OPENAI_API_KEY="x"))
+    assert again.stored() == stored
+
+
+def test_all_mistakes_are_told_at_once_each_with_its_line(tmp_path: Path) -> None:
+    text = """\
+name: demo
+environments:
+  - {environment: "Bad Slug"}
+  - {environment: a, limit: 0}
+models:
+  - name: small
+    provider: opnai
+  - name: small
+    provider: openai
+    colour: red
+attemps: 3
+concurrency: 0
+"""
+    assert problems_of(text, tmp_path) == [
+        "line 3: environments[0]: 'Bad Slug' is not slug or slug@version, such as word-problems@1.0.0; did you "
+        "mean 'bad-slug'?",
+        "line 4: environments[1].limit: must be 1 or more (found 0)",
+        "line 7: models[0].provider: unknown provider 'opnai'; did you mean 'openai'?",
+        "line 8: models[1].name: 'small' is also the name of models[0]; names are labels",
+        "line 8: models[1].model: missing; this key is required",
+        "line 10: models[1].colour: unknown key; known are name, provider, family, parameters, price, model, base_url, "
+        "api_key_env, timeout_s; what is sent with each request stands under `parameters`",
+        "line 11: attemps: unknown key; did you mean 'attempts'?",
+        "line 12: concurrency: must be 1 or more (found 0)",
+    ]
+
+
+def test_a_key_itself_and_a_missing_recording_are_told_with_what_else_is_wrong(tmp_path: Path) -> None:
+    text = GOOD.replace(
+        "api_key_env: OPENAI_API_KEY", "api_key_env: sk-proj-abcdefghijklmnopqrstuv\n    timeout_s: soon"
+    )
+    text = text.replace("attempts: 2", "  - {name: old, provider: replay, responses: gone.jsonl, recorded_from: 3}")
+    found = problems_of(text, tmp_path)
+    assert [line.split(";")[0].split(" (")[0] for line in found] == [
+        "line 10: models[0].api_key_env: what stands here looks like a key",
+        "line 11: models[0].timeout_s: must be a number",
+        "line 14: models[1].recorded_from: must be text",
+        f"line 14: models[1].responses: there is no file '{tmp_path}/gone.jsonl'",
+    ]
+    assert "sk-proj" not in "".join(found)
+
+
+def test_what_set_brought_in_is_told_as_such(tmp_path: Path) -> None:
+    overrides = ["attempts=0", "limts.turns=3", "models.0.price.inptu=1"]
+    assert sorted(problems_of(GOOD, tmp_path, overrides, OPENAI_API_KEY="x")) == [
+        "--set attempts=0: attempts: must be 1 or more (found 0)",
+        "--set limts.turns=3: limts: unknown key; did you mean 'limits'?",
+        "--set models.0.price.inptu=1: models[0].price.inptu: unknown key; did you mean 'input'?",
+    ]
+
+
+def test_of_the_same_mistake_at_many_places_a_few_are_shown(tmp_path: Path) -> None:
+    models = "".join(f"  - {{name: m{i}, provider: openai, model: m}}\n" for i in range(9)).replace("openai", "nobody")
+    with pytest.raises(ConfigError) as caught:
+        parse_text(f"name: d\nenvironments: [a]\nmodels:\n{models}", source(tmp_path))
+    assert len(caught.value.problems) == 9
+    assert len(caught.value.lines()) == 4
+    assert caught.value.lines()[-1].strip() == "and 6 more like it"
+
+
+def test_an_unset_variable_is_one_problem(tmp_path: Path) -> None:
+    text = GOOD.replace("${OPENAI_BASE_URL:-https://api.example.org/v1}", "${OPENAI_BASE_URL}")
+    assert problems_of(text, tmp_path, OPENAI_API_KEY="x") == [
+        "line 9: models[0].base_url: the variable OPENAI_BASE_URL is not set; export it, or write "
+        "${OPENAI_BASE_URL:-default}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("attempts", "many", 'must be a whole number (found "many")'),
+        ("attempts", "1.5", "must be a whole number (found 1.5)"),
+        ("attempts", "[1]", "must be a whole number (found a list)"),
+        ("models", "{}", "must be a list, such as [a, b] (found a mapping)"),
+        ("models", "[]", "must not be empty"),
+        ("name", "''", "must not be empty"),
+        ("limits.case_seconds", "soon", 'must be a number (found "soon")'),
+        ("limits.turn", "3", "unknown key; did you mean 'turns'?"),
+        ("sandbox.backend", "docer", "must be 'auto', 'local', 'docker' or 'socket'; did you mean 'docker'?"),
+        ("sandbox", "local", 'must be a mapping with `backend`, `accept` (found "local")'),
+    ],
+)
+def test_types_are_told_in_words(tmp_path: Path, key: str, value: str, said: str) -> None:
+    (found,) = problems_of(GOOD, tmp_path, [f"{key}={value}"], OPENAI_API_KEY="x")
+    assert said in found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "provider: openai\n    model",
+            "provider: opnai\n    model",
+            "unknown provider 'opnai'; did you mean 'openai'?",
+        ),
+        ("api_key_env: OPENAI_API_KEY", "api_key_env: sk-proj-abcdefghijklmnopqrstuv", "looks like a key"),
+        ("api_key_env: OPENAI_API_KEY", "api_key_env: HOME", "'HOME' is not an allowed variable"),
+        ("${OPENAI_BASE_URL:-https://api.example.org/v1}", "${HOME}", "${HOME} may not be used"),
+        ("${OPENAI_BASE_URL:-https://api.example.org/v1}", "${OPENAI_BASE_URL}", "OPENAI_BASE_URL is not set"),
+        ("${OPENAI_BASE_URL:-https://api.example.org/v1}", "example.org", "must start with http"),
+        ("name: demo", "name: demo\nname: again", "the key 'name' is given twice"),
+        ("name: demo", "name: demo\n  bad: [", "line 2: a `:` that fits nowhere"),
+        ("budget_usd: 5", "budget_usd: -1", "limits.budget_usd"),
+        ("sample: 40", "sample: 40, limit: 3", "one of `limit`, `sample` and `cases`"),
+        ("name: customer", "name: customer, price: {inputs: 1}", "roles.user[0].price.inputs: unknown key"),
+        ("name: demo", "name: 'a\tb'", "name: must be visible text on one line"),
+        ("name: small", "name: small#1", "models[0].name: must not hold a `#`"),
+        ("attempts: 2", "retries: 2", "retries: unknown key; it stands under `limits`"),
+        ("    provider: openai\n", "", "provider: missing; this key is required, one of openai, replay"),
+        ("model: gpt-x", "model: gpt-x\n    top_p: 1", "write `parameters: {top_p: ...}`"),
+        ("{temperature: 0}", "{stream: true}", "models[0].parameters.stream: not to be sent; answers are read whole"),
+        ("cached_input: 0.025, output: 2.0", "cached_input: 0.025", "`output` is missing; its tokens would count as"),
+        ("api_key_env: OPENAI_API_KEY", "api_key_env: $OPENAI_API_KEY", "did you mean 'OPENAI_API_KEY'?"),
+        ("api_key_env: OPENAI_API_KEY", 'api_key_env: "${OPENAI_API_KEY}"', "write `api_key_env: OPENAI_API_KEY`"),
+        ("example.org/v1", "example.org/v1/chat/completions", "must end before /chat/completions"),
+        ("python-functions@1.0.0", "Python_functions@latest", "did you mean 'python-functions'?"),
+        ("python-functions@1.0.0", "7", "must be an environment's slug, or a mapping (found 7)"),
+        ("[{name: grader, provider: openai, model: big}]", "[]", "roles.rubric: must not be empty"),
+        ("[{name: grader, provider: openai, model: big}]", "gpt-x", "roles.rubric[0]: must be a mapping with `name`"),
+    ],
+)
+def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in GOOD
+    found = problems_of(GOOD.replace(old, new, 1), tmp_path, OPENAI_API_KEY="x")
+    assert any(said in line for line in found), found
+
+
+def test_an_unset_key_variable_says_how_to_set_it(tmp_path: Path) -> None:
+    assert any("export OPENAI_API_KEY=" in line for line in problems_of(GOOD, tmp_path))
+
+
+def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
+    text = GOOD.replace("attempts: 2", "  - {name: small, provider: openai, model: other}\nattempts: 2")
+    found = problems_of(text, tmp_path, OPENAI_API_KEY="x")
+    assert found == ["line 13: models[1].name: 'small' is also the name of models[0]; names are labels"]
+
+
+def test_a_recording_that_is_missing_or_broken_is_named_with_its_line(tmp_path: Path) -> None:
+    def config(file: str) -> str:
+        return f"name: d\nenvironments: [a]\nmodels:\n  - {{name: r, provider: replay, responses: {file}}}\n"
+
+    (tmp_path / "broken.jsonl").write_text('{"case": "1", "content": "x"}\n{"case": "2"}\n')
+    (tmp_path / "twice.jsonl").write_text('{"case": "1", "content": "x"}\n' * 2)
+    assert f"there is no file '{tmp_path}/none.jsonl'" in problems_of(config("none.jsonl"), tmp_path)[0]
+    assert "broken.jsonl:2: give either `content` or `messages`" in problems_of(config("broken.jsonl"), tmp_path)[0]
+    assert "twice.jsonl:2: a second recording" in problems_of(config("twice.jsonl"), tmp_path)[0]
+
+
+def test_the_turns_of_a_recording_may_be_texts_as_in_gold_answers(tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_text('{"case": "1", "messages": ["a", {"content": "b"}]}\n')
+    found = open_recording(tmp_path / "r.jsonl").find(CallKey(purpose="answer", environment="e", case="1"), "e")
+    assert found is not None and found.messages == [{"content": "a"}, {"content": "b"}]
+
+
+def test_every_wrong_line_of_a_recording_is_told_up_to_a_few(tmp_path: Path) -> None:
+    def found(lines: str) -> list[str]:
+        (tmp_path / "r.jsonl").write_text(lines)
+        text = "name: d\nenvironments: [a]\nmodels:\n  - {name: r, provider: replay, responses: r.jsonl}\n"
+        return [line.partition("r.jsonl")[2] for line in problems_of(text, tmp_path)]
+
+    assert found('{"case": "1", "content": 3, "attempt": 0}\n\nplain\n') == [
+        ":1: attempt: must be 1 or more (found 0); content: must be text; put it in quotes (found 3)",
+        ':3: not a line of JSON such as {"case": "c", "content": "..."}',
+    ]
+    assert found("[]\n" * 7)[4:] == [":5: must be a mapping with `case` (found a list)", ""]
+    assert found("\n") == [" holds no recorded answer"]
+
+
+@pytest.mark.parametrize(
+    ("override", "read"),
+    [
+        ("attempts=5", lambda c: c.attempts == 5),
+        ("models.0.parameters.temperature=0.7", lambda c: c.models[0].parameters == {"temperature": 0.7}),
+        ("limits.turns=3", lambda c: c.limits.turns == 3),
+        ("environments=[a]", lambda c: [ref.slug for ref in c.environments] == ["a"]),
+        ("models[0].family=x", lambda c: c.models[0].family == "x"),
+        ("roles.rubric=null", lambda c: set(c.roles) == {"user"}),
+    ],
+)
+def test_set_overrides_a_key(tmp_path: Path, override: str, read: Any) -> None:
+    assert read(good(tmp_path, override))
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("attempts", "expected path.to.key=value"),
+        ("=3", "expected path.to.key=value"),
+        ("limits..turns=3", "expected path.to.key=value"),
+        ("models.9.name=x", "models is a list of 1; '9' is not in it; write models.0"),
+        ("models.small.name=x", "models is a list of 1; 'small' is not in it; write models.0"),
+        ("environments.x=y", "environments is a list of 2; 'x' is not in it; write environments.0 to environments.1"),
+        ("name.first=x", "name is a single value and has no keys"),
+        ("roles.grader=null", "there is no roles.grader to take out"),
+        ("name=[", "the file ends before a [ or { is closed"),
+    ],
+)
+def test_set_that_goes_nowhere_is_refused(tmp_path: Path, override: str, said: str) -> None:
+    assert problems_of(GOOD, tmp_path, [override], OPENAI_API_KEY="x") == [f"--set {override}: {said}"]
+
+
+def test_variables_are_forbidden_where_the_source_has_none(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_text(GOOD, Source(name="web"))
+    assert any("command line only" in str(problem) for problem in caught.value.problems)

@@ -1,0 +1,534 @@
+"""Whole runs against a real endpoint: what is stored, resumed, cached, stopped and paid."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from runs.config.parsing import ConfigError, parse_text, read_text
+from runs.config.resolve import config_hash, environments_find, plan, source_for_command
+from runs.config.schema import RunConfig
+from runs.execution.runner import Execution, run_execute
+from runs.models import ModelCall, Response, Run
+from runs.services import config_of, run_create, run_reopen
+from runs.web.queries import run_is_whole
+from tests.endpoint import Answer, Endpoint, completion, endpoint
+from tests.factories import stored_outcomes, stored_run, stored_version
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MANIFEST = """\
+spec: 1
+slug: capitals
+version: 1.0.0
+title: Capitals
+summary: Name the capital.
+category: domain-knowledge
+dataset: {path: cases.jsonl, fields: {input: "Capital of {{ country }}?", target: capital}}
+scoring: {rules: [{type: exact_match}]}
+"""
+CAPITALS = {"France": "Paris", "Japan": "Tokyo", "Peru": "Lima", "Kenya": "Nairobi", "Norway": "Oslo", "Cuba": "Havana"}
+
+
+class Silent:
+    """A listener that only remembers."""
+
+    def __init__(self) -> None:
+        self.stopped: list[str] = []
+
+    def played(self, response: Response) -> None:
+        """Nothing to show."""
+
+    def model_stopped(self, label: str, reason: str) -> None:
+        self.stopped.append(f"{label}: {reason}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    bundle = tmp_path / "capitals"
+    bundle.mkdir()
+    (bundle / "environment.yaml").write_text(MANIFEST)
+    rows = [{"id": country.lower(), "country": country, "capital": city} for country, city in CAPITALS.items()]
+    (bundle / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def config_text(url: str, **changes: Any) -> str:
+    config: dict[str, Any] = {
+        "name": "capitals",
+        "environments": [{"path": "capitals"}],
+        "models": [
+            {
+                "name": "small",
+                "provider": "openai",
+                "model": "m",
+                "base_url": url,
+                "price": {"input": 1.0, "cached_input": 0.5, "output": 10.0},
+            }
+        ],
+        "concurrency": 4,
+        "limits": {"retries": 0},
+        "tracking": {"mlflow": False},
+    }
+    return json.dumps({**config, **changes})
+
+
+def load(folder: Path, text: str) -> RunConfig:
+    return parse_text(text, source_for_command(folder, "test.yaml"))
+
+
+def start(folder: Path, text: str, *, use_cache: bool = True) -> tuple[Run, Silent]:
+    config = load(folder, text)
+    run = run_create(config=config, found=environments_find(config))
+    return execute(run, config, use_cache=use_cache)
+
+
+def execute(run: Run, config: RunConfig, *, use_cache: bool = True) -> tuple[Run, Silent]:
+    listener = Silent()
+    return run_execute(run=run, config=config, listener=listener, how=Execution(use_cache=use_cache)), listener
+
+
+def resume(run: Run) -> tuple[Run, Silent]:
+    run = Run.objects.get(pk=run.pk)
+    run_reopen(run=run)
+    return execute(run, config_of(run))
+
+
+def capital(request: dict[str, Any], _: int = 0) -> Answer:
+    """The right capital for the question."""
+    text = request["messages"][-1]["content"]
+    return completion(next(city for country, city in CAPITALS.items() if country in text))
+
+
+def statuses(run: Run) -> dict[str, str]:
+    rows = Response.objects.filter(run_environment__run=run).values_list("case__external_id", "status")
+    return dict(rows)
+
+
+def all_passed(run: Run) -> bool:
+    return list(statuses(run).values()) == ["passed"] * len(CAPITALS)
+
+
+def test_every_case_is_asked_scored_and_stored_with_its_transcript_usage_and_cost(folder: Path) -> None:
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 200,
+        "prompt_tokens_details": {"cached_tokens": 400},
+        "completion_tokens_details": {"reasoning_tokens": 150},
+    }
+
+    def script(request: dict[str, Any], _: int) -> Answer:
+        answer = capital(request)
+        answer.body["usage"] = usage
+        if "Peru" in request["messages"][-1]["content"]:
+            answer.body["choices"][0]["message"]["content"] = "Cusco"
+        return answer
+
+    with endpoint(script) as server:
+        run, _ = start(folder, config_text(server.url))
+    assert run.status == "completed"
+    assert statuses(run) == {c.lower(): "failed" if c == "Peru" else "passed" for c in CAPITALS}
+    response = Response.objects.get(case__external_id="peru")
+    assert response.messages == [
+        {"role": "user", "content": "Capital of Peru?"},
+        {"role": "assistant", "content": "Cusco"},
+    ]
+    assert (response.text, response.score, response.turns) == ("Cusco", 0.0, 1)
+    assert "Lima" in response.reason
+    assert (response.input_tokens, response.cached_input_tokens) == (1000, 400)
+    assert (response.output_tokens, response.reasoning_tokens) == (200, 150)
+    # 600 fresh at $1, 400 cached at $0.5 and 200 output at $10 per million; reasoning is part of the output.
+    assert response.cost_usd == pytest.approx(0.0028)
+    assert run.cost_usd == pytest.approx(6 * 0.0028)
+    assert response.latency_ms is not None and response.latency_ms > 0
+    assert [(score.rule, score.value) for score in response.scores.all()] == [("exact_match", 0.0)]
+
+
+def test_a_second_run_is_answered_from_the_cache_for_nothing(folder: Path) -> None:
+    with endpoint(capital) as server:
+        start(folder, config_text(server.url))
+        run, _ = start(folder, config_text(server.url))
+        assert len(server.requests) == len(CAPITALS)
+    assert all_passed(run)
+    responses = Response.objects.filter(run_environment__run=run)
+    assert {(r.latency_ms, r.cost_usd) for r in responses} == {(None, 0.0)}
+    assert responses[0].input_tokens == 10
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"models": [{"name": "s", "provider": "openai", "model": "other", "base_url": "URL"}]},
+        {"models": [{"name": "s", "provider": "openai", "model": "m", "base_url": "URL", "parameters": {"top_p": 1}}]},
+    ],
+)
+def test_whatever_decides_the_answer_is_in_the_caches_key(folder: Path, change: dict[str, Any]) -> None:
+    with endpoint(capital) as server:
+        start(folder, config_text(server.url))
+        start(folder, config_text(server.url, **json.loads(json.dumps(change).replace("URL", server.url))))
+        assert len(server.requests) == 2 * len(CAPITALS)
+
+
+def test_the_label_and_the_concurrency_are_not_in_the_caches_key(folder: Path) -> None:
+    with endpoint(capital) as server:
+        start(folder, config_text(server.url))
+        model = {"name": "renamed", "provider": "openai", "model": "m", "base_url": server.url}
+        start(folder, config_text(server.url, models=[model], concurrency=2))
+        assert len(server.requests) == len(CAPITALS)
+
+
+def test_no_cache_asks_anew(folder: Path) -> None:
+    with endpoint(capital) as server:
+        start(folder, config_text(server.url))
+        start(folder, config_text(server.url), use_cache=False)
+        assert len(server.requests) == 2 * len(CAPITALS)
+
+
+def test_several_attempts_are_asked_apart(folder: Path) -> None:
+    with endpoint(capital) as server:
+        start(folder, config_text(server.url, attempts=3))
+        assert len(server.requests) == 3 * len(CAPITALS)
+    assert set(Response.objects.values_list("attempt", flat=True)) == {1, 2, 3}
+    seeds = Response.objects.values_list("seed", flat=True)
+    assert len(set(seeds)) == 3 * len(CAPITALS)
+
+
+def test_no_more_requests_are_in_flight_than_the_config_allows(folder: Path) -> None:
+    full = threading.Semaphore(0)
+
+    def script(request: dict[str, Any], number: int) -> Answer:
+        # The first three wait until a third is there, so that the peak is reached if it can be.
+        if number == 2:
+            full.release(3)
+        if number < 3:
+            full.acquire(timeout=5)
+        return capital(request)
+
+    with endpoint(script) as server:
+        start(folder, config_text(server.url, concurrency=3))
+        assert server.peak == 3
+
+
+def test_what_the_world_did_is_errored_and_asked_again_on_resume_alone(folder: Path) -> None:
+    broken = True
+
+    def script(request: dict[str, Any], _: int) -> Answer:
+        if broken and "Kenya" in request["messages"][-1]["content"]:
+            return Answer({"error": {"message": "boom"}}, 500)
+        if broken and "Cuba" in request["messages"][-1]["content"]:
+            return Answer(b"<html>")
+        return capital(request)
+
+    with endpoint(script) as server:
+        run, _ = start(folder, config_text(server.url))
+        assert statuses(run)["kenya"] == statuses(run)["cuba"] == "errored"
+        kinds = Response.objects.filter(status="errored").order_by("case__external_id")
+        assert [r.error_kind for r in kinds] == ["not_json", "http"]
+        assert "boom" in kinds[1].reason
+        asked = len(server.requests)
+        broken = False
+        run, _ = resume(run)
+        assert len(server.requests) == asked + 2
+    assert all_passed(run)
+
+
+@pytest.mark.parametrize(
+    ("answer", "flag"),
+    [
+        (completion("Par", finish="length"), "truncated"),
+        (completion("", finish="content_filter"), "refused"),
+        (completion(None, refusal="No."), "refused"),
+    ],
+)
+def test_what_the_model_did_is_scored_and_flagged(folder: Path, answer: Answer, flag: str) -> None:
+    with endpoint(lambda *_: answer) as server:
+        run, _ = start(folder, config_text(server.url))
+    assert set(statuses(run).values()) == {"failed"}
+    assert all(getattr(response, flag) for response in Response.objects.all())
+
+
+def test_text_that_no_database_takes_is_stored_with_a_mark_in_its_place(folder: Path) -> None:
+    with endpoint(lambda *_: completion("Par\x00is \ud83d")) as server:
+        run, _ = start(folder, config_text(server.url))
+    assert set(statuses(run).values()) == {"failed"}
+    response = Response.objects.all()[0]
+    assert response.text == response.messages[-1]["content"] == "Par\ufffdis \ufffd"
+
+
+def test_a_wrong_key_stops_the_model_with_one_message_and_the_other_goes_on(folder: Path) -> None:
+    def script(request: dict[str, Any], _: int) -> Answer:
+        return Answer({"error": {"message": "bad key"}}, 401) if request["model"] == "locked" else capital(request)
+
+    with endpoint(script) as server:
+        models = [
+            {"name": name, "provider": "openai", "model": name, "base_url": server.url} for name in ("locked", "open")
+        ]
+        run, listener = start(folder, config_text(server.url, models=models, concurrency=1))
+        refused = [request for request in server.requests if request["model"] == "locked"]
+    assert len(refused) == 1
+    assert len(listener.stopped) == 1 and "401" in listener.stopped[0]
+    locked, opened = run.models.order_by("position")
+    assert "check the key" in locked.stopped or "api_key_env" in locked.stopped
+    assert locked.responses.count() == 1
+    assert opened.responses.filter(status="passed").count() == len(CAPITALS)
+
+
+def test_a_budget_that_nothing_would_keep_is_refused(folder: Path) -> None:
+    def problems(**limits: float) -> list[str]:
+        config = json.loads(config_text("http://127.0.0.1:9/v1", limits=limits))
+        del config["models"][0]["price"]
+        try:
+            plan(read_text(json.dumps(config), source_for_command(folder, "c.yaml")))
+        except ConfigError as error:
+            return error.lines()
+        return []
+
+    assert problems(retries=1) == []
+    (said,) = problems(budget_usd=1)
+    assert said.startswith("line 1: models[0]: has no price, by which a budget is kept; add `price:")
+
+
+def test_a_spent_budget_stops_the_run_and_more_budget_lets_it_go_on(folder: Path) -> None:
+    with endpoint(capital) as server:  # each answer costs 10 x $1 + 5 x $10 per million
+        text = config_text(server.url, limits={"budget_usd": 0.00013}, concurrency=1)
+        run, _ = start(folder, text)
+        assert run.status == "stopped" and "budget" in run.message
+        assert len(server.requests) == Response.objects.count() == 3
+        run.config["limits"]["budget_usd"] = 1
+        run.save()
+        run, _ = resume(run)
+        assert len(server.requests) == len(CAPITALS)
+    assert run.status == "completed" and all_passed(run)
+
+
+def test_an_episode_over_its_time_is_a_limit_and_scored(folder: Path) -> None:
+    never = threading.Event()
+
+    def script(request: dict[str, Any], number: int) -> Answer:
+        never.wait(5)
+        return capital(request)
+
+    try:
+        with endpoint(script) as server:
+            text = config_text(server.url, limits={"case_seconds": 1, "retries": 0}, environments=ONE)
+            run, _ = start(folder, text)
+            never.set()
+    finally:
+        never.set()
+    response = Response.objects.get(run_environment__run=run)
+    assert (response.status, response.stop) == ("failed", "time")
+
+
+ONE = [{"path": "capitals", "cases": ["france"]}]
+
+
+def test_cases_are_chosen_by_limit_by_sample_and_by_id(folder: Path) -> None:
+    def chosen(**how: Any) -> list[str]:
+        with endpoint(capital) as server:
+            run, _ = start(folder, config_text(server.url, environments=[{"path": "capitals", **how}]))
+        return sorted(statuses(run))
+
+    assert chosen(limit=2) == ["france", "japan"]
+    assert chosen(cases=["oslo", "cuba"][1:]) == ["cuba"]
+    first = chosen(sample=3)
+    assert len(first) == 3 and chosen(sample=3) == first
+
+
+def test_the_hash_changes_with_what_changes_results_and_with_nothing_else(folder: Path) -> None:
+    def hash_of(**changes: Any) -> str:
+        config = load(folder, config_text("http://x/v1", **changes))
+        return config_hash(config, environments_find(config))
+
+    same = hash_of()
+    renamed = [{"name": "other", "provider": "openai", "model": "m", "base_url": "http://x/v1"}]
+    assert hash_of(name="x", concurrency=1, models=renamed) == same
+    model = [{"name": "small", "provider": "openai", "model": "m2", "base_url": "http://x/v1"}]
+    changed = [{"seed": 1}, {"attempts": 2}, {"models": model}, {"environments": ONE}, {"limits": {"turns": 3}}]
+    assert len({same, *(hash_of(**change) for change in changed)}) == 1 + len(changed)
+
+
+def test_recordings_are_replayed_at_no_cost_and_a_missing_one_is_errored_by_name(folder: Path) -> None:
+    recorded = [{"case": country.lower(), "content": city} for country, city in CAPITALS.items() if country != "Cuba"]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
+    model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
+    start(folder, config_text("http://x/v1", models=[model]))
+    missing = Response.objects.get(status="errored")
+    assert (missing.error_kind, missing.case.external_id) == ("no_recording", "cuba")
+    assert "answers.jsonl has no answer for case 'cuba'" in missing.reason
+    assert "Add it to the file and resume the run" in missing.reason
+    assert Response.objects.filter(status="passed").count() == 5
+    assert ModelCall.objects.count() == 0
+
+
+# ---- the command, in a process of its own -------------------------------------------------------------------------
+
+
+def manage(folder: Path, *arguments: str, extra: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    database = settings.DATABASES["default"]
+    url = f"sqlite:///{database['NAME']}"
+    if database["ENGINE"] != "django.db.backends.sqlite3":
+        url = f"postgres://{database['USER']}:{database['PASSWORD']}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
+    environment = {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR), "DATABASE_URL": url, **(extra or {})}
+    return subprocess.Popen(
+        [sys.executable, str(settings.BASE_DIR / "manage.py"), "eval", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait for another process, at most a minute."""
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline, "it never came to pass"
+        time.sleep(0.02)
+
+
+def interrupt_after(folder: Path, server: Endpoint, number: int, how: signal.Signals) -> subprocess.Popen[str]:
+    """Start the command, and signal it once *number* responses are stored."""
+    (folder / "run.yaml").write_text(config_text(server.url, concurrency=1))
+    process = manage(folder, "--config", str(folder / "run.yaml"), "--json")
+    until(lambda: Response.objects.count() >= number or process.poll() is not None)
+    process.send_signal(how)
+    return process
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_run_keeps_what_it_stored_and_goes_on_from_there(folder: Path, how: signal.Signals) -> None:
+    held = threading.Event()
+
+    def script(request: dict[str, Any], number: int) -> Answer:
+        if number == 3:
+            held.wait(30)
+        return capital(request)
+
+    try:
+        with endpoint(script) as server:
+            process = interrupt_after(folder, server, 3, how)
+            _, errors = process.communicate(timeout=30)
+            stored = Response.objects.count()
+            assert stored == 3, errors
+            run = Run.objects.get()
+            if how != signal.SIGKILL:
+                assert process.returncode == 130, errors
+                assert f"--resume {run.pk}" in errors
+                assert run.status == "interrupted"
+            held.set()
+            asked = len(server.requests)
+            again = manage(folder, "--resume", str(run.pk), "--json")
+            output, errors = again.communicate(timeout=60)
+            assert again.returncode == 0, errors
+            assert len(server.requests) - asked == len(CAPITALS) - 3
+    finally:
+        held.set()
+    assert json.loads(output)["results"][0]["passed"] == len(CAPITALS)
+
+
+def test_resuming_a_finished_run_asks_nothing_and_changes_nothing(folder: Path) -> None:
+    recorded = [{"case": country.lower(), "content": city} for country, city in CAPITALS.items() if country != "Cuba"]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
+    model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
+    run, _ = start(folder, config_text("http://x/v1", models=[model]))
+    assert not run_is_whole(run)
+    with (folder / "answers.jsonl").open("a") as file:
+        file.write(json.dumps({"case": "cuba", "content": "Havana"}) + "\n")
+    resume(run)
+    before = Run.objects.values().get()
+    process = manage(folder, "--resume", str(run.pk), "--json")
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert json.loads(output)["results"][0]["passed"] == len(CAPITALS)
+    assert f"Run {run.pk} is finished" in errors
+    assert Run.objects.values().get() == before
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "fields", "whole"),
+    [
+        ("pfu", {}, True),
+        ("pfe", {}, False),
+        ("pf-", {}, False),
+        ("pfp", {"status": "interrupted"}, False),
+        ("pfp", {"tracking": {"state": "pending"}}, False),
+        ("pfp", {"summaries": {"judge": {"pairs": 3, "error": "It was away."}}}, False),
+        ("pfp", {"summaries": {"judge": {"pairs": 3}}, "tracking": {"state": "logged"}}, True),
+    ],
+)
+def test_a_run_is_finished_once_nothing_is_missing_errored_or_failed(
+    outcomes: str, fields: dict[str, Any], whole: bool
+) -> None:
+    run = stored_run(stored_version(cases=3), **fields)
+    stored_outcomes(run, outcomes)
+    assert run_is_whole(run) == whole
+
+
+def test_a_database_that_is_not_there_is_told_in_a_sentence(folder: Path) -> None:
+    environment = {**os.environ, "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "LLMEVAL_VAR": str(folder / "v")}
+    command = [sys.executable, "manage.py", "eval", "--config", "configs/eval_v1.yaml"]
+    done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): connection failed")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_reader_that_goes_away_ends_the_command_without_a_word(folder: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    for command in (
+        ["eval", "--config", "configs/eval_v1.yaml", "--dry-run"],
+        ["validate_bundle", "hub/catalog/word-problems", "--json"],
+    ):
+        words = [sys.executable, "manage.py", *command]
+        environment = {**os.environ, "LLMEVAL_VAR": str(folder / "v"), "DATABASE_URL": f"sqlite:///{folder / 'db'}"}
+        environment.pop("PYTHONUNBUFFERED", None)  # it would have every line noticed at once, which users do not have
+        done = subprocess.run(
+            words, cwd=settings.BASE_DIR, env=environment, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (141, "")
+    os.close(write)
+
+
+def test_bad_input_is_refused_whole_and_stores_nothing(folder: Path) -> None:
+    text = config_text("http://x/v1", environments=["no-such", {"path": "nowhere"}])
+    (folder / "run.yaml").write_text(text)
+    process = manage(folder, "--config", str(folder / "run.yaml"), "--json")
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    paths = [problem["path"] for problem in json.loads(output)["errors"]]
+    assert paths == ["environments[0]", "environments[1].path"]
+    assert "nothing was stored" in errors
+    assert not Run.objects.exists()
+
+
+def test_a_dry_run_counts_and_asks_nothing(folder: Path) -> None:
+    with endpoint(capital) as server:
+        (folder / "run.yaml").write_text(config_text(server.url, attempts=2))
+        process = manage(folder, "--config", str(folder / "run.yaml"), "--dry-run", "--json")
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert server.requests == []
+    assert json.loads(output)["responses"] == 2 * len(CAPITALS)
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(("floor", "code"), [("0.8", 0), ("0.9", 1)])
+def test_fail_under_decides_the_exit_code(folder: Path, floor: str, code: int) -> None:
+    recorded = [{"case": c.lower(), "content": "?" if c == "Cuba" else city} for c, city in CAPITALS.items()]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
+    model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
+    (folder / "run.yaml").write_text(config_text("http://x/v1", models=[model]))
+    process = manage(folder, "--config", str(folder / "run.yaml"), "--fail-under", floor)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors

@@ -1,0 +1,192 @@
+"""Runs handed to a real Celery worker, over the filesystem and over Redis."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import redis
+from celery import Celery
+from django.conf import settings
+from django.utils import timezone
+
+from hub import selectors
+from runs.config.resolve import environments_find
+from runs.execution.leases import (
+    LEASE,
+    LeaseLost,
+    RunBusy,
+    lease_next,
+    lease_release,
+    lease_renew,
+    lease_take,
+    owner_name,
+)
+from runs.models import Response, Run
+from runs.services import run_cancel, run_create, run_interrupt
+from runs.tasks import look
+from tests.endpoint import endpoint
+from tests.runs.execution.test_running import CAPITALS, capital, config_text, folder, load, manage, until  # noqa: F401
+from tests.services import unavailable
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def redis_url() -> str:
+    url = os.environ.get("LLMEVAL_TEST_REDIS", "redis://127.0.0.1:6379/9")
+    try:
+        client = redis.Redis.from_url(url, socket_connect_timeout=2)
+        client.flushdb()
+        client.close()
+    except redis.ConnectionError as error:
+        unavailable("redis", str(error))
+    return url
+
+
+@contextmanager
+def worker(folder: Path, broker: str) -> Iterator[subprocess.Popen[bytes]]:  # noqa: F811
+    database = settings.DATABASES["default"]["NAME"]
+    environment = {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR), "CELERY_BROKER_URL": broker}
+    if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+        environment["DATABASE_URL"] = f"sqlite:///{database}"
+    else:
+        given = settings.DATABASES["default"]
+        address = f"{given['USER']}:{given['PASSWORD']}@{given['HOST']}:{given['PORT']}"
+        environment["DATABASE_URL"] = f"postgres://{address}/{database}"
+    command = [sys.executable, "-m", "celery", "-A", "llmeval_site", "worker", "--pool", "threads"]
+    command += ["--concurrency", "1", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+    process = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.mark.parametrize("kind", ["filesystem", "redis"])
+def test_a_run_handed_to_a_worker_is_executed_and_followed(folder: Path, kind: str) -> None:  # noqa: F811
+    broker = redis_url() if kind == "redis" else "filesystem://"
+    with endpoint(capital) as server, worker(folder, broker):
+        (folder / "run.yaml").write_text(config_text(server.url))
+        environment = {"CELERY_BROKER_URL": broker}
+        process = manage(folder, "--config", str(folder / "run.yaml"), "--enqueue", "--json", extra=environment)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert json.loads(output)["results"][0]["passed"] == len(CAPITALS)
+    assert Run.objects.get().lease_owner == ""
+
+
+def queued(folder: Path, url: str) -> Run:  # noqa: F811
+    config = load(folder, config_text(url, concurrency=1))
+    return run_create(config=config, found=environments_find(config))
+
+
+def test_a_worker_that_is_told_to_end_puts_its_run_back_and_the_next_one_goes_on(folder: Path) -> None:  # noqa: F811
+    held = threading.Event()
+
+    def script(request, number):  # type: ignore[no-untyped-def]
+        if number == 2:
+            held.wait(30)
+        return capital(request)
+
+    try:
+        with endpoint(script) as server:
+            run = queued(folder, server.url)
+            with worker(folder, redis_url()) as process:
+                _look(redis_url())
+                until(lambda: Response.objects.count() == 2)
+                process.send_signal(signal.SIGTERM)
+                process.wait(30)
+            run.refresh_from_db()
+            assert (run.status, run.lease_owner) == ("queued", "")
+            held.set()
+            with worker(folder, redis_url()):
+                _look(redis_url())
+                until(lambda: Run.objects.get().status == "completed")
+            assert Response.objects.filter(status="passed").count() == len(CAPITALS)
+    finally:
+        held.set()
+
+
+def _look(broker: str) -> None:
+    with Celery(broker=broker) as app:
+        app.send_task("runs.look", ignore_result=True)
+
+
+def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -> None:  # noqa: F811
+    run = queued(folder, "http://x/v1")
+    first, second = "elsewhere:1:a", owner_name()
+    assert (taken := lease_next(owner=first)) is not None and taken.pk == run.pk
+    assert lease_next(owner=second) is None
+    with pytest.raises(RunBusy, match="elsewhere:1:a"):
+        lease_take(run=run, owner=second)
+    assert lease_renew(run_id=run.pk, owner=first) is False
+    Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert (again := lease_next(owner=second)) is not None and again.lease_owner == second
+    with pytest.raises(LeaseLost):
+        lease_renew(run_id=run.pk, owner=first)
+    lease_release(run=run, owner=first)
+    assert Run.objects.get().lease_owner == second
+    assert Run.objects.get().lease_until - timezone.now() > LEASE / 2
+
+
+def test_a_run_of_a_command_is_its_own_from_the_start(folder: Path) -> None:  # noqa: F811
+    config = load(folder, config_text("http://x/v1"))
+    run = run_create(config=config, found=environments_find(config), owner="elsewhere:1:a")
+    assert lease_next(owner=owner_name()) is None
+    run_interrupt(run=run)
+    Run.objects.update(lease_owner="", lease_until=None)
+    assert (run.status, lease_next(owner=owner_name())) == ("interrupted", None)
+
+
+def test_a_run_that_another_process_executes_cannot_be_resumed_and_is_left_as_it_is(folder: Path) -> None:  # noqa: F811
+    run = queued(folder, "http://x/v1")
+    lease_take(run=run, owner="elsewhere:1:a")
+    Run.objects.update(status="running", cancel_requested=True)
+    process = manage(folder, "--resume", str(run.pk), "--json")
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "is being executed by elsewhere:1:a" in json.loads(output)["message"]
+    run.refresh_from_db()
+    assert (run.status, run.cancel_requested, run.lease_owner) == ("running", True, "elsewhere:1:a")
+
+
+def test_the_lease_of_a_process_that_is_gone_from_this_machine_is_free_at_once(folder: Path) -> None:  # noqa: F811
+    run = queued(folder, "http://x/v1")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    host, pid, rest = owner_name().split(":")
+    lease_take(run=run, owner=f"{host}:{dead.pid}:{rest}")
+    lease_take(run=run, owner=f"{host}:{pid}:{rest}")
+    assert run.lease_owner == f"{host}:{pid}:{rest}"
+
+
+def test_a_run_that_cannot_even_begin_fails_with_the_reason_and_is_not_tried_for_ever(
+    folder: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = queued(folder, "http://x/v1")
+    for path in settings.MEDIA_ROOT.rglob("*.zip"):
+        path.unlink()
+    monkeypatch.setattr("hub.selectors._compiled", selectors._compiled.__wrapped__)
+    look()
+    run.refresh_from_db()
+    assert (run.status, run.lease_owner) == ("failed", "")
+    assert "No such file" in run.message
+
+
+def test_cancelling_ends_a_waiting_run_at_once_and_marks_one_that_is_executed(folder: Path) -> None:  # noqa: F811
+    waiting, busy = queued(folder, "http://x/v1"), queued(folder, "http://x/v1")
+    Run.objects.filter(pk=busy.pk).update(status="running")
+    lease_take(run=busy, owner="elsewhere:1:a")
+    run_cancel(run=waiting)
+    run_cancel(run=busy)
+    assert (waiting.status, busy.status, busy.cancel_requested) == ("cancelled", "running", True)
+    assert lease_renew(run_id=busy.pk, owner="elsewhere:1:a") is True

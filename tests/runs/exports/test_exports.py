@@ -1,0 +1,348 @@
+"""Exports of failing cases and of recordings: what is written, what is left out, what is refused."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import call_command
+
+from hub.environments.protocols import CallKey
+from hub.models import Case, EnvironmentVersion
+from hub.services import bundle_import
+from runs.exports import FORMATS, ExportError, export_failures, export_responses
+from runs.models import Run, RunModel
+from runs.providers.replay import open_recording
+from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
+
+pytestmark = pytest.mark.django_db
+
+CASES = [{"question": f"{i} + 1?", "target": str(i + 1)} for i in range(4)]
+GOLD = [{"case": str(i + 1), "content": f"gold {i}"} for i in range(3)]
+
+
+@pytest.fixture(autouse=True)
+def media(settings: Any, tmp_path: Path) -> None:
+    settings.MEDIA_ROOT = tmp_path / "media"
+
+
+def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def imported(folder: Path, *, gold: Any = GOLD, **manifest: Any) -> EnvironmentVersion:
+    """A small environment: four cases without ids of their own, so that their numbers serve as ids."""
+    folder.mkdir()
+    write_lines(folder / "data.jsonl", CASES)
+    write_lines(folder / "wrong.jsonl", [{"case": "1", "content": "no"}, {"case": "2", "content": "no"}])
+    if isinstance(gold, list):
+        write_lines(folder / "gold.jsonl", gold)
+    (folder / "README.md").write_text("Sums.", encoding="utf-8")
+    document = {
+        "spec": 1,
+        "slug": "sums",
+        "version": "1.0.0",
+        "title": "Sums",
+        "summary": "Small sums.",
+        "category": "reasoning",
+        "dataset": {"path": "data.jsonl", "fields": {"input": "question"}},
+        "harness": {"type": "single_turn", "system": "Be brief."},
+        "scoring": {"rules": [{"type": "exact_match"}]},
+        "gold": "gold.jsonl" if isinstance(gold, list) else gold,
+        "wrong": "wrong.jsonl",
+        **manifest,
+    }
+    (folder / "environment.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    return bundle_import(bundle=folder)
+
+
+def failing_run(version: EnvironmentVersion, outcomes: str = "fpff", **fields: Any) -> Run:
+    run = stored_run(version, **fields)
+    stored_outcomes(run, outcomes)
+    return run
+
+
+# ---- fine-tuning -----------------------------------------------------------------------------------------------------
+
+
+def test_sft_pairs_each_failing_prompt_with_the_gold_answer(tmp_path: Path) -> None:
+    run = failing_run(imported(tmp_path / "bundle"))
+    exported = export_failures(run, tmp_path / "out.jsonl", format="sft")
+    first, second = read_lines(tmp_path / "out.jsonl")
+    assert first["messages"][-1] == {"role": "assistant", "content": "gold 0"}
+    assert [message["role"] for message in first["messages"]] == ["user", "assistant"]
+    assert (first["environment"], first["case"], first["failed_response"]) == ("sums@1.0.0", "1", "an answer")
+    assert second["case"] == "3"
+    assert exported.written == 2
+    assert exported.skipped == {"no gold answer": 1}
+
+
+def test_openai_rows_hold_messages_and_nothing_else(tmp_path: Path) -> None:
+    run = failing_run(imported(tmp_path / "bundle", gold={"content": "{{ target }}"}))
+    export_failures(run, tmp_path / "out.jsonl", format="openai")
+    rows = read_lines(tmp_path / "out.jsonl")
+    assert [row["messages"][-1]["content"] for row in rows] == ["1", "3", "4"]
+    assert all(set(row) == {"messages"} for row in rows)
+
+
+def test_a_case_that_several_models_failed_is_trained_on_once(tmp_path: Path) -> None:
+    run = stored_run(imported(tmp_path / "bundle"), ["alpha", "beta"])
+    stored_outcomes(run, "fppp", model="alpha")
+    stored_outcomes(run, "ffpp", model="beta")
+    export_failures(run, tmp_path / "out.jsonl", format="sft")
+    assert [(row["case"], row["model"]) for row in read_lines(tmp_path / "out.jsonl")] == [
+        ("1", "alpha"),
+        ("2", "beta"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ({"messages": [{"content": "a"}, {"content": "b"}]}, "takes several turns"),
+        ({"messages": [{"content": None, "tool_calls": [{"id": "1"}]}]}, "calls tools"),
+    ],
+)
+def test_gold_answers_that_are_not_one_text_are_left_out_by_name(
+    tmp_path: Path, answer: dict[str, Any], why: str
+) -> None:
+    run = failing_run(imported(tmp_path / "bundle", gold=[{"case": "1", **answer}]), "fppp")
+    exported = export_failures(run, tmp_path / "out.jsonl", format="sft")
+    assert not (tmp_path / "out.jsonl").exists()
+    ((found, count),) = exported.skipped.items()
+    assert (why in found, count) == (True, 1)
+
+
+@pytest.mark.parametrize("format", ["sft", "openai"])
+@pytest.mark.parametrize("by", ["manifest", "curator"])
+def test_held_out_environments_are_kept_out_of_training_data(tmp_path: Path, format: str, by: str) -> None:
+    version = imported(tmp_path / "bundle", held_out=by == "manifest")
+    version.environment.held_out = by == "curator"
+    version.environment.save()
+    with pytest.raises(ExportError, match=r"sums@1\.0\.0 is held out"):
+        export_failures(failing_run(version), tmp_path / "out.jsonl", format=format)
+    assert list(tmp_path.glob("out*")) == []
+
+
+def test_held_out_environments_may_be_read(tmp_path: Path) -> None:
+    run = failing_run(stored_version(held_out=True))
+    assert export_failures(run, tmp_path / "out.jsonl", format="jsonl").written == 3
+
+
+def test_every_format_says_whether_it_is_for_training() -> None:
+    assert {name: format.training for name, format in FORMATS.items()} == {
+        "sft": True,
+        "openai": True,
+        "jsonl": False,
+        "bundle": False,
+    }
+
+
+# ---- everything ------------------------------------------------------------------------------------------------------
+
+
+def test_jsonl_holds_the_case_the_transcript_and_every_verdict(tmp_path: Path) -> None:
+    run = stored_run(stored_version(cases=2), ["alpha", "beta"])
+    first, second = Case.objects.order_by("position")
+    response = stored_response(run, first, "failed", model="beta", input_tokens=7)
+    stored_score(response, "answer", 0.0, reason="Expected 1.")
+    stored_response(run, second, "failed", model="alpha")
+    stored_response(run, second, "errored", model="beta")
+    export_failures(run, tmp_path / "out.jsonl", format="jsonl", model="beta")
+    (row,) = read_lines(tmp_path / "out.jsonl")
+    assert (row["response"], row["case"], row["model"], row["status"]) == (response.pk, "c0", "beta", "failed")
+    assert row["case_data"] == first.data
+    assert row["messages"] == response.messages
+    assert row["usage"]["input"] == 7
+    assert row["scores"][0]["reason"] == "Expected 1."
+
+
+def test_quarantined_cases_are_left_out(tmp_path: Path) -> None:
+    run = failing_run(stored_version(cases=4))
+    accepted_defect(Case.objects.get(external_id="c0"), hours_ago=1)
+    export_failures(run, tmp_path / "out.jsonl", format="jsonl")
+    assert [row["case"] for row in read_lines(tmp_path / "out.jsonl")] == ["c2", "c3"]
+
+
+def test_an_export_that_fails_leaves_the_old_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = failing_run(stored_version(cases=4))
+    out = tmp_path / "out.jsonl"
+    out.write_text("old", encoding="utf-8")
+    monkeypatch.setattr("runs.exports.failures._whole", lambda *_: {"not JSON": object()})
+    with pytest.raises(TypeError):
+        export_failures(run, out, format="jsonl", force=True)
+    assert out.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+# ---- a bundle --------------------------------------------------------------------------------------------------------
+
+
+def test_a_bundle_of_failures_plays_the_same_cases_with_the_same_digests(tmp_path: Path) -> None:
+    version = imported(tmp_path / "bundle")
+    run = failing_run(version)
+    assert export_failures(run, tmp_path / "out.zip", format="bundle").written == 3
+    small = bundle_import(bundle=tmp_path / "out.zip")
+    assert str(small).startswith(f"sums-failures@1.0.{run.pk}-c")
+    digests = ("external_id", "data__input", "scoring_digest", "input_digest")
+    wanted = Case.objects.filter(version=version, external_id__in=["1", "3", "4"])
+    found = Case.objects.filter(version=small)
+    assert list(found.order_by("position").values_list(*digests)) == list(
+        wanted.order_by("position").values_list(*digests)
+    )
+    assert small.readme == "Sums."
+
+
+def test_a_bundle_of_failures_keeps_the_answers_to_its_cases_alone(tmp_path: Path) -> None:
+    run = failing_run(imported(tmp_path / "bundle"), "ppff")
+    export_failures(run, tmp_path / "out.zip", format="bundle")
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        assert sorted(archive.namelist()) == ["README.md", "environment.yaml", "failing-cases.jsonl", "gold.jsonl"]
+        assert json.loads(archive.read("gold.jsonl"))["case"] == "3"
+        assert "wrong" not in yaml.safe_load(archive.read("environment.yaml"))
+
+
+def test_a_bundle_holds_one_environment(tmp_path: Path) -> None:
+    versions = [stored_version("one", 1), stored_version("two", 1)]
+    run = stored_run(versions)
+    for version in versions:
+        stored_outcomes(run, "f", version=version)
+    with pytest.raises(ExportError, match="name one by --environment: one, two"):
+        export_failures(run, tmp_path / "out.zip", format="bundle")
+
+
+# ---- recordings ------------------------------------------------------------------------------------------------------
+
+
+def test_exported_responses_are_what_the_replay_provider_reads(tmp_path: Path) -> None:
+    run = stored_run(stored_version(cases=3), ["alpha", "or/ange"], attempts=2)
+    first, second, third = Case.objects.order_by("position")
+    stored_response(run, first, "failed", finish_reason="length", input_tokens=5, output_tokens=2)
+    stored_response(run, first, attempt=2, messages=[{"role": "assistant", "content": "again"}])
+    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}]
+    turns += [{"role": "tool", "content": "4", "tool_call_id": "1"}, {"role": "assistant", "content": "4"}]
+    stored_response(run, second, messages=turns)
+    stored_response(run, third, "errored", error_kind="timeout")
+    stored_response(run, first, model="or/ange")
+    exported = export_responses(run, tmp_path / "out")
+    assert exported.skipped == {"errored, without an answer": 1}
+    recording = open_recording(tmp_path / "out" / "alpha.jsonl")
+
+    def find(case: str, attempt: int = 1) -> Any:
+        return recording.find(CallKey(purpose="answer", environment="sums", case=case, attempt=attempt), "")
+
+    assert (find("c0").content, find("c0").finish_reason, find("c0").usage.input) == ("an answer", "length", 5)
+    assert find("c0", 2).content == "again"
+    assert [message.get("content") for message in find("c1").messages] == [None, "4"]
+    assert find("c2") is None
+    (other,) = (path for path in exported.files if path.name != "alpha.jsonl")
+    assert other.name.startswith("or_ange-")
+
+
+def test_simulated_users_are_recovered_from_the_transcripts(tmp_path: Path) -> None:
+    user = {"role": "user", "prompt": "Play a customer.", "stop": "BYE"}
+    version = imported(tmp_path / "bundle", harness={"type": "multi_turn", "prompt": "{{ input }}", "user": user})
+    run = stored_run(version)
+    RunModel.objects.create(
+        run=run, label="customer", role="user", position=0, provider="openai", spec={}, fingerprint="x"
+    )
+    first, second = Case.objects.order_by("position")[:2]
+
+    def turns(*texts: str) -> list[dict[str, str]]:
+        return [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts)]
+
+    stored_response(run, first, messages=turns("1 + 1?", "what?", "the sum", "2"), turns=2)
+    stored_response(run, second, messages=turns("2 + 1?", "3", "thanks"), turns=1)
+    export_responses(run, tmp_path / "out")
+    rows = read_lines(tmp_path / "out" / "user-customer.jsonl")
+    assert [(row["case"], row["turn"], row["content"], row["model"]) for row in rows] == [
+        ("1", 0, "the sum", "alpha"),
+        ("1", 1, "BYE", "alpha"),
+        ("2", 0, "thanks BYE", "alpha"),
+    ]
+
+
+def test_the_tools_own_messages_are_not_taken_for_the_simulated_users(tmp_path: Path) -> None:
+    user = {"role": "user", "prompt": "Play a customer."}
+    tools = [{"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}]
+    harness = {"type": "tools", "tools": tools, "protocol": "text", "user": user}
+    version = imported(tmp_path / "bundle", harness=harness)
+    run = stored_run(version)
+    RunModel.objects.create(
+        run=run, label="customer", role="user", position=0, provider="openai", spec={}, fingerprint="x"
+    )
+    texts = ["1 + 1?", "```tool_call\nnonsense\n```", "No tool was called: …", "Which?", "The sum.", "2"]
+    messages = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts)]
+    stored_response(run, Case.objects.order_by("position")[0], messages=messages, turns=3)
+    export_responses(run, tmp_path / "out")
+    assert [row["content"] for row in read_lines(tmp_path / "out" / "user-customer.jsonl")] == ["The sum.", "###"]
+
+
+def test_what_rubric_judges_said_is_recovered_from_their_verdicts_each_into_a_file_of_its_own(tmp_path: Path) -> None:
+    rules = [
+        {"name": name, "type": "judge", "role": role, "criteria": [{"name": "good", "text": "Good."}]}
+        for name, role in (("tone", "grader"), ("facts", "expert"))
+    ]
+    version = imported(tmp_path / "bundle", scoring={"rules": rules})
+    run = stored_run(version, ["alpha", "beta"])
+    for role, seat, label in (("grader", 0, "strict"), ("grader", 1, "kind"), ("expert", 0, "strict")):
+        RunModel.objects.create(
+            run=run, label=label, role=role, seat=seat, position=0, provider="openai", spec={}, fingerprint="x"
+        )
+    response = stored_response(run, Case.objects.order_by("position")[0], "failed", model="beta")
+    tone = {"judges": [{"seat": 0, "said": "0 marks"}, {"seat": 1, "said": "5 marks"}]}
+    stored_score(response, "tone", detail=tone)
+    stored_score(response, "facts", detail={"judges": [{"seat": 0, "said": "3 marks"}]})
+    export_responses(run, tmp_path / "out")
+    found = {path.name: read_lines(path) for path in (tmp_path / "out").glob("*-*.jsonl")}
+    names = ("rule", "seat", "model", "content")
+    told = {path: [tuple(row[name] for name in names) for row in rows] for path, rows in found.items()}
+    assert told == {
+        "grader-strict.jsonl": [("tone", 0, "beta", "0 marks")],
+        "grader-kind.jsonl": [("tone", 1, "beta", "5 marks")],
+        "expert-strict.jsonl": [("facts", 0, "beta", "3 marks")],
+    }
+    key = CallKey(purpose="rubric", environment="sums", case="1", model="beta", role="grader", rule="tone", seat=1)
+    recorded = open_recording(tmp_path / "out" / "grader-kind.jsonl").find(key, "")
+    assert recorded is not None and recorded.content == "5 marks"
+
+
+# ---- commands --------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_it_wrote_and_what_it_left_out(tmp_path: Path, capsys: Any) -> None:
+    run = failing_run(imported(tmp_path / "bundle"))
+    out = tmp_path / "out.jsonl"
+    call_command("export_failures", str(run.pk), "--format", "sft", "--out", str(out))
+    said = capsys.readouterr()
+    assert said.out.strip() == f"Wrote 2 to {out}."
+    assert said.err.strip() == "Left out 1: no gold answer."
+    call_command("export_responses", str(run.pk), "--out", str(tmp_path / "recorded"))
+    assert "alpha.jsonl" in capsys.readouterr().out
+
+
+def test_a_run_without_failures_makes_no_file(tmp_path: Path, capsys: Any) -> None:
+    run = failing_run(stored_version(cases=2), "pp")
+    for format in FORMATS:
+        if not FORMATS[format].training:
+            call_command("export_failures", str(run.pk), "--format", format, "--out", str(tmp_path / "out"))
+    assert "no file was made" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["999"], ["{run}", "--model", "nobody"], ["{run}", "--environment", "nowhere"]],
+)
+def test_what_is_not_there_is_refused_with_exit_code_2(tmp_path: Path, arguments: list[str]) -> None:
+    run = failing_run(stored_version(cases=4))
+    given = [argument.format(run=run.pk) for argument in arguments]
+    with pytest.raises(SystemExit) as left:
+        call_command("export_failures", *given, "--format", "jsonl", "--out", str(tmp_path / "out"))
+    assert left.value.code == 2

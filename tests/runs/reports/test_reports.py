@@ -1,0 +1,368 @@
+"""What a run's report says: figures, what is left out, what is warned of, and that model text cannot do harm."""
+
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from rich.console import Console
+
+from hub.common.invocation import command
+from hub.models import Case
+from runs.models import Run
+from runs.reports import print_report, render_html, results_json, run_results
+from runs.reports import text as write
+from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
+
+pytestmark = pytest.mark.django_db
+PRICE = {"input": 1.0, "output": 2.0}
+
+
+def cases(run: Run) -> list[Case]:
+    return list(Case.objects.filter(version=run.environments.get().version).order_by("position"))
+
+
+def printed(run: Run, **options: Any) -> str:
+    out = io.StringIO()
+    print_report(run, Console(file=out, **options))
+    return out.getvalue()
+
+
+def only_result(run: Run) -> dict[str, Any]:
+    document = json.loads(json.dumps(results_json(run), allow_nan=False))
+    (result,) = document["results"]
+    return result
+
+
+# ---- figures ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_json_has_every_key_of_the_contract() -> None:
+    run = stored_run(stored_version(cases=60), summaries={"judge": {"pairs": 3, "cost_usd": 0.1}})
+    stored_outcomes(run, "p" * 51 + "f" * 9)
+    document = results_json(run)
+    assert {"run", "name", "status", "config_hash", "seconds", "cost_usd", "results", "judge", "mlflow"} <= set(
+        document
+    )
+    assert document["judge"] == {"pairs": 3, "cost_usd": 0.1}
+    result = only_result(run)
+    expected = {"environment": "sums@1.0.0", "model": "alpha", "cases": 60, "responses": 60, "passed": 51, "failed": 9}
+    assert expected.items() <= result.items()
+    assert (result["accuracy"], [round(x, 3) for x in result["ci95"]]) == (0.85, [0.739, 0.919])
+    assert result["ci_method"] == "wilson"
+    assert (result["pass_at"], result["pass_hat"]) == ({"1": 0.85}, {"1": 0.85})
+    assert result["latency_ms"] == {"p50": None, "p95": None}
+    assert result["execution"] == {"runs": 0, "runtime_ms": {"p50": None, "p95": None}, "tier": "", "failures": {}}
+
+
+def test_errored_and_unscored_responses_are_not_counted_as_wrong() -> None:
+    run = stored_run(stored_version(cases=4))
+    stored_outcomes(run, "pfeu")
+    result = only_result(run)
+    assert (result["accuracy"], result["errored"], result["unscored"]) == (0.5, 1, 1)
+    assert result["incomplete"] is True
+
+
+def test_a_run_that_scored_at_least_95_percent_is_final() -> None:
+    run = stored_run(stored_version(cases=40))
+    stored_outcomes(run, "p" * 38 + "ee")
+    assert only_result(run)["incomplete"] is False
+
+
+def test_missing_responses_make_a_run_incomplete() -> None:
+    run = stored_run(stored_version(cases=10))
+    stored_outcomes(run, "p" * 9 + "-")
+    result = only_result(run)
+    assert (result["responses"], result["expected"], result["incomplete"]) == (9, 10, True)
+
+
+def test_accuracy_over_attempts_is_the_mean_of_the_cases_means() -> None:
+    run = stored_run(stored_version(cases=2), attempts=3)
+    first, second = cases(run)
+    for attempt, status in enumerate(["passed", "passed", "failed"], 1):
+        stored_response(run, first, status, attempt=attempt)
+    stored_response(run, second, "passed", attempt=1)
+    stored_response(run, second, "errored", attempt=2, error_kind="timeout")
+    result = only_result(run)
+    assert result["accuracy"] == pytest.approx((2 / 3 + 1) / 2)
+    assert result["errors"] == {"timeout": 1}
+    # Only the first case has two and three scored attempts: of 2 in 3, one pair passes wholly and none not at all.
+    assert result["pass_at"] == {"1": pytest.approx(5 / 6), "2": 1.0, "3": 1.0}
+    assert result["pass_hat"] == {"1": pytest.approx(5 / 6), "2": pytest.approx(1 / 3), "3": 0.0}
+
+
+def test_a_cluster_column_widens_the_interval() -> None:
+    data = [{"id": f"c{i}", "input": "?", "row": {"cluster": f"text {i // 5}"}} for i in range(20)]
+    run = stored_run(stored_version(cases=data))
+    stored_outcomes(run, "p" * 10 + "f" * 10)
+    clustered = only_result(run)
+    assert clustered["ci_method"] == "clustered_t"
+    assert clustered["ci95"][1] - clustered["ci95"][0] > 0.9  # Wilson's for 10 of 20 is 0.4 wide
+
+
+def test_a_single_cluster_has_no_interval_and_says_why() -> None:
+    run = stored_run(stored_version(cases=[{"id": str(i), "metadata": {"cluster": "x"}} for i in range(3)]))
+    stored_outcomes(run, "ppf")
+    result = only_result(run)
+    assert (result["ci95"], result["ci_method"]) == (None, "none")
+    assert "two clusters" in result["ci_note"]
+    assert "two clusters" in printed(run)
+
+
+def test_latency_leaves_out_recorded_and_cached_answers() -> None:
+    run = stored_run(stored_version(cases=3))
+    for case, latency in zip(cases(run), [100.0, None, 300.0], strict=True):
+        stored_response(run, case, latency_ms=latency)
+    assert only_result(run)["latency_ms"] == {"p50": 200.0, "p95": 290.0}
+
+
+def test_tokens_cost_and_executions_are_summed() -> None:
+    run = stored_run(stored_version(cases=3), price=PRICE)
+    shared = {"input_tokens": 1000, "output_tokens": 50, "cost_usd": 0.01, "sandbox_tier": "A", "execution_ms": 4.0}
+    for case, status in zip(cases(run), ["passed", "assertion", "timeout"], strict=True):
+        stored_response(
+            run,
+            case,
+            "passed" if status == "passed" else "failed",
+            execution_status=status,
+            role_cost_usd=0.02,
+            **shared,
+        )
+    result = only_result(run)
+    assert result["tokens"] == {"input": 3000, "output": 150, "cached_input": 0, "reasoning": 0}
+    assert (result["cost_usd"], result["role_cost_usd"], result["cost_per_correct_usd"]) == (0.09, 0.06, 0.09)
+    assert result["execution"]["failures"] == {"assertion": 1, "timeout": 1}
+    assert (result["execution"]["runs"], result["execution"]["tier"]) == (3, "A")
+
+
+@pytest.mark.parametrize("provider", ["openai", "replay"])
+def test_what_an_answer_cost_is_unknown_without_a_price(provider: str) -> None:
+    run = stored_run(stored_version(cases=2), ["free", "other"], provider=provider)
+    for label in ("free", "other"):
+        stored_outcomes(run, "pp", model=label)
+    text = printed(run)
+    assert "$0" not in text and "$0" not in render_html(run)
+    assert ("No price is given for free, other" in text) == (provider == "openai")
+    run.models.filter(label="free").update(spec={"price": PRICE})
+    assert printed(run).count("$0") == 2  # of the model and of the run
+
+
+def test_reading_results_takes_few_queries_and_never_a_transcript() -> None:
+    run = stored_run(stored_version(cases=30))
+    stored_outcomes(run, "p" * 30)
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        run_results(run)
+    assert len(captured) <= 6
+    assert not any('"messages"' in query["sql"] for query in captured)
+
+
+# ---- quarantine ------------------------------------------------------------------------------------------------------
+
+
+def test_a_case_found_wrong_before_the_run_is_left_out_and_counted() -> None:
+    run = stored_run(stored_version(cases=4))
+    stored_outcomes(run, "pppf")
+    accepted_defect(cases(run)[3], hours_ago=1)
+    result = only_result(run)
+    assert (result["cases"], result["quarantined"], result["failed"], result["accuracy"]) == (3, 1, 0, 1.0)
+    assert "Left out of sums@1.0.0, because a curator found it wrong: 1 case." in printed(run)
+
+
+def test_a_case_found_wrong_after_the_run_started_still_counts() -> None:
+    run = stored_run(stored_version(cases=4))
+    stored_outcomes(run, "pppf")
+    accepted_defect(cases(run)[3], hours_ago=-1)
+    assert only_result(run)["quarantined"] == 0
+
+
+def test_a_quarantined_case_that_was_not_chosen_is_not_counted() -> None:
+    run = stored_run(stored_version(cases=4))
+    accepted_defect(cases(run)[3], hours_ago=1)
+    run.environments.update(chosen=[0, 2], case_count=2)
+    result = only_result(run)
+    assert (result["cases"], result["quarantined"]) == (2, 0)
+
+
+# ---- the terminal ----------------------------------------------------------------------------------------------------
+
+
+def test_a_pipe_gets_plain_lines_of_at_most_120_columns() -> None:
+    labels = ["a-model-with-quite-a-long-label", "b"]
+    run = stored_run(stored_version("a-rather-long-environment-name"), models=labels, price=PRICE)
+    for label in labels:
+        for case in cases(run):
+            tokens = {"input_tokens": 123_456, "output_tokens": 98_765}
+            stored_response(run, case, model=label, latency_ms=12_345.6, cost_usd=1234.5, **tokens)
+    text = printed(run)
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 120
+    assert "493.8 k/395.1 k" in text
+    assert "$4,938.00" in text
+
+
+def test_a_narrow_terminal_folds_what_was_spent_into_a_line_of_its_own() -> None:
+    run = stored_run(stored_version(cases=1), price=PRICE)
+    stored_response(run, cases(run)[0], cost_usd=0.5, input_tokens=1200)
+    text = printed(run, force_terminal=True, color_system=None, width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "alpha: p50/p95 ms -, tokens in/out 1.2 k/0, cost $0.5000" in text
+
+
+@pytest.mark.parametrize("width", [*range(44, 130, 3)])
+def test_however_narrow_the_terminal_no_figure_is_cut(width: int) -> None:
+    run = stored_run(stored_version(cases=1), models=["a-model-with-quite-a-long-label"], price=PRICE)
+    label = "a-model-with-quite-a-long-label"
+    stored_response(run, cases(run)[0], model=label, cost_usd=0.5, input_tokens=1200, refused=True)
+    text = printed(run, force_terminal=True, color_system=None, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert re.search(r"100\.0 % \[20\.7, 100\.0\] 1", text)
+    for head in ("passed", "failed", "error", "unsc.", "trunc.", "refus.", "p50/p95 ms", "tokens in/out", "cost"):
+        assert head in " ".join(text.split())
+
+
+def test_the_first_failures_are_listed_with_case_and_reason() -> None:
+    run = stored_run(stored_version(cases=9))
+    for i, case in enumerate(cases(run)):
+        stored_response(run, case, "failed", reason=f"expected {i}, got nothing")
+    text = printed(run)
+    assert re.search(r"failed\s+c0\s+expected 0, got nothing", text)
+    assert "expected 5" not in text
+    assert "and 4 more" in text
+
+
+def test_what_a_model_wrote_is_neither_markup_nor_a_terminal_command() -> None:
+    run = stored_run(stored_version(cases=1))
+    evil = "[bold red]hi[/] \x1b[2J\x1b]0;owned\x07 a\rb \u202egnp.exe \ud800 end"
+    stored_response(run, cases(run)[0], "failed", reason=evil.replace("\ud800", ""))
+    text = printed(run, force_terminal=True, color_system=None, width=120)
+    assert "[bold red]hi[/]" in text
+    assert "owned" not in text
+    assert not re.search(r"[\x07\r\u202e]|\x1b\[2J", text)
+
+
+def test_undefined_figures_are_a_dash_with_a_reason() -> None:
+    run = stored_run(stored_version(cases=2))
+    stored_outcomes(run, "ee")
+    text = printed(run)
+    assert "no case was scored" in text
+    assert re.search(r"alpha\s+- -", text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"sandbox_tier": "C", "execution_status": "passed"}, "isolation tier C"),
+        ({"sandbox_tier": "A", "execution_status": "tampered"}, "interfered with their tests"),
+    ],
+)
+def test_a_reader_is_warned_of_weak_isolation_and_of_tampering(fields: dict[str, str], sentence: str) -> None:
+    run = stored_run(stored_version(cases=1))
+    stored_response(run, cases(run)[0], **fields)
+    assert sentence in printed(run)
+    assert any(sentence in note for note in results_json(run)["warnings"])
+
+
+def test_recorded_answers_and_stopped_models_are_named() -> None:
+    run = stored_run(stored_version(cases=1), provider="replay")
+    run.models.update(stopped="The key was refused.")
+    stored_outcomes(run, "p")
+    text = printed(run)
+    assert "Recorded answers, given before this run: alpha" in text
+    assert "alpha was stopped: The key was refused." in text
+    assert only_result(run)["recorded"] is True
+
+
+def test_a_run_that_mlflow_did_not_take_says_how_to_log_it_later() -> None:
+    run = stored_run(stored_version(), tracking={"state": "pending", "error": "refused", "experiment": "x"})
+    assert f"not logged in MLflow yet (refused). Later: {command('sync_tracking', run.pk)}" in printed(run)
+    run.tracking = {"state": "logged", "parent": "abc", "experiment": "x"}
+    assert "MLflow: run abc in experiment x" in printed(run)
+
+
+def test_what_the_stages_found_or_why_one_failed_is_told_in_sentences() -> None:
+    judged = {"judge": "j", "recorded": True, "suggested": 3, "pairs": 4, "order_sensitive": 1}
+    judged |= {"with_execution": {"pairs": 2, "agreed": 1}}
+    run = stored_run(stored_version(), summaries={"review": {"error": "OSError: full"}, "judge": judged})
+    sentences = [
+        "Judge j, recorded: 3 of 4 pairs, 1 of which turn with the order; it agrees with execution on 1 of the 2 that "
+        "it judged blind.",
+        "Pairs for review failed: OSError: full",
+    ]
+    assert "\n".join(sentences) in printed(run)
+    assert all(sentence in render_html(run) for sentence in sentences)
+
+
+def test_a_run_that_did_not_complete_says_so_first() -> None:
+    run = stored_run(stored_version(cases=1), status=Run.Status.STOPPED, message="The budget is spent.")
+    assert results_json(run)["warnings"][0] == "The run is stopped by its budget. The budget is spent."
+
+
+# ---- HTML ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_html_is_one_file_without_script_or_foreign_address() -> None:
+    run = stored_run(stored_version(cases=2))
+    stored_outcomes(run, "pf")
+    html = render_html(run)
+    assert "<script" not in html
+    assert not re.search(r"""(?:src|href)=|url\(|@import""", html)
+    assert "prefers-color-scheme: dark" in html
+    assert run.config_hash in html
+
+
+def test_the_html_escapes_what_models_and_configs_say() -> None:
+    run = stored_run(stored_version(cases=1), models=["<b>m</b>"], name="<i>n</i>")
+    stored_response(run, cases(run)[0], "failed", text="</pre><script>alert(1)</script>\x07", reason="<img src=x>")
+    html = render_html(run)
+    assert "<script>" not in html
+    assert "<img" not in html
+    assert "<b>m" not in html
+    assert "<i>n" not in html
+    assert "\x07" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+
+
+def test_long_lists_and_answers_are_cut_and_the_cut_is_said() -> None:
+    run = stored_run(stored_version(cases=52))
+    for case in cases(run):
+        stored_response(run, case, "failed", text="x" * 5000)
+    html = render_html(run)
+    assert "The first 50 of 52 responses" in html
+    assert "the first 4,000 of 5,000 characters" in html
+    assert html.count("x" * 4000) == 50
+    assert "x" * 4001 not in html
+
+
+# ---- figures as text -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        (write.money(0.0), "$0"),
+        (write.money(0.01234), "$0.0123"),
+        (write.money(1234.5), "$1,234.50"),
+        (write.money(None), "-"),
+        (write.tokens(999), "999"),
+        (write.tokens(12_345), "12.3 k"),
+        (write.tokens(2_000_000), "2.0 M"),
+        (write.percent(0.8533), "85.3 %"),
+        (write.points(-0.05), "-5.0"),
+        (write.duration(3.14), "3.1 s"),
+        (write.duration(125), "2 min 05 s"),
+        (write.duration(7390), "2 h 03 min"),
+        (write.p_value(0.00001), "< 0.0001"),
+        (write.clean("a\x1b[31mb\x9b c\u200b\nd"), "ab c d"),
+        (write.clean("a\n\tb\x07", lines=True), "a\n\tb"),
+        (write.clean("naïve 日本 🙂"), "naïve 日本 🙂"),
+        (write.cut("abcdefgh", 6), "abc..."),
+    ],
+)
+def test_figures_and_text_are_written_the_houses_way(found: str, wanted: str) -> None:
+    assert found == wanted

@@ -1,0 +1,201 @@
+"""Comparing runs: who is paired with whom, which cases count, what is said of the rest."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from hub.models import Case, EnvironmentVersion
+from runs.models import Run
+from runs.results.comparison import Comparison, ComparisonError, EnvironmentComparison, compare
+from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
+
+pytestmark = pytest.mark.django_db
+
+
+def only(comparison: Comparison) -> EnvironmentComparison:
+    (pair,) = comparison.models
+    (item,) = pair.environments
+    return item
+
+
+def two_runs(outcomes_a: str, outcomes_b: str) -> tuple[Run, Run]:
+    version = stored_version(cases=len(outcomes_a))
+    runs = stored_run(version), stored_run(version)
+    for run, outcomes in zip(runs, (outcomes_a, outcomes_b), strict=True):
+        stored_outcomes(run, outcomes)
+    return runs
+
+
+# ---- figures ---------------------------------------------------------------------------------------------------------
+
+
+def test_flips_are_listed_each_way_and_tested_by_mcnemar() -> None:
+    item = only(compare(*two_runs("pppppfffpp", "fffffpffpp")))
+    assert (item.better_a, item.better_b) == (["c0", "c1", "c2", "c3", "c4"], ["c5"])
+    assert item.paired.difference == pytest.approx(0.4)
+    assert item.paired.p_value == pytest.approx(14 / 64)
+    assert item.paired.mde is not None
+
+
+def test_cases_that_one_side_did_not_score_are_left_out_and_counted() -> None:
+    item = only(compare(*two_runs("ppeup-", "pfppp" + "p")))
+    assert item.paired.n == 3
+    assert item.left_out == {"not scored by both": 2, "only in B": 1}
+    assert any("2 cases are errored or unscored on one side" in note for note in item.notes)
+
+
+def test_several_attempts_are_compared_by_their_means() -> None:
+    version = stored_version(cases=2)
+    first, second = Case.objects.order_by("position")
+    a, b = stored_run(version, attempts=2), stored_run(version)
+    for case, statuses in ((first, "pp"), (second, "pf")):
+        for attempt, letter in enumerate(statuses, 1):
+            stored_response(a, case, "passed" if letter == "p" else "failed", attempt=attempt)
+    stored_outcomes(b, "pp")
+    comparison = compare(a, b)
+    item = only(comparison)
+    assert (item.paired.mean_a, item.paired.mean_b, item.paired.test) == (0.75, 1.0, "paired_t")
+    assert item.better_b == ["c1"]
+    assert any("2 attempts per case and B 1" in note for note in comparison.notes)
+
+
+def test_p_values_are_corrected_over_the_environments_by_holm() -> None:
+    versions = [stored_version("one", 8), stored_version("two", 8)]
+    a, b = stored_run(versions), stored_run(versions)
+    for run, first, second in ((a, "pppppppp", "pppppppp"), (b, "ffffffff", "fffffppp")):
+        stored_outcomes(run, first, version=versions[0])
+        stored_outcomes(run, second, version=versions[1])
+    one, two = compare(a, b).models[0].environments
+    assert one.paired.p_value == pytest.approx(2 / 2**8)
+    assert one.p_adjusted == pytest.approx(2 * 2 / 2**8)
+    assert two.p_adjusted == two.paired.p_value == pytest.approx(2 / 2**5)
+
+
+def test_quarantined_cases_do_not_count() -> None:
+    a, b = two_runs("pppf", "pppp")
+    accepted_defect(Case.objects.get(external_id="c3"), hours_ago=1)
+    item = only(compare(a, b))
+    assert (item.paired.n, item.better_b, item.left_out) == (3, [], {"quarantined": 1})
+
+
+def test_clusters_change_the_test() -> None:
+    version = stored_version(cases=[{"id": str(i), "row": {"cluster": i // 2}} for i in range(6)])
+    a, b = stored_run(version), stored_run(version)
+    stored_outcomes(a, "pppppf")
+    stored_outcomes(b, "ffpppf")
+    assert only(compare(a, b)).paired.test == "clustered_t"
+
+
+# ---- digests ---------------------------------------------------------------------------------------------------------
+
+
+def versions_that_differ(**changed: dict[str, str]) -> tuple[EnvironmentVersion, EnvironmentVersion]:
+    old = stored_version(cases=3)
+    new = stored_version(cases=3, version="1.1.0")
+    for case_id, fields in changed.items():
+        Case.objects.filter(version=new, external_id=case_id).update(**fields)
+    return old, new
+
+
+def test_versions_compare_where_input_and_scoring_are_the_same() -> None:
+    old, new = versions_that_differ(c0={"input_digest": "x"}, c1={"scoring_digest": "x"})
+    a, b = stored_run(old), stored_run(new)
+    stored_outcomes(a, "ppp")
+    stored_outcomes(b, "ppf")
+    item = only(compare(a, b))
+    assert (item.paired.n, item.better_a) == (1, ["c2"])
+    assert item.left_out == {"other input": 1, "other scoring": 1}
+    notes = " ".join(item.notes)
+    assert "sums@1.0.0 and sums@1.1.0" in notes
+    assert "1 cases ask something else in A than in B" in notes
+    assert "scored differently" in notes
+
+
+def test_environments_of_one_run_only_are_named() -> None:
+    one, two = stored_version("one"), stored_version("two")
+    comparison = compare(stored_run([one, two]), stored_run(one))
+    assert comparison.notes == ["Not compared, for only one run played them: two (A only)."]
+
+
+def test_runs_without_a_common_environment_are_refused() -> None:
+    with pytest.raises(ComparisonError, match=r"no environment in common: run .* played one, run .* played two"):
+        compare(stored_run(stored_version("one")), stored_run(stored_version("two")))
+
+
+# ---- which models ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("models_a", "models_b", "named", "pairs"),
+    [
+        (["x", "y"], ["y", "x"], {}, [("x", "x"), ("y", "y")]),
+        (["x", "y"], ["y", "z"], {}, [("y", "y")]),
+        (["x"], ["z"], {}, [("x", "z")]),
+        (["x", "y"], ["y", "z"], {"model_a": "x", "model_b": "z"}, [("x", "z")]),
+        (["x", "y"], ["y", "x"], {"model_a": "y"}, [("y", "y")]),
+    ],
+)
+def test_models_are_paired_by_label_or_as_named(
+    models_a: list[str], models_b: list[str], named: dict[str, str], pairs: list[tuple[str, str]]
+) -> None:
+    version = stored_version()
+    found = compare(stored_run(version, models_a), stored_run(version, models_b), **named)
+    assert [(pair.model_a, pair.model_b) for pair in found.models] == pairs
+
+
+def test_two_models_of_one_run_are_compared() -> None:
+    run = stored_run(stored_version(), ["x", "y"])
+    stored_outcomes(run, "pppp", model="x")
+    stored_outcomes(run, "ppff", model="y")
+    assert only(compare(run, run)).better_a == ["c2", "c3"]
+    assert only(compare(run, run, model_a="y", model_b="x")).better_b == ["c2", "c3"]
+
+
+@pytest.mark.parametrize(
+    ("models_a", "models_b", "named", "message"),
+    [
+        (["x", "y"], ["z"], {}, "give --model-a, of x, y, and --model-b, of z"),
+        (["x"], ["y"], {"model_a": "q"}, "has no model 'q'; its models are x"),
+        (["x", "y", "z"], None, {}, "Within one run, name two models"),
+        (["x", "y"], None, {"model_a": "x"}, "Within one run, name two models"),
+        (["x", "y"], None, {"model_a": "x", "model_b": "x"}, "Within one run, name two models"),
+    ],
+)
+def test_what_cannot_be_paired_is_refused_with_what_to_name(
+    models_a: list[str], models_b: list[str] | None, named: dict[str, str], message: str
+) -> None:
+    version = stored_version()
+    run = stored_run(version, models_a)
+    with pytest.raises(ComparisonError, match=message):
+        compare(run, stored_run(version, models_b) if models_b else run, **named)
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_a_table_with_flips(capsys: Any) -> None:
+    a, b = two_runs("pppf", "pfff")
+    call_command("compare", str(a.pk), str(b.pk))
+    text = capsys.readouterr().out
+    assert "better in A: c1, c2" in text
+    assert "+50.0" in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_the_command_gives_one_json_document() -> None:
+    a, b = two_runs("pppf", "pfff")
+    out = io.StringIO()
+    call_command("compare", str(a.pk), str(b.pk), "--json", stdout=out)
+    document = json.loads(out.getvalue())
+    (item,) = document["models"][0]["environments"]
+    assert (item["difference"], item["better_a"], item["test"]) == (0.5, ["c1", "c2"], "mcnemar")
+
+
+@pytest.mark.parametrize("arguments", [["999"], ["x"], ["1", "2"]])
+def test_the_command_refuses_unknown_runs_with_exit_code_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        call_command("compare", *arguments)
+    assert left.value.code == 2

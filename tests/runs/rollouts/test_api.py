@@ -1,0 +1,168 @@
+"""The REST surface for trainers, driven by the client that docs/rl.md prints."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from rest_framework.authtoken.models import Token
+from rest_framework.test import APIClient
+
+from hub.models import Environment, EnvironmentVersion
+from hub.services import bundle_import
+from runs.models import EpisodeSession, ModelEndpoint
+from tests.runs.execution.test_running import CAPITALS, folder  # noqa: F401
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
+    version = bundle_import(bundle=folder / "capitals")
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    return version
+
+
+@pytest.fixture
+def user() -> User:
+    return User.objects.create_user("trainer")
+
+
+@pytest.fixture
+def api(user: User) -> APIClient:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=user).key}")
+    return client
+
+
+def printed() -> dict[str, Any]:
+    """What the docs' Python blocks define, made from the very text that is printed."""
+    text = (settings.BASE_DIR / "docs" / "rl.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    scope: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, scope)
+    return scope
+
+
+def capital_of(messages: list[dict[str, Any]], tools: list[Any]) -> tuple[dict[str, Any], dict[str, int]]:
+    question = messages[0]["content"]
+    city = next(city for country, city in CAPITALS.items() if country in question)
+    return {"role": "assistant", "content": city}, {"prompt_tokens": 12, "completion_tokens": 1}
+
+
+def test_the_printed_client_plays_rollouts_and_groups(
+    live_server: Any, user: User, version: EnvironmentVersion
+) -> None:
+    token = Token.objects.create(user=user)
+    episodes = printed()["Episodes"](live_server.url, token.key)
+    played = episodes.rollout(capital_of, "capitals", seed=3, model="step-1")
+    assert (played["reward"], played["truncated"], len(played["messages"])) == (1.0, False, 2)
+    session = EpisodeSession.objects.get(pk=played["id"])
+    assert (session.model, session.usage[0]["input"], session.usage[0]["output"]) == ("step-1", 12, 1)
+    answers = iter(["Paris", "Rome", "Paris", "Rome"])
+
+    def wavering(messages: list[Any], tools: list[Any]) -> tuple[dict[str, Any], None]:
+        return {"role": "assistant", "content": next(answers)}, None
+
+    group = episodes.group(wavering, "capitals@1.0.0", "france", 4)
+    assert [(item["reward"], item["advantage"]) for item in group] == [(1.0, 0.5), (0.0, -0.5)] * 2
+    assert [printed()["replay"](episodes, item, "capitals") for item in group] == [1.0, 0.0, 1.0, 0.0]
+
+
+def test_the_printed_client_leaves_no_episode_open_and_tells_what_the_site_said(
+    live_server: Any, user: User, version: EnvironmentVersion
+) -> None:
+    episodes = printed()["Episodes"](live_server.url, Token.objects.create(user=user).key)
+
+    def confused(messages: list[Any], tools: list[Any]) -> tuple[dict[str, Any], None]:
+        return {"role": "user", "content": "x"}, None
+
+    with pytest.raises(RuntimeError, match=r"400: .*must be assistant"):
+        episodes.rollout(confused, "capitals")
+    assert not EpisodeSession.objects.exists()
+
+
+def begin(api: APIClient, **body: Any) -> Any:
+    return api.post("/api/v1/episodes/", {"environment": "capitals", "case": "peru", **body}, format="json")
+
+
+def test_an_episode_can_be_read_while_it_goes_on_and_deleted(api: APIClient, version: EnvironmentVersion) -> None:
+    begun = begin(api)
+    assert begun.status_code == 201, begun.content
+    path = f"/api/v1/episodes/{begun.json()['id']}/"
+    shown = api.get(path).json()
+    assert (shown["case"], shown["done"], len(shown["messages"])) == ("peru", False, 1)
+    step = api.post(f"{path}step", {"message": {"role": "assistant", "content": "Cusco"}}, format="json").json()
+    assert (step["done"], step["reward"], step["info"]["status"]) == (True, 0.0, "failed")
+    assert "Lima" in step["info"]["rules"]["exact_match"]["reason"]
+    assert api.get(path).json()["score"]["status"] == "failed"
+    assert api.delete(path).status_code == 204
+    assert not EpisodeSession.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"environment": "atlantis"}, ("environment", "no environment 'atlantis'; known are capitals")),
+        ({"environment": "capitals@9"}, ("environment", "it has 1.0.0")),
+        ({"case": "atlantis"}, ("case", "no case 'atlantis'")),
+        ({"seed": "x"}, ("seed", "integer")),
+        ({"attempt": 0}, ("attempt", "greater than or equal to 1")),
+        ({"roles": {"user": ["nobody"]}}, ("roles", "nobody: known are small")),
+        (
+            {"recordings": [{"case": "peru", "content": "x", "turn": "y"}]},
+            ("recordings", "recordings[0].turn: must be"),
+        ),
+    ],
+)
+def test_a_wrong_beginning_is_answered_with_the_reason(
+    api: APIClient, version: EnvironmentVersion, body: dict[str, Any], said: tuple[str, str]
+) -> None:
+    ModelEndpoint.objects.create(name="small", model="m")
+    answer = begin(api, **body)
+    assert answer.status_code == 400
+    (error,) = answer.json()["errors"]
+    assert error["path"] == said[0] and said[1] in error["message"]
+
+
+def test_a_step_that_is_no_message_changes_nothing(api: APIClient, version: EnvironmentVersion) -> None:
+    path = f"/api/v1/episodes/{begin(api).json()['id']}/"
+    for body in ({}, {"message": "Lima"}, {"message": {"role": "user", "content": "Lima"}}):
+        assert api.post(f"{path}step", body, format="json").status_code == 400
+    assert EpisodeSession.objects.get().revision == 0
+
+
+def test_held_out_environments_are_forbidden(api: APIClient, version: EnvironmentVersion) -> None:
+    Environment.objects.update(held_out=True)
+    assert begin(api).status_code == 403
+
+
+def test_private_environments_of_others_are_not_told_of(api: APIClient, version: EnvironmentVersion) -> None:
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
+    for name in ("capitals", "capitals@9", "atlantis"):
+        answer = begin(api, environment=name)
+        slug = name.partition("@")[0]
+        message = answer.json()["errors"][0]["message"]
+        assert (answer.status_code, message) == (400, f"There is no environment '{slug}'; none is loaded yet.")
+
+
+def test_a_body_that_is_too_large_is_answered_in_json(
+    api: APIClient, version: EnvironmentVersion, settings: Any
+) -> None:
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
+    answer = begin(api, recordings=[{"case": "peru", "content": "x" * 1000}])
+    assert answer.status_code == 413
+    assert answer.json()["message"] == "The body is larger than 1,000 bytes."
+
+
+def test_episodes_of_others_are_not_there(api: APIClient, version: EnvironmentVersion) -> None:
+    path = f"/api/v1/episodes/{begin(api).json()['id']}/"
+    other = APIClient()
+    other.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=User.objects.create_user('eve')).key}")
+    message: Callable[[], Any] = lambda: other.post(f"{path}step", {"message": {"content": "x"}}, format="json")  # noqa: E731
+    assert [other.get(path).status_code, other.delete(path).status_code, message().status_code] == [404, 404, 404]
+    assert APIClient().get(path).status_code in (401, 403)

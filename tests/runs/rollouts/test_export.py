@@ -1,0 +1,237 @@
+"""Rollouts as JSONL: what a line holds, what is left out and why, who gets what over REST."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from hub.environments.protocols import Usage
+from hub.models import Case, Environment, EnvironmentVersion
+from hub.services import bundle_import
+from runs.exports import ExportError, Which, export_episodes, export_run_rollouts
+from runs.models import EpisodeSession
+from runs.rollouts.services import rollout_begin, rollout_step, session_get
+from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
+from tests.runs.execution.test_running import folder  # noqa: F401
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def user() -> User:
+    return User.objects.create_user("trainer")
+
+
+@pytest.fixture
+def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
+    version = bundle_import(bundle=folder / "capitals")
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    return version
+
+
+def play(user: User, version: EnvironmentVersion, case: str, answer: str, **which: Any) -> EpisodeSession:
+    """An episode that is over; `usage` is what its one step cost."""
+    usage = which.pop("usage", None)
+    session = rollout_begin(user=user, version=version, case_id=case, **which).session
+    rollout_step(session=session, message={"role": "assistant", "content": answer}, usage=usage)
+    found = session_get(user=user, pk=session.pk)
+    assert found is not None
+    return found
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_line_holds_transcript_reward_rules_and_tokens(
+    user: User, version: EnvironmentVersion, tmp_path: Path
+) -> None:
+    session = play(user, version, "france", "Paris", attempt=2, model="step-100", usage=Usage(7, 2))
+    exported = export_episodes(tmp_path / "out.jsonl", Which())
+    (row,) = read(tmp_path / "out.jsonl")
+    assert (row["rollout"], row["environment"], row["digest"]) == (str(session.pk), "capitals@1.0.0", version.digest)
+    assert (row["case"], row["attempt"], row["model"], row["user"]) == ("france", 2, "step-100", "trainer")
+    assert (row["reward"], row["status"], row["stop"]) == (1.0, "passed", "done")
+    assert row["messages"] == [
+        {"role": "user", "content": "Capital of France?"},
+        {"role": "assistant", "content": "Paris"},
+    ]
+    assert row["usage"] == {"input": 7, "output": 2, "cached_input": 0, "reasoning": 0} == row["step_usage"][0]
+    assert row["rules"][0]["value"] == 1.0
+    assert exported.written == 1 and not exported.skipped
+
+
+def test_tokens_that_the_trainer_did_not_send_are_unknown_and_not_zero(
+    user: User, version: EnvironmentVersion, tmp_path: Path
+) -> None:
+    play(user, version, "france", "Paris")
+    export_episodes(tmp_path / "out.jsonl", Which())
+    (row,) = read(tmp_path / "out.jsonl")
+    assert (row["usage"], row["step_usage"]) == (None, [None])
+
+
+def test_what_is_not_over_not_scored_or_of_a_wrong_case_is_left_out_by_name(
+    user: User, version: EnvironmentVersion, tmp_path: Path
+) -> None:
+    play(user, version, "france", "Rome")
+    rollout_begin(user=user, version=version, case_id="peru")
+    unscored = play(user, version, "japan", "Tokyo")
+    EpisodeSession.objects.filter(pk=unscored.pk).update(score={"status": "unscored", "value": None, "rules": []})
+    play(user, version, "cuba", "Havana")
+    accepted_defect(Case.objects.get(external_id="cuba"), hours_ago=1)
+    exported = export_episodes(tmp_path / "out.jsonl", Which())
+    assert [row["case"] for row in read(tmp_path / "out.jsonl")] == ["france"]
+    assert sorted((why.split(":")[0], count) for why, count in exported.skipped.items()) == [
+        ("not over yet", 1),
+        ("of a case that was found wrong", 1),
+        ("unscored", 1),
+    ]
+
+
+def test_an_environment_that_is_held_out_by_now_is_left_out_and_refused_by_name(
+    user: User, version: EnvironmentVersion, tmp_path: Path
+) -> None:
+    play(user, version, "france", "Paris")
+    Environment.objects.update(held_out=True)
+    exported = export_episodes(tmp_path / "out.jsonl", Which())
+    assert exported.skipped == {"capitals@1.0.0 is held out": 1}
+    assert not (tmp_path / "out.jsonl").exists()
+    with pytest.raises(ExportError, match="held out"):
+        export_episodes(tmp_path / "out.jsonl", Which(environment="capitals"))
+    with pytest.raises(ExportError, match="held out"):
+        export_run_rollouts(stored_run(version), tmp_path / "out.jsonl", Which())
+
+
+@pytest.mark.parametrize(
+    ("which", "cases"),
+    [
+        ({"model": "step-100"}, ["france"]),
+        ({"environment": "capitals@1.0.0"}, ["france", "peru"]),
+        ({"environment": "capitals@2.0.0"}, []),
+        ({"since": timezone.now().date() + timedelta(days=2)}, []),
+        ({"since": timezone.now().date() - timedelta(days=2)}, ["france", "peru"]),
+    ],
+)
+def test_filters_narrow_what_is_exported(
+    user: User, version: EnvironmentVersion, tmp_path: Path, which: dict[str, Any], cases: list[str]
+) -> None:
+    play(user, version, "france", "Paris", model="step-100")
+    play(user, version, "peru", "Lima")
+    export_episodes(tmp_path / "out.jsonl", Which(**which))
+    found = read(tmp_path / "out.jsonl") if (tmp_path / "out.jsonl").exists() else []
+    assert [row["case"] for row in found] == cases
+
+
+def test_the_scored_responses_of_a_run_are_rollouts_of_the_same_shape(
+    user: User, version: EnvironmentVersion, tmp_path: Path
+) -> None:
+    play(user, version, "france", "Paris")
+    export_episodes(tmp_path / "episodes.jsonl", Which())
+    run = stored_run(stored_version(cases=5), ["alpha", "beta"])
+    stored_outcomes(run, "pfeu-", model="alpha")
+    response = stored_response(run, Case.objects.get(external_id="c4"), "failed", model="beta", input_tokens=9)
+    stored_score(response, reason="Expected 5.")
+    exported = export_run_rollouts(run, tmp_path / "run.jsonl", Which())
+    rows = read(tmp_path / "run.jsonl")
+    assert [(row["case"], row["model"], row["reward"]) for row in rows] == [
+        ("c0", "alpha", 1.0),
+        ("c1", "alpha", 0.0),
+        ("c4", "beta", 0.0),
+    ]
+    assert sum(exported.skipped.values()) == 2
+    assert (rows[0]["usage"], rows[2]["usage"]["input"], rows[2]["rules"][0]["reason"]) == (None, 9, "Expected 5.")
+    assert set(rows[0]) == set(read(tmp_path / "episodes.jsonl")[0])
+    export_run_rollouts(run, tmp_path / "beta.jsonl", Which(model="beta"))
+    assert [row["case"] for row in read(tmp_path / "beta.jsonl")] == ["c4"]
+
+
+def test_over_rest_everybody_gets_their_own(user: User, version: EnvironmentVersion) -> None:
+    play(user, version, "france", "Paris", model="step-100")
+    play(User.objects.create_user("other"), version, "peru", "Lima")
+    client = APIClient()
+    client.force_authenticate(user)
+    answer: Any = client.get("/api/v1/episodes/export?model=step-100")
+    rows = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]
+    assert [(row["case"], row["user"]) for row in rows] == [("france", "trainer")]
+    assert client.get("/api/v1/episodes/export?model=none").json()["message"] == "There is no rollout to write."
+    for wrong in ("since=yesterday", "environment=atlantis"):
+        assert client.get(f"/api/v1/episodes/export?{wrong}").status_code == 400
+
+
+def test_over_rest_a_run_that_one_may_see_is_exported(user: User) -> None:
+    run = stored_run(stored_version(cases=2), created_by=user)
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    stored_outcomes(run, "pf")
+    client = APIClient()
+    client.force_authenticate(user)
+    answer: Any = client.get(f"/api/v1/runs/{run.pk}/rollouts")
+    assert [json.loads(line)["reward"] for line in b"".join(answer.streaming_content).splitlines()] == [1.0, 0.0]
+    assert "no model 'x'" in client.get(f"/api/v1/runs/{run.pk}/rollouts?model=x").json()["message"]
+    assert client.get("/api/v1/runs/999/rollouts").status_code == 404
+    Environment.objects.update(held_out=True)
+    assert "by environment=." in client.get(f"/api/v1/runs/{run.pk}/rollouts").json()["message"]
+
+
+def test_episodes_are_listed_to_their_owner_and_those_that_go_on_can_be_picked_out(
+    user: User, version: EnvironmentVersion
+) -> None:
+    play(user, version, "france", "Paris")
+    going_on = rollout_begin(user=user, version=version, case_id="peru").session
+    expired = rollout_begin(user=user, version=version, case_id="cuba").session
+    EpisodeSession.objects.filter(pk=expired.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    rollout_begin(user=User.objects.create_user("other"), version=version)
+    client = APIClient()
+    client.force_authenticate(user)
+    everything = client.get("/api/v1/episodes/").json()["results"]
+    assert [(row["environment"], row["case"], row["done"]) for row in everything] == [
+        ("capitals@1.0.0", "cuba", False),
+        ("capitals@1.0.0", "peru", False),
+        ("capitals@1.0.0", "france", True),
+    ]
+    (row,) = client.get("/api/v1/episodes/?done=false").json()["results"]
+    assert row["id"] == str(going_on.pk)
+
+
+def test_the_command_says_what_it_wrote_and_what_it_left_out(
+    user: User, version: EnvironmentVersion, tmp_path: Path, capsys: Any
+) -> None:
+    out = tmp_path / "out.jsonl"
+    call_command("export_rollouts", "--out", str(out))
+    assert "no file was made" in capsys.readouterr().out
+    play(user, version, "france", "Paris")
+    rollout_begin(user=user, version=version)
+    call_command("export_rollouts", "--out", str(out), "--user", "trainer", "--environment", "capitals")
+    said = capsys.readouterr()
+    assert said.out.strip() == f"Wrote 1 rollout to {out}."
+    assert said.err.strip() == "Left out 1: not over yet."
+    run = stored_run(stored_version(cases=2))
+    stored_outcomes(run, "pf")
+    call_command("export_rollouts", "--run", str(run.pk), "--out", str(tmp_path / "run.jsonl"))
+    assert "Wrote 2 rollouts" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--run", "999"], "no run 999"),
+        (["--user", "nobody"], "no user 'nobody'"),
+        (["--environment", "atlantis"], "no environment 'atlantis'"),
+        (["--run", "{run}", "--user", "trainer"], "choose among episodes"),
+        (["--run", "{run}", "--model", "x"], "no model 'x'"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_exit_code_2(
+    user: User, tmp_path: Path, arguments: list[str], said: str, capsys: Any
+) -> None:
+    run = stored_run(stored_version())
+    given = [argument.format(run=run.pk) for argument in arguments]
+    with pytest.raises(SystemExit) as left:
+        call_command("export_rollouts", *given, "--out", str(tmp_path / "out"))
+    assert left.value.code == 2
+    assert said in capsys.readouterr().err

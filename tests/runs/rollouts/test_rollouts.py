@@ -1,0 +1,264 @@
+"""Episodes driven from outside: the same rewards as an evaluation, state kept between steps, limits, conflicts."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from hub.common.digests import storable
+from hub.models import Environment, EnvironmentVersion
+from hub.services import bundle_import
+from runs.models import EpisodeSession, ModelEndpoint
+from runs.rollouts.roles import recordings_of
+from runs.rollouts.services import (
+    RolloutConflict,
+    RolloutFailed,
+    RolloutRefused,
+    checked_message,
+    rollout_begin,
+    rollout_end,
+    rollout_step,
+    session_get,
+)
+from runs.tasks import forget
+from tests.endpoint import Answer, completion, endpoint
+from tests.runs.execution.test_running import folder  # noqa: F401
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PARIS = {"role": "assistant", "content": "Paris"}
+
+
+@pytest.fixture
+def user() -> User:
+    return User.objects.create_user("trainer")
+
+
+@pytest.fixture
+def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
+    return bundle_import(bundle=folder / "capitals")
+
+
+def test_an_episode_is_begun_stepped_and_scored(user: User, version: EnvironmentVersion) -> None:
+    begun = rollout_begin(user=user, version=version, case_id="france")
+    assert begun.observation.messages == [{"role": "user", "content": "Capital of France?"}]
+    session = EpisodeSession.objects.get(pk=begun.session.pk)
+    step = rollout_step(session=session, message=PARIS)
+    assert (step.done, step.reward, step.truncated) == (True, 1.0, False)
+    session.refresh_from_db()
+    assert (session.done, session.reward, session.revision) == (True, 1.0, 1)
+    assert session.score is not None and session.score["status"] == "passed"
+    with pytest.raises(RolloutRefused, match="is over"):
+        rollout_step(session=session, message=PARIS)
+
+
+def test_the_seed_draws_the_case_and_the_same_seed_the_same_one(user: User, version: EnvironmentVersion) -> None:
+    drawn = [rollout_begin(user=user, version=version, seed=seed).session.case.external_id for seed in range(12)]
+    again = [rollout_begin(user=user, version=version, seed=seed).session.case.external_id for seed in range(12)]
+    assert drawn == again and len(set(drawn)) > 2
+
+
+def test_two_steps_from_the_same_state_cannot_both_count(user: User, version: EnvironmentVersion) -> None:
+    begun = rollout_begin(user=user, version=version, case_id="france")
+    first = EpisodeSession.objects.get(pk=begun.session.pk)
+    second = EpisodeSession.objects.get(pk=begun.session.pk)
+    rollout_step(session=first, message=PARIS)
+    with pytest.raises(RolloutConflict):
+        rollout_step(session=second, message={"role": "assistant", "content": "Rome"})
+    assert EpisodeSession.objects.get(pk=begun.session.pk).reward == 1.0
+
+
+def test_a_step_reads_once_writes_once_and_asks_nothing_else_of_the_database(
+    user: User, version: EnvironmentVersion, django_assert_num_queries: Any
+) -> None:
+    begun = rollout_begin(user=user, version=version, case_id="france")
+    with django_assert_num_queries(2):
+        session = session_get(user=user, pk=begun.session.pk)
+        assert session is not None and rollout_step(session=session, message=PARIS).done
+
+
+def test_what_no_database_takes_is_marked_at_any_depth_and_all_else_is_kept() -> None:
+    kept = {"a": [r"\u0000", "\U0001f600", None, 1.5], r"\\u0000": {}}
+    assert storable(kept) == kept
+    assert storable({"a": [{"b\0": "x\0"}, "\ud800y"], "c": 1}) == {"a": [{"b\ufffd": "x\ufffd"}, "\ufffdy"], "c": 1}
+
+
+def test_held_out_environments_are_refused(user: User, version: EnvironmentVersion) -> None:
+    Environment.objects.update(held_out=True)
+    version.environment.refresh_from_db()
+    with pytest.raises(RolloutRefused, match="held out"):
+        rollout_begin(user=user, version=version)
+
+
+def test_a_user_may_have_so_many_open_and_no_more(
+    user: User, version: EnvironmentVersion, settings: pytest.FixtureRequest
+) -> None:
+    settings.EPISODES_PER_USER = 2  # type: ignore[attr-defined]
+    one = rollout_begin(user=user, version=version)
+    rollout_begin(user=user, version=version)
+    with pytest.raises(RolloutRefused, match="2 episodes open"):
+        rollout_begin(user=user, version=version)
+    rollout_begin(user=User.objects.create_user("other"), version=version)
+    rollout_end(session=one.session)
+    rollout_begin(user=user, version=version)
+
+
+def test_an_expired_episode_takes_no_step_and_is_forgotten_once_it_was_kept_for_long_enough(
+    user: User, version: EnvironmentVersion, settings: Any
+) -> None:
+    settings.EPISODE_KEEP_DAYS = 2
+    session = rollout_begin(user=user, version=version).session
+    session.expires_at = timezone.now() - timedelta(hours=47)
+    session.save()
+    with pytest.raises(RolloutRefused, match="expired"):
+        rollout_step(session=session, message=PARIS)
+    forget()
+    assert EpisodeSession.objects.exists()
+    EpisodeSession.objects.update(expires_at=timezone.now() - timedelta(hours=49))
+    forget()
+    assert not EpisodeSession.objects.exists()
+
+
+def test_workers_look_for_episodes_to_forget() -> None:
+    assert forget.name in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+
+
+# ---- role models -----------------------------------------------------------------------------------------------------
+
+TALK = """\
+spec: 1
+slug: talk
+version: 1.0.0
+title: Talk
+summary: Guess the word.
+category: reasoning
+dataset: {path: cases.jsonl}
+harness:
+  type: multi_turn
+  prompt: ""
+  user: {role: customer, prompt: "Play a customer.", stop: "###"}
+scoring:
+  rules:
+    - {name: word, type: includes, target: "{{ target }}"}
+    - {name: tone, type: judge, role: grader, criteria: [{name: polite, text: Polite.}]}
+"""
+MARKS = '{"polite": {"reason": "It is.", "score": %s}}'
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> EnvironmentVersion:
+    bundle = tmp_path / "talk"
+    bundle.mkdir()
+    (bundle / "environment.yaml").write_text(TALK, encoding="utf-8")
+    (bundle / "cases.jsonl").write_text('{"id": "one", "input": "", "target": "tea"}', encoding="utf-8")
+    return bundle_import(bundle=bundle)
+
+
+def user_line(turn: int, content: str, **more: Any) -> dict[str, Any]:
+    return {"purpose": "user", "case": "one", "turn": turn, "content": content, **more}
+
+
+def grader_line(seat: int, score: float) -> dict[str, Any]:
+    return {"purpose": "rubric", "case": "one", "rule": "tone", "seat": seat, "content": MARKS % score}
+
+
+def test_recorded_role_models_say_again_what_they_said(user: User, talk: EnvironmentVersion) -> None:
+    lines = [user_line(0, "Guess."), user_line(1, "Yes! ###"), grader_line(0, 1.0), grader_line(1, 0.0)]
+    begun = rollout_begin(user=user, version=talk, recordings=lines)
+    assert [message["content"] for message in begun.observation.messages] == ["Guess."]
+    step = rollout_step(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
+    assert step.observation.messages == [{"role": "user", "content": "Yes!"}]
+    assert step.score is not None
+    assert {rule.rule: rule.value for rule in step.score.rules} == {"word": 1.0, "tone": 0.5}
+    told = [{**line, "environment": "talk", "attempt": 1, "model": "trainer"} for line in lines]
+    assert recordings_of(begun.session) == told
+
+
+def test_registered_models_are_asked_once_and_a_replay_asks_nobody(user: User, talk: EnvironmentVersion) -> None:
+    def script(request: dict[str, Any], number: int) -> Answer:
+        return completion(["Guess.", "Yes! ###", MARKS % 1.0][number])
+
+    with endpoint(script) as server:
+        ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
+        roles = {"customer": ["small"], "grader": ["small"]}
+        begun = rollout_begin(user=user, version=talk, roles=roles)
+        asked = {"role": "assistant", "content": "Is it tea?"}
+        assert rollout_step(session=begun.session, message=asked).reward == 1.0
+        again = rollout_begin(user=user, version=talk, roles=roles, recordings=recordings_of(begun.session))
+        assert rollout_step(session=again.session, message=asked).reward == 1.0
+        assert len(server.requests) == 3
+    assert again.session.state["messages"] == begun.session.state["messages"]
+
+
+def test_a_role_model_that_fails_leaves_the_episode_as_it_was(user: User, talk: EnvironmentVersion) -> None:
+    lines = [user_line(0, "Guess."), user_line(1, "Yes! ###")]
+    with endpoint(lambda request, number: Answer({"error": "wrong key"}, status=401)) as server:
+        ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
+        begun = rollout_begin(user=user, version=talk, roles={"grader": ["small"]}, recordings=lines)
+        with pytest.raises(RolloutFailed):
+            rollout_step(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
+    session = EpisodeSession.objects.get(pk=begun.session.pk)
+    assert (session.revision, session.done, len(session.state["messages"])) == (0, False, 1)
+
+
+def test_a_play_that_goes_another_way_than_the_recorded_one_is_told_so_and_stays_as_it_was(
+    user: User, talk: EnvironmentVersion
+) -> None:
+    begun = rollout_begin(user=user, version=talk, recordings=[user_line(0, "Guess.")])
+    with pytest.raises(RolloutRefused, match=r"do not hold the user's turn 1: .* roles\.customer"):
+        rollout_step(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
+    session = EpisodeSession.objects.get(pk=begun.session.pk)
+    assert (session.revision, len(session.state["messages"]), len(session.calls)) == (0, 1, 1)
+
+
+def test_roles_must_be_filled_or_recorded(user: User, talk: EnvironmentVersion) -> None:
+    with pytest.raises(RolloutRefused, match=r"roles\.customer, roles\.grader"):
+        rollout_begin(user=user, version=talk)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["x"], r"recordings\[0\]"),
+        ([{"purpose": "user", "case": "one"}], r"recordings\[0\].*content"),
+        ([{"case": "one", "content": "x"}], "purpose answer"),
+        ([user_line(0, "x"), user_line(0, "y")], r"recordings\[1\] answers the same call"),
+        ([user_line(0, "x", case="two")], "is of talk, case 'two', attempt 1"),
+        ([user_line(0, "x", attempt=2)], "attempt 2; the episode is of talk, case 'one', attempt 1"),
+        ([user_line(0, "x", environment="other")], "is of other"),
+    ],
+)
+def test_recordings_that_do_not_fit_are_refused_by_line(
+    user: User, talk: EnvironmentVersion, lines: list[Any], said: str
+) -> None:
+    with pytest.raises(RolloutRefused, match=said):
+        rollout_begin(user=user, version=talk, recordings=lines)
+    assert not EpisodeSession.objects.exists()
+
+
+# ---- what is sent ----------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_case_is_named(user: User, version: EnvironmentVersion) -> None:
+    with pytest.raises(RolloutRefused, match="no case 'atlantis'"):
+        rollout_begin(user=user, version=version, case_id="atlantis")
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("Paris", "must be an assistant message"),
+        ({"role": "user", "content": "x"}, "must be assistant"),
+        ({"content": 3}, "text or null"),
+        ({"content": None, "tool_calls": [{"id": "1"}]}, "tool_calls"),
+        ({"content": None, "tool_calls": "x"}, "tool_calls"),
+        ({"content": "x" * 2_000_000}, "larger than"),
+    ],
+)
+def test_what_is_no_assistant_message_is_refused_with_the_reason(message: object, said: str) -> None:
+    with pytest.raises(RolloutRefused, match=said):
+        checked_message(message)

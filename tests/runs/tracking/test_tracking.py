@@ -1,0 +1,287 @@
+"""Tracking with the real MLflow on a local store, and with one that cannot be reached."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from django.core.management import call_command
+
+from hub.models import Case
+from runs.execution.stages import StageContext
+from runs.models import Run
+from runs.tracking import launch
+from runs.tracking.job import build_job
+from runs.tracking.stage import Tracker, TrackingConfig, TrackingError, TrackingStage, pending_runs, track
+from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
+from tests.tracking import Reader, Start
+
+pytestmark = pytest.mark.django_db
+NOWHERE = "http://127.0.0.1:9"  # the discard port: refused at once
+
+
+def played(**fields: Any) -> Run:
+    run = stored_run(stored_version(cases=3), ["alpha", "beta"], **fields)
+    stored_outcomes(run, "ppf", model="alpha")
+    stored_outcomes(run, "pfe", model="beta")
+    return run
+
+
+def artifact(run: dict[str, Any], name: str) -> str:
+    return (Path(unquote(urlsplit(run["artifact_uri"]).path)) / name).read_text(encoding="utf-8")
+
+
+# ---- a store that is there -------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_logged_as_a_parent_with_a_child_for_each_cell_and_linked_both_ways(
+    tracker: Tracker, in_mlflow: Reader
+) -> None:
+    run = played(name="linked", seconds=2.5, cost_usd=0.25)
+    tracking = track(run, tracker, TrackingConfig())
+    assert tracking["state"] == "logged", tracking
+    run.refresh_from_db()
+    assert run.tracking == tracking
+    found = {item["id"]: item for item in in_mlflow("linked")["runs"]}
+    assert set(found) == {tracking["parent"], *tracking["cells"].values()}
+    parent = found[tracking["parent"]]
+    assert parent["tags"]["llmeval.run_id"] == str(run.pk)
+    assert parent["tags"]["llmeval.config_hash"] == run.config_hash
+    assert parent["metrics"] == {
+        "seconds": 2.5, "cost_usd": 0.25, "responses": 6, "passed": 3, "failed": 2, "errored": 1, "unscored": 0
+    }  # fmt: skip
+    assert parent["artifacts"] == ["config.yaml", "report.html", "results.csv", "results.json"]
+    assert parent["status"] == "FINISHED"
+    child = found[tracking["cells"]["sums@1.0.0 / alpha"]]
+    assert child["tags"]["mlflow.parentRunId"] == tracking["parent"]
+    assert child["tags"]["llmeval.digest"] == run.environments.get().version.digest
+    assert child["metrics"]["accuracy"] == pytest.approx(2 / 3)
+    assert child["metrics"]["ci95.low"] == pytest.approx(0.2077, abs=1e-3)
+    assert child["params"]["model.name"] == "alpha"
+
+
+def test_artifacts_hold_the_report_the_results_and_every_response(tracker: Tracker, in_mlflow: Reader) -> None:
+    run = stored_run(stored_version(cases=1), name="artifacts")
+    stored_response(run, Case.objects.get(), "failed", reason="=HYPERLINK(evil)\x1b[2J")
+    tracking = track(run, tracker, TrackingConfig())
+    child, parent = sorted(in_mlflow("artifacts")["runs"], key=lambda item: "accuracy" not in item["metrics"])
+    assert parent["id"] == tracking["parent"]
+    assert "<!doctype html>" in artifact(parent, "report.html")
+    assert json.loads(artifact(parent, "results.json"))["results"][0]["failed"] == 1
+    (row,) = csv.DictReader(artifact(child, "responses.csv").splitlines())
+    assert (row["case"], row["status"], row["reason"]) == ("c0", "failed", "'=HYPERLINK(evil)")
+
+
+def test_logging_a_run_again_completes_it_and_makes_no_second(tracker: Tracker, in_mlflow: Reader) -> None:
+    run = played(name="again")
+    first = track(run, tracker, TrackingConfig())
+    run.tracking = {}  # as after a crash between MLflow's answer and the database
+    stored_score = run.environments.get().responses.filter(status="errored")
+    stored_score.update(status="passed", score=1.0)
+    second = track(run, tracker, TrackingConfig())
+    assert second["state"] == "logged", second
+    assert (second["parent"], second["cells"]) == (first["parent"], first["cells"])
+    found = {item["id"]: item for item in in_mlflow("again")["runs"]}
+    assert len(found) == 3
+    assert found[second["parent"]]["metrics"]["errored"] == 0
+
+
+def test_runs_of_the_same_id_in_other_databases_are_told_apart(tracker: Tracker) -> None:
+    run = played(name="shared server")
+    first = track(run, tracker, TrackingConfig())
+    Run.objects.update(created_at="2020-01-01T00:00:00Z")
+    run.refresh_from_db()
+    assert track(run, tracker, TrackingConfig())["parent"] != first["parent"]
+
+
+def test_failing_responses_are_logged_as_traces_once(tracker: Tracker, in_mlflow: Reader) -> None:
+    run = stored_run(stored_version(cases=2), name="traces")
+    passed, failed = Case.objects.order_by("position")
+    stored_response(run, passed)
+    response = stored_response(run, failed, "failed", input_tokens=12, output_tokens=3, latency_ms=40.0)
+    config = TrackingConfig(traces="failures")
+    for _ in range(2):
+        tracking = track(run, tracker, config)
+        assert tracking["traces"] == 1, tracking
+    (trace,) = in_mlflow("traces")["traces"]
+    assert trace["tags"]["llmeval.response"] == str(response.pk)
+    assert trace["run"] == tracking["cells"]["sums@1.0.0 / alpha"]
+    assert trace["inputs"] == {"messages": [{"role": "user", "content": "1 + 1?"}]}
+    assert trace["outputs"] == {"messages": [{"role": "assistant", "content": "an answer"}]}
+    usage = {key: trace["usage"][key] for key in ("input_tokens", "output_tokens", "total_tokens")}
+    assert usage == {"input_tokens": 12, "output_tokens": 3, "total_tokens": 15}
+
+
+def test_two_runs_that_begin_at_once_create_one_store(settings: Any, tmp_path: Path, start: Start) -> None:
+    settings.MLFLOW_TRACKING_URI = f"sqlite:///{tmp_path / 'deep' / 'new.sqlite3'}"
+    settings.MLFLOW_ARTIFACTS = str(tmp_path / "artifacts")
+    run = played()
+    for tracker in (start(), start()):
+        tracking = track(run, tracker, TrackingConfig(experiment="first"))
+        assert (tracking["state"], tracking["experiment"]) == ("logged", "first"), tracking
+        assert tracker._said is not None
+        tracker._said.seek(0)
+        assert "not reachable" not in tracker._said.read()  # as the one of the two said that came second
+    assert (tmp_path / "deep" / "new.sqlite3").exists()
+
+
+# ---- a store that is not ---------------------------------------------------------------------------------------------
+
+
+def test_mlflow_being_down_leaves_the_run_pending_with_the_reason_and_a_later_sync_logs_it(
+    store: str, settings: Any, start: Start, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    settings.MLFLOW_TRACKING_URI = NOWHERE
+    run = played(name="late", config={"attempts": 1})
+    tracking = track(run, start(), TrackingConfig())
+    assert tracking["state"] == "pending"
+    assert "127.0.0.1" in tracking["error"]
+    assert [item.pk for item in pending_runs()] == [run.pk]
+    with pytest.raises(SystemExit) as left:
+        call_command("sync_tracking")
+    assert left.value.code == 3
+    settings.MLFLOW_TRACKING_URI = store
+    call_command("sync_tracking")
+    run.refresh_from_db()
+    assert run.tracking["state"] == "logged"
+    assert pending_runs() == []
+    call_command("sync_tracking")
+    assert capsys.readouterr().out.splitlines()[-1] == "No run is pending."
+
+
+def test_a_process_that_died_leaves_the_run_pending(store: str, start: Start) -> None:
+    tracker = start()
+    assert tracker._process is not None
+    tracker._process.kill()
+    tracking = track(played(), tracker, TrackingConfig())
+    assert tracking["state"] == "pending"
+
+
+def test_an_answer_that_does_not_come_is_given_up(store: str, start: Start, tmp_path: Path) -> None:
+    with pytest.raises(TrackingError, match="did not answer within 0 s"):
+        start().log({}, 0.0)
+
+
+def test_a_job_that_mlflow_refuses_says_why(tracker: Tracker, in_mlflow: Reader) -> None:
+    run = played(name="deleted")
+    first = track(run, tracker, TrackingConfig())
+    in_mlflow("deleted")
+    tracking = track(run, tracker, TrackingConfig())
+    assert tracking["state"] == "pending"
+    assert "'deleted' was deleted; restore it" in tracking["error"]
+    assert tracking["parent"] == first["parent"]  # a link that held is kept
+
+
+def test_a_run_that_ended_without_tracking_is_pending_unless_its_config_says_no() -> None:
+    version = stored_version()
+    crashed = stored_run(version, config={"attempts": 1}, status=Run.Status.INTERRUPTED)
+    stored_run(version, config={"attempts": 1}, status=Run.Status.RUNNING)
+    stored_run(version, config={"attempts": 1, "tracking": {"mlflow": False}})
+    stored_run(version, config={"attempts": 1}, tracking={"state": "logged"})
+    assert [run.pk for run in pending_runs()] == [crashed.pk]
+
+
+# ---- off, and what is handed over ------------------------------------------------------------------------------------
+
+
+def test_no_process_is_started_where_tracking_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", None)
+    for config in (None, TrackingConfig(mlflow=False)):
+        tracker = Tracker.start(config)
+        assert track(played() if config else stored_run(stored_version("x")), tracker, TrackingConfig()) == {
+            "state": "off"
+        }
+        tracker.close()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_stage_reports_its_state_alone(store: str) -> None:
+    from asgiref.sync import sync_to_async
+
+    run = await sync_to_async(played)(name="stage")
+    context = StageContext(run=run, ask=None, tracker=Tracker.start(TrackingConfig(mlflow=False)))  # type: ignore[arg-type]
+    assert await TrackingStage().execute(context, TrackingConfig(mlflow=False)) == {"state": "off"}
+
+
+def test_addresses_are_shown_without_passwords(settings: Any) -> None:
+    settings.MLFLOW_TRACKING_URI = "http://user:secret@mlflow:5000/x"
+    assert TrackingStage().estimate(None, TrackingConfig(), 1).line == "Tracking in MLflow at http://mlflow:5000/x."
+
+
+def test_the_name_of_a_key_variable_is_not_logged(tmp_path: Path) -> None:
+    run = played()
+    run.models.update(spec={"name": "alpha", "api_key_env": "OPENAI_API_KEY", "parameters": {"temperature": 0}})
+    job = build_job(run, tmp_path, experiment="e", artifact_root=None, traces="none")
+    params = job["cells"][0]["params"]
+    assert params["model.parameters.temperature"] == "0"
+    assert not any("api_key" in name for name in params)
+
+
+def test_nothing_but_the_tracking_process_imports_mlflow() -> None:
+    code = (
+        "import django, sys; django.setup(); import runs.tracking.stage, runs.execution.runner; "
+        "sys.exit(any(name.partition('.')[0] == 'mlflow' for name in sys.modules))"
+    )
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "llmeval_site.settings"}
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=environment).returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [["eval", "--config", "a.yaml", "--dry-run"], ["eval", "--help"], ["migrate"]])
+def test_what_plays_no_run_launches_no_process(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "_start", lambda: pytest.fail("a process was launched"))
+    launch.launch_for(arguments)
+
+
+def test_a_tracker_takes_the_process_that_was_launched_before_it() -> None:
+    launch.launch_for(["eval", "--config", "a.yaml"])
+    launched = launch._waiting
+    assert launched is not None
+    tracker = Tracker.ahead()
+    assert tracker._process is launched.process
+    tracker.close()
+    assert launched.process.returncode is not None
+
+
+@pytest.mark.parametrize("end", [launch.drop, Tracker.off], ids=["at exit", "tracking is off"])
+def test_a_process_that_nobody_takes_is_ended(end: Callable[[], object]) -> None:
+    launch.launch_for(["eval", "--config", "a.yaml"])
+    launched = launch._waiting
+    assert launched is not None
+    end()
+    assert launched.process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Finding a process by its environment reads /proc.")
+def test_a_command_line_that_is_refused_leaves_no_process_behind(tmp_path: Path) -> None:
+    mark = f"LLMEVAL_TEST_MARK={tmp_path}"
+    command = [sys.executable, "manage.py", "eval", "--config", str(tmp_path / "missing.yaml")]
+    done = subprocess.run(
+        command, check=False, capture_output=True, env={**os.environ, "LLMEVAL_TEST_MARK": str(tmp_path)}
+    )
+    assert done.returncode == 2
+    left = [process for process in Path("/proc").glob("[0-9]*") if mark.encode() in _environment(process)]
+    assert left == []
+
+
+def _environment(process: Path) -> bytes:
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:  # it ended in the meantime
+        return b""
+
+
+def test_the_process_runs_with_telemetry_off(tracker: Tracker) -> None:
+    assert tracker._process is not None
+    environment = Path(f"/proc/{tracker._process.pid}/environ")
+    if not environment.exists():
+        pytest.skip("this system does not show a process's environment")
+    assert re.search(rb"\0MLFLOW_DISABLE_TELEMETRY=true\0", b"\0" + environment.read_bytes())

@@ -1,0 +1,152 @@
+"""REST of runs: start, follow, cancel, resume, responses, report, failing cases, comparison."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hub.models import Environment
+from hub.services import bundle_import
+from runs.models import ModelEndpoint, Response, Run
+from runs.reports import results_json
+from tests.factories import stored_outcomes, stored_run, stored_score, stored_version
+from tests.hub.bundle_files import write_bundle
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+URL = "/api/v1/runs/"
+
+
+@pytest.fixture
+def runner(client: Client) -> User:
+    user = member("Runner")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def run(runner: User) -> Run:
+    version = stored_version(cases=4)
+    Environment.objects.update(latest=version, visibility=Environment.Visibility.PUBLISHED)
+    run = stored_run(version, ["alpha", "beta"])
+    stored_outcomes(run, "pppf", model="alpha")
+    stored_outcomes(run, "pffe", model="beta")
+    return run
+
+
+@pytest.fixture
+def capitals(runner: User, tmp_path: Path) -> None:
+    version = bundle_import(bundle=write_bundle(tmp_path / "capitals"))
+    Environment.objects.filter(pk=version.environment_id).update(visibility=Environment.Visibility.PUBLISHED)
+    ModelEndpoint.objects.create(name="small", model="m", base_url="http://127.0.0.1:9/v1", api_key_env="")
+
+
+CONFIG = {"name": "by rest", "environments": ["capitals"], "models": ["small"]}
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/yaml", "text/plain"])
+def test_a_config_starts_a_run_as_json_or_yaml(client: Client, runner: User, capitals: None, kind: str) -> None:
+    text = json.dumps(CONFIG) if kind.endswith("json") else "name: by rest\nenvironments: [capitals]\nmodels: [small]\n"
+    answer = client.post(URL, text, content_type=kind)
+    assert answer.status_code == 201
+    body = answer.json()
+    assert (body["name"], body["status"], body["created_by"]) == ("by rest", "queued", "runner")
+    assert body["progress"]["expected"] == 3
+    assert client.get(f"{URL}{body['run']}/").json()["config"]["models"][0]["name"] == "small"
+
+
+def test_every_problem_of_a_config_is_listed_and_nothing_is_stored(
+    client: Client, runner: User, capitals: None
+) -> None:
+    text = "name: x\nenvironments: [nothing]\nmodels:\n  - nobody\nattempts: 0\n"
+    answer = client.post(URL, text, content_type="application/yaml")
+    assert answer.status_code == 400
+    found = {(error["path"], error["line"]) for error in answer.json()["errors"]}
+    assert found == {("environments[0]", 2), ("models[0]", 4), ("attempts", 5)}
+    assert Run.objects.count() == 0
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"\xff\xfe", b"{", b"- a\n- b"])
+def test_a_body_that_is_no_config_is_refused_in_the_one_shape(client: Client, runner: User, body: bytes) -> None:
+    answer = client.post(URL, body, content_type="application/json")
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"message", "errors"}
+
+
+def test_runs_are_listed_and_filtered(client: Client, run: Run) -> None:
+    other = stored_run(run.environments.get().version, ["gamma"], name="second", status=Run.Status.FAILED)
+    assert [item["run"] for item in client.get(URL).json()["results"]] == [other.pk, run.pk]
+    for query, expected in {"status=failed": [other.pk], "model=beta": [run.pk], "environment=nothing": []}.items():
+        assert [item["run"] for item in client.get(f"{URL}?{query}").json()["results"]] == expected
+
+
+def test_responses_come_whole_filtered_and_page_by_page(client: Client, run: Run) -> None:
+    failed = Response.objects.filter(status="failed", run_model__label="beta").order_by("id")
+    stored_score(failed[0], "answer", 0.0, reason="Not 2.")
+    body = client.get(f"{URL}{run.pk}/responses/?status=failed&model=beta&page_size=1").json()
+    [item] = body["results"]
+    assert (item["id"], item["case"], item["environment"], item["model"]) == (failed[0].pk, "c1", "sums@1.0.0", "beta")
+    assert item["messages"] == failed[0].messages
+    assert item["scores"][0]["reason"] == "Not 2."
+    assert [item["case"] for item in client.get(body["next"]).json()["results"]] == ["c2"]
+
+
+def test_the_report_is_the_document_of_the_command(client: Client, run: Run) -> None:
+    assert client.get(f"{URL}{run.pk}/report").json() == json.loads(json.dumps(results_json(run)))
+
+
+def test_failing_cases_are_exported_and_what_cannot_be_is_said(client: Client, run: Run) -> None:
+    answer = client.get(f"{URL}{run.pk}/failures?format=jsonl&model=beta")
+    rows = b"".join(answer.streaming_content).splitlines()  # type: ignore[attr-defined]
+    assert len(rows) == 2
+    wrong = client.get(f"{URL}{run.pk}/failures?format=nonsense")
+    assert wrong.status_code == 400 and "nonsense" in wrong.json()["message"]
+
+
+def test_held_out_cases_are_never_exported_to_train_on(client: Client, run: Run) -> None:
+    Environment.objects.update(held_out=True)
+    answer = client.get(f"{URL}{run.pk}/failures?format=sft")
+    assert answer.status_code == 400
+    assert "held" in answer.json()["message"]
+
+
+def test_cancel_and_resume(client: Client, run: Run) -> None:
+    assert client.post(f"{URL}{run.pk}/cancel").json()["status"] == "completed"
+    assert client.post(f"{URL}{run.pk}/resume").json()["status"] == "queued"
+    assert client.post(f"{URL}{run.pk}/resume").status_code == 409
+    assert client.post(f"{URL}{run.pk}/cancel").json()["status"] == "cancelled"
+    assert client.get(f"{URL}{run.pk}/cancel").status_code == 405
+
+
+def test_a_finished_run_is_not_resumed(client: Client, run: Run) -> None:
+    whole = stored_run(run.environments.get().version, ["alpha"])
+    stored_outcomes(whole, "p" * whole.environments.get().case_count)
+    assert client.post(f"{URL}{whole.pk}/resume").json()["status"] == "completed"
+    assert Run.objects.get(pk=whole.pk).finished_at == whole.finished_at
+
+
+def test_two_models_are_compared(client: Client, run: Run) -> None:
+    body = client.get(f"/api/v1/compare/?a={run.pk}&model_a=alpha&model_b=beta").json()
+    [environment] = body["models"][0]["environments"]
+    assert (environment["cases"], environment["better_a"]) == (3, ["c1", "c2"])
+    assert client.get("/api/v1/compare/").json()["errors"][0]["path"] == "a"
+    assert client.get(f"/api/v1/compare/?a={run.pk}&b=999").status_code == 404
+    alone = stored_run(run.environments.get().version, ["gamma"])
+    answer = client.get(f"/api/v1/compare/?a={alone.pk}")
+    assert answer.status_code == 400 and "model_a" in answer.json()["message"]
+
+
+def test_registered_models_are_listed_without_their_addresses(client: Client, runner: User, capitals: None) -> None:
+    ModelEndpoint.objects.create(name="off", model="m", enabled=False)
+    [item] = client.get("/api/v1/models/").json()["results"]
+    assert item["name"] == "small"
+    assert set(item) == {"name", "provider", "model", "family", "price_input", "price_cached_input", "price_output"}
+
+
+def test_a_run_that_is_not_there_says_so(client: Client, runner: User) -> None:
+    for url in (f"{URL}9/", f"{URL}9/responses/", f"{URL}9/report", f"{URL}9/failures?format=sft"):
+        body: dict[str, Any] = client.get(url).json()
+        assert "There is no run 9" in body["message"]

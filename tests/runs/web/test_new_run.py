@@ -1,0 +1,141 @@
+"""Starting a run from the site, and a worker's look that executes it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hub.models import Environment
+from hub.services import bundle_import
+from runs.models import ModelEndpoint, Run
+from runs.tasks import look
+from tests.endpoint import Endpoint, completion, endpoint
+from tests.hub.bundle_files import write_bundle
+from tests.members import member
+
+CAPITALS = {"France": "Paris", "Spain": "Madrid", "Norway": "Oslo"}
+
+
+def capital(request: dict[str, Any], _: int) -> Any:
+    """Right but for Norway."""
+    text = request["messages"][-1]["content"]
+    return completion(
+        next((city for country, city in CAPITALS.items() if country in text and city != "Oslo"), "Bergen")
+    )
+
+
+@pytest.fixture
+def server() -> Iterator[Endpoint]:
+    with endpoint(capital) as running:
+        yield running
+
+
+@pytest.fixture
+def runner(client: Client, tmp_path: Path, server: Endpoint, db: None) -> User:
+    version = bundle_import(bundle=write_bundle(tmp_path / "capitals"))
+    Environment.objects.filter(pk=version.environment_id).update(visibility=Environment.Visibility.PUBLISHED)
+    ModelEndpoint.objects.create(name="small", model="m", base_url=server.url, price_input=1, price_output=2)
+    ModelEndpoint.objects.create(name="unpriced", model="m", base_url=server.url)
+    user = member("Runner")
+    client.force_login(user)
+    return user
+
+
+def form(**changes: Any) -> dict[str, Any]:
+    given = {
+        "name": "from the site",
+        "environments": ["capitals"],
+        "models": ["small"],
+        "cases": "all",
+        "attempts": 1,
+        "seed": 7,
+        **changes,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def test_the_form_offers_what_the_user_may_run(client: Client, runner: User) -> None:
+    page = client.get("/runs/new/?environment=capitals").content.decode()
+    assert "Capitals (3 cases)" in page and "small (m)" in page
+    assert 'value="capitals" id="id_environments_0" checked' in page
+    Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
+    assert "Capitals" not in client.get("/runs/new/").content.decode()
+
+
+def test_sending_it_queues_a_run_and_tells_the_workers(
+    client: Client, runner: User, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr("runs.execution.dispatch._send", sent.append)
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = client.post("/runs/new/", form(cases="sample", count=2, budget="1.5", attempts=3))
+    run = Run.objects.get()
+    assert answer["Location"] == f"/runs/{run.pk}/"
+    assert (run.status, run.created_by, sent) == (Run.Status.QUEUED, runner, [run.pk])
+    assert run.environments.get().case_count == 2
+    assert run.config["limits"]["budget_usd"] == 1.5 and run.config["attempts"] == 3
+    assert "Waits for a worker" in client.get(answer["Location"]).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": ""}, "This field is required."),
+        ({"environments": ["nothing"]}, "nothing is not one of the available choices"),
+        ({"models": ["nobody"]}, "nobody is not one of the available choices"),
+        ({"models": None}, "This field is required."),
+        ({"cases": "sample"}, "Say how many."),
+        ({"attempts": 0}, "greater than or equal to 1"),
+        ({"budget": "-1"}, "greater than or equal to 0.01"),
+        ({"name": "${HOME}"}, "command line only"),
+        ({"models": ["unpriced"], "budget": "1"}, "has no price, by which a budget is kept"),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_is_stored(
+    client: Client, runner: User, changes: dict[str, Any], said: str
+) -> None:
+    answer = client.post("/runs/new/", form(**changes))
+    assert answer.status_code == 422
+    assert said in answer.content.decode()
+    assert 'role="alert"' in answer.content.decode()
+    assert Run.objects.count() == 0
+
+
+def test_a_whole_config_starts_a_run_too_and_its_problems_name_their_place(client: Client, runner: User) -> None:
+    config = "name: whole\nenvironments: [capitals]\nmodels: [small, nobody]\n"
+    page = client.post("/runs/new/", {"config": config})
+    assert page.status_code == 422
+    assert "line 3: models[1]" in page.content.decode()
+    answer = client.post("/runs/new/", {"config": config.replace(", nobody", "")})
+    assert answer.status_code == 302
+    assert Run.objects.get().name == "whole"
+
+
+def test_without_a_registered_model_the_page_says_who_registers_one(client: Client, runner: User) -> None:
+    ModelEndpoint.objects.all().delete()
+    page = client.get("/runs/new/").content.decode()
+    assert "A member of staff registers models" in page and "Start the run" not in page
+    runner.is_staff = True
+    runner.save()
+    assert 'href="/admin/runs/modelendpoint/add/"' in client.get("/runs/new/").content.decode()
+
+
+def test_without_an_environment_the_page_says_what_loads_them(client: Client, runner: User) -> None:
+    Environment.objects.update(visibility=Environment.Visibility.RETIRED)
+    page = client.get("/runs/new/").content.decode()
+    assert "manage.py prepare" in page and "Start the run" not in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_from_the_site_is_executed_and_its_page_tells_what_came_of_it(client: Client, runner: User) -> None:
+    config = {"name": "x", "environments": ["capitals"], "models": ["small"], "tracking": {"mlflow": False}}
+    client.post("/runs/new/", {"config": json.dumps(config)})
+    look()
+    run = Run.objects.get()
+    assert run.status == Run.Status.COMPLETED, run.message
+    page = client.get(f"/runs/{run.pk}/").content.decode()
+    assert "66.7 %" in page and ">Norway</a>" in page

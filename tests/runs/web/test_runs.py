@@ -1,0 +1,354 @@
+"""Pages of runs: lists, a run as it goes on and as it ended, responses, comparison, models, past results."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from hub.models import Case, Environment
+from runs.models import ModelEndpoint, Response, Run
+from runs.results import history
+from runs.web import queries as browsing
+from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def user(client: Client) -> User:
+    user = member("Runner")
+    client.force_login(user)
+    return user
+
+
+def public_version(slug: str = "sums", **fields: Any) -> Any:
+    version = stored_version(slug, **fields)
+    Environment.objects.filter(slug=slug).update(latest=version, visibility=Environment.Visibility.PUBLISHED)
+    return version
+
+
+@pytest.fixture
+def run(user: User) -> Run:
+    run = stored_run(public_version(cases=10), ["alpha", "beta"], name="first")
+    stored_outcomes(run, "ppppppppff", model="alpha")
+    stored_outcomes(run, "pppppffeu-", model="beta")
+    return run
+
+
+def page(client: Client, url: str, **headers: str) -> str:
+    answer = client.get(url, headers=headers)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_the_list_is_filtered_by_name_status_environment_and_model(client: Client, run: Run) -> None:
+    other = stored_run(public_version("desk"), ["gamma"], name="second", status=Run.Status.FAILED)
+    numbers = {"first": f'href="/runs/{run.pk}/"', "second": f'href="/runs/{other.pk}/"'}
+    for query, expected in {
+        "": {"first", "second"},
+        "?q=SEC": {"second"},
+        "?status=completed": {"first"},
+        "?environment=desk": {"second"},
+        "?model=beta": {"first"},
+        "?model=nobody": set(),
+    }.items():
+        shown = page(client, f"/runs/{query}")
+        assert {name for name, link in numbers.items() if link in shown} == expected, query
+
+
+def test_a_cost_is_shown_where_a_price_is_known_and_nowhere_else(client: Client, run: Run) -> None:
+    response = Response.objects.filter(run_model__label="alpha")[0]
+    urls = ("/runs/", f"/runs/{run.pk}/", f"/responses/{response.pk}/", "/models/alpha/")
+    for url in urls:
+        assert "$0" not in page(client, url), url
+    run.models.filter(label="alpha").update(spec={"price": {"input": 1.0, "output": 2.0}})
+    cache.clear()
+    for url in urls:
+        assert "$0" in page(client, url), url
+
+
+def test_an_empty_list_says_what_makes_the_first_run(client: Client, user: User) -> None:
+    assert "make eval" in page(client, "/runs/")
+
+
+def test_an_ended_run_shows_figures_with_intervals_and_what_to_know_first(client: Client, run: Run) -> None:
+    shown = page(client, f"/runs/{run.pk}/")
+    assert "80.0 %" in shown and "[49.0, 94.3]" in shown
+    assert "beta on sums@1.0.0 is incomplete: 7 of 10 responses are scored" in shown
+    assert "status=failed&amp;model=beta&amp;environment=sums#responses" in shown
+    assert "hx-trigger" not in shown.partition("<main")[2].partition('id="responses-title"')[0]
+
+
+def test_a_case_that_was_found_wrong_is_left_out_and_said_so(client: Client, run: Run) -> None:
+    accepted_defect(Case.objects.get(external_id="c9"), hours_ago=1)
+    shown = page(client, f"/runs/{run.pk}/")
+    assert "Left out of sums@1.0.0, because a curator found it wrong: 1 case." in shown
+    assert "88.9 %" in shown
+
+
+def test_responses_are_filtered_by_status_model_mark_and_text(client: Client, run: Run) -> None:
+    Response.objects.filter(case__external_id="c0", run_model__label="alpha").update(truncated=True)
+    Response.objects.filter(case__external_id="c1", run_model__label="alpha").update(stop="turns", reason="too long")
+
+    def cases(query: str) -> list[str]:
+        shown = page(client, f"/runs/{run.pk}/?{query}", HX_Target="responses")
+        return [f"c{i}" for i in range(10) for _ in range(shown.count(f">c{i}</a>"))]
+
+    assert cases("status=failed&model=alpha") == ["c8", "c9"]
+    assert cases("status=errored") == ["c7"]
+    assert cases("flag=truncated") == ["c0"]
+    assert cases("flag=limit") == ["c1"]
+    assert cases("q=TOO+LONG") == ["c1"]
+    assert cases("q=c3") == ["c3", "c3"]
+    assert cases("environment=other") == []
+
+
+def test_results_of_an_ended_run_are_computed_once_and_anew_after_a_new_sitting(client: Client, run: Run) -> None:
+    page(client, f"/runs/{run.pk}/")
+    with CaptureQueriesContext(connection) as queries:
+        page(client, f"/runs/{run.pk}/")
+    assert not any("execution_status" in query["sql"] and "responses" not in query["sql"] for query in queries[:4])
+    Response.objects.filter(status="failed").update(status="passed")
+    assert "80.0 %" in page(client, f"/runs/{run.pk}/")
+    run.finished_at = timezone.now()
+    run.save()
+    assert "100.0 %" in page(client, f"/runs/{run.pk}/")
+
+
+# ---- a run that goes on ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def going(run: Run) -> Run:
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.RUNNING, finished_at=None)
+    run.refresh_from_db()
+    return run
+
+
+def test_a_run_that_goes_on_is_followed_by_counts_until_it_ends(client: Client, going: Run) -> None:
+    shown = page(client, f"/runs/{going.pk}/")
+    assert "<strong>19 of 20</strong>" in shown and 'hx-trigger="every 2s"' in shown
+    part = page(client, f"/runs/{going.pk}/progress/", HX_Request="true")
+    assert part.strip().startswith('<section id="progress"') and "80.0 %" not in part
+    Run.objects.filter(pk=going.pk).update(status=Run.Status.COMPLETED, finished_at=timezone.now())
+    assert client.get(f"/runs/{going.pk}/progress/", headers={"HX-Request": "true"})["HX-Refresh"] == "true"
+    assert client.get(f"/runs/{going.pk}/progress/")["Location"] == f"/runs/{going.pk}/"
+
+
+def test_cancelling_a_waiting_run_ends_it_and_a_running_one_is_asked_to_end(client: Client, going: Run) -> None:
+    client.post(f"/runs/{going.pk}/cancel/")
+    going.refresh_from_db()
+    assert (going.status, going.cancel_requested) == (Run.Status.RUNNING, True)
+    assert "Ends within seconds" in page(client, f"/runs/{going.pk}/")
+    Run.objects.filter(pk=going.pk).update(status=Run.Status.QUEUED, cancel_requested=False)
+    client.post(f"/runs/{going.pk}/cancel/")
+    going.refresh_from_db()
+    assert going.status == Run.Status.CANCELLED
+    answer = client.post(f"/runs/{going.pk}/cancel/", follow=True)
+    assert "had ended before" in answer.content.decode()
+
+
+def test_resuming_queues_an_ended_run_once(
+    client: Client, run: Run, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr("runs.execution.dispatch._send", sent.append)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.INTERRUPTED)
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(f"/runs/{run.pk}/resume/")
+        answer = client.post(f"/runs/{run.pk}/resume/", follow=True)
+    run.refresh_from_db()
+    assert (run.status, sent) == (Run.Status.QUEUED, [run.pk])
+    assert "going on already" in answer.content.decode()
+
+
+def test_resuming_is_offered_where_something_is_left_to_do(client: Client, run: Run) -> None:
+    assert "2 left" in page(client, f"/runs/{run.pk}/")  # one errored, one missing
+    whole = stored_run(run.environments.get().version, ["alpha"])
+    stored_outcomes(whole, "ppppppppfu")
+    assert "Resume" not in page(client, f"/runs/{whole.pk}/")
+    answer = client.post(f"/runs/{whole.pk}/resume/", follow=True)
+    assert "The run is finished" in answer.content.decode()
+    assert Run.objects.get(pk=whole.pk).finished_at == whole.finished_at
+    Run.objects.filter(pk=whole.pk).update(status=Run.Status.INTERRUPTED)  # in a later stage, such as judging
+    assert "Resume" in page(client, f"/runs/{whole.pk}/")
+
+
+# ---- responses -------------------------------------------------------------------------------------------------------
+
+
+def test_a_response_shows_transcript_calls_scores_and_execution(client: Client, run: Run) -> None:
+    call = {"id": "call-7", "type": "function", "function": {"name": "refund", "arguments": '{"order": "A-1"}'}}
+    response = Response.objects.filter(status="failed", run_model__label="alpha")[0]
+    response.messages = [
+        {"role": "user", "content": [{"type": "text", "text": "Please refund."}]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call-7", "content": "done"},
+        {"role": "assistant", "content": ""},
+    ]
+    response.reason, response.execution_status, response.execution_ms = "Wrong amount.", "timeout", 5000.0
+    response.save()
+    stored_score(response, "world", 0.0, reason="Refunded 5, not 4.", execution={"status": "timeout"})
+    shown = page(client, f"/responses/{response.pk}/")
+    for part in (
+        "Please refund.",
+        "refund",
+        "call-7",
+        "A-1",
+        "Refunded 5, not 4.",
+        "timeout, 5,000 ms",
+        "Wrong amount.",
+    ):
+        assert part in shown
+    assert "(empty message)" in shown
+    assert client.get(f"/responses/{response.pk}/raw").json()["messages"] == response.messages
+
+
+def test_what_a_model_wrote_is_text_whatever_it_wrote(client: Client, run: Run) -> None:
+    evil = "</pre></code><script>alert(1)</script><img src=x onerror=alert(1)>\x1b[2J\u202e{{ 7 }}{% now %}"
+    call = {"id": evil, "function": {"name": evil, "arguments": evil}}
+    messages = [{"role": "x' onload='y", "content": evil}, {"role": "assistant", "content": evil, "tool_calls": [call]}]
+    response = Response.objects.filter(status="failed")[0]
+    Response.objects.filter(pk=response.pk).update(messages=messages, text=evil, reason=evil)
+    stored_score(response, "r", 0.0, reason=evil, detail={"x": evil}, execution={"stderr": evil})
+    for url in (f"/responses/{response.pk}/", f"/runs/{run.pk}/", f"/runs/{run.pk}/cases/{response.case_id}/"):
+        shown = page(client, url)
+        for markup in ("<script>alert", "<img src=x", "\x1b", "\u202e", "onload='y"):
+            assert markup not in shown, (url, markup)
+    raw = client.get(f"/responses/{response.pk}/raw")
+    assert raw["Content-Type"] == "application/json" and raw["X-Content-Type-Options"] == "nosniff"
+
+
+def test_long_text_is_folded_with_its_size(client: Client, run: Run) -> None:
+    response = Response.objects.all()[0]
+    Response.objects.filter(pk=response.pk).update(messages=[{"role": "assistant", "content": "word " * 10_000}])
+    assert "Show all 50,000 characters" in page(client, f"/responses/{response.pk}/")
+
+
+def test_neighbours_are_responses_of_the_same_model_and_outcome(client: Client, run: Run) -> None:
+    first, second = Response.objects.filter(status="failed", run_model__label="alpha").order_by("id")
+    shown = page(client, f"/responses/{first.pk}/")
+    assert f'href="/responses/{second.pk}/"' in shown and "Previous failed" not in shown
+    assert "Next failed" not in page(client, f"/responses/{second.pk}/")
+
+
+def test_all_answers_to_a_case_stand_side_by_side(client: Client, run: Run) -> None:
+    case = Case.objects.get(external_id="c8")
+    shown = page(client, f"/runs/{run.pk}/cases/{case.pk}/")
+    assert "alpha" in shown and "beta" in shown
+    assert client.get(f"/runs/{run.pk}/cases/999999/").status_code == 302
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_report_and_failing_cases_are_downloads(client: Client, run: Run) -> None:
+    report = client.get(f"/runs/{run.pk}/report")
+    assert report["Content-Disposition"] == f'attachment; filename="run-{run.pk}.html"'
+    assert "80.0 %" in report.content.decode()
+    failures = client.get(f"/runs/{run.pk}/failures?format=jsonl&model=alpha")
+    assert b"".join(failures.streaming_content).count(b"\n") == 2  # type: ignore[attr-defined]
+    for query, said in {"format=nonsense": "no format", "format=jsonl&model=nobody": "no model"}.items():
+        answer = client.get(f"/runs/{run.pk}/failures?{query}", follow=True)
+        assert said in answer.content.decode()
+
+
+# ---- comparison, models, past results --------------------------------------------------------------------------------
+
+
+def test_a_comparison_shows_difference_interval_test_and_flips(client: Client, run: Run) -> None:
+    several = stored_run(run.environments.get().version, ["x", "y", "z"])
+    assert "name two models: model_a and model_b" in page(client, f"/compare/?a={several.pk}")
+    shown = page(client, f"/compare/?a={run.pk}&b={run.pk}&model_a=alpha&model_b=beta")
+    assert "+28.6" in shown
+    assert f"/runs/{run.pk}/?environment=sums&amp;q=c5#responses" in shown
+    assert client.get("/compare/?a=999").status_code == 404
+    assert client.get("/compare/?a=x").status_code == 200
+
+
+def chosen(client: Client, url: str) -> dict[str, str]:
+    """Which runs the form of a comparison has selected."""
+    form = page(client, url).partition("<form class=")[2]
+    return {
+        name: "".join(
+            re.findall(r'value="(\d+)" selected', form.partition(f'name="{name}"')[2].partition("</select>")[0])
+        )
+        for name in "ab"
+    }
+
+
+def test_two_runs_that_can_be_compared_are_chosen_already(client: Client, run: Run) -> None:
+    version = run.environments.get().version
+    assert chosen(client, "/compare/") == {"a": str(run.pk), "b": str(run.pk)}  # two models of it
+    alone = stored_run(version, ["gamma"], name="alone")
+    stored_run(public_version("desk"), ["gamma"], name="elsewhere")
+    assert chosen(client, f"/compare/?a={alone.pk}") == {"a": str(alone.pk), "b": str(run.pk)}
+    newest = stored_run(version, ["gamma"])
+    assert chosen(client, "/compare/") == {"a": str(newest.pk), "b": str(alone.pk)}
+    for status in (Run.Status.QUEUED, Run.Status.RUNNING, Run.Status.FAILED):
+        stored_run(version, ["gamma"], status=status)
+    assert chosen(client, "/compare/") == {"a": str(newest.pk), "b": str(alone.pk)}
+
+
+def test_a_run_that_nothing_can_be_compared_with_says_so(client: Client, user: User) -> None:
+    assert "make eval" in page(client, "/compare/")
+    run = stored_run(public_version())
+    for url in ("/compare/", f"/compare/?a={run.pk}"):
+        assert f"nothing yet to compare run {run.pk} with" in page(client, url)
+
+
+def test_models_show_what_is_registered_and_what_has_answered(client: Client, run: Run) -> None:
+    ModelEndpoint.objects.create(
+        name="alpha", model="gpt-5-mini", base_url="http://secret.internal/v1", api_key_env="K"
+    )
+    shown = page(client, "/models/")
+    assert "gpt-5-mini" in shown and ">beta</a>" in shown
+    shown += page(client, "/models/alpha/")
+    assert "sums@1.0.0" in shown and "80.0 %" in shown
+    assert "secret.internal" not in shown
+    assert "No completed run" in page(client, "/models/a/name/with/slashes/")
+
+
+def test_past_results_are_the_latest_of_each_model_and_version(client: Client, run: Run) -> None:
+    version = run.environments.get().version
+    newer = stored_run(version, ["alpha"], name="newer")
+    stored_outcomes(newer, "pppppppppp")
+    unfinished = stored_run(version, ["alpha"], status=Run.Status.FAILED)
+    stored_outcomes(unfinished, "ffffffffff")
+    user = User.objects.get()
+    found = [(item.run.name, item.cell["model"]) for item in history.environment_results(user, version.environment)]
+    assert found == [("newer", "alpha"), ("first", "beta")]
+    part = page(client, "/runs/past/sums/", HX_Target="past")
+    assert part.strip().startswith('<div id="past">') and "100.0 %" in part
+    assert "<html" in page(client, "/runs/past/sums/")
+
+
+def test_the_list_of_responses_never_loads_their_texts(client: Client, run: Run) -> None:
+    stored_response(run, Case.objects.get(external_id="c9"), "failed", model="beta", text="x")
+    with CaptureQueriesContext(connection) as queries:
+        page(client, f"/runs/{run.pk}/", HX_Target="responses")
+    listing = [query["sql"] for query in queries if "case_name" in query["sql"]]
+    assert listing and not any('"messages"' in sql or '"text"' in sql for sql in listing)
+    assert len(queries) < 10
+
+
+def test_runs_and_responses_are_sorted_by_each_column_that_says_so(client: Client, run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(cost_usd=0.5)
+    stored_run(public_version("desk"), ["gamma"], name="Another")
+    for column in browsing.RUN_COLUMNS:
+        assert {"first", "Another"} == set(re.findall(r">(first|Another)</a>", page(client, f"/runs/?sort={column}")))
+    assert re.findall(r">(first|Another)</a>", page(client, "/runs/?sort=run")) == ["Another", "first"]
+    assert re.findall(r">(first|Another)</a>", page(client, "/runs/?sort=-cost")) == ["first", "Another"]
+    Response.objects.filter(case__external_id="c9", run_model__label="alpha").update(latency_ms=7.0)
+    for column in browsing.RESPONSE_COLUMNS:
+        shown = page(client, f"/runs/{run.pk}/?sort={column}")
+        assert len(re.findall(r'data-open class="mono"', shown)) == 19, column
+    slowest = page(client, f"/runs/{run.pk}/?sort=-ms&model=alpha")
+    assert re.findall(r">(c\d)</a>", slowest)[:3] == ["c9", "c0", "c1"]
