@@ -166,7 +166,7 @@ _WRITING: Mapping[str, Callable[..., tuple[Files, str]]] = {
 
 @cache
 def _runner() -> str:
-    return Path(__file__).with_name("testrunner.py").read_text(encoding="utf-8")
+    return Path(__file__).with_name("test_runner.py").read_text(encoding="utf-8")
 
 
 # ---- what the model is told ------------------------------------------------------------------------------------------
