@@ -2,16 +2,21 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hub.extraction.fencing import fences
 from hub.extraction.reading import spoken
 
 _OPEN = re.compile(r"[\[{]")
+_MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)  # a string, even an unfinished one, or a mark
 _JSON_FENCES = ("", "json", "json5", "jsonc")
 _MAX_FAILURES = 200  # brackets that begin no JSON, before a text of brackets alone is given up
 _MAX_CUTS = 20  # places tried, from the end, at which a value that was cut may be closed
+
+# The brackets that close what is open, innermost first: a linked list, so that each place in a text shares its tail.
+_Closing = tuple[str, "_Closing | None"]
 
 
 class NoJSON(ValueError):
@@ -54,28 +59,30 @@ def completed_json(text: str) -> Any | None:
     start = _next_open(text, 0)
     if start < 0:
         return None
-    open_brackets: list[str] = []
-    commas: list[tuple[int, str]] = []  # where a member ended, and what would close the value there
-    in_string = escaped = False
-    for i in range(start, len(text)):
-        char = text[i]
-        if in_string:
-            escaped, in_string = (char == "\\" and not escaped), (char != '"' or escaped)
-        elif char == '"':
-            in_string = True
-        elif char in "{[":
-            open_brackets.append("}" if char == "{" else "]")
-        elif char in "}]":
-            if not open_brackets or open_brackets.pop() != char or not open_brackets:
+    closing: _Closing | None = None
+    cuts: deque[tuple[int, _Closing]] = deque(maxlen=_MAX_CUTS)  # where a member ended, and what was open there
+    for match in _MARK.finditer(text, start):
+        mark = match[0]
+        if mark in ("{", "["):
+            closing = ("}" if mark == "{" else "]", closing)
+        elif mark in ("}", "]"):
+            if closing is None or closing[0] != mark or closing[1] is None:
                 return None  # it is not cut, or not JSON
-            commas.append((i + 1, "".join(reversed(open_brackets))))
-        elif char == ",":
-            commas.append((i, "".join(reversed(open_brackets))))
-    for end, closing in reversed(commas[-_MAX_CUTS:]):
-        values = _loaded([text[start:end] + closing])
+            closing = closing[1]
+            cuts.append((match.end(), closing))
+        elif mark == "," and closing is not None:
+            cuts.append((match.start(), closing))
+    for end, node in reversed(cuts):
+        values = _loaded([text[start:end] + "".join(_brackets(node))])
         if values:
             return values[0]
     return None
+
+
+def _brackets(node: "_Closing | None") -> Iterator[str]:
+    while node is not None:
+        bracket, node = node
+        yield bracket
 
 
 def _loaded(texts: Sequence[str]) -> list[Any]:

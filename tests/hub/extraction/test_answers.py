@@ -1,5 +1,6 @@
 """Numbers, letters and final answers as models really write them, and what must not be mistaken for one."""
 
+import tracemalloc
 from fractions import Fraction
 
 import pytest
@@ -214,6 +215,17 @@ def test_json_that_was_cut_is_closed_after_its_last_whole_member(text: str, valu
     assert completed_json(text) == value
 
 
+def test_completing_deeply_nested_json_takes_little_memory() -> None:
+    text = '{"a":1,"b":' * 11_000  # 120 KB
+    tracemalloc.start()
+    try:
+        completed_json(text)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * len(text)
+
+
 # ---- nothing stalls --------------------------------------------------------------------------------------------------
 
 HEAPS = {
@@ -230,6 +242,7 @@ HEAPS = {
     "letters": "(A) " * 25_000,
     "it is": "it is " * 20_000,
     "hashes": "#### \n" * 20_000,
+    "nested objects": '{"a":1,"b":' * 100_000,
 }
 
 
