@@ -21,7 +21,7 @@ def main() -> None:
                 2,
                 "This Python lacks the product's packages; run .venv/bin/python manage.py, which `make eval` installs.",
             )
-        from runs.tracking.stage import launch
+        from runs.tracking import launch
 
         launch.launch_for(sys.argv[1:])
         from django.core.exceptions import ImproperlyConfigured

@@ -6,7 +6,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from hub.web import api as hub
 from preferences.web import api as preferences
 from review.web import api as review
-from runs.rollouts.services import api as rollouts
+from runs.rollouts import api as rollouts
 from runs.web import api as runs
 
 urlpatterns = [

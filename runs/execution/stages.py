@@ -42,7 +42,7 @@ class StageContext:
 
     run: Run
     ask: Ask
-    tracker: Any = None  # the run's runs.tracking.stage.stage.Tracker
+    tracker: Any = None  # the run's runs.tracking.stage.Tracker
     concurrency: int = 8
     progress: Callable[[int, int], None] = field(default=lambda done, total: None)
     stopping: Callable[[], bool] = field(default=lambda: False)

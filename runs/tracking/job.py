@@ -49,7 +49,7 @@ _COLUMNS = (
 
 
 def build_job(run: Run, folder: Path, *, experiment: str, artifact_root: str | None, traces: Traces) -> dict[str, Any]:
-    """The job for runs.tracking.stage.worker; its artifacts and traces are written below *folder* first."""
+    """The job for runs.tracking.worker; its artifacts and traces are written below *folder* first."""
     cells = run_results(run)
     start, end = _milliseconds(run.started_at or run.created_at), _milliseconds(run.finished_at or timezone.now())
     shared = {"start_ms": start, "end_ms": end, "status": _STATUS.get(Run.Status(run.status), "FINISHED")}

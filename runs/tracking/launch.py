@@ -66,7 +66,7 @@ def drop() -> None:
 def _start() -> Launched:
     said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by its owner
     process = subprocess.Popen(
-        [sys.executable, "-m", "runs.tracking.stage.worker"],
+        [sys.executable, "-m", "runs.tracking.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=said,

@@ -26,9 +26,9 @@ from django.utils import timezone
 from hub.environments.protocols import JSON
 from runs.execution.stages import Estimate, Stage, StageConfig, StageContext
 from runs.models import Run
+from runs.tracking import launch
 from runs.tracking.additions import newest
 from runs.tracking.job import build_job
-from runs.tracking.stage import launch
 
 _ANSWER_S = 120.0  # for a job without traces
 _TRACE_S = 0.2  # more for each trace

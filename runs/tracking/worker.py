@@ -1,4 +1,4 @@
-"""Process that talks to MLflow, started as `python -m runs.tracking.stage.worker` by `runs.tracking.stage.launch`.
+"""Process that talks to MLflow, started as `python -m runs.tracking.worker` by `runs.tracking.launch`.
 
 mlflow takes over a second to import and its store as long to create, so that this process starts with a run and does
 both while the cases are played. It reads one line of JSON after the other from stdin: `{"open": address}`, on which it

@@ -118,7 +118,7 @@ def test_an_endless_line_is_refused_before_it_fills_the_memory():
 
 
 def test_a_compressed_file_that_unpacks_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr("hub.datasets.rows.rows.MAX_DATA_BYTES", 10_000)
+    monkeypatch.setattr("hub.datasets.rows.MAX_DATA_BYTES", 10_000)
     with pytest.raises(DatasetError, match="more than 10,000 bytes"):
         read("d.jsonl.gz", gzip.compress(b'{"a": 1}\n' * 2000))
 

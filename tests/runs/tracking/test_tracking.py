@@ -18,8 +18,9 @@ from django.core.management import call_command
 from hub.models import Case
 from runs.execution.stages import StageContext
 from runs.models import Run
+from runs.tracking import launch
 from runs.tracking.job import build_job
-from runs.tracking.stage import Tracker, TrackingConfig, TrackingError, TrackingStage, launch, pending_runs, track
+from runs.tracking.stage import Tracker, TrackingConfig, TrackingError, TrackingStage, pending_runs, track
 from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
 from tests.tracking import Reader, Start
 
@@ -227,7 +228,7 @@ def test_the_name_of_a_key_variable_is_not_logged(tmp_path: Path) -> None:
 
 def test_nothing_but_the_tracking_process_imports_mlflow() -> None:
     code = (
-        "import django, sys; django.setup(); import runs.tracking.stage.stage, runs.execution.runner; "
+        "import django, sys; django.setup(); import runs.tracking.stage, runs.execution.runner; "
         "sys.exit(any(name.partition('.')[0] == 'mlflow' for name in sys.modules))"
     )
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "llmeval_site.settings"}
