@@ -4,49 +4,29 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sandbox.engine import codec
+from sandbox.engine.replies import is_anything, is_count, is_error, is_line, is_text
 
 Report = dict[str, Any]
 Shapes = Mapping[str, Callable[[Any], bool]]
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-
-
-def _is_line(value: Any) -> bool:
-    return value is None or _is_count(value)
-
-
-def _is_error(value: Any) -> bool:
-    texts = ("type", "builtin", "message")
-    return isinstance(value, dict) and all(_is_text(value.get(key)) for key in texts) and _is_line(value.get("line"))
-
-
-def _is_anything(value: Any) -> bool:
-    return True
-
-
 DEFINITION: Shapes = {
     "defined": lambda value: value is True,
-    "missing": _is_text,
-    "syntax": _is_error,
-    "raised": _is_error,
-    "crashed": _is_error,
+    "missing": is_text,
+    "syntax": is_error,
+    "raised": is_error,
+    "crashed": is_error,
 }
-ANSWER: Shapes = {"value": _is_anything, "error": _is_error, "large": _is_count, "crashed": _is_error}
-PROGRAM: Shapes = {"syntax": _is_error, "raised": _is_error, "crashed": _is_error}
+ANSWER: Shapes = {"value": is_anything, "error": is_error, "large": is_count, "crashed": is_error}
+PROGRAM: Shapes = {"syntax": is_error, "raised": is_error, "crashed": is_error}
 CALL: Shapes = {
-    "value": _is_text,
-    "not_json": _is_text,
-    "large": _is_count,
-    "missing": _is_text,
-    "syntax": _is_error,
-    "raised": _is_error,
-    "crashed": _is_error,
+    "value": is_text,
+    "not_json": is_text,
+    "large": is_count,
+    "missing": is_text,
+    "syntax": is_error,
+    "raised": is_error,
+    "crashed": is_error,
 }
 
 
@@ -85,24 +65,24 @@ def checked_answer(report: Report, number: int) -> Report:
 _FAILURES: dict[str, Callable[[Report], bool]] = {
     **dict.fromkeys(("gone", "assertion", "missing", "tampered"), lambda failure: True),
     "large": lambda failure: str(failure.get("message", "")).isdecimal(),
-    **dict.fromkeys(("raised", "test_error", "bad_tests"), lambda failure: _is_error(failure.get("error"))),
+    **dict.fromkeys(("raised", "test_error", "bad_tests"), lambda failure: is_error(failure.get("error"))),
 }
 
 
 def checked_verdict(report: Report) -> Report:
     """A judge's verdict, or the words of code that shares a process with its tests. Raises codec.CodecError."""
-    if "bad_tests" in report and _is_text(report["bad_tests"]):
+    if "bad_tests" in report and is_text(report["bad_tests"]):
         return report
     if "crashed" in report:
         return checked(report, PROGRAM)
     failure = report.get("failure")
-    counted = _is_count(report.get("passed")) and _is_count(report.get("total"))
+    counted = is_count(report.get("passed")) and is_count(report.get("total"))
     if not counted or "failure" not in report or not (failure is None or _is_failure(failure)):
         raise codec.CodecError("a verdict of the wrong shape")
     return report
 
 
 def _is_failure(failure: Any) -> bool:
-    if not isinstance(failure, dict) or failure.get("kind") not in _FAILURES or not _is_line(failure.get("line")):
+    if not isinstance(failure, dict) or failure.get("kind") not in _FAILURES or not is_line(failure.get("line")):
         return False
     return _FAILURES[failure["kind"]](failure)

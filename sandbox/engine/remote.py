@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import codec, frames
+from . import codec, frames, replies
 from .channel import Channel, Closed
 from .values import attributes_of, rebuild
 
@@ -80,45 +80,52 @@ class Peer:
         return self.answered > self.found
 
     def ask(self, operation: str, changing: tuple[Any, ...] = (), **request: Any) -> Any:
-        """The decoded answer; arguments in `changing` that the call changed are changed here too."""
+        """The decoded answer; arguments in `changing` that the call changed are changed here too.
+
+        Raises Tampered for every reply that the table in `replies` does not allow.
+        """
         if self._channel.has_input():
             self._receive()
             raise Tampered("an answer came before its question")
         self._number += 1
         number = self._number
         self._send({"op": operation, "n": number, **request})
+        asked = request["name"] if operation == "apply" else operation
+        sent = request["args"] if operation == "call" else ()
         while True:
             payload = self._receive()
             try:
-                answer = codec.loads(payload)
-                is_question = "callback" in answer
-                if not is_question:
-                    value, error = self._read(answer, number, changing)
+                reply = codec.loads(payload)
+                kind = replies.check(reply, asked, number, sent, len(self._callbacks))
+                if kind != "callback":
+                    value, error = self._read(reply, kind, changing)
             except (codec.CodecError, KeyError, IndexError, TypeError, AttributeError, ValueError) as problem:
-                raise Tampered(f"an answer that cannot be read ({type(problem).__name__})") from None
-            if is_question:
-                self._call_back(answer)
+                why = str(problem) if isinstance(problem, codec.CodecError) else type(problem).__name__
+                raise Tampered(f"an answer that cannot be read ({why})") from None
+            if kind == "callback":
+                self._call_back(reply)
                 continue
             self.answered += 1
             if error is not None:
                 raise error
             return value
 
-    def _read(self, answer: dict[str, Any], number: int, changing: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
-        """An answer's value, or the exception that it stands for."""
-        if answer["n"] != number:
-            return None, Tampered("an answer to another question")
-        for index, data in answer.get("changed", {}).items():
-            write_back(changing[int(index)], codec.decode(data, self.restore))
-        if "error" in answer:
-            return None, self._exception(answer["error"])
-        if "large" in answer:
-            return None, TooLarge(answer["large"])
-        if "stop" in answer:
+    def _read(self, reply: dict[str, Any], kind: str, changing: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
+        """The value of a checked reply, or the exception that it stands for."""
+        for index, data in reply.get("changed", {}).items():
+            write_back(changing[int(index)], codec.decode(data, self.restore), self.shared)
+        content = reply[kind]
+        if kind == "value":
+            return codec.decode(content, self.restore), None
+        if kind == "same":
+            return changing[content], None
+        if kind == "stop":
             return None, StopIteration()
-        if "same" in answer:
-            return changing[answer["same"]], None
-        return codec.decode(answer["value"], self.restore), None
+        if kind == "large":
+            return None, TooLarge(content)
+        if kind == "missing":
+            return None, Missing(content)
+        return None, self._exception(content)
 
     def _send(self, message: dict[str, Any]) -> None:
         try:
@@ -133,8 +140,10 @@ class Peer:
             raise CandidateGone from None
         except frames.FrameTooLarge as error:
             raise Tampered(str(error)) from None
-        if kind != frames.PEER:
+        if kind == frames.PEER_GONE:
             raise CandidateGone
+        if kind != frames.PEER:
+            raise Tampered("a frame of a kind that it may not send")
         return payload
 
     # ---- values -----------------------------------------------------------------------------------------------------
@@ -160,6 +169,8 @@ class Peer:
     def restore(self, tag: str, content: Any) -> Any:
         """What the candidate's tags stand for here."""
         if tag == "h":
+            if not replies.is_handle_content(content):
+                raise codec.CodecError("a handle of the wrong shape")
             handle, kind, names = content
             if kind == "exception":
                 return self._exception_class(names)
@@ -168,6 +179,8 @@ class Peer:
             remote = self._objects[handle]
             return _awaiting(remote) if kind == "coroutine" else remote
         if tag == "k":
+            if not (replies.is_count(content) and content < len(self._callbacks)):
+                raise codec.CodecError("a function that it was not given")
             return self._callbacks[content]
         if tag == "v":
             return rebuild(content, self.shared, lambda data: codec.decode(data, self.restore))
@@ -183,23 +196,21 @@ class Peer:
             own = self._namespace.get(name)
             if isinstance(known, type) and issubclass(known, BaseException):
                 self._exceptions[name] = known if _may_be_raised(known) else RemoteError
-            elif name in self._shared_names and isinstance(own, type) and issubclass(own, Exception):
-                self._exceptions[name] = own
+            elif name in self._shared_names and isinstance(own, type) and issubclass(own, BaseException):
+                self._exceptions[name] = own if _may_be_raised(own) else RemoteError
             else:
                 base = self._exception_class(names[1:]) if len(names) > 1 else RemoteError
                 self._exceptions[name] = type(name, (base,), {})
         return self._exceptions[name]
 
     def _exception(self, error: dict[str, Any]) -> BaseException:
-        if "missing" in error:
-            return Missing(error["missing"])
-        kind = self._exception_class([str(name) for name in error["bases"]])
+        kind = self._exception_class(error["bases"])
         args = codec.decode(error["args"])
         try:
             made = kind(*args)
         except Exception:
             made = RemoteError(error["message"])
-        made.__dict__["_llm_remote"] = {key: error.get(key) for key in ("type", "builtin", "message", "line")}
+        made.__dict__["_llm_remote"] = {key: error[key] for key in ("type", "builtin", "message", "line")}
         return made
 
     # ---- callbacks --------------------------------------------------------------------------------------------------
@@ -224,12 +235,15 @@ def _may_be_raised(kind: type[BaseException]) -> bool:
     return issubclass(kind, Exception) and not issubclass(kind, StopIteration | StopAsyncIteration)
 
 
-def write_back(old: Any, new: Any) -> None:
-    """Make a container of this process look like its changed copy, keeping inner containers that are still there."""
+def write_back(old: Any, new: Any, shared: dict[str, Any]) -> None:
+    """Make a container of this process look like its changed copy, keeping inner containers that are still there.
+
+    shared  classes whose instances are containers too: of any other object the code can have changed nothing
+    """
     if isinstance(old, list) and isinstance(new, list):
-        old[:] = [_merged(a, b) for a, b in zip(old, new, strict=False)] + new[len(old) :]
+        old[:] = [_merged(a, b, shared) for a, b in zip(old, new, strict=False)] + new[len(old) :]
     elif isinstance(old, dict) and isinstance(new, dict):
-        merged = {key: _merged(old.get(key), value) for key, value in new.items()}
+        merged = {key: _merged(old.get(key), value, shared) for key, value in new.items()}
         old.clear()
         old.update(merged)
     elif isinstance(old, set) and isinstance(new, set):
@@ -237,16 +251,20 @@ def write_back(old: Any, new: Any) -> None:
         old.update(new)
     elif isinstance(old, bytearray) and isinstance(new, bytearray):
         old[:] = new
-    elif type(old) is type(new) and not isinstance(old, Remote) and hasattr(old, "__dict__"):
+    elif type(old) is type(new) and _is_instance_of(old, shared) and hasattr(old, "__dict__"):
         old.__dict__.update(new.__dict__)
 
 
-def _merged(old: Any, new: Any) -> Any:
-    keeps_identity = isinstance(old, list | dict | set | bytearray) or hasattr(old, "__dict__")
-    if type(old) is not type(new) or not keeps_identity or isinstance(old, Remote):
+def _merged(old: Any, new: Any, shared: dict[str, Any]) -> Any:
+    keeps_identity = isinstance(old, list | dict | set | bytearray) or _is_instance_of(old, shared)
+    if type(old) is not type(new) or not keeps_identity:
         return new
-    write_back(old, new)
+    write_back(old, new, shared)
     return old
+
+
+def _is_instance_of(value: Any, classes: dict[str, Any]) -> bool:
+    return classes.get(type(value).__name__) is type(value)
 
 
 def _asks(name: str) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from . import codec, frames
+from . import codec, frames, replies
 from .channel import Channel
 from .describing import describe, encode_safely
 from .source import EntryPointMissing, find
@@ -49,12 +49,8 @@ class Service:
         self._channel.send(frames.PEER, data)
 
     def _describe(self, error: BaseException) -> dict[str, Any]:
-        described = describe(error)
-        if isinstance(error, EntryPointMissing):
-            described["missing"] = str(error)
-        described["args"] = encode_safely(error.args)
-        described["bases"] = [base.__name__ for base in type(error).__mro__]
-        return described
+        args = encode_safely(error.args) if type(error.args) is tuple else {"t": []}
+        return describe(error) | {"args": args, "bases": _class_name(error)}
 
     # ---- values -----------------------------------------------------------------------------------------------------
 
@@ -62,10 +58,15 @@ class Service:
         """What stands for an object that is not a built-in value."""
         if isinstance(value, _Callback):
             return {"k": value.number}
+        if isinstance(value, codec.Opaque):
+            return {"o": value.name}
         shared = attributes_of(value, self._shared)
         if shared is not None:
             name, attributes = shared
             return {"v": [name, codec.encode(attributes, self.export)]}
+        return self._as_handle(value)
+
+    def _as_handle(self, value: Any) -> dict[str, Any]:
         return {"h": [self._handle(value), _kind(value), _class_name(value)]}
 
     def restore(self, tag: str, content: Any) -> Any:
@@ -97,23 +98,25 @@ class Service:
 
     def get(self, request: dict[str, Any]) -> dict[str, Any]:
         """A name of the code, or of a module of its project."""
-        return self._encode(find(self._namespace, request["name"]))
+        try:
+            return self._encode(find(self._namespace, request["name"]))
+        except EntryPointMissing as error:
+            return {"missing": str(error)}
 
     def call(self, request: dict[str, Any]) -> dict[str, Any]:
         """Call; the answer also has the arguments that the call changed."""
         args = [codec.decode(arg, self.restore) for arg in request["args"]]
         kwargs = {name: codec.decode(arg, self.restore) for name, arg in request["kwargs"].items()}
         result = self._target(request)(*args, **kwargs)
-        mutable = [i for i, arg in enumerate(args) if not isinstance(arg, _SCALARS)]
         answer = self._encode(result)
-        for i in mutable:
-            if result is args[i]:
-                answer = {"same": i}
         changed = {}
-        for i in mutable:
-            now = encode_safely(args[i], self.export)
-            if now != request["args"][i]:
-                changed[i] = now
+        for i, before in enumerate(request["args"]):
+            if result is args[i] and isinstance(before, dict | list):
+                answer = {"same": i}
+            if replies.may_change(before):
+                now = encode_safely(args[i], self.export)
+                if now != before:
+                    changed[i] = now
         return answer | ({"changed": changed} if changed else {})
 
     def apply(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -121,11 +124,14 @@ class Service:
         args = [codec.decode(arg, self.restore) for arg in request["args"]]
         name = request["name"]
         try:
-            return self._encode(_FUNCTIONS[name](self._target(request), *args))
+            result = _FUNCTIONS[name](self._target(request), *args)
         except StopIteration:
             if name == "next":
                 return {"stop": True}
             raise
+        if name == "iter":  # an iterator is used where it is, also one that would cross as a built-in value
+            return {"value": self._as_handle(result)}
+        return self._encode(result)
 
     def call_back(self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Have the judge call one of its functions."""
@@ -156,8 +162,6 @@ class _Callback:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._service.call_back(self.number, args, kwargs)
 
-
-_SCALARS = (type(None), bool, int, float, complex, str, bytes)
 
 _OPERATIONS: dict[str, Callable[[Service, dict[str, Any]], dict[str, Any]]] = {
     "get": Service.get,
@@ -217,4 +221,4 @@ def _kind(value: Any) -> str:
 def _class_name(value: Any) -> list[str]:
     """The names of a class and its bases, or of an object's class and its bases."""
     kind = value if isinstance(value, type) else type(value)
-    return [str(base.__name__)[:80] for base in kind.__mro__][:20]
+    return [str(base.__name__)[:80] for base in kind.__mro__][: replies.MAX_NAMES]

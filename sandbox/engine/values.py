@@ -34,6 +34,8 @@ def rebuild(content: Any, classes: dict[str, Any], decode: Callable[[Any], Any])
     name, data = content
     kind = classes[name]
     attributes = decode(data)
+    if type(attributes) is not dict:
+        raise TypeError("attributes that are no mapping")
     if issubclass(kind, enum.Enum):
         return kind[attributes[_MEMBER]]
     instance = object.__new__(kind)

@@ -11,7 +11,7 @@ import sys
 import atheris  # type: ignore[import-not-found]
 
 with atheris.instrument_imports(include=["sandbox"]):
-    from tests.sandbox import test_channel_fuzz
+    from tests.sandbox import test_channel_fuzz, test_replies
     from tests.sandbox.fuzz.targets import TARGETS
 
 SHAPED = [
@@ -21,6 +21,7 @@ SHAPED = [
         test_channel_fuzz.test_frames_come_out_the_same_however_they_are_cut,
         test_channel_fuzz.test_a_run_that_reports_anything_gets_an_outcome_and_does_not_pass,
         test_channel_fuzz.test_a_judge_that_is_answered_anything_is_neither_fooled_nor_broken,
+        test_replies.test_any_reply_to_any_operation_is_of_its_type_or_tampering,
     )
 ]
 RAW = list(TARGETS.values())

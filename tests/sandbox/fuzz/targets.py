@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from sandbox import supervisor
-from sandbox.engine import codec, frames
+from sandbox.engine import codec, frames, replies
 from sandbox.engine.channel import Channel
 from sandbox.engine.remote import CandidateGone, Missing, Peer, Remote, RemoteError, Tampered, TooLarge
 from sandbox.engines import Ended, Event, Said
@@ -162,7 +162,7 @@ def check_reports(data: bytes) -> None:
 # ---- answers to the judge -------------------------------------------------------------------------------------------
 
 
-class _Wire(Channel):
+class Wire(Channel):
     """A channel that hears what it is told to hear."""
 
     def __init__(self, data: bytes) -> None:
@@ -194,7 +194,7 @@ def check_answers(data: bytes) -> None:
     """Whatever the candidate answers, the judge gets a value other than the expected one, or an exception it knows."""
     called: list[Any] = []
     argument: list[Any] = [1, {"a": [2]}]
-    peer = Peer(_Wire(data), {}, [])
+    peer = Peer(Wire(data), {}, [])
     for ask in _questions(peer, argument, called.append):
         try:
             value = ask()
@@ -217,9 +217,55 @@ def _questions(peer: Peer, argument: list[Any], callback: Callable[[Any], None])
     yield lambda: peer.ask("apply", name="getattr", on=1, args=["x"])
 
 
+OPERATIONS = sorted(replies.OPERATIONS)
+_RESULTS: dict[str, Callable[[Any], bool]] = {
+    "len": lambda value: type(value) is int and value >= 0,
+    "bool": lambda value: type(value) is bool,
+    "int": lambda value: type(value) is int,
+    "float": lambda value: type(value) is float,
+    "iter": lambda value: isinstance(value, Remote),
+    **dict.fromkeys(("str", "repr"), lambda value: type(value) is str),
+    **dict.fromkeys(("setattr", "delattr", "setitem", "delitem"), lambda value: value is None),
+}
+
+
+def check_replies(data: bytes) -> None:
+    """However one operation is replied to, the judge gets a result of its type, or an exception that the table allows.
+
+    The first byte chooses the operation; the rest is what the candidate writes.
+    """
+    if not data:
+        return
+    operation = OPERATIONS[data[0] % len(OPERATIONS)]
+    peer = Peer(Wire(data[1:]), {}, [])
+    argument: list[Any] = [1]
+    try:
+        value = _ask(peer, operation, argument)
+    except StopIteration:
+        assert operation == "next", f"{operation} ended an iteration"
+    except Missing:
+        assert operation == "get", f"{operation} found a name missing"
+    except (CandidateGone, Tampered, TooLarge):
+        pass
+    except Exception as error:
+        assert "_llm_remote" in vars(error), f"{operation}: {type(error).__name__}: {error}"
+    else:
+        assert _RESULTS.get(operation, lambda value: True)(value), f"{operation} gave {value!r:.80}"
+        assert type(argument) is list
+
+
+def _ask(peer: Peer, operation: str, argument: list[Any]) -> Any:
+    if operation == "get":
+        return peer.ask("get", name="f")
+    if operation == "call":
+        return peer.ask("call", (argument, len), on=1, args=[peer.encode(argument), peer.encode(len)], kwargs={})
+    return peer.ask("apply", name=operation, on=1, args=[])
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "codec": check_codec,
     "frames": check_frames,
     "reports": check_reports,
     "answers": check_answers,
+    "replies": check_replies,
 }

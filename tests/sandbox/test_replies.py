@@ -1,0 +1,148 @@
+"""The table of replies: complete, and held to by the judge whatever a candidate replies to whichever operation."""
+
+import ast
+import inspect
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sandbox.engine import codec, frames, remote, replies, service
+from sandbox.engine.remote import Peer, RemoteError, Tampered
+from tests.sandbox.fuzz.targets import OPERATIONS, Wire, check_replies
+from tests.sandbox.test_channel_fuzz import values
+
+KINDS: dict[str, Any] = {
+    "value": 1,
+    "same": 0,
+    "stop": True,
+    "missing": "f",
+    "large": 5,
+    "error": {"type": "E", "builtin": "E", "message": "", "line": None, "args": {"t": []}, "bases": ["E"]},
+    "callback": {"callback": 0, "args": [], "kwargs": {}},
+}
+CONTENTS = st.one_of(
+    values,
+    st.sampled_from(
+        [True, False, None, 0, -1, 1.5, "", "text", 2**80, {"i": "ff"}, {"n": "nan"}, {"o": "x"}, {"k": 0}]
+    ),
+    st.builds(
+        lambda number, kind, names: {"h": [number, kind, names]},
+        st.integers(-1, 3),
+        st.sampled_from([*sorted(replies.HANDLE_KINDS), "verdict"]),
+        st.lists(st.sampled_from(["StopIteration", "Thing", "ValueError", "object"]), max_size=3),
+    ),
+    st.just(KINDS["error"]),
+)
+REPLIES = st.builds(
+    lambda number, contents, changed: {"n": number, **contents, **changed},
+    st.sampled_from([1, 1, 1, 1, 1, 2, True, "1"]),
+    st.dictionaries(st.sampled_from([*KINDS, "args", "kwargs"]), CONTENTS, min_size=1, max_size=2),
+    st.just({}) | st.dictionaries(st.just("changed"), st.dictionaries(st.sampled_from("017x"), CONTENTS, max_size=2)),
+)
+
+
+def ask(operation: str, reply: dict[str, Any]) -> Any:
+    """What the judge gets when its first question, of this operation, is replied to like this."""
+    peer = Peer(Wire(frames.to_run(frames.PEER, json.dumps(reply).encode())), {}, [])
+    if operation in ("get", "call"):
+        return peer.ask(operation, (), name="f", on=1, args=[], kwargs={})
+    return peer.ask("apply", name=operation, on=1, args=[])
+
+
+def asked_by_the_judge() -> set[str]:
+    """Names of operations that the source of the judge's proxies asks for."""
+    tree = ast.parse(inspect.getsource(remote))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    asking = {"_asks", "_computes", "_compares", "_llm_apply"}
+    names = [
+        call.args[0].value
+        for call in calls
+        if getattr(call.func, "id", getattr(call.func, "attr", "")) in asking and isinstance(call.args[0], ast.Constant)
+    ]
+    return {str(name) for name in names}
+
+
+def test_every_operation_that_the_judge_asks_for_is_in_the_table_and_is_carried_out() -> None:
+    asked = asked_by_the_judge()
+    assert len(asked) > 30
+    assert asked <= replies.OPERATIONS.keys()
+    assert replies.OPERATIONS.keys() <= service._OPERATIONS.keys() | service._FUNCTIONS.keys()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_kind_of_reply_that_an_operation_does_not_have_is_tampering(operation: str, kind: str) -> None:
+    reply = KINDS[kind] if kind == "callback" else {"n": 1, kind: KINDS[kind]}
+    allowed = {"value", "error", "large"}
+    allowed |= {"next": {"stop"}, "get": {"missing"}}.get(operation, set())
+    if kind not in allowed:  # `same` and `callback` speak of what this question did not give
+        with pytest.raises(Tampered):
+            ask(operation, reply)
+    elif kind == "error":
+        with pytest.raises(RemoteError):
+            ask(operation, reply)
+
+
+@pytest.mark.parametrize("name", ["StopIteration", "StopAsyncIteration", "GeneratorExit", "SystemExit"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_an_exception_that_would_end_a_loop_or_the_process_arrives_as_another(operation: str, name: str) -> None:
+    error = {**KINDS["error"], "bases": [name, "BaseException", "object"]}
+    with pytest.raises(RemoteError):
+        ask(operation, {"n": 1, "error": error})
+
+
+def test_an_exception_class_of_the_prompt_that_ends_loops_arrives_as_another() -> None:
+    class Done(StopIteration):
+        pass
+
+    error = {**KINDS["error"], "bases": ["Done", "StopIteration"]}
+    peer = Peer(
+        Wire(frames.to_run(frames.PEER, json.dumps({"n": 1, "error": error}).encode())), {"Done": Done}, ["Done"]
+    )
+    with pytest.raises(RemoteError):
+        peer.ask("apply", name="getattr", on=1, args=["x"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "held"),
+    [
+        ({"0": [2]}, [2]),
+        ({"0": {"o": "list"}}, [1]),  # what could not be encoded stays as it was
+        ({"0": {"t": [2]}}, None),
+        ({"0": 5}, None),
+        ({"1": "x"}, None),
+        ({"1": {"k": 0}}, None),
+        ({"2": [2]}, None),
+        ({"-1": [2]}, None),
+        ({"\u0660": [2]}, None),
+        ([[2]], None),
+    ],
+)
+def test_only_containers_that_were_given_come_back_changed(changed: Any, held: list[int] | None) -> None:
+    reply = {"n": 1, "value": None, "changed": changed}
+    peer = Peer(Wire(frames.to_run(frames.PEER, codec.dumps(reply))), {}, [])
+    given: list[int] = [1]
+    encoded = [peer.encode(given), peer.encode(test_only_containers_that_were_given_come_back_changed)]
+    if held is None:
+        with pytest.raises(Tampered):
+            peer.ask("call", (given, None), on=1, args=encoded, kwargs={})
+    else:
+        peer.ask("call", (given, None), on=1, args=encoded, kwargs={})
+        assert given == held
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.builds(
+        lambda number, sent: (
+            bytes([number]) + b"".join(frames.to_run(frames.PEER, json.dumps(r).encode()) for r in sent)
+        ),
+        st.integers(0, len(OPERATIONS) - 1),
+        st.lists(REPLIES | st.just(KINDS["callback"]), min_size=1, max_size=3),
+    )
+)
+def test_any_reply_to_any_operation_is_of_its_type_or_tampering(data: bytes) -> None:
+    check_replies(data)
