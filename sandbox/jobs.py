@@ -5,7 +5,7 @@ import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from sandbox.limits import Limits
 
@@ -13,7 +13,7 @@ MAX_CODE_BYTES = 8 * 1024 * 1024
 MAX_FILES_BYTES = 32 * 1024 * 1024
 MAX_FILES = 2000
 
-Trust = Literal["isolated", "in_process"]
+Trust = Literal["isolated", "auto", "in_process"]
 
 
 def _check_text(name: str, text: Any) -> None:
@@ -51,7 +51,8 @@ class FunctionJob:
     setup        imports and helpers of the tests; never seen by the candidate
     prompt       what the case's prompt defines; the tests may use its helpers
     files        a project around the code, by relative path
-    trust        "in_process" lets tests and code share a process: forgeable, and labelled so
+    trust        "in_process" lets tests and code share a process: forgeable, and labelled so; "auto" does that only
+                 after isolated judging ended with `unsupported`
     """
 
     code: str
@@ -69,8 +70,8 @@ class FunctionJob:
         _check_files(self.files)
         self._check_entry_point()
         self._check_tests()
-        if self.trust not in ("isolated", "in_process"):
-            raise ValueError(f"trust must be 'isolated' or 'in_process', not {self.trust!r}.")
+        if self.trust not in get_args(Trust):
+            raise ValueError(f"trust must be one of {', '.join(get_args(Trust))}, not {self.trust!r}.")
 
     def _check_entry_point(self) -> None:
         if self.entry_point is None:

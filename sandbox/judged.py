@@ -1,13 +1,14 @@
 """Jobs whose tests have to be executed: by a judge apart from the code, or in one process with it where allowed."""
 
 import ast
+import math
 import sys
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from sandbox import reports, verdicts
-from sandbox.engine import codec, frames, judge
+from sandbox import literal, reports, verdicts
+from sandbox.engine import codec, frames, judge, testing
 from sandbox.engines import Ended, Event, Said
 from sandbox.jobs import FunctionJob
 from sandbox.limits import Limits
@@ -30,7 +31,7 @@ def run_shared(station: Station, job: FunctionJob) -> Outcome:
     outcome = _Shared(station, job, control=False).run()
     if outcome.status is Status.PASSED:
         control = _Shared(station, job, control=True).run()
-        if control.passed or control.status is Status.PASSED:
+        if control.passed or control.status is Status.PASSED or not control.total:
             station.engine.harmed = True
             message = "The code passed tests that nothing can pass: it interferes with them."
             outcome = replace(outcome, status=Status.TAMPERED, message=message, passed=0)
@@ -44,10 +45,22 @@ def _tests_as_text(job: FunctionJob) -> str | list[str]:
     lines = []
     for test in job.tests:
         assert isinstance(test, dict)
-        shown = [repr(arg) for arg in test.get("args", [])]
-        shown += [f"{name}={value!r}" for name, value in test.get("kwargs", {}).items()]
-        lines.append(f"assert candidate({', '.join(shown)}) == {test['expect']!r}")
+        shown = [_source(arg) for arg in test.get("args", [])]
+        shown += [f"{name}={_source(value)}" for name, value in test.get("kwargs", {}).items()]
+        expect = _source(literal.without_tuples(test["expect"]))
+        lines.append(f"assert {testing.LISTED}(candidate({', '.join(shown)})) == {expect}")
     return lines
+
+
+def _source(value: Any) -> str:
+    """A value of JSON or YAML as an expression of Python."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_source, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_source(key)}: {_source(item)}' for key, item in value.items())}}}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float('{value}')"
+    return repr(value)
 
 
 def _shared_classes(job: FunctionJob) -> list[str]:
@@ -218,6 +231,8 @@ def _failed(failure: dict[str, Any], gone: tuple[Status, str], limits: Limits) -
         return Status.MISSING_ENTRY_POINT, verdicts.cut(f"The code defines no {message}.")
     if kind == "large":
         return Status.OUTPUT_LIMIT, f"The code returned {message} bytes; {reports.MAX_RESULT} are allowed."
+    if kind == "unsupported":
+        return Status.UNSUPPORTED, verdicts.cut(f"Tests apart from the code cannot decide this: {message}.")
     if kind == "tampered":
         return Status.TAMPERED, verdicts.cut(f"The code interfered with the sandbox: {message}.")
     error = failure["error"]

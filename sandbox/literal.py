@@ -376,13 +376,13 @@ def plan_of_values(tests: list[dict[str, Any]], entry_point: str) -> LiteralPlan
 
 
 def _value_test(test: Mapping[str, Any], entry_point: str) -> LiteralTest:
-    expect = _without_tuples(test["expect"])
+    expect = without_tuples(test["expect"])
     args, kwargs = test.get("args", []), test.get("kwargs", {})
     call = Call(entry_point, [codec.encode(a) for a in args], {k: codec.encode(v) for k, v in kwargs.items()})
     return LiteralTest(
         line=None,
         calls=(call,),
-        holds=lambda answers: bool(_without_tuples(answers[0]) == expect),
+        holds=lambda answers: bool(without_tuples(answers[0]) == expect),
         shown=lambda: _shown_value(test, entry_point),
     )
 
@@ -395,9 +395,10 @@ def _shown_value(test: Mapping[str, Any], entry_point: str) -> tuple[str, str]:
     return f"{entry_point}({', '.join(shown)}) == {expected}", expected
 
 
-def _without_tuples(value: Any) -> Any:
+def without_tuples(value: Any) -> Any:
+    """The value with lists for its tuples, which JSON does not tell apart."""
     if isinstance(value, list | tuple):
-        return [_without_tuples(item) for item in value]
+        return [without_tuples(item) for item in value]
     if isinstance(value, dict):
-        return {key: _without_tuples(item) for key, item in value.items()}
+        return {key: without_tuples(item) for key, item in value.items()}
     return value

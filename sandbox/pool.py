@@ -141,7 +141,7 @@ class Pool:
             wall_ms=round((time.monotonic() - started) * 1000, 3),
             tier=self.tier,
             backend=self.backend,
-            trust=job.trust if isinstance(job, FunctionJob) else "isolated",
+            trust="in_process" if isinstance(job, FunctionJob) and job.trust == "in_process" else "isolated",
         )
 
     def _attempt(self, job: Job) -> Outcome:

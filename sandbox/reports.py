@@ -63,7 +63,7 @@ def checked_answer(report: Report, number: int) -> Report:
 
 
 _FAILURES: dict[str, Callable[[Report], bool]] = {
-    **dict.fromkeys(("gone", "assertion", "missing", "tampered"), lambda failure: True),
+    **dict.fromkeys(("gone", "assertion", "missing", "tampered", "unsupported"), lambda failure: True),
     "large": lambda failure: str(failure.get("message", "")).isdecimal(),
     **dict.fromkeys(("raised", "test_error", "bad_tests"), lambda failure: is_error(failure.get("error"))),
 }

@@ -22,6 +22,7 @@ class Status(StrEnum):
     EXITED = "exited"  # the process ended itself, or died by a signal
     TAMPERED = "tampered"  # the code interfered with the protocol or with the tests
     BAD_TESTS = "bad_tests"  # the tests themselves are broken: nothing is said about the code
+    UNSUPPORTED = "unsupported"  # isolated judging cannot do what the tests need: nothing is said about the code
     NOT_JSON = "not_json"  # a call returned what JSON cannot hold
     INFRA_ERROR = "infra_error"  # the sandbox failed: nothing is said about the code
 
@@ -46,6 +47,7 @@ class Outcome:
     wall_ms         from lease to verdict, waiting for a free engine not included
     tier            isolation the code ran under: A, B or C; "" where it never ran
     trust           isolated, or in_process where tests and code shared a process
+    trust_reason    why the job's `trust: auto` came to in_process
     """
 
     status: Status
@@ -63,6 +65,7 @@ class Outcome:
     peak_mb: float = 0.0
     tier: str = ""
     trust: str = "isolated"
+    trust_reason: str = ""
     backend: str = ""
 
     @property
@@ -73,7 +76,7 @@ class Outcome:
     @property
     def conclusive(self) -> bool:
         """Whether the outcome says something about the code, rather than about its tests or the sandbox."""
-        return self.status not in (Status.BAD_TESTS, Status.INFRA_ERROR)
+        return self.status not in (Status.BAD_TESTS, Status.UNSUPPORTED, Status.INFRA_ERROR)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, for storing."""

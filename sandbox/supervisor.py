@@ -26,7 +26,10 @@ def run(job: Job, station: Station) -> Outcome:
     if job.trust == "in_process":
         return judged.run_shared(station, job)
     plan = fast_path(job)
-    return _Literal(station, job, plan).run() if plan else judged.run_judged(station, job)
+    outcome = _Literal(station, job, plan).run() if plan else judged.run_judged(station, job)
+    if outcome.status is Status.UNSUPPORTED and job.trust == "auto":
+        return replace(judged.run_shared(station, job), trust_reason=outcome.message)
+    return outcome
 
 
 def fast_path(job: FunctionJob) -> LiteralPlan | None:
@@ -175,7 +178,7 @@ class _Literal(_Single):
         return ended or verdicts.left_early(end)
 
     def _judge(self, test: LiteralTest, answers: list[dict[str, Any]]) -> Any:
-        """None where the test holds, else status, sentence and failure."""
+        """None where the test holds, else status, sentence and failure. Raises NeedsJudge."""
         for answer in answers:
             if "error" in answer:
                 status, message = verdicts.of_exception(answer["error"], self.limits)
@@ -192,6 +195,8 @@ class _Literal(_Single):
             raise
         except Exception as error:  # such as abs() of a text that the code returned
             problem = f": {error}"
+        if any(map(codec.has_opaque, values)):
+            raise literal.NeedsJudge  # an object may equal what is expected, which only its own process can tell
         got = ", ".join(map(verdicts.shown, values)) + problem
         text, expected = test.shown()
         message = verdicts.cut(f"A test failed: {text}")

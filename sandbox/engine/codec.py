@@ -53,6 +53,15 @@ class Opaque:
         return f"<{self.name} object>"
 
 
+def has_opaque(value: Any) -> bool:
+    """Whether a decoded value is, or holds, something that could not cross."""
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return any(map(has_opaque, value))
+    if isinstance(value, dict):
+        return any(has_opaque(key) or has_opaque(item) for key, item in value.items())
+    return isinstance(value, Opaque)
+
+
 # ---- encoding -------------------------------------------------------------------------------------------------------
 
 

@@ -51,6 +51,7 @@ def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
         if asserts_nothing(tree):
             raise BadTests("The tests assert nothing.")
         _import_first(tree, namespace)
+        needs = shared_state(tree)
     except SyntaxError as error:
         raise BadTests(f"The tests do not compile: {error.msg} (line {error.lineno}).") from None
     try:
@@ -59,7 +60,7 @@ def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
         return {"passed": 0, "total": 0, "failure": {"kind": _LOST[type(error)], "message": str(error)}}
     try:
         found = units(job["tests"], namespace, recorder, candidate, tree)
-        return run_units(found, recorder, lambda: peer.influenced)
+        return run_units(found, recorder, lambda: peer.influenced, lambda: peer.unsupported or needs)
     except SyntaxError as error:  # one of a list of tests
         raise BadTests(f"A test does not compile: {error.msg}: {error.text}") from None
 
@@ -92,6 +93,30 @@ def _import_first(tree: ast.Module, namespace: dict[str, Any]) -> None:
         exec(compile(ast.Module(stars, []), "<tests>", "exec"), namespace)
     except Exception as error:
         raise BadTests(f"An import of the tests failed: {error}") from None
+
+
+# What tests use to change or read the state of the code's process. Asserts of such tests mean something there only.
+_SHARED_STATE = frozenset(
+    "patch monkeypatch capsys capfd caplog tmp_path redirect_stdout redirect_stderr redirect_stdin stdout stderr stdin "
+    "assertLogs assertWarns catch_warnings warns chdir environ tempfile NamedTemporaryFile TemporaryDirectory seed "
+    "setrecursionlimit getrecursionlimit setattr delattr open modules gc weakref getsource signature settrace "
+    "create_autospec autospec spy tracemalloc active_count enumerate_threads current_thread getsizeof".split()
+)
+
+
+def shared_state(tree: ast.Module) -> str:
+    """The first thing in the tests that needs the process of the code, as the reason why they are not isolated."""
+    for node in ast.walk(tree):
+        name = ""
+        if isinstance(node, ast.Name):
+            name = node.id
+        elif isinstance(node, ast.Attribute):
+            name = node.attr
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        if name in _SHARED_STATE:
+            return f"they use `{name}`, which works on the process that it is called in"
+    return ""
 
 
 def free_names(tree: ast.Module) -> list[str]:

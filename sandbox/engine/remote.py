@@ -15,6 +15,9 @@ from .channel import Channel, Closed
 from .values import attributes_of, rebuild
 
 
+_OPAQUE = b'{"o":'  # what an opaque value begins with; inside a text the quotation mark would be escaped
+
+
 class CandidateGone(BaseException):
     """The candidate's process ended. Not an Exception, so that no test's `except` takes it for an answer."""
 
@@ -51,6 +54,9 @@ class Peer:
         self._objects: dict[int, Remote] = {}
         self._exceptions: dict[str, type[BaseException]] = {}
         self.class_named = False  # whether the tests name a class of the code
+        self.unsupported = (
+            ""  # the first thing that the tests did and that has another result here than beside the code
+        )
         self.answered = 0  # questions answered so far
         self.found = 0  # of these, those that only gave a proxy for a name
 
@@ -66,7 +72,8 @@ class Peer:
             self.found += 1
             self.class_named = self.class_named or self._is_class(name, value)
             # Another object than the one that stands for it where the code returns it: that one the tests do not name.
-            value = Remote(self, value._llm_handle, value._llm_kind, value._llm_names, named=True)
+            fields = value._llm_handle, value._llm_kind, value._llm_names, value._llm_specials
+            value = Remote(self, *fields, named=True)
         return value
 
     def _is_class(self, name: str, value: "Remote") -> bool:
@@ -78,6 +85,10 @@ class Peer:
     def influenced(self) -> bool:
         """Whether anything that the code decides has reached this process."""
         return self.answered > self.found
+
+    def note(self, what: str) -> None:
+        """Remember what cannot be done apart from the code."""
+        self.unsupported = self.unsupported or what
 
     def ask(self, operation: str, changing: tuple[Any, ...] = (), **request: Any) -> Any:
         """The decoded answer; arguments in `changing` that the call changed are changed here too.
@@ -128,8 +139,11 @@ class Peer:
         return None, self._exception(content)
 
     def _send(self, message: dict[str, Any]) -> None:
+        payload = codec.dumps(message)
+        if _OPAQUE in payload:
+            self.note("the code was given an object that cannot cross to its process")
         try:
-            self._channel.send(frames.PEER, codec.dumps(message))
+            self._channel.send(frames.PEER, payload)
         except OSError:
             raise CandidateGone from None
 
@@ -144,6 +158,8 @@ class Peer:
             raise CandidateGone
         if kind != frames.PEER:
             raise Tampered("a frame of a kind that it may not send")
+        if _OPAQUE in payload:
+            self.note("the code returned an object that cannot cross to the tests' process")
         return payload
 
     # ---- values -----------------------------------------------------------------------------------------------------
@@ -171,11 +187,11 @@ class Peer:
         if tag == "h":
             if not replies.is_handle_content(content):
                 raise codec.CodecError("a handle of the wrong shape")
-            handle, kind, names = content
+            handle, kind, names, specials = content
             if kind == "exception":
                 return self._exception_class(names)
             if handle not in self._objects:
-                self._objects[handle] = Remote(self, handle, kind, names)
+                self._objects[handle] = Remote(self, handle, kind, names, frozenset(specials))
             remote = self._objects[handle]
             return _awaiting(remote) if kind == "coroutine" else remote
         if tag == "k":
@@ -278,13 +294,21 @@ def _compares(name: str, apart: Any) -> Callable[..., Any]:
     """A comparison, by the code's word only between its own objects in tests that name one of its classes."""
 
     def method(self: "Remote", other: Any) -> Any:
+        peer = self._llm_peer
         if not isinstance(other, Remote):
+            if not self._llm_specials.isdisjoint((name, _MIRRORED[name])):
+                peer.note(f"a {self._llm_names[0]} of the code is compared with a built-in value by its own __{name}__")
             return apart
-        if name in ("eq", "ne") and (self is other or not self._llm_peer.class_named):
-            return (self is other) == (name == "eq")
-        return self._llm_apply(name, other) if self._llm_peer.class_named else apart
+        if peer.class_named and not (self is other and name in ("eq", "ne")):
+            return self._llm_apply(name, other)
+        if self is not other and not self._llm_specials.isdisjoint((name, _MIRRORED[name])):
+            peer.note(f"objects of the code are compared by their own __{name}__, and the tests name no class of it")
+        return (self is other) == (name == "eq") if name in ("eq", "ne") else apart
 
     return method
+
+
+_MIRRORED = {"eq": "eq", "ne": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def _computes(name: str) -> Callable[..., Any]:
@@ -292,11 +316,16 @@ def _computes(name: str) -> Callable[..., Any]:
 
     def method(self: "Remote", *others: Any) -> Any:
         if not self._llm_peer.class_named:
+            self._llm_peer.note(
+                f"a {self._llm_names[0]} of the code takes part in {name}, and the tests name no class of it"
+            )
             return NotImplemented
         result = self._llm_apply(name, *others)
         if isinstance(result, Remote) or (all(isinstance(other, Remote) for other in others) and others):
             return result
-        raise TypeError(f"{name} of an object of the code and a built-in value gave a built-in value")
+        problem = f"{name} of an object of the code and a built-in value gave a built-in value"
+        self._llm_peer.note(problem)
+        raise TypeError(problem)
 
     return method
 
@@ -304,8 +333,17 @@ def _computes(name: str) -> Callable[..., Any]:
 class Remote:
     """An object, function or class of the code. `named`: the tests have it by its name, not as an answer."""
 
-    def __init__(self, peer: Peer, handle: int, kind: str, names: list[str], named: bool = False) -> None:
-        fields = {"peer": peer, "handle": handle, "kind": kind, "names": names, "named": named}
+    def __init__(
+        self, peer: Peer, handle: int, kind: str, names: list[str], specials: frozenset[str], named: bool = False
+    ) -> None:
+        fields = {
+            "peer": peer,
+            "handle": handle,
+            "kind": kind,
+            "names": names,
+            "specials": specials,
+            "named": named,
+        }
         self.__dict__.update({f"_llm_{name}": value for name, value in fields.items()})
 
     def _llm_apply(self, name: str, *args: Any) -> Any:
@@ -328,6 +366,7 @@ class Remote:
         value = self._llm_apply("getattr", name)
         if isinstance(value, Remote) and not self._llm_named and not self._llm_peer.class_named:
             # Its methods would be told what is expected, in their arguments or by their names.
+            self._llm_peer.note(f"{name} of a {self._llm_names[0]} is called, and the tests name no class of the code")
             raise AttributeError(
                 f"{name} of a {self._llm_names[0]} is not called: tests may do so only if they name a class of the "
                 "code, or share a process with it (trust: in_process)"

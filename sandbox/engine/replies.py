@@ -19,6 +19,7 @@ from . import codec
 
 HANDLE_KINDS = frozenset({"object", "function", "class", "module", "coroutine", "exception"})
 MAX_NAMES = 20  # of a class and its bases
+MAX_SPECIALS = 200  # methods such as `__len__`
 _MAX_COUNT = 2**53  # that JSON readers agree on
 _MAX_LENGTH = 2**63  # of anything that has a `__len__`
 
@@ -94,11 +95,13 @@ def is_names(value: Any) -> bool:
 
 
 def is_handle_content(content: Any) -> bool:
-    """Whether this is [number, kind, names], the content of the tag `h`."""
-    if type(content) is not list or len(content) != 3:
+    """Whether this is [number, kind, names, special methods], the content of the tag `h`."""
+    if type(content) is not list or len(content) != 4:
         return False
-    number, kind, names = content
-    return is_count(number) and type(kind) is str and kind in HANDLE_KINDS and is_names(names)
+    number, kind, names, specials = content
+    if not is_count(number) or type(kind) is not str or kind not in HANDLE_KINDS or not is_names(names):
+        return False
+    return type(specials) is list and len(specials) <= MAX_SPECIALS and all(type(name) is str for name in specials)
 
 
 def _is_true(value: Any) -> bool:

@@ -8,6 +8,7 @@ import builtins
 import operator
 import types
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from . import codec, frames, replies
@@ -67,7 +68,7 @@ class Service:
         return self._as_handle(value)
 
     def _as_handle(self, value: Any) -> dict[str, Any]:
-        return {"h": [self._handle(value), _kind(value), _class_name(value)]}
+        return {"h": [self._handle(value), _kind(value), _class_name(value), specials_of(type(value))]}
 
     def restore(self, tag: str, content: Any) -> Any:
         """The object that the judge means."""
@@ -216,6 +217,13 @@ def _kind(value: Any) -> str:
     if isinstance(value, types.CoroutineType):
         return "coroutine"
     return "function" if callable(value) else "object"
+
+
+@lru_cache(maxsize=256)
+def specials_of(kind: type) -> list[str]:
+    """The special methods that a class has beyond those of every object, without their underscores."""
+    found = {name for base in kind.__mro__ if base is not object for name in vars(base)}
+    return sorted(name[2:-2] for name in found if name[:2] == "__" == name[-2:] and len(name) > 4)
 
 
 def _class_name(value: Any) -> list[str]:

@@ -1,7 +1,8 @@
 """The role for tests that must share a process with the code, such as those that mock parts of it.
 
-The code can reach everything here, the verdict included. The negative control makes cheap forgeries show: the same
-tests run once more with expectations that nothing meets, and code that passes even those has tampered.
+The code can reach everything here, the verdict included. Three checks make forgeries show that do not aim at this very
+program: a negative control (see `controls`), what the tests stand on is as it was before the code, and the asserts of
+the tests were executed.
 """
 
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 from . import codec, frames, judge
 from .channel import Channel
+from .controls import Surroundings
 from .source import define, find, report_of_definition
 from .testing import Recorder, controlled, units
 from .verdict import run_units
@@ -17,6 +19,9 @@ from .verdict import run_units
 
 def run(job: dict[str, Any], channel: Channel) -> None:
     """Define the code, run the tests in its namespace. Reports like a candidate that failed, or a judge."""
+    if "unittest" in job["tests"] if isinstance(job["tests"], str) else False:
+        import unittest  # noqa: F401  # before the code, so that its changes show
+    before = Surroundings()
     try:
         module = define(job["prompt"] + "\n", "prompt") if job["prompt"] else types.ModuleType("prompt")
     except BaseException:
@@ -38,4 +43,7 @@ def run(job: dict[str, Any], channel: Channel) -> None:
         report = {"bad_tests": str(error)}
     except SyntaxError as error:
         report = {"bad_tests": f"The tests do not compile: {error.msg} (line {error.lineno})."}
+    replaced = before.changed()
+    if replaced and not report.get("failure"):
+        report = {"passed": 0, "total": 0, "failure": {"kind": "tampered", "message": replaced}}
     channel.send(frames.REPORT, codec.dumps(report))

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+from . import controls
+from .controls import EQUALITIES, is_method_of_self
+
 _ASSERT = "__llm_eval_assert__"
 _METHOD = "__llm_eval_method__"
-
-# Methods of unittest that compare what they are given with what is expected second, and those that take a truth.
-_COMPARING = {
-    f"assert{name}"
-    for name in "Equal Is ListEqual TupleEqual SetEqual DictEqual CountEqual SequenceEqual AlmostEqual".split()
-}
-_TRUTH = {"assertTrue": False, "assertFalse": True}  # and the truth at which each must fail
+LISTED = "__llm_eval_listed__"
+"""What tests of values call their answers by: JSON has no tuples, so tuples count as lists."""
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Eq": operator.eq,
@@ -31,20 +29,11 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class Sentinel:
-    """An expectation that no answer meets; for the negative control."""
-
-    def __eq__(self, other: object) -> bool:
-        return False
-
-    __hash__ = object.__hash__
-
-
 class Recorder:
-    """Counts asserts. With `control` every expectation is one that no honest answer meets."""
+    """Counts asserts. With `control` the tests are a negative control, see `controls`."""
 
     def __init__(self, control: bool = False) -> None:
-        self.control = control
+        self.control = controls.Control(_OPERATORS) if control else None
         self.asserts: list[ast.expr] = []  # the condition of each
         self.passed = self.total = 0
         self.failed: tuple[int, str, tuple[Any, ...]] | None = None  # assert, operator, operands
@@ -53,10 +42,7 @@ class Recorder:
         """What an assert's condition is replaced by."""
         self.total += 1
         self.failed = index, name, operands
-        if self.control:
-            held = bool(operands[0] == Sentinel()) if name else False
-        else:
-            held = bool(_OPERATORS[name](*operands)) if name else bool(operands[0])
+        held = bool(_OPERATORS[name](*operands)) if name else bool(operands[0])
         if held:
             self.passed += 1
             self.failed = None
@@ -65,9 +51,7 @@ class Recorder:
     def call(self, index: int, name: str, method: Callable[..., Any], *operands: Any, **options: Any) -> Any:
         """What a call of one of unittest's methods is replaced by."""
         self.total += 1
-        self.failed = index, "Eq" if name in _COMPARING else "", operands
-        if self.control:
-            operands = (_TRUTH[name],) if name in _TRUTH else (*operands[:1], Sentinel())
+        self.failed = index, "Eq" if name in EQUALITIES else "", operands
         result = method(*operands, **options)
         self.passed += 1
         self.failed = None
@@ -79,12 +63,36 @@ class Recorder:
         tree  of the source, where there is one already; it is changed
         """
         tree = tree or ast.parse(source, filename)
-        instrumented = _Instrument(self.asserts, methods="self" in source).visit(tree)
+        if self.control is not None:
+            self.control.note(source)
+            instrumented = controls.Instrument().visit(tree)
+        else:
+            instrumented = _Instrument(self.asserts, methods="self" in source).visit(tree)
         return compile(instrumented, filename, "exec", dont_inherit=True)
 
     def hooks(self) -> dict[str, Any]:
         """Names that compiled code needs."""
-        return {_ASSERT: self.check, _METHOD: self.call}
+        own = {_ASSERT: self.check, _METHOD: self.call} if self.control is None else self.control.hooks()
+        return {LISTED: without_tuples, **own}
+
+    @property
+    def held(self) -> int:
+        """Comparisons of a control that hold though they must not."""
+        return self.control.held if self.control is not None else 0
+
+    @property
+    def executed(self) -> int:
+        """Asserts executed so far."""
+        return self.total if self.control is None else self.control.total
+
+
+def without_tuples(value: Any) -> Any:
+    """The value with lists for its tuples."""
+    if isinstance(value, list | tuple):
+        return [without_tuples(item) for item in value]
+    if type(value) is dict:
+        return {key: without_tuples(item) for key, item in value.items()}
+    return value
 
 
 class _Instrument(ast.NodeTransformer):
@@ -102,7 +110,7 @@ class _Instrument(ast.NodeTransformer):
         return super().visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if is_controlled(node) and node.args:
+        if is_counted(node):
             place = _place(node)
             name = ast.Constant(node.func.attr, **place)  # type: ignore[attr-defined]
             hook = ast.Name(_METHOD, ast.Load(), **place)
@@ -125,15 +133,12 @@ def _place(node: ast.expr | ast.stmt) -> dict[str, Any]:
     return {"lineno": node.lineno, "col_offset": node.col_offset, **end}
 
 
-def is_controlled(node: ast.AST) -> bool:
-    """Whether this is a call of a unittest method whose expectation a control can replace."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id == "self"
-        and (node.func.attr in _COMPARING or node.func.attr in _TRUTH)
-    )
+_COUNTED = EQUALITIES | {"assertTrue", "assertFalse"}
+
+
+def is_counted(node: ast.AST) -> bool:
+    """Whether this is a call of a unittest method that counts as an assert."""
+    return is_method_of_self(node) and node.func.attr in _COUNTED  # type: ignore[attr-defined]
 
 
 class Unit(NamedTuple):
@@ -196,7 +201,7 @@ def _call(namespace: dict[str, Any], name: str, *args: Any) -> None:
 
 
 def _has_assert(tree: ast.AST) -> bool:
-    return any(isinstance(node, ast.Assert) or is_controlled(node) for node in ast.walk(tree))
+    return any(isinstance(node, ast.Assert) or is_counted(node) for node in ast.walk(tree))
 
 
 def _is_test_class(statement: ast.ClassDef) -> bool:
@@ -239,7 +244,7 @@ def asserts_nothing(tests: ast.Module) -> bool:
 
 
 def controlled(found: Iterable[Unit]) -> Iterator[Unit]:
-    """The units of a control. An assert that holds in one gives the code away; a unit may not pass for want of one."""
+    """The units of a control, none of which passes."""
     for unit in found:
         yield unit if unit.defines else unit._replace(run=partial(_then_fail, unit.run), must_assert=False)
 

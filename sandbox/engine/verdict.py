@@ -13,11 +13,18 @@ from .testing import Recorder, Unit, line_in_tests
 _MAX_SHOWN = 1000
 
 
-def run_units(found: Iterable[Unit], recorder: Recorder, influenced: Callable[[], bool]) -> dict[str, Any]:
+def run_units(
+    found: Iterable[Unit],
+    recorder: Recorder,
+    influenced: Callable[[], bool],
+    unsupported: Callable[[], str] = lambda: "",
+) -> dict[str, Any]:
     """Run every unit, stopping where the candidate is lost or the tests turn out broken.
 
-    influenced  whether anything of the candidate's has reached the tests yet; as long as it has not, what goes wrong
-                is the tests' own fault
+    influenced   whether anything of the candidate's has reached the tests yet; as long as it has not, what goes wrong
+                 is the tests' own fault
+    unsupported  what the tests did that has another result here than beside the code; with that, a unit that fails
+                 says nothing about the code
 
     The verdict: {"passed", "total", "failure": null or {"kind", "test", "expected", "got", "line", "message", ...}}.
     Where tests are one block its asserts are counted, else its named units.
@@ -27,6 +34,8 @@ def run_units(found: Iterable[Unit], recorder: Recorder, influenced: Callable[[]
     first: dict[str, Any] | None = None
     for unit in found:
         failure = _run(unit, recorder, influenced)
+        if failure is not None and failure["kind"] in _UNSURE and (reason := unsupported()):
+            failure = {**failure, "kind": "unsupported", "message": reason}
         if unit.name:
             named = True
             total += 1
@@ -38,18 +47,19 @@ def run_units(found: Iterable[Unit], recorder: Recorder, influenced: Callable[[]
         passed, total = recorder.passed, recorder.total
     elif not named:
         total, passed = 1, int(first is None)  # tests that raise by other means than assert
-    if recorder.control:
-        passed = recorder.passed  # one assert is enough to give the code away
+    if recorder.control is not None:
+        passed = recorder.held  # one assert is enough to give the code away
     return {"passed": passed, "total": total, "failure": first}
 
 
-_FINAL = ("gone", "tampered", "missing", "bad_tests")
+_FINAL = ("gone", "tampered", "missing", "bad_tests", "unsupported")
+_UNSURE = ("assertion", "raised", "test_error", "bad_tests")
 
 
 def _run(unit: Unit, recorder: Recorder, influenced: Callable[[], bool]) -> dict[str, Any] | None:
     """None where the unit passed, else its failure."""
     recorder.failed = None
-    before = recorder.total
+    before = recorder.executed
     try:
         unit.run()
     except CandidateGone:
@@ -69,7 +79,7 @@ def _run(unit: Unit, recorder: Recorder, influenced: Callable[[], bool]) -> dict
             return _failure("assertion", unit, recorder, message=str(error)[:_MAX_SHOWN], line=line)
         kind = "test_error" if influenced() else "bad_tests"
         return _failure(kind, unit, recorder, error=describe(error, "<tests>"), line=line)
-    if unit.must_assert and recorder.total == before:
+    if unit.must_assert and recorder.executed == before:
         return _failure("assertion", unit, recorder, message="none of its asserts was reached")
     return None
 
