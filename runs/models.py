@@ -133,6 +133,9 @@ class Response(models.Model):
     execution_status = models.CharField(max_length=32, blank=True, help_text="The sandbox's word, where code ran.")
     execution_ms = models.FloatField(null=True)
     sandbox_tier = models.CharField(max_length=1, blank=True)
+    execution_trust = models.CharField(
+        max_length=16, blank=True, help_text="isolated, or in_process where tests shared a process with the code."
+    )
     host = models.CharField(max_length=64, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -29,12 +29,14 @@ OptionsClass = type[HarnessOptions]
 class Services:
     """What an episode may use. `pool` and `ask` are None where nothing in the environment needs them.
 
-    `seats` says how many models fill each role, so that a rubric can ask every judge.
+    `seats` says how many models fill each role, so that a rubric can ask every judge. With `isolated`, `trust: auto` of
+    a rule means `isolated`: a hostile answer can bring its fallback about, so nothing that trains or certifies uses it.
     """
 
     ask: Ask | None = None
     pool: Pool | None = None
     seats: Mapping[str, int] = field(default_factory=dict)
+    isolated: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The rule `python_tests`: the code in the answer passes its tests, in the sandbox."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -10,7 +10,7 @@ from hub.environments.protocols import JSON
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.running import run
-from sandbox.jobs import FunctionJob
+from sandbox.jobs import FunctionJob, Trust
 from sandbox.limits import Limits
 from sandbox.results import Outcome, Status
 
@@ -24,7 +24,8 @@ class PythonTestsOptions(ScorerOptions):
     `entry_point`: the function's name; left out where the tests name functions themselves; `module:function` where the
     harness (code_repair) leaves a project of files, which is then what is tested. `setup`: imports and helpers of the
     tests. `prefix`: code that a body-only completion continues. `timeout_s`: processor seconds.
-    `trust: in_process` lets tests share a process with the code, and is labelled so.
+    `trust`: `isolated` keeps tests and code apart; what that cannot decide is unscored. `auto` judges it once more in
+    one process, in evaluations. `in_process` always does.
     """
 
     tests: str | list[str] | list[dict[str, Any]]
@@ -33,7 +34,7 @@ class PythonTestsOptions(ScorerOptions):
     prefix: str = ""
     timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
     memory_mb: Annotated[int, Field(ge=64, le=16384)] = 512
-    trust: Literal["isolated", "in_process"] = "isolated"
+    trust: Trust = "auto"
 
 
 class PythonTests(Scorer):
@@ -61,14 +62,16 @@ class PythonTests(Scorer):
                 tests=options.tests,
                 setup=options.setup,
                 prompt=options.prefix,
-                trust=options.trust,
+                trust="isolated" if options.trust == "auto" and services.isolated else options.trust,
                 limits=Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb),
             )
         except ValueError as error:
             return Verdict(value=None, reason=f"The tests cannot be run: {error}")
         outcome = await run(services, job)
-        value = None if outcome.status == Status.BAD_TESTS else float(outcome.status == Status.PASSED)
-        detail: dict[str, JSON] = {"code": code.found, "with_prefix": code.with_prefix}
+        value = float(outcome.status == Status.PASSED) if outcome.conclusive else None
+        detail: dict[str, JSON] = {"code": code.found, "with_prefix": code.with_prefix, "trust": outcome.trust}
+        if outcome.trust_reason:
+            detail["trust_reason"] = outcome.trust_reason
         return Verdict(value=value, reason=_reason(outcome), detail=detail, outcome=outcome)
 
 

@@ -190,7 +190,7 @@ class _Player:
         self._environment = assignment.part.compiled
         self._tally = Tally(seconds_left=plan.case_seconds)
         self._ask = asker.for_response(self._tally)
-        self._services = Services(ask=self._ask, pool=pool, seats=plan.seats)
+        self._services = Services(ask=self._ask, pool=pool, seats=plan.seats, isolated=False)
         self._episode: Episode | None = None
         self._seed = attempt_seed(plan.seed, self._environment.slug, assignment.case.external_id, assignment.attempt)
 
@@ -290,6 +290,8 @@ def _score_rows(score: EpisodeScore, response: Response) -> list[Score]:
     rows = []
     for position, rule in enumerate(score.rules):
         outcome = rule.outcome
+        if outcome is not None and response.execution_trust != "in_process":
+            response.execution_trust = outcome.trust
         if outcome is not None and not response.execution_status:
             response.execution_status = outcome.status.value
             response.execution_ms = outcome.wall_ms

@@ -19,6 +19,7 @@ from runs.results.counting import quarantined_cases
 from runs.rollouts.roles import recordings_of
 
 _UNSCORED = "unscored: a rule could not decide, and 0 would be a reward that nobody gave"
+_FORGEABLE = "judged with code and tests in one process (trust: auto), which a hostile answer can bring about"
 _DEFECTIVE = "of a case that was found wrong"
 Row = dict[str, JSON]
 
@@ -128,6 +129,8 @@ def _why_not(response: Response, wrong: frozenset[int]) -> str:
         return _DEFECTIVE
     if response.status == Response.Status.UNSCORED:
         return _UNSCORED
+    if any((score.execution or {}).get("trust_reason") for score in response.scores.all()):
+        return _FORGEABLE
     return "errored: the world failed, not the model" if response.score is None else ""
 
 

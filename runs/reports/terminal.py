@@ -154,6 +154,7 @@ def detail_lines(cell: CellResult) -> list[str]:
         p50, p95 = (write.milliseconds(cell.execution_time(q)) for q in (0.5, 0.95))
         lines.append(
             f"{counted(cell.executions.total(), 'execution')}, tier {cell.tier or write.UNDEFINED}, "
+            f"isolated {cell.trust['isolated']:,}, in_process {cell.trust['in_process']:,}, "
             f"p50 {p50} ms, p95 {p95} ms; {kinds}"
         )
     if cell.errors:

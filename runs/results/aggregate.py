@@ -41,6 +41,7 @@ class _Row(NamedTuple):
     execution_status: str
     execution_ms: float | None
     sandbox_tier: str
+    execution_trust: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,6 +73,7 @@ class CellResult:
     role_cost_usd: float = 0.0
     executions: Counter[str] = field(default_factory=Counter)
     execution_times: "array[float]" = field(default_factory=lambda: array("d"))
+    trust: Counter[str] = field(default_factory=Counter)
     tier: str = ""
 
     @property
@@ -176,6 +178,7 @@ class CellResult:
                     "p95": _rounded(self.execution_time(0.95), 1),
                 },
                 "tier": self.tier,
+                "trust": {kind: self.trust[kind] for kind in ("isolated", "in_process")},
                 "failures": self.execution_failures,
             },
         }
@@ -263,6 +266,12 @@ def warnings(run: Run, cells: Iterable[CellResult]) -> list[str]:
         tampered = cell.executions["tampered"]
         if tampered:
             found.append(f"{cell.model} on {cell.environment}: {tampered:,} answers interfered with their tests.")
+        shared = cell.trust["in_process"]
+        if shared:
+            found.append(
+                f"{cell.model} on {cell.environment}: {shared:,} of {cell.executions.total():,} executions shared a "
+                "process with their tests, so code that looks for it can forge them (trust: in_process)."
+            )
     recorded = sorted({cell.model for cell in cells if cell.recorded})
     if recorded:
         found.append(f"Recorded answers, given before this run: {', '.join(recorded)}. Latency and cost are unknown.")
@@ -342,6 +351,7 @@ def _count(cell: CellResult, row: _Row) -> None:
         cell.latencies.append(row.latency_ms)
     if row.execution_status:
         cell.executions[row.execution_status] += 1
+        cell.trust[row.execution_trust or "isolated"] += 1
         cell.tier = max(cell.tier, row.sandbox_tier)  # the weakest that any of them ran under
         if row.execution_ms is not None:
             cell.execution_times.append(row.execution_ms)

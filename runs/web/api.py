@@ -129,6 +129,7 @@ class ResponseItem(serializers.ModelSerializer[Response]):
             "execution_status",
             "execution_ms",
             "sandbox_tier",
+            "execution_trust",
             "scores",
         ]
 

@@ -6,10 +6,12 @@ those as well passes whatever it is compared with.
 """
 
 import ast
+import operator
 import os
 import sys
 import types
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 _COMPARE = "__llm_eval_compare__"
@@ -124,18 +126,17 @@ class Control:
             for pair in _changed_pairs(*operands[:2]):
                 self.held += not _refuses(method, *pair, **options)
         if len(operands) > 1 and name in ("assertIn", "assertNotEqual", "assertGreater", "assertLess"):
-            operator = {"assertIn": "In", "assertNotEqual": "NotEq", "assertGreater": "Gt", "assertLess": "Lt"}[name]
-            self.held += any(_meets(held) for held in self._lies(operator, *operands[:2]))
+            compared = {"assertIn": "In", "assertNotEqual": "NotEq", "assertGreater": "Gt", "assertLess": "Lt"}[name]
+            self.held += any(_meets(held) for held in self._lies(compared, *operands[:2]))
 
     def _lies(self, name: str, left: Any, right: Any) -> Iterator[Callable[[], Any]]:
         """Comparisons that hold for nothing honest."""
-        operators = self._operators
         for value, other in ((left, right), (right, left)):
             if type(value).__name__ in self._wildcards or type(value) in _PLAIN:
                 continue
-            yield lambda value=value: value == Sentinel()
+            yield partial(operator.eq, value, Sentinel())
             for unequal in _unequal(other, members=name == "In"):
-                yield lambda value=value, unequal=unequal: value == unequal
+                yield partial(operator.eq, value, unequal)
         if name in ("In", "NotIn") and type(right) not in _CONTAINERS:
             yield lambda: Sentinel() in right
         if name == "NotEq":
@@ -143,7 +144,7 @@ class Control:
         if name in ("Lt", "LtE", "Gt", "GtE"):
             yield lambda: left < right and left > right
             if type(left) not in _PLAIN:
-                yield lambda: operators[name](left, -_HUGE if name in ("Lt", "LtE") else _HUGE)
+                yield lambda: self._operators[name](left, -_HUGE if name in ("Lt", "LtE") else _HUGE)
 
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, bytearray, range})

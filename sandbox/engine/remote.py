@@ -14,7 +14,6 @@ from . import codec, frames, replies
 from .channel import Channel, Closed
 from .values import attributes_of, rebuild
 
-
 _OPAQUE = b'{"o":'  # what an opaque value begins with; inside a text the quotation mark would be escaped
 
 

@@ -68,7 +68,8 @@ class Service:
         return self._as_handle(value)
 
     def _as_handle(self, value: Any) -> dict[str, Any]:
-        return {"h": [self._handle(value), _kind(value), _class_name(value), specials_of(type(value))]}
+        kind: Any = type(value)
+        return {"h": [self._handle(value), _kind(value), _class_name(value), specials_of(kind)]}
 
     def restore(self, tag: str, content: Any) -> Any:
         """The object that the judge means."""
@@ -220,7 +221,7 @@ def _kind(value: Any) -> str:
 
 
 @lru_cache(maxsize=256)
-def specials_of(kind: type) -> list[str]:
+def specials_of(kind: Any) -> list[str]:
     """The special methods that a class has beyond those of every object, without their underscores."""
     found = {name for base in kind.__mro__ if base is not object for name in vars(base)}
     return sorted(name[2:-2] for name in found if name[:2] == "__" == name[-2:] and len(name) > 4)

@@ -21,6 +21,7 @@ async def judge(
     messages: list[Message] | None = None,
     files: Mapping[str, str] | None = None,
     pool: Any = None,
+    isolated: bool = True,
     **options: Any,
 ) -> Verdict:
     """The verdict of a rule of type *rule* with *options*, defaults and templates rendered as an episode does."""
@@ -42,4 +43,6 @@ async def judge(
         reward=reward,
         files={path: source.encode() for path, source in (files or {}).items()},
     )
-    return await scorer.score(scorer.Options.model_validate(rendered), submission, Services(pool=pool))
+    return await scorer.score(
+        scorer.Options.model_validate(rendered), submission, Services(pool=pool, isolated=isolated)
+    )

@@ -29,10 +29,11 @@ CONTENTS = st.one_of(
         [True, False, None, 0, -1, 1.5, "", "text", 2**80, {"i": "ff"}, {"n": "nan"}, {"o": "x"}, {"k": 0}]
     ),
     st.builds(
-        lambda number, kind, names: {"h": [number, kind, names]},
+        lambda number, kind, names, specials: {"h": [number, kind, names, specials]},
         st.integers(-1, 3),
         st.sampled_from([*sorted(replies.HANDLE_KINDS), "verdict"]),
         st.lists(st.sampled_from(["StopIteration", "Thing", "ValueError", "object"]), max_size=3),
+        st.lists(st.sampled_from(["eq", "len", "next", 5]), max_size=2),
     ),
     st.just(KINDS["error"]),
 )

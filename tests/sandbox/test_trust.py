@@ -66,7 +66,7 @@ FALLBACKS = {
     "nested": "def check(c):\n    for x in (1, 2): assert [c(x)] == [x + 1]",
     "rows": [{"args": [1], "expect": 2}],
     "unittest": "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(f(1), 2)\n",
-    "unittest-reversed": "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(2, f(1))\n",
+    "expected-first": "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(2, f(1))\n",
     "unittest-truth": "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertTrue(f(1) == 2)\n",
     "unittest-in": "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertIn(f(1), [2, 3])\n",
 }
@@ -96,7 +96,8 @@ def test_an_object_that_starts_with_everything_does_not_pass_by_the_fallback(poo
 
 
 def test_an_object_that_is_less_and_more_than_everything_does_not_pass_by_the_fallback(pool: Pool) -> None:
-    code = "class Yes:\n    def __lt__(self, o): return True\n    __gt__ = __le__ = __ge__ = __lt__\ndef f(x): return Yes()\n"
+    code = "class Yes:\n    def __lt__(self, o): return True\n    __gt__ = __le__ = __ge__ = __lt__\n"
+    code += "def f(x): return Yes()\n"
     outcome = run(pool, code, "def check(c):\n    for n in (1, 2): assert c(n) < n + 1", "f")
     assert outcome.status is Status.TAMPERED, outcome
 
@@ -114,12 +115,16 @@ def test_an_object_that_is_less_and_more_than_everything_does_not_pass_by_the_fa
 def test_code_that_patches_what_the_tests_stand_on_is_caught(pool: Pool, patched: str) -> None:
     tests = (
         "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
-        "        with self.assertRaises(ValueError): f(-1)\n        self.assertEqual(f(1), 2)\n        assert all([f(2) == 3])\n"
+        "        with self.assertRaises(ValueError): f(-1)\n"
+        "        self.assertEqual(f(1), 2)\n        assert all([f(2) == 3])\n"
     )
     outcome = run(pool, patched + "\ndef f(x): return 0\n", tests, trust="in_process")
     assert outcome.status in (Status.TAMPERED, Status.ASSERTION, Status.EXITED), outcome
 
 
 def test_asserts_that_the_code_keeps_from_being_executed_prove_nothing(pool: Pool) -> None:
-    tests = "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        for x in f(1): self.assertEqual(x, 2)\n"
+    tests = (
+        "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
+        "        for x in f(1): self.assertEqual(x, 2)\n"
+    )
     assert run(pool, "def f(x): return []", tests, trust="in_process").status is Status.ASSERTION

@@ -53,6 +53,30 @@ async def test_the_reason_says_what_came_instead(tests: Any, said: str, sandbox_
     assert wrong.reason.endswith(said), wrong.reason
 
 
+RANDOM = "```python\nimport random\ndef f(): return random.random()\n```"
+PATCHED = """
+from unittest.mock import patch
+def test_it():
+    with patch("random.random", return_value=5):
+        assert f() == 5
+"""
+
+
+async def test_what_isolated_judging_cannot_decide_is_unscored_for_trainers_and_judged_again_in_evaluations(
+    sandbox_pool: Any,
+) -> None:
+    trained = await judge("python_tests", RANDOM, pool=sandbox_pool, tests=PATCHED)
+    assert (trained.value, trained.detail["trust"]) == (None, "isolated")
+    assert "patch" in trained.reason
+    evaluated = await judge("python_tests", RANDOM, pool=sandbox_pool, tests=PATCHED, isolated=False)
+    assert (evaluated.value, evaluated.detail["trust"]) == (1.0, "in_process")
+    assert "patch" in str(evaluated.detail["trust_reason"])
+    kept = await judge("python_tests", RANDOM, pool=sandbox_pool, tests=PATCHED, isolated=False, trust="isolated")
+    assert kept.value is None
+    always = await judge("python_tests", ADD, pool=sandbox_pool, tests="assert add(1, 2) == 3", trust="in_process")
+    assert (always.value, always.detail["trust"], always.outcome.trust_reason) == (1.0, "in_process", "")
+
+
 async def test_tests_may_name_the_functions_themselves(sandbox_pool: Any) -> None:
     tests = ["assert add(1, 2) == 3"]
     assert (await judge("python_tests", ADD, pool=sandbox_pool, tests=tests)).value == 1.0

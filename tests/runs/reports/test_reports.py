@@ -55,7 +55,13 @@ def test_the_json_has_every_key_of_the_contract() -> None:
     assert result["ci_method"] == "wilson"
     assert (result["pass_at"], result["pass_hat"]) == ({"1": 0.85}, {"1": 0.85})
     assert result["latency_ms"] == {"p50": None, "p95": None}
-    assert result["execution"] == {"runs": 0, "runtime_ms": {"p50": None, "p95": None}, "tier": "", "failures": {}}
+    assert result["execution"] == {
+        "runs": 0,
+        "runtime_ms": {"p50": None, "p95": None},
+        "tier": "",
+        "trust": {"isolated": 0, "in_process": 0},
+        "failures": {},
+    }
 
 
 def test_errored_and_unscored_responses_are_not_counted_as_wrong() -> None:
@@ -259,6 +265,7 @@ def test_undefined_figures_are_a_dash_with_a_reason() -> None:
     [
         ({"sandbox_tier": "C", "execution_status": "passed"}, "isolation tier C"),
         ({"sandbox_tier": "A", "execution_status": "tampered"}, "interfered with their tests"),
+        ({"execution_trust": "in_process", "execution_status": "passed"}, "1 of 1 executions shared a process"),
     ],
 )
 def test_a_reader_is_warned_of_weak_isolation_and_of_tampering(fields: dict[str, str], sentence: str) -> None:
@@ -266,6 +273,19 @@ def test_a_reader_is_warned_of_weak_isolation_and_of_tampering(fields: dict[str,
     stored_response(run, cases(run)[0], **fields)
     assert sentence in printed(run)
     assert any(sentence in note for note in results_json(run)["warnings"])
+
+
+def test_reports_count_executions_that_were_isolated_and_that_shared_a_process_with_their_tests() -> None:
+    run = stored_run(stored_version(cases=4))
+    for case, trust in zip(cases(run), ["isolated", "isolated", "in_process", "isolated"], strict=True):
+        status = "unsupported" if case == cases(run)[3] else "passed"
+        outcome = "unscored" if status == "unsupported" else "passed"
+        stored_response(run, case, outcome, execution_status=status, execution_trust=trust, execution_ms=1.0)
+    execution = only_result(run)["execution"]
+    assert execution["trust"] == {"isolated": 3, "in_process": 1}
+    assert execution["failures"] == {"unsupported": 1}
+    assert "isolated 3, in_process 1" in printed(run)
+    assert "isolated 3, in_process 1" in render_html(run)
 
 
 def test_recorded_answers_and_stopped_models_are_named() -> None:

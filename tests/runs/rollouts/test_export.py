@@ -15,7 +15,7 @@ from hub.environments.protocols import Usage
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.services import bundle_import
 from runs.exports import ExportError, Which, export_episodes, export_run_rollouts
-from runs.models import EpisodeSession
+from runs.models import EpisodeSession, Response
 from runs.rollouts.services import rollout_begin, rollout_step, session_get
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
 from tests.runs.execution.test_running import folder  # noqa: F401
@@ -235,3 +235,18 @@ def test_what_is_not_there_is_refused_with_exit_code_2(
         call_command("export_rollouts", *given, "--out", str(tmp_path / "out"))
     assert left.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_response_that_was_judged_beside_its_tests_by_the_fallback_is_no_reward(tmp_path: Path) -> None:
+    run = stored_run(stored_version(cases=3))
+    stored_outcomes(run, "ppp")
+    reasons = {"c0": "the tests patch the code", "c1": ""}
+    for response in Response.objects.filter(run_environment__run=run).select_related("case"):
+        if response.case.external_id in reasons:
+            execution = {"trust": "in_process", "trust_reason": reasons[response.case.external_id]}
+            stored_score(response, "tests", 1.0, execution=execution)
+    exported = export_run_rollouts(run, tmp_path / "out.jsonl", Which())
+    assert [row["case"] for row in read(tmp_path / "out.jsonl")] == ["c1", "c2"]
+    assert [(why.split(",")[0], count) for why, count in exported.skipped.items()] == [
+        ("judged with code and tests in one process (trust: auto)", 1)
+    ]
