@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from hub.selectors import is_curator
 from preferences.models import IssueCategory, Preference
+from preferences.sides import worded
 
 
 class ForCurators(admin.ModelAdmin):
@@ -51,13 +52,18 @@ class PreferenceAdmin(ForCurators):
     list_filter = ["source", "verdict"]
     list_select_related = ["run", "reviewer"]
     search_fields = ["=reviewer__username", "=judge", "=case__external_id"]
-    fields = ["source", "verdict", "critique", "confidence", "judge", "reviewer", "run", "case", "created_at"]
+    fields = ["source", "verdict", "critique_worded", "confidence", "judge", "reviewer", "run", "case", "created_at"]
+    readonly_fields = ["critique_worded"]
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    @admin.display(description="critique")
+    def critique_worded(self, obj: Preference) -> str:
+        return worded(obj.critique)
 
     def view_on_site(self, obj: Preference) -> str:
         return reverse("preferences:preference", args=[obj.pk])

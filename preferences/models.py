@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 
 from hub.models import Case, EnvironmentVersion
+from preferences.sides import worded
 from runs.models import Response, Run
 
 
@@ -60,7 +61,7 @@ class Preference(models.Model):
     second = models.ForeignKey(Response, models.PROTECT, related_name="preferences_as_second")
     verdict = models.CharField(max_length=8, choices=Verdict)
     source = models.CharField(max_length=10, choices=Source, db_index=True)
-    critique = models.TextField(blank=True)
+    critique = models.TextField(blank=True, help_text="Names the responses by the tokens of preferences.sides.")
     confidence = models.FloatField(null=True, blank=True, help_text="From 0 to 1, where the judge gave one.")
 
     reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
@@ -70,6 +71,9 @@ class Preference(models.Model):
     order_sensitive = models.BooleanField(default=False, help_text="The judge's two orders disagreed.")
     orders = models.JSONField(
         default=list, blank=True, help_text="The judge's verdict with the first response shown first, then second."
+    )
+    order_critiques = models.JSONField(
+        default=list, blank=True, help_text="What the judge wrote in each of the two orders."
     )
     saw_evidence = models.BooleanField(default=False, help_text="Whether what execution found was shown.")
     self_preference = models.BooleanField(default=False, help_text="The judge is of one side's model family.")
@@ -126,6 +130,14 @@ class Preference(models.Model):
     def rejected(self) -> Response | None:
         return {"first": self.second, "second": self.first}.get(self.verdict) if self.decisive else None
 
+    def worded(self, text: str) -> str:
+        """*text* of this preference with its side tokens as chosen and rejected response, or first and second."""
+        if not self.decisive:
+            return worded(text)
+        better, worse = "the chosen response", "the rejected response"
+        first, second = (better, worse) if self.verdict == self.Verdict.FIRST else (worse, better)
+        return worded(text, first=first, second=second)
+
 
 class Issue(models.Model):
     """Something wrong in one response: a span of one of its messages, or the whole (`start` null).
@@ -143,7 +155,7 @@ class Issue(models.Model):
     response = models.ForeignKey(Response, models.PROTECT, related_name="issues")
     category = models.ForeignKey(IssueCategory, models.PROTECT, related_name="+")
     severity = models.CharField(max_length=10, choices=Severity, default=Severity.MAJOR)
-    note = models.TextField(blank=True)
+    note = models.TextField(blank=True, help_text="Names the responses by the tokens of preferences.sides.")
     message = models.PositiveIntegerField(default=0)
     start = models.PositiveIntegerField(null=True)
     end = models.PositiveIntegerField(null=True)

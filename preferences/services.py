@@ -30,6 +30,7 @@ class JudgeIdentity:
     """Which model judged, with which prompt, and under what conditions.
 
     `orders`: its verdict, in the pair's terms, with the first response shown first, then with the second shown first.
+    `order_critiques`: what it wrote in each of the two.
     """
 
     label: str
@@ -37,6 +38,7 @@ class JudgeIdentity:
     prompt_version: str
     order_sensitive: bool = False
     orders: Sequence[str] = ()
+    order_critiques: Sequence[str] = ()
     saw_evidence: bool = False
     self_preference: bool = False
 
@@ -56,7 +58,10 @@ class Reaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgment:
-    """A verdict as it was reached. `reviewer` or `judge` is set, or neither for execution."""
+    """A verdict as it was reached. `reviewer` or `judge` is set, or neither for execution.
+
+    `critique` and the notes of `issues` name the responses by the tokens of `preferences.sides`.
+    """
 
     verdict: str
     critique: str = ""
@@ -126,6 +131,7 @@ def _preference(item: Judged) -> Preference:
         prompt_version=judge.prompt_version if judge else "",
         order_sensitive=bool(judge and judge.order_sensitive),
         orders=list(judge.orders) if judge else [],
+        order_critiques=[_storable(text) for text in judge.order_critiques] if judge else [],
         saw_evidence=bool(judge and judge.saw_evidence),
         self_preference=bool(judge and judge.self_preference),
         suggestion=reaction.suggestion,

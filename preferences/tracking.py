@@ -11,6 +11,7 @@ from hub.environments.protocols import JSON
 from preferences.insight.figures import agreement_of
 from preferences.models import Preference
 from preferences.selectors import preferences_current, with_everything
+from preferences.sides import worded
 from runs.models import Response, Run
 from runs.tracking.additions import Added, Addition, Assessment, SourceType
 
@@ -90,8 +91,8 @@ def _row(preference: Preference) -> dict[str, JSON]:
         "order_sensitive": preference.order_sensitive,
         "suggestion": preference.suggestion_id,
         "suggestion_taken": preference.suggestion_taken,
-        "critique": preference.critique,
-        "issues": [_issue(issue) for issue in preference.issues.all()],
+        "critique": worded(preference.critique),
+        "issues": [worded(_issue(issue)) for issue in preference.issues.all()],
         "seconds": preference.seconds,
         "created_at": preference.created_at.isoformat(),
         "config_hash": preference.config_hash,
@@ -114,7 +115,13 @@ def _assessment(preference: Preference, response: Response, outcome: str) -> Ass
     label = other.run_model.label
     if other.run_model_id == response.run_model_id:
         label = f"{label}, attempt {other.attempt}"
-    issues = [_issue(issue) for issue in preference.issues.all() if issue.response_id == response.pk]
+    first, second = ("this response", "the other response")[:: 1 if response == preference.first else -1]
+    issues = [
+        worded(_issue(issue), first=first, second=second)
+        for issue in preference.issues.all()
+        if issue.response_id == response.pk
+    ]
+    critique = worded(preference.critique, first=first, second=second)
     metadata = {
         "llmeval.preference": str(preference.pk),
         "llmeval.other_response": str(other.pk),
@@ -130,7 +137,7 @@ def _assessment(preference: Preference, response: Response, outcome: str) -> Ass
         value=_VALUES[outcome],
         source_type=_SOURCES[preference.source],
         source=_who(preference),
-        rationale="\n".join([*filter(None, [preference.critique]), *issues])[:_RATIONALE],
+        rationale="\n".join([*filter(None, [critique]), *issues])[:_RATIONALE],
         overrides=f"preference {preference.suggestion_id}" if preference.suggestion_taken is False else "",
         metadata=metadata,
     )

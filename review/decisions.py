@@ -12,13 +12,14 @@ from hub.services import defect_report
 from preferences.evidence import evidence_of
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import Judgment, NewIssue, Reaction, preference_record
+from preferences.sides import Sides, lists_choices
 from preferences.spans import span_at, text_hash, text_of
 from review.judge.suggestions import check_of
 from review.models import Assignment, AttentionCheck, Pair
-from review.queue.assignments import DONE, LEASE, OPEN, SKIPPED, SeatGone, seat_at
+from review.queue.assignments import DONE, LEASE, OPEN, SKIPPED, SeatGone, by_numbers, seat_at
 from review.services import pairs_whole
 
-_MARK_FIELDS = ("severity", "note", "message", "start", "end", "text_hash", "quote")
+_MARK_FIELDS = ("severity", "message", "start", "end", "text_hash", "quote")
 
 
 class DecisionRefused(ValueError):
@@ -45,8 +46,9 @@ class MarkedIssue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a reviewer says: a verdict in the pair's own terms. `kept` are ids of the judge's issues.
+    """What a reviewer says: a verdict in the pair's own terms, and texts that name the responses A and B as shown.
 
+    `kept` are ids of the judge's issues.
     `defect` says what is wrong with the tests; only that overrules execution. `blind`: given before a hidden suggestion
     was shown, so that the same form sent twice is not taken for its confirmation.
     """
@@ -100,7 +102,8 @@ def _check_met(assignment: Assignment, decision: Decision) -> AttentionCheck | N
 
 def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any], reaction: Reaction) -> Preference:
     pair, now = assignment.pair, timezone.now()
-    issues = [_new_issue(pair, item) for item in decision.issues] + _kept(pair, decision.kept)
+    sides, choices = Sides(assignment.swapped), lists_choices(pair.first.messages)
+    issues = [_new_issue(pair, item, sides, choices) for item in decision.issues] + _kept(pair, decision.kept)
     with transaction.atomic():
         # The row first: of two equal requests one waits here, and then finds the decision made.
         claimed = Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(
@@ -113,7 +116,7 @@ def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any],
             raise SeatGone("Your seat at this pair has lapsed and somebody else may have it.")
         judgment = Judgment(
             verdict=decision.verdict,
-            critique=decision.critique.strip(),
+            critique=sides.neutral(decision.critique.strip(), choices=choices),
             issues=issues,
             evidence=evidence,
             reviewer=assignment.reviewer,
@@ -125,7 +128,8 @@ def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any],
         )
         Assignment.objects.filter(pk=assignment.pk).update(preference=preference, draft={})
         if reaction.disputes_tests:
-            defect_report(case=pair.case, description=decision.defect.strip(), user=assignment.reviewer)
+            description = by_numbers(assignment, decision.defect.strip())
+            defect_report(case=pair.case, description=description, user=assignment.reviewer)
     return preference
 
 
@@ -155,7 +159,7 @@ def _reaction(assignment: Assignment, decision: Decision, check: AttentionCheck 
     )
 
 
-def _new_issue(pair: Pair, item: MarkedIssue) -> NewIssue:
+def _new_issue(pair: Pair, item: MarkedIssue, sides: Sides, choices: bool) -> NewIssue:
     response = pair.first if item.side == "first" else pair.second
     category = IssueCategory.objects.filter(slug=item.category).first()
     if category is None:
@@ -173,7 +177,8 @@ def _new_issue(pair: Pair, item: MarkedIssue) -> NewIssue:
             span = span_at(text, item.start, item.end, item.message)
         except ValueError as error:
             raise DecisionRefused("issues", str(error)) from None
-    return NewIssue(response=response, category=category, severity=item.severity, note=item.note, span=span)
+    note = sides.neutral(item.note, choices=choices)
+    return NewIssue(response=response, category=category, severity=item.severity, note=note, span=span)
 
 
 def _kept(pair: Pair, ids: list[int]) -> list[NewIssue]:
@@ -221,20 +226,21 @@ def undo_last(*, user: User) -> Assignment | None:
 
 def _draft_of(assignment: Assignment, preference: Preference) -> dict[str, Any]:
     """A decision as the page would have drafted it, in terms of A and B."""
-    sides = {"first": "b", "second": "a"} if assignment.swapped else {"first": "a", "second": "b"}
+    sides = Sides(assignment.swapped)
     issues = list(preference.issues.select_related("category"))
     marks = [
         {
-            "side": sides["first" if issue.response_id == preference.first_id else "second"],
+            "side": sides.letter("first" if issue.response_id == preference.first_id else "second").lower(),
             "category": issue.category.slug,
             **{name: getattr(issue, name) for name in _MARK_FIELDS},
+            "note": sides.shown(issue.note),
         }
         for issue in issues
         if issue.kept_from_id is None
     ]
     return {
-        "verdict": sides.get(preference.verdict, preference.verdict),
-        "critique": preference.critique,
+        "verdict": sides.letter(preference.verdict).lower(),
+        "critique": sides.shown(preference.critique),
         "issues": json.dumps(marks),
         "kept": [issue.kept_from_id for issue in issues if issue.kept_from_id is not None],
     }

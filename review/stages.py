@@ -306,6 +306,7 @@ class _Bench:
             prompt_version=PROMPT_VERSION,
             order_sensitive=suggestion.order_sensitive,
             orders=suggestion.orders,
+            order_critiques=suggestion.order_critiques,
             saw_evidence=pair.kind != Pair.Kind.ONE_PASSES,
             self_preference=bool(family) and family in [self.families.get(s.run_model_id) for s in sides.values()],
         )

@@ -112,6 +112,7 @@ def everything(preference: Preference) -> dict[str, Any]:
         "confidence": preference.confidence,
         "order_sensitive": preference.order_sensitive,
         "orders": preference.orders,
+        "order_critiques": [preference.worded(text) for text in preference.order_critiques],
         "saw_evidence": preference.saw_evidence,
         "self_preference": preference.self_preference,
         "suggestion": preference.suggestion_id,
@@ -120,13 +121,13 @@ def everything(preference: Preference) -> dict[str, Any]:
         "check_result": preference.check_result or None,
         "disputes_tests": preference.disputes_tests,
         "supersedes": preference.supersedes_id,
-        "critique": preference.critique,
+        "critique": preference.worded(preference.critique),
         "issues": [
             {
                 "side": "first" if issue.response_id == first.pk else "second",
                 "category": issue.category.slug,
                 "severity": issue.severity,
-                "note": issue.note,
+                "note": preference.worded(issue.note),
                 "message": issue.message,
                 "start": issue.start,
                 "end": issue.end,

@@ -58,11 +58,22 @@ def preference(request: HttpRequest, pk: int) -> HttpResponse:
         ],
         "rules": _rules(shown.evidence),
         "issues": shown.issues.select_related("category"),
+        "orders": _orders(shown),
         "history": history(shown),
         "answers": shown.answers.select_related("reviewer"),
         "mlflow": mlflow_url(shown.run),
     }
     return render(request, "preferences/preference.html", context)
+
+
+def _orders(preference: Preference) -> list[dict[str, str]]:
+    """The judge's verdict and critique in each order; empty for other sources."""
+    labels = dict(Preference.Verdict.choices)
+    rows = zip(("first response", "second response"), preference.orders, preference.order_critiques, strict=False)
+    return [
+        {"shown_first": shown, "verdict": labels.get(verdict, verdict), "critique": critique}
+        for shown, verdict, critique in rows
+    ]
 
 
 def _rules(evidence: dict[str, Any]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from hub.environments.protocols import Ask, AskError, CallKey, Message
 from hub.environments.structured_replies import DATA_RULE, Judgement, as_data, judgement
+from preferences.sides import Sides, lists_choices
 from preferences.spans import Span, find_quote, text_of
 
 PROMPT_VERSION = "pair-1"
@@ -80,11 +81,15 @@ class FoundIssue:
 
 @dataclass(slots=True, kw_only=True)
 class Order:
-    """One order's call: `judged` as it came, or `error` where the judge could not be reached."""
+    """One order's call: `judged` as it came, or `error` where the judge could not be reached.
+
+    `critique` and the notes of `issues` are what the judge wrote, with the tokens of `preferences.sides`.
+    """
 
     swapped: bool
     judged: Judgement[PairVerdict] | None = None
     error: AskError | None = None
+    critique: str = ""
     issues: list[FoundIssue] = field(default_factory=list)
     struck: int = 0
 
@@ -94,20 +99,21 @@ class Order:
         answer = self.judged.answer if self.judged else None
         if answer is None:
             return ""
-        sides = {"A": "second", "B": "first"} if self.swapped else {"A": "first", "B": "second"}
-        return sides.get(answer.winner, answer.winner)
+        return Sides(self.swapped).side(answer.winner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
     """What both orders come to. Orders that disagree make a tie, marked `order_sensitive`.
 
-    `orders` are their verdicts, that with the first response shown first before the other.
+    `orders` are their verdicts, that with the first response shown first before the other; `order_critiques` what the
+    judge wrote in each.
     """
 
     verdict: str
     order_sensitive: bool
     orders: tuple[str, ...]
+    order_critiques: tuple[str, ...]
     confidence: float
     critique: str
     issues: list[FoundIssue]
@@ -119,7 +125,7 @@ async def judge_pair(ask: Ask, question: Question) -> tuple[Order, Order]:
 
 
 async def _ask(ask: Ask, question: Question, *, swapped: bool) -> Order:
-    a, b = (question.second, question.first) if swapped else (question.first, question.second)
+    a, b = Sides(swapped).ordered(question.first, question.second)
     key = CallKey(
         purpose="pair",
         environment=question.environment,
@@ -141,9 +147,10 @@ async def _ask(ask: Ask, question: Question, *, swapped: bool) -> Order:
 
 def _resolve(order: Order, answer: PairVerdict, question: Question) -> None:
     """Turn sides into the pair's own and quotes into spans; a quote that is not there strikes its issue."""
-    names = {"A": "second", "B": "first"} if order.swapped else {"A": "first", "B": "second"}
+    sides, choices = Sides(order.swapped), lists_choices(question.first.messages)
+    order.critique = sides.neutral(answer.critique[:_MAX_TEXT], choices=choices)
     for item in answer.issues[:_MAX_ISSUES]:
-        side = names[item.side]
+        side = sides.side(item.side)
         span = None
         if item.quote.strip():
             span = find_quote((question.first if side == "first" else question.second).messages, item.quote)
@@ -155,7 +162,7 @@ def _resolve(order: Order, answer: PairVerdict, question: Question) -> None:
                 side="first" if side == "first" else "second",
                 category=item.category,
                 severity=item.severity,
-                note=item.note[:_MAX_TEXT],
+                note=sides.neutral(item.note[:_MAX_TEXT], choices=choices),
                 span=span,
             )
         )
@@ -169,6 +176,7 @@ def combine(orders: Sequence[Order]) -> Suggestion | None:
         return None
     verdicts = {order.verdict for order in orders}
     agreed = len(verdicts) == 1
+    in_order = sorted(orders, key=lambda order: order.swapped)
     unique: dict[tuple[Any, ...], FoundIssue] = {}
     for order in orders:
         for item in order.issues:
@@ -177,10 +185,10 @@ def combine(orders: Sequence[Order]) -> Suggestion | None:
     return Suggestion(
         verdict=verdicts.pop() if agreed else "tie",
         order_sensitive=not agreed,
-        orders=tuple(order.verdict for order in sorted(orders, key=lambda order: order.swapped)),
+        orders=tuple(order.verdict for order in in_order),
+        order_critiques=tuple(order.critique for order in in_order),
         confidence=sum(answer.confidence for answer in answers) / len(answers),
-        # "A" and "B" of the second order are the other way round: its critique would mislead, and is kept in its call.
-        critique=answers[0].critique[:_MAX_TEXT],
+        critique=in_order[0].critique,
         issues=list(unique.values()),
     )
 

@@ -15,6 +15,7 @@ class Shown:
     verdict: str
     confidence: float | None
     critique: str
+    order_critiques: list[str]
     order_sensitive: bool
     self_preference: bool
     issues: list[Issue]
@@ -38,11 +39,12 @@ def suggestion_shown(*, assignment: Assignment) -> Shown | None:
     if check is not None:
         # The judge's own words argue for another verdict and would give the check away.
         confidence = max(suggestion.confidence or 0.0, 0.8)
-        return Shown(check.wrong_verdict, confidence, "", False, suggestion.self_preference, [])
+        return Shown(check.wrong_verdict, confidence, "", [], False, suggestion.self_preference, [])
     return Shown(
         suggestion.verdict,
         suggestion.confidence,
         suggestion.critique,
+        list(suggestion.order_critiques),
         suggestion.order_sensitive,
         suggestion.self_preference,
         list(suggestion.issues.select_related("category")),

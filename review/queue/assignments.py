@@ -14,6 +14,7 @@ from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from preferences.evidence import winner
+from preferences.sides import Sides, lists_choices, worded
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue.backlog import pair_first
 from runs.web.queries import runs_visible
@@ -149,11 +150,17 @@ def _leave(pk: int, pair_id: int, *, only_lapsed: bool = False, **changes: Any) 
     return True
 
 
+def by_numbers(assignment: Assignment, text: str) -> str:
+    """*text* of the reviewer with `response 12` for A and B, for readers who do not see the pair."""
+    pair = assignment.pair
+    neutral = Sides(assignment.swapped).neutral(text, choices=lists_choices(pair.first.messages))
+    return worded(neutral, first=f"response {pair.first_id}", second=f"response {pair.second_id}")
+
+
 def seat_skip(*, assignment: Assignment, reason: str) -> None:
     """Leave the pair to others, and say why. Raises SeatGone."""
-    if not _leave(
-        assignment.pk, assignment.pair_id, state=SKIPPED, skip_reason=reason[:400], finished_at=timezone.now()
-    ):
+    told = by_numbers(assignment, reason)[:400]
+    if not _leave(assignment.pk, assignment.pair_id, state=SKIPPED, skip_reason=told, finished_at=timezone.now()):
         raise SeatGone("This seat is no longer yours to skip.")
 
 

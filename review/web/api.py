@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from hub.common.rest import ErrorBody, Refused
 from preferences.evidence import evidence_of
 from preferences.models import Issue, Preference
+from preferences.sides import Sides
 from preferences.spans import text_hash, text_of
 from review.decisions import Decision, DecisionRefused, MarkedIssue, decide
 from review.evidence.display import opening_length
@@ -61,11 +62,10 @@ class DecisionIn(serializers.Serializer[Any]):
 
 def pair_json(assignment: Assignment) -> dict[str, Any]:
     """A pair as its reviewer sees it: no model named, sides as shuffled, the suggestion unless it is hidden."""
-    pair, swapped = assignment.pair, assignment.swapped
-    a, b = (pair.second, pair.first) if swapped else (pair.first, pair.second)
+    pair, sides = assignment.pair, Sides(assignment.swapped)
+    a, b = sides.ordered(pair.first, pair.second)
     evidence = evidence_of(a, b)
     shown = suggestion_shown(assignment=assignment)
-    names = {"first": "B" if swapped else "A", "second": "A" if swapped else "B"}
     return {
         "pair": pair.pk,
         "state": assignment.state,
@@ -78,9 +78,9 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
         "suggestion": None
         if shown is None
         else {
-            "verdict": names.get(shown.verdict, shown.verdict),
+            "verdict": sides.letter(shown.verdict),
             "confidence": shown.confidence,
-            "critique": shown.critique,
+            "critique": sides.shown(shown.critique),
             "order_sensitive": shown.order_sensitive,
             "issues": [
                 {
@@ -88,7 +88,7 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
                     "side": "A" if issue.response_id == a.pk else "B",
                     "category": issue.category.slug,
                     "severity": issue.severity,
-                    "note": issue.note,
+                    "note": sides.shown(issue.note),
                     "message": issue.message,
                     "start": issue.start,
                     "end": issue.end,
@@ -164,11 +164,11 @@ class PairDecision(APIView):
         given.is_valid(raise_exception=True)
         data = given.validated_data
         assignment = _seat(request, pk)
-        sides = {"A": "second", "B": "first"} if assignment.swapped else {"A": "first", "B": "second"}
+        sides = Sides(assignment.swapped)
         decision = Decision(
-            verdict=sides.get(data["verdict"], data["verdict"]),
+            verdict=sides.side(data["verdict"]),
             critique=data["critique"],
-            issues=[MarkedIssue(**{**item, "side": sides[item["side"]]}) for item in data["issues"]],
+            issues=[MarkedIssue(**{**item, "side": sides.side(item["side"])}) for item in data["issues"]],
             kept=data["kept"],
             defect=data["defect"],
             blind=data["blind"],

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from preferences.sides import Sides
 from review.decisions import Decision, MarkedIssue
 from review.models import Assignment
 
@@ -54,13 +55,13 @@ class DecisionForm(forms.Form):
 
     def decision(self, assignment: Assignment) -> Decision:
         data = self.cleaned_data
-        sides = {"a": "second", "b": "first"} if assignment.swapped else {"a": "first", "b": "second"}
+        sides = Sides(assignment.swapped)
         marks = [
-            MarkedIssue(**{**mark.model_dump(exclude={"quote", "side"}), "side": sides[mark.side]})
+            MarkedIssue(**{**mark.model_dump(exclude={"quote", "side"}), "side": sides.side(mark.side)})
             for mark in data["issues"]
         ]
         return Decision(
-            verdict=sides.get(data["verdict"], data["verdict"]),
+            verdict=sides.side(data["verdict"]),
             critique=data["critique"],
             issues=marks,
             kept=data["kept"],

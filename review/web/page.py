@@ -7,6 +7,7 @@ from django.http import QueryDict
 from hub.common.rendering import markdown_html
 from preferences.evidence import winner
 from preferences.selectors import categories
+from preferences.sides import Sides
 from preferences.spans import text_of
 from review.evidence.display import Mark, diff_lines, final_text, opening_length, text_html, turns_of
 from review.evidence.findings import RuleRow, call_rows, rule_rows
@@ -29,11 +30,10 @@ def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: in
 
     A form that is valid and yet shown again was a first verdict, to be confirmed now that the suggestion is shown.
     """
-    pair, swapped = assignment.pair, assignment.swapped
-    a, b = (pair.second, pair.first) if swapped else (pair.first, pair.second)
+    pair, sides = assignment.pair, Sides(assignment.swapped)
+    a, b = sides.ordered(pair.first, pair.second)
     suggestion = suggestion_shown(assignment=assignment)
     guideline = Guideline.objects.filter(active=True).first()
-    names = {"first": "b" if swapped else "a", "second": "a" if swapped else "b"}
     rows = rule_rows(a, b)
     return {
         "assignment": assignment,
@@ -43,16 +43,18 @@ def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: in
             {"role": message.get("role", ""), "html": text_html(text_of(message))}
             for message in a.messages[: opening_length(a.messages)]
         ],
-        "sides": [_side("a", a, suggestion, rows), _side("b", b, suggestion, rows)],
+        "sides": [_side("a", a, suggestion, rows, sides), _side("b", b, suggestion, rows, sides)],
         "differing": [row for row in rows if row.differs],
         "agreeing": [row for row in rows if not row.differs],
         "calls": call_rows(a, b),
         "decided_by_tests": bool(winner(a, b)),
         "diff": diff_lines(final_text(a), final_text(b)),
         "suggestion": suggestion,
-        "suggested": names.get(suggestion.verdict, suggestion.verdict) if suggestion else "",
+        "suggested": sides.letter(suggestion.verdict).lower() if suggestion else "",
+        "critiques": _critiques(suggestion, sides),
         "suggested_issues": [
-            {"issue": issue, "side": "A" if issue.response_id == a.pk else "B"} for issue in suggestion.issues
+            {"issue": issue, "note": sides.shown(issue.note), "side": "A" if issue.response_id == a.pk else "B"}
+            for issue in suggestion.issues
         ]
         if suggestion
         else [],
@@ -78,11 +80,19 @@ def _entered(assignment: Assignment, form: DecisionForm | None) -> dict[str, Any
     return {**entered, "kept": None if kept is None else [int(pk) for pk in kept if str(pk).isdecimal()]}
 
 
-def _side(name: str, response: Response, suggestion: Shown | None, rows: list[RuleRow]) -> dict[str, Any]:
+def _critiques(suggestion: Shown | None, sides: Sides) -> list[str]:
+    """What the judge wrote, with the page's letters: of both orders where they disagree."""
+    if suggestion is None:
+        return []
+    texts = suggestion.order_critiques if suggestion.order_sensitive else []
+    return [sides.shown(text) for text in texts or [suggestion.critique] if text]
+
+
+def _side(name: str, response: Response, suggestion: Shown | None, rows: list[RuleRow], sides: Sides) -> dict[str, Any]:
     marks: dict[int, list[Mark]] = {}
     for issue in suggestion.issues if suggestion else []:
         if issue.response_id == response.pk and issue.start is not None and issue.end is not None:
-            label = f"{issue.category} ({issue.severity}): {issue.note}"
+            label = f"{issue.category} ({issue.severity}): {sides.shown(issue.note)}"
             marks.setdefault(issue.message, []).append(Mark(issue.start, issue.end, "judge", label))
     side = 0 if name == "a" else 1
     for row in rows:

@@ -169,3 +169,14 @@ def test_the_cap_samples_pairs(folder: Path) -> None:
     judge = {"model": {"name": "j", "provider": "replay", "responses": "judge.jsonl"}, "max_pairs": 2}
     run = play(folder, both_orders("peru", judged(), judged()), judge=judge)
     assert (run.summaries["judge"]["pairs"], run.summaries["review"]["pairs"]) == (2, 3)
+
+
+def test_what_the_judge_writes_in_either_order_names_the_same_responses(folder: Path) -> None:
+    note = {"category": "style", "severity": "minor", "quote": ""}
+    first = judged(critique="A is right, B is not.", issues=[{**note, "side": "B", "note": "B is Lyon."}])
+    second = judged(winner="B", critique="A is wrong.", issues=[{**note, "side": "A", "note": "Response A rambles."}])
+    play(folder, both_orders("france", first, second))
+    stored = Preference.objects.get(source="llm")
+    assert stored.critique == "⟦first⟧ is right, ⟦second⟧ is not."
+    assert stored.order_critiques == ["⟦first⟧ is right, ⟦second⟧ is not.", "⟦second⟧ is wrong."]
+    assert [issue.note for issue in stored.issues.order_by("pk")] == ["⟦second⟧ is Lyon.", "Response ⟦second⟧ rambles."]

@@ -1,0 +1,184 @@
+"""What judges and reviewers write about A and B names the same responses wherever and in whatever order it is shown."""
+
+import io
+import json
+import zipfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.test import Client
+from rest_framework.test import APIClient
+
+from hub.models import CaseDefect
+from preferences.exporters import preferences_export
+from preferences.models import Issue, IssueCategory, Preference
+from preferences.selectors import preferences_current
+from preferences.services import NewIssue
+from preferences.tracking import Judgments
+from review import decisions
+from review.decisions import Decision, MarkedIssue
+from review.models import Assignment, JudgeCall
+from review.queue import assignments
+from tests.review.pages import reviewer, suggest, waiting_pairs
+
+pytestmark = pytest.mark.django_db
+
+STORED = "⟦first⟧ is better because ⟦second⟧'s loop never ends."
+
+
+@pytest.fixture(autouse=True)
+def sides_exchanged(monkeypatch: Any) -> None:
+    """Every reviewer sees the pair's second response as A."""
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "side" else 0.99)
+
+
+def test_a_suggestion_is_shown_with_the_letters_of_the_page_and_of_rest() -> None:
+    (pair,) = waiting_pairs(1)
+    note = NewIssue(response=pair.second, category=IssueCategory.objects.get(slug="style"), note="⟦second⟧ loops.")
+    suggest(pair, "first", critique=STORED, issues=[note])
+    client, api, ann = Client(), APIClient(), reviewer()
+    client.force_login(ann)
+    api.force_authenticate(ann)
+    client.get("/review/")
+    page = client.get(f"/review/{pair.pk}/").content.decode()
+    assert "B is better because A&#x27;s loop never ends." in page
+    assert "A loops." in page
+    shown = api.get("/api/v1/pairs/next").json()["suggestion"]
+    assert shown["critique"] == "B is better because A's loop never ends."
+    assert shown["issues"][0]["note"] == "A loops."
+    assert shown["verdict"] == "B"
+
+
+def decided(verdict: str = "first", **fields: Any) -> Preference:
+    """A decision of Ann's, who has seen the second response as A, in her letters."""
+    mine = assignments.pair_next(reviewer())
+    mark = MarkedIssue(side="second", category="style", note="Response A loops.")
+    stored = decisions.decide(
+        assignment=mine,
+        decision=Decision(verdict=verdict, critique="B wins, A's loop never ends.", issues=[mark], **fields),
+    )
+    assert stored is not None
+    return stored
+
+
+def test_a_reviewers_words_are_stored_without_letters_and_come_back_with_them() -> None:
+    waiting_pairs(1)
+    stored = decided()
+    assert stored.critique == "⟦first⟧ wins, ⟦second⟧'s loop never ends."
+    assert stored.issues.get().note == "Response ⟦second⟧ loops."
+    draft = decisions.undo_last(user=User.objects.get(username="ann")).draft
+    assert draft["critique"] == "B wins, A's loop never ends."
+    assert json.loads(draft["issues"])[0]["note"] == "Response A loops."
+
+
+def test_pages_and_exports_name_the_responses(tmp_path: Path, client: Client) -> None:
+    waiting_pairs(1)
+    stored = decided()
+    client.force_login(User.objects.create_superuser("root"))
+    page = client.get(f"/preferences/{stored.pk}/").content.decode()
+    assert "The first response wins, the second response&#x27;s loop never ends." in page
+    assert "The second response loops." in page
+    admin = client.get(f"/admin/preferences/preference/{stored.pk}/change/").content.decode()
+    assert "The first response wins" in admin
+    (row,) = client.get("/api/v1/preferences/").json()["results"]
+    assert row["critique"] == "The chosen response wins, the rejected response's loop never ends."
+    assert row["issues"][0]["note"] == "The rejected response loops."
+    packed = client.get("/preferences/export/?format=jsonl").content
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert json.loads(archive.read("data.jsonl"))["critique"] == row["critique"]
+    for format, data in (("jsonl", "data.jsonl"), ("trl", "provenance.jsonl")):
+        preferences_export(preferences_current(), tmp_path / format, format=format)
+        line = json.loads((tmp_path / format / data).read_text())
+        assert (line["critique"], line["issues"][0]["note"]) == (row["critique"], "The rejected response loops.")
+
+
+def test_without_a_winner_exports_say_first_and_second(client: Client) -> None:
+    waiting_pairs(1)
+    decided("tie")
+    client.force_login(User.objects.create_superuser("root"))
+    (row,) = client.get("/api/v1/preferences/").json()["results"]
+    assert row["critique"] == "The first response wins, the second response's loop never ends."
+
+
+def test_mlflow_names_the_responses() -> None:
+    (pair,) = waiting_pairs(1)
+    decided()
+    (row,) = Judgments().added(pair.run).tables["judgments"]
+    assert row["critique"] == "The first response wins, the second response's loop never ends."
+    assert row["issues"] == ["style (major), The second response loops."]
+    found = Judgments().assessments(pair.run)
+    assert found[pair.first_id][0].rationale == "This response wins, the other response's loop never ends."
+    assert found[pair.second_id][0].rationale == (
+        "The other response wins, this response's loop never ends.\nstyle (major), This response loops."
+    )
+
+
+def test_a_defect_and_a_reason_to_skip_name_the_responses_by_their_numbers() -> None:
+    first, second = waiting_pairs(2, outcome="fp")
+    decided(defect="The test is wrong: B says the same as A.")
+    assert CaseDefect.objects.get().description == (
+        f"The test is wrong: response {first.first_id} says the same as response {first.second_id}."
+    )
+    assignments.seat_skip(
+        assignment=assignments.pair_next(User.objects.get(username="ann")), reason="A is not in English."
+    )
+    assert Assignment.objects.get(pair=second).skip_reason == f"Response {second.second_id} is not in English."
+
+
+def test_stored_texts_are_migrated_where_their_order_is_known() -> None:
+    (pair,) = waiting_pairs(1)
+    category = IssueCategory.objects.get(slug="style")
+    notes = ["A is slow.", "B loops."]  # the first of the order in which the first response is A, the other of both
+    suggestion = suggest(
+        pair,
+        "first",
+        critique="A is better because B loops.",
+        issues=[NewIssue(response=pair.second, category=category, note=note) for note in notes],
+    )
+    for swapped, said in ((False, notes[:1]), (True, notes[1:])):
+        JudgeCall.objects.create(
+            pair=pair,
+            judge="j",
+            fingerprint=suggestion.judge_fingerprint,
+            prompt_version=suggestion.prompt_version,
+            swapped=swapped,
+            saw_evidence=True,
+            answer={
+                "critique": "B it is." if swapped else "A is better because B loops.",
+                "issues": [{"note": note} for note in said],
+                "winner": "B" if swapped else "A",
+                "confidence": 1,
+            },
+        )
+    mine = assignments.pair_next(reviewer())
+    before = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
+    decisions.undo_last(user=mine.reviewer)
+    after = decisions.decide(
+        assignment=mine, decision=Decision(verdict="first", kept=[suggestion.issues.get(note=notes[1]).pk])
+    )
+    unknown = suggest(waiting_pairs(1)[0], "first", critique="⟦first⟧ wins")
+    Preference.objects.filter(pk__in=[before.pk, after.pk]).update(critique="B wins, not A.")
+    own = Issue.objects.create(preference=after, response=pair.first, category=category, note="B is short.")
+
+    module = import_module("review.migrations.0004_side_names")
+    module.name_sides(apps, None)
+
+    def critique(preference: Preference) -> str:
+        return Preference.objects.get(pk=preference.pk).critique
+
+    assert critique(suggestion) == "⟦first⟧ is better because ⟦second⟧ loops."
+    assert list(suggestion.issues.order_by("pk").values_list("note", flat=True)) == [
+        "⟦first⟧ is slow.",
+        "⟦first⟧ loops.",
+    ]
+    suggestion = Preference.objects.get(pk=suggestion.pk)
+    assert suggestion.order_critiques == ["⟦first⟧ is better because ⟦second⟧ loops.", "⟦first⟧ it is."]
+    assert critique(before) == critique(after) == "⟦first⟧ wins, not ⟦second⟧."  # the seat saw the second as A
+    own.refresh_from_db()
+    assert own.note == "⟦first⟧ is short."
+    assert after.issues.get(kept_from__isnull=False).note == "⟦first⟧ loops."
+    assert critique(unknown) == "⟦first⟧ wins"
