@@ -123,7 +123,8 @@ def test_a_defect_and_a_reason_to_skip_name_the_responses_by_their_numbers() -> 
     assert CaseDefect.objects.get().description == (
         f"The test is wrong: response {first.first_id} says the same as response {first.second_id}."
     )
-    assignments.seat_skip(
+    following = assignments.pair_next(User.objects.get(username="ann"))
+    assignments.seat_skip(assignment=following, reason="A is not in English.")
         assignment=assignments.pair_next(User.objects.get(username="ann")), reason="A is not in English."
     )
     assert Assignment.objects.get(pair=second).skip_reason == f"Response {second.second_id} is not in English."
