@@ -125,8 +125,6 @@ def test_a_defect_and_a_reason_to_skip_name_the_responses_by_their_numbers() -> 
     )
     following = assignments.pair_next(User.objects.get(username="ann"))
     assignments.seat_skip(assignment=following, reason="A is not in English.")
-        assignment=assignments.pair_next(User.objects.get(username="ann")), reason="A is not in English."
-    )
     assert Assignment.objects.get(pair=second).skip_reason == f"Response {second.second_id} is not in English."
 
 
