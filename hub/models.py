@@ -7,6 +7,8 @@ from django.core.files.storage import Storage, storages
 from django.db import models
 from django.db.models.functions import Lower
 
+from hub.fields import OrderedJSONField
+
 
 def bundle_storage() -> Storage:
     return storages["default"]
@@ -29,7 +31,7 @@ class Environment(models.Model):
     title = models.CharField(max_length=120)
     summary = models.CharField(max_length=400)
     category = models.CharField(max_length=32, db_index=True)
-    tags = models.JSONField(default=list, blank=True)
+    tags = OrderedJSONField(default=list, blank=True)
     license = models.CharField(max_length=120, blank=True)
     held_out = models.BooleanField(default=False, help_text="Training exports and RL episodes refuse it.")
     featured = models.BooleanField(default=False)
@@ -56,11 +58,11 @@ class EnvironmentVersion(models.Model):
     environment = models.ForeignKey(Environment, models.CASCADE, related_name="versions")
     version = models.CharField(max_length=64)
     digest = models.CharField(max_length=64, db_index=True)
-    manifest = models.JSONField()
+    manifest = OrderedJSONField()
     readme = models.TextField(blank=True)
     archive = models.FileField(storage=bundle_storage, upload_to=bundle_path, max_length=200)
     case_count = models.PositiveIntegerField(default=0)
-    certificate = models.JSONField(null=True, blank=True)
+    certificate = OrderedJSONField(null=True, blank=True)
     deprecated = models.CharField(max_length=400, blank=True, help_text="Why people should move on; empty if current.")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -91,7 +93,7 @@ class Case(models.Model):
     version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="cases")
     position = models.PositiveIntegerField()
     external_id = models.CharField(max_length=200)
-    data = models.JSONField()
+    data = OrderedJSONField()
     input_digest = models.CharField(max_length=64)
     scoring_digest = models.CharField(max_length=64)
 

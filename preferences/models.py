@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from hub.fields import OrderedJSONField
 from hub.models import Case, EnvironmentVersion
 from preferences.sides import worded
 from runs.models import Response, Run
@@ -69,7 +70,7 @@ class Preference(models.Model):
     judge_fingerprint = models.CharField(max_length=64, blank=True)
     prompt_version = models.CharField(max_length=32, blank=True)
     order_sensitive = models.BooleanField(default=False, help_text="The judge's two orders disagreed.")
-    orders = models.JSONField(
+    orders = OrderedJSONField(
         default=list, blank=True, help_text="The judge's verdict with the first response shown first, then second."
     )
     order_critiques = models.JSONField(
@@ -84,7 +85,7 @@ class Preference(models.Model):
     first_verdict = models.CharField(
         max_length=8, blank=True, choices=Verdict, help_text="The verdict given while the suggestion was hidden."
     )
-    dismissed = models.JSONField(default=list, help_text="Ids of the judge's issues that the reviewer dismissed.")
+    dismissed = OrderedJSONField(default=list, help_text="Ids of the judge's issues that the reviewer dismissed.")
     check_result = models.CharField(max_length=8, blank=True, choices=Check, default=Check.NONE)
     disputes_tests = models.BooleanField(default=False, help_text="Overrules execution, with a defect filed.")
 
@@ -94,7 +95,7 @@ class Preference(models.Model):
     input_digest = models.CharField(max_length=64)
     scoring_digest = models.CharField(max_length=64)
     config_hash = models.CharField(max_length=64)
-    evidence = models.JSONField(default=dict)
+    evidence = OrderedJSONField(default=dict)
     seconds = models.FloatField(null=True, blank=True, help_text="Time spent on the verdict.")
     supersedes = models.OneToOneField("self", models.PROTECT, null=True, blank=True, related_name="successor")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)

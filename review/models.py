@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from hub.fields import OrderedJSONField
 from hub.models import Case
 from preferences.models import Preference
 from runs.models import Response, Run
@@ -62,7 +63,7 @@ class Assignment(models.Model):
     hides_suggestion = models.BooleanField(default=False, help_text="The suggestion is shown after a first verdict.")
     suggestion_seen_at = models.DateTimeField(null=True, blank=True)
     first_verdict = models.CharField(max_length=8, blank=True)
-    draft = models.JSONField(default=dict, blank=True)
+    draft = OrderedJSONField(default=dict, blank=True)
     skip_reason = models.CharField(max_length=400, blank=True)
     preference = models.OneToOneField(Preference, models.SET_NULL, null=True, blank=True, related_name="assignment")
     started_at = models.DateTimeField(auto_now_add=True)
@@ -103,7 +104,7 @@ class JudgeCall(models.Model):
     prompt_version = models.CharField(max_length=32)
     swapped = models.BooleanField(help_text="Whether the pair's second response was shown as A.")
     saw_evidence = models.BooleanField()
-    answer = models.JSONField(null=True, help_text="The judgment as parsed; null where no answer could be used.")
+    answer = OrderedJSONField(null=True, help_text="The judgment as parsed; null where no answer could be used.")
     text = models.TextField(blank=True, help_text="The model's last words, as they were.")
     problem = models.TextField(blank=True)
     replies = models.PositiveSmallIntegerField(default=0)

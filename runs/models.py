@@ -5,8 +5,8 @@ import uuid
 from django.conf import settings
 from django.db import models
 
+from hub.fields import OrderedJSONField
 from hub.models import Case, EnvironmentVersion
-from runs.fields import OrderedJSONField
 
 
 class Run(models.Model):
@@ -24,7 +24,7 @@ class Run(models.Model):
     name = models.CharField(max_length=120, db_index=True)
     status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED, db_index=True)
     message = models.TextField(blank=True, help_text="Why it ended, where it did not simply complete.")
-    config = models.JSONField(help_text="The config as it was validated, variables filled in, no credentials.")
+    config = OrderedJSONField(help_text="The config as it was validated, variables filled in, no credentials.")
     config_hash = models.CharField(max_length=64, db_index=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -32,9 +32,9 @@ class Run(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
     seconds = models.FloatField(default=0.0, help_text="Wall time over all its sittings, in seconds.")
     cost_usd = models.FloatField(default=0.0)
-    host = models.JSONField(default=dict, help_text="Machine, Python and package versions.")
-    tracking = models.JSONField(default=dict, help_text='{"state": off|pending|logged, "parent": id, "cells": {...}}')
-    summaries = models.JSONField(default=dict, help_text="What each later stage reported, by its config key.")
+    host = OrderedJSONField(default=dict, help_text="Machine, Python and package versions.")
+    tracking = OrderedJSONField(default=dict, help_text='{"state": off|pending|logged, "parent": id, "cells": {...}}')
+    summaries = OrderedJSONField(default=dict, help_text="What each later stage reported, by its config key.")
 
     lease_owner = models.CharField(max_length=100, blank=True, help_text="The process that executes it.")
     lease_until = models.DateTimeField(null=True, blank=True, help_text="When others may take it over.")
@@ -53,8 +53,8 @@ class RunEnvironment(models.Model):
     run = models.ForeignKey(Run, models.CASCADE, related_name="environments")
     version = models.ForeignKey(EnvironmentVersion, models.PROTECT, related_name="+")
     position = models.PositiveSmallIntegerField()
-    selection = models.JSONField(default=dict, help_text='{}, {"limit": n}, {"sample": n} or {"cases": [ids]}')
-    chosen = models.JSONField(null=True, help_text="Positions of the chosen cases; null means the first case_count.")
+    selection = OrderedJSONField(default=dict, help_text='{}, {"limit": n}, {"sample": n} or {"cases": [ids]}')
+    chosen = OrderedJSONField(null=True, help_text="Positions of the chosen cases; null means the first case_count.")
     case_count = models.PositiveIntegerField()
 
     class Meta:
@@ -74,7 +74,7 @@ class RunModel(models.Model):
     seat = models.PositiveSmallIntegerField(default=0)
     position = models.PositiveSmallIntegerField()
     provider = models.CharField(max_length=32)
-    spec = models.JSONField(help_text="The model as configured; api_key_env is a variable's name, never a key.")
+    spec = OrderedJSONField(help_text="The model as configured; api_key_env is a variable's name, never a key.")
     fingerprint = models.CharField(max_length=64, help_text="SHA-256 of all that decides its answers.")
     stopped = models.TextField(blank=True, help_text="Why it was asked no further (a wrong key, an unknown model).")
 
@@ -114,7 +114,7 @@ class Response(models.Model):
     reason = models.TextField(blank=True, help_text="Why it did not pass, in one sentence.")
     error_kind = models.CharField(max_length=32, blank=True)
 
-    messages = models.JSONField(default=list)
+    messages = OrderedJSONField(default=list)
     text = models.TextField(blank=True, help_text="The last answer, as it was scored.")
     finish_reason = models.CharField(max_length=32, blank=True)
     stop = models.CharField(max_length=16, blank=True, help_text="done, or the limit that ended the episode.")
@@ -161,8 +161,8 @@ class Score(models.Model):
     weight = models.FloatField(default=1.0)
     required = models.BooleanField(default=False)
     reason = models.TextField(blank=True)
-    detail = models.JSONField(default=dict)
-    execution = models.JSONField(null=True, help_text="The sandbox's outcome, where code ran.")
+    detail = OrderedJSONField(default=dict)
+    execution = OrderedJSONField(null=True, help_text="The sandbox's outcome, where code ran.")
 
     class Meta:
         ordering = ["response", "position"]
@@ -178,9 +178,9 @@ class ModelCall(models.Model):
     key = models.CharField(max_length=64, primary_key=True)
     purpose = models.CharField(max_length=16)
     model = models.CharField(max_length=200)
-    message = models.JSONField()
+    message = OrderedJSONField()
     finish_reason = models.CharField(max_length=32)
-    usage = models.JSONField(default=dict)
+    usage = OrderedJSONField(default=dict)
     latency_ms = models.FloatField(null=True)
     cost_usd = models.FloatField(default=0.0)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
@@ -199,7 +199,7 @@ class ModelEndpoint(models.Model):
     base_url = models.CharField(max_length=300, blank=True, help_text="Empty: the provider's own address.")
     api_key_env = models.CharField(max_length=64, blank=True, help_text="The variable with the key, never the key.")
     family = models.CharField(max_length=64, blank=True, help_text="Judging within one family is marked as such.")
-    parameters = models.JSONField(default=dict, blank=True)
+    parameters = OrderedJSONField(default=dict, blank=True)
     price_input = models.FloatField(null=True, blank=True, help_text="USD per million input tokens")
     price_cached_input = models.FloatField(null=True, blank=True, help_text="USD per million cached input tokens")
     price_output = models.FloatField(null=True, blank=True, help_text="USD per million output tokens")
@@ -226,16 +226,16 @@ class EpisodeSession(models.Model):
     seed = models.BigIntegerField(default=0)
     attempt = models.PositiveIntegerField(default=1)
     model = models.CharField(max_length=120, blank=True, help_text="The label that the trainer gave its policy.")
-    roles = models.JSONField(default=dict, help_text="Role -> names of registered models.")
+    roles = OrderedJSONField(default=dict, help_text="Role -> names of registered models.")
     state = OrderedJSONField(default=dict)
-    calls = models.JSONField(default=list)
-    recordings = models.JSONField(default=list, help_text="What role models said in an earlier play, to be said again.")
-    usage = models.JSONField(default=list, help_text="Tokens of each step, null where the trainer sent none.")
+    calls = OrderedJSONField(default=list)
+    recordings = OrderedJSONField(default=list, help_text="What role models said in an earlier play, to be said again.")
+    usage = OrderedJSONField(default=list, help_text="Tokens of each step, null where the trainer sent none.")
     revision = models.PositiveIntegerField(default=0)
     done = models.BooleanField(default=False)
     truncated = models.BooleanField(default=False)
     reward = models.FloatField(default=0.0)
-    score = models.JSONField(null=True, help_text="Status and rules, once done.")
+    score = OrderedJSONField(null=True, help_text="Status and rules, once done.")
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(db_index=True)
 

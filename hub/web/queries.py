@@ -1,14 +1,13 @@
 """What the hub's pages and REST list: filtered environments, facets, cases with a short look at what they ask."""
 
 from collections import Counter
-from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Q, QuerySet, TextField
-from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Left, Lower
 from django.http import Http404
 
+from hub.fields import json_text
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.selectors import environments_visible
 
@@ -78,7 +77,7 @@ def case_of(version: EnvironmentVersion, case: str) -> Case:
 
 def case_list(version: EnvironmentVersion, q: str = "") -> QuerySet[Case]:
     """Cases without their data, each with `preview`, the beginning of its input. *q* looks in ids and inputs."""
-    asked: Any = KT("data__input")
+    asked = json_text("data", "input")
     rows = Case.objects.filter(version=version).defer("data").annotate(preview=Left(Cast(asked, TextField()), PREVIEW))
     if q:
         rows = rows.annotate(asked=Cast(asked, TextField())).filter(Q(external_id__icontains=q) | Q(asked__icontains=q))

@@ -1,7 +1,7 @@
-"""Evaluation and training play the same episodes: a run's transcripts, played again over REST, earn its scores."""
+"""Every gold and wrong answer of the catalogue, in an evaluation and over REST, on the database of the test run."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +40,30 @@ def write(path: Path, rows: Lines) -> None:
 
 
 def evaluated(slug: str, folder: Path) -> Run:
-    """A run of four cases by two models: one gives their gold answers, the other those that must fail."""
+    """A run by two models over every case: one gives the bundle's gold answers, the other its wrong ones.
+
+    The n-th answer of a case is the n-th attempt. Attempts for which a case has no answer end as errored.
+    """
     with open_bundle(CATALOG / slug) as bundle:
         manifest, roles = bundle.manifest, bundle.compile().roles
     assert isinstance(manifest.gold, str) and isinstance(manifest.wrong, str)
-    answers = {name: read(CATALOG / slug / getattr(manifest, name)) for name in ("gold", "wrong")}
-    failing = {str(row["case"]) for row in answers["wrong"]}
-    cases = [case for case in dict.fromkeys(str(row["case"]) for row in answers["gold"]) if case in failing][:4]
-    for name, rows in answers.items():
-        first = {str(row["case"]): {**row, "environment": slug} for row in reversed(rows)}
-        write(folder / f"{name}.jsonl", [first[case] for case in cases])
+    attempts = 0
+    for name in ("gold", "wrong"):
+        count: Counter[str] = Counter()
+        rows = []
+        for row in read(CATALOG / slug / getattr(manifest, name)):
+            count[str(row["case"])] += 1
+            rows.append({**row, "environment": slug, "attempt": count[str(row["case"])]})
+        attempts = max(attempts, *count.values())
+        write(folder / f"{name}.jsonl", rows)
     config = {
         "name": slug,
-        "environments": [{"path": str(CATALOG / slug), "cases": cases}],
-        "models": [{"name": name, "provider": "replay", "responses": f"{name}.jsonl"} for name in answers],
-        "roles": {role: [_recorded(role, CATALOG / slug, folder)] for role in roles},
+        "environments": [{"path": str(CATALOG / slug)}],
+        "models": [
+            {"name": name, "provider": "replay", "responses": f"{name}.jsonl"} for name in ("gold", "wrong")
+        ],
+        "roles": {role: [_recorded(role, CATALOG / slug, folder, attempts)] for role in roles},
+        "attempts": attempts,
         "seed": SEED,
         "tracking": {"mlflow": False},
         "sandbox": {"accept": ["A", "B", "C"]},
@@ -62,32 +71,42 @@ def evaluated(slug: str, folder: Path) -> Run:
     return start(folder, json.dumps(config))[0]
 
 
-def _recorded(role: str, bundle: Path, folder: Path) -> dict[str, Any]:
-    """The model of a role, which says what the bundle has recorded; a line that names no model holds for both."""
-    rows = read(bundle / "recordings.jsonl")
-    named = [{**row, "model": name} for row in rows for name in _names(row)]
-    write(folder / f"{role}.jsonl", named)
+def _recorded(role: str, bundle: Path, folder: Path, attempts: int) -> dict[str, Any]:
+    """The model of a role, which says what the bundle has recorded.
+
+    A line that names no model serves both models, and one that names no attempt serves each attempt that has no line
+    of its own.
+    """
+    said: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in sorted(read(bundle / "recordings.jsonl"), key=lambda row: ("attempt" in row, "model" in row)):
+        for model in [row["model"]] if row.get("model") else ["gold", "wrong"]:
+            for attempt in [row["attempt"]] if "attempt" in row else range(1, attempts + 1):
+                call = (row["purpose"], str(row["case"]), row.get("turn"), row.get("rule"), row.get("seat"))
+                said[(*call, model, attempt)] = {**row, "model": model, "attempt": attempt}
+    write(folder / f"{role}.jsonl", list(said.values()))
     return {"name": role, "provider": "replay", "responses": f"{role}.jsonl"}
 
 
-def _names(row: dict[str, Any]) -> list[str]:
-    return [row["model"]] if row.get("model") else ["gold", "wrong"]
-
-
-def spoken(run: Run, folder: Path) -> dict[tuple[str, str], Lines]:
-    """What role models said, as the run's export has it, by case and answering model."""
+def spoken(run: Run, folder: Path) -> dict[tuple[str, str, int], Lines]:
+    """What role models said, as the run's export has it, by case, answering model and attempt."""
     lines = defaultdict(list)
     for path in export_responses(run, folder).files:
         for row in read(path):
             if row["purpose"] != "answer":
-                lines[row["case"], row["model"]].append(row)
+                lines[row["case"], row["model"], row["attempt"]].append(row)
     return lines
 
 
 def played(api: APIClient, response: Response, recordings: Lines) -> tuple[dict[str, Any], dict[str, Any]]:
     """The last step, and the episode as it is shown after it."""
     slug = response.case.version.environment.slug
-    body = {"environment": slug, "case": response.case.external_id, "seed": SEED, "model": response.run_model.label}
+    body = {
+        "environment": slug,
+        "case": response.case.external_id,
+        "seed": SEED,
+        "attempt": response.attempt,
+        "model": response.run_model.label,
+    }
     begun = api.post("/api/v1/episodes/", {**body, "recordings": recordings}, format="json")
     assert begun.status_code == 201, begun.content
     path = f"/api/v1/episodes/{begun.json()['id']}/"
@@ -100,16 +119,19 @@ def played(api: APIClient, response: Response, recordings: Lines) -> tuple[dict[
 
 
 @pytest.mark.parametrize("slug", SLUGS)
-def test_a_transcript_replayed_over_rest_earns_what_the_evaluation_gave(
+def test_every_catalogue_answer_scores_the_same_in_evaluation_and_over_rest(
     api: APIClient, tmp_path: Path, slug: str
 ) -> None:
+    """Gold answers score 1 and wrong ones less, in a run and in an episode that repeats its transcript."""
     run = evaluated(slug, tmp_path)
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     recordings = spoken(run, tmp_path / "recorded")
-    responses = list(Response.objects.select_related("case__version__environment", "run_model"))
-    assert {response.status for response in responses} == {"passed", "failed"} and len(responses) == 8
+    rows = Response.objects.exclude(error_kind="no_recording").select_related("case__version__environment", "run_model")
+    responses = list(rows.prefetch_related("scores"))
+    assert len(responses) == sum(len(read(tmp_path / f"{name}.jsonl")) for name in ("gold", "wrong"))
+    assert not [response.reason for response in responses if not as_expected(response)]
     for response in responses:
-        said = recordings[response.case.external_id, response.run_model.label]
+        said = recordings[response.case.external_id, response.run_model.label, response.attempt]
         step, shown = played(api, response, said)
         assert (step["done"], step["reward"], step["info"]["status"]) == (True, response.score, response.status)
         assert shown["messages"] == response.messages
@@ -117,7 +139,15 @@ def test_a_transcript_replayed_over_rest_earns_what_the_evaluation_gave(
         assert {rule: verdict["value"] for rule, verdict in step["info"]["rules"].items()} == {
             score.rule: score.value for score in response.scores.all()
         }
-        assert EpisodeSession.objects.get(pk=shown["id"]).seed == response.seed
         assert shown["recordings"] == said
+    seeds = EpisodeSession.objects.values_list("case", "model", "attempt", "seed")
+    assert set(seeds) == {(r.case_id, r.run_model.label, r.attempt, r.seed) for r in responses}
     with open_bundle(CATALOG / slug) as bundle:
         assert bool(bundle.compile().roles) == any(recordings.values())
+
+
+def as_expected(response: Response) -> bool:
+    """Whether a gold answer passed with the full score, and a wrong one failed with less."""
+    if response.run_model.label == "gold":
+        return (response.status, response.score) == ("passed", 1.0)
+    return response.status == "failed" and response.score is not None and response.score < 1.0

@@ -1,0 +1,35 @@
+"""The JSON column that every model of the product uses."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from django.db import models
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
+
+
+class OrderedJSONField(models.JSONField):
+    """A JSON value stored as text, so that objects keep the order of their keys on every database.
+
+    PostgreSQL's jsonb sorts them. Prompts, tools and code that are made from the value would then differ between
+    databases, and so would scores. Look-ups inside the value (`data__metadata__cluster`) work as with JSONField.
+    """
+
+    def get_internal_type(self) -> str:
+        return "TextField"
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        if value is None:
+            return None
+        # Lone surrogates, which no database stores, stay what JSON may write for them: an escape.
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
+
+    def get_transform(self, lookup_name: str) -> Any:
+        transform: Callable[[Any], Any] = super().get_transform(lookup_name)
+        return lambda value: transform(Cast(value, models.JSONField()))
+
+
+def json_text(column: str, key: str) -> KeyTextTransform:
+    """The value at *key* of the objects in *column*, as text: an expression for annotations and filters."""
+    return KeyTextTransform(key, Cast(column, models.JSONField()))

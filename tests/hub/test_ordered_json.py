@@ -1,0 +1,77 @@
+"""JSON columns keep the order of keys on every database, and the migration to them keeps what is stored."""
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.db import connection, models
+
+from hub.browsing import case_list
+from hub.fields import OrderedJSONField
+from hub.models import Case, EnvironmentVersion
+from hub.services import bundle_import
+from tests.factories import stored_version
+from tests.hub.bundles import lines, write_bundle
+
+UNSORTED = {"id": "c0", "input": "Zoë \x00 ☃", "row": {"zz": 1, "a": {"y": None, "b": [True]}, "m": "\ud800"}}
+
+
+def keys(value: object) -> list[str]:
+    """All keys of *value*, at any depth, in their order."""
+    if isinstance(value, list):
+        return [key for item in value for key in keys(item)]
+    if isinstance(value, dict):
+        return [found for key, item in value.items() for found in [key, *keys(item)]]
+    return []
+
+
+def test_every_json_column_of_the_product_keeps_the_order_of_keys():
+    ours = ("hub", "runs", "preferences", "review", "sandbox", "llmeval_site")
+    plain = [
+        f"{model.__name__}.{field.name}"
+        for label in ours
+        for model in apps.get_app_config(label).get_models()
+        for field in model._meta.get_fields()
+        if isinstance(field, models.JSONField) and not isinstance(field, OrderedJSONField)
+    ]
+    assert plain == []
+
+
+@pytest.mark.django_db
+def test_a_value_is_read_as_it_was_written():
+    stored_version("sums", [UNSORTED])
+    data = Case.objects.get().data
+    assert data == UNSORTED
+    assert keys(data) == keys(UNSORTED)
+
+
+@pytest.mark.django_db
+def test_queries_reach_into_the_value():
+    rows = [{"id": f"c{i}", "input": f"What is {i}?", "metadata": {"cluster": {"n": i}}} for i in range(3)]
+    version = stored_version("sums", rows)
+    clusters = Case.objects.order_by("position").values_list("data__metadata__cluster", "data__nowhere")
+    assert list(clusters) == [({"n": 0}, None), ({"n": 1}, None), ({"n": 2}, None)]
+    assert Case.objects.filter(data__metadata__cluster__n=1).get().external_id == "c1"
+    assert Case.objects.filter(data__metadata__isnull=False).count() == 3
+    assert [case.preview for case in case_list(version, "is 2")] == ["What is 2?"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_migration_keeps_stored_values_and_restores_the_order_that_jsonb_lost(tmp_path, settings):
+    settings.MEDIA_ROOT = tmp_path / "media"
+    row = {"country": "Peru", "capital": "Lima", "zone": {"z": 1, "b": 2}, "area": "x"}
+    bundle = write_bundle(tmp_path / "b", wrong=None, files={"cases.jsonl": lines([row])})
+    version = bundle_import(bundle=bundle)
+    before = Case.objects.get().data
+    call_command("migrate", "hub", "0002", verbosity=0)
+    try:
+        sorted_by_database = connection.vendor == "postgresql"
+        with connection.cursor() as cursor:
+            cursor.execute("select data from hub_case")
+            assert ('"b": 2, "z": 1' in str(cursor.fetchone()[0])) == sorted_by_database
+    finally:
+        call_command("migrate", verbosity=0)
+    after = Case.objects.get().data
+    assert after == before
+    assert keys(after) == keys(before)
+    manifest = EnvironmentVersion.objects.get(pk=version.pk).manifest
+    assert (manifest, keys(manifest)) == (version.manifest, keys(version.manifest))
