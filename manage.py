@@ -7,6 +7,7 @@ import select
 import sys
 from typing import NoReturn
 
+_UNPREPARED = ("no such table", "no such column", "UndefinedTable", "UndefinedColumn")
 _UNREACHABLE = ("connection failed", "connection is bad", "unable to open database file", "readonly database")
 
 
@@ -26,7 +27,7 @@ def main() -> None:
         launch.launch_for(sys.argv[1:])
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
-        from django.db import OperationalError
+        from django.db import OperationalError, ProgrammingError
 
         try:
             django.setup()
@@ -38,7 +39,11 @@ def main() -> None:
                 sys.stdout.flush()  # here, where a reader that has gone is noticed, and not by the interpreter's end
         except ImproperlyConfigured as error:
             leave(2, str(error))
-        except OperationalError as error:
+        except (OperationalError, ProgrammingError) as error:
+            if any(sign in f"{type(error.__cause__).__name__} {error}" for sign in _UNPREPARED):
+                from hub.common.invocation import command
+
+                leave(3, f"The database lacks tables or columns of this release. Prepare it with: {command('prepare')}")
             if not any(said in str(error) for said in _UNREACHABLE):
                 raise
             leave(3, f"The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): {str(error).splitlines()[0]}.")

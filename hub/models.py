@@ -7,7 +7,7 @@ from django.core.files.storage import Storage, storages
 from django.db import models
 from django.db.models.functions import Lower
 
-from hub.fields import OrderedJSONField
+from hub.common.fields import OrderedJSONField
 
 
 def bundle_storage() -> Storage:

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from hub.fields import OrderedJSONField
+from hub.common.fields import OrderedJSONField
 from hub.models import Case, EnvironmentVersion
 from preferences.sides import worded
 from runs.models import Response, Run

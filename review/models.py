@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from hub.fields import OrderedJSONField
+from hub.common.fields import OrderedJSONField
 from hub.models import Case
 from preferences.models import Preference
 from runs.models import Response, Run

@@ -5,7 +5,7 @@ import uuid
 from django.conf import settings
 from django.db import models
 
-from hub.fields import OrderedJSONField
+from hub.common.fields import OrderedJSONField
 from hub.models import Case, EnvironmentVersion
 
 

@@ -1,13 +1,18 @@
 """What all the product's commands share: exit codes, leaving with a sentence, and one document with --json."""
 
+import io
 import json
 from argparse import ArgumentTypeError
 from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
+from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.db import connection
 from rich.console import Console
+
+from hub.common.invocation import command
 
 DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -34,12 +39,34 @@ class Command(BaseCommand):
     sandbox is missing; 130 interrupted. With --json stdout holds exactly one document, however the command ends.
     """
 
+    needs_database = True  # whether the database is prepared before the command runs from the command line
+
     _json = False
     _answered = False
+    _from_command_line = False
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        self._from_command_line = True
+        super().run_from_argv(argv)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         self._json, self._answered = bool(options.get("json")), False
+        if self._from_command_line and self.needs_database:
+            self.prepare_database()
         return super().execute(*args, **options)
+
+    def prepare_database(self) -> None:
+        """Prepare the embedded database if it is new or outdated. A database server is left to its operator."""
+        if connection.vendor == "sqlite":
+            call_command("prepare")
+            return
+        try:
+            call_command("migrate", check_unapplied=True, verbosity=0, stdout=io.StringIO())
+        except SystemExit:
+            raise self.leave(
+                UNAVAILABLE,
+                f"The database lacks tables or columns of this release. Prepare it with: {command('prepare')}",
+            ) from None
 
     def answer(self, document: Any) -> None:
         """Print the one document; nothing without --json, or where one is printed already."""

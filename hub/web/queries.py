@@ -7,7 +7,7 @@ from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast, Left, Lower
 from django.http import Http404
 
-from hub.fields import json_text
+from hub.common.fields import json_text
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.selectors import environments_visible
 

@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from django.core.management import call_command
+from django.db import connection
+
 from hub.common.wording import counted
 from hub.management import base
 from hub.services import catalog_load
@@ -14,6 +17,13 @@ class Command(base.Command):
     help = (
         "Load the environments of hub/catalog, published. What is stored already is skipped; no code of theirs is run."
     )
+
+    def prepare_database(self) -> None:
+        """Only migrate: the rest of what `prepare` does is this command."""
+        if connection.vendor == "sqlite":
+            call_command("migrate", verbosity=0, interactive=False)
+        else:
+            super().prepare_database()
 
     def handle(self, *args: Any, **options: Any) -> None:
         failed = 0

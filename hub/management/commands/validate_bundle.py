@@ -15,6 +15,7 @@ from hub.management.bundles import BundleCommand, failed_gates
 
 class Command(BundleCommand):
     help = "Check a bundle (a folder or a .zip): all problems at once, then the gates. Nothing is stored."
+    needs_database = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", help="the bundle's folder or .zip")

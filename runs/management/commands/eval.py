@@ -46,6 +46,7 @@ class UsageError(ValueError):
 class Command(base.Command):
     help = "Play environments against models as a config says; score, store, track and report."
     requires_system_checks: list[str] = []  # they load every page of the site
+    needs_database = False  # prepared in `handle`, on every database, while the tracker starts
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)

@@ -59,9 +59,7 @@ def evaluated(slug: str, folder: Path) -> Run:
     config = {
         "name": slug,
         "environments": [{"path": str(CATALOG / slug)}],
-        "models": [
-            {"name": name, "provider": "replay", "responses": f"{name}.jsonl"} for name in ("gold", "wrong")
-        ],
+        "models": [{"name": name, "provider": "replay", "responses": f"{name}.jsonl"} for name in ("gold", "wrong")],
         "roles": {role: [_recorded(role, CATALOG / slug, folder, attempts)] for role in roles},
         "attempts": attempts,
         "seed": SEED,

@@ -5,12 +5,12 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import connection, models
 
-from hub.browsing import case_list
-from hub.fields import OrderedJSONField
+from hub.common.fields import OrderedJSONField
 from hub.models import Case, EnvironmentVersion
 from hub.services import bundle_import
+from hub.web.queries import case_list
 from tests.factories import stored_version
-from tests.hub.bundles import lines, write_bundle
+from tests.hub.bundle_files import lines, write_bundle
 
 UNSORTED = {"id": "c0", "input": "Zoë \x00 ☃", "row": {"zz": 1, "a": {"y": None, "b": [True]}, "m": "\ud800"}}
 
