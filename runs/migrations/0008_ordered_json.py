@@ -7,7 +7,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0006_ordered_state'),
+        ('runs', '0007_execution_trust'),
     ]
 
     operations = [
