@@ -7,7 +7,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('preferences', '0003_orders'),
+        ('preferences', '0004_side_names'),
     ]
 
     operations = [

@@ -7,7 +7,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('review', '0003_waiting_by_run'),
+        ('review', '0004_side_names'),
     ]
 
     operations = [
