@@ -73,7 +73,7 @@ class Preference(models.Model):
     orders = OrderedJSONField(
         default=list, blank=True, help_text="The judge's verdict with the first response shown first, then second."
     )
-    order_critiques = models.JSONField(
+    order_critiques = OrderedJSONField(
         default=list, blank=True, help_text="What the judge wrote in each of the two orders."
     )
     saw_evidence = models.BooleanField(default=False, help_text="Whether what execution found was shown.")
