@@ -2,6 +2,7 @@
 
 import ast
 import math
+import re
 import sys
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -65,12 +66,35 @@ def _source(value: Any) -> str:
 
 def _shared_classes(job: FunctionJob) -> list[str]:
     """Classes that the prompt defines whole: judge and candidate both have them."""
-    try:
-        tree = parse(job.prompt)
-    except (SyntaxError, ValueError):
-        return []
-    classes = [s.name for s in tree.body if isinstance(s, ast.ClassDef) and not judge.is_stub(s)]
-    return [name for name in classes if name != job.entry_point]
+    return [s.name for s in _prompt(job) if isinstance(s, ast.ClassDef) and _is_whole(s, job)]
+
+
+def _prompt(job: FunctionJob) -> list[ast.stmt]:
+    """The statements of the prompt; none if it has no class."""
+    if "class " in job.prompt:
+        for text in (job.prompt, job.prompt.rstrip() + "\n    pass\n"):  # it may end in a signature without a body
+            try:
+                return parse(text).body
+            except (SyntaxError, ValueError):
+                continue
+    return []
+
+
+def _is_whole(statement: ast.stmt, job: FunctionJob) -> bool:
+    """Whether this defines something that is not left to the code."""
+    if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    return statement.name != job.entry_point and not judge.is_stub(statement)
+
+
+def prelude(job: FunctionJob) -> str:
+    """The prompt's whole classes, and what they may need, if the code does not define every one of them itself."""
+    classes = _shared_classes(job)
+    if all(re.search(rf"^class\s+{name}\b", job.code, re.MULTILINE) for name in classes):
+        return ""
+    assigning = ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign
+    kept = [s for s in _prompt(job) if isinstance(s, assigning) or _is_whole(s, job)]
+    return ast.unparse(ast.Module(kept, []))
 
 
 def _project_modules(job: FunctionJob) -> list[str]:
@@ -110,6 +134,7 @@ class _Judged:
         candidate = {
             "role": "candidate",
             "code": job.code,
+            "prelude": prelude(job),
             "files": list(job.files),
             "calls": None,
             "required": [job.entry_point] if job.entry_point else [],
@@ -258,6 +283,7 @@ class _Shared:
         head = {
             "role": "shared",
             "code": job.code,
+            "prelude": prelude(job),
             "prompt": job.prompt,
             "setup": job.setup,
             "tests": _tests_as_text(job),

@@ -126,6 +126,7 @@ class _Literal(_Single):
         head = {
             "role": "candidate",
             "code": self.job.code,
+            "prelude": judged.prelude(self.job),
             "files": files,
             "calls": [[call.target, call.args, call.kwargs] for call in self.calls],
             "max_result": reports.MAX_RESULT,

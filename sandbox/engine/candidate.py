@@ -19,7 +19,7 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     """
     calls = job["calls"]
     try:
-        namespace = define(job["code"])
+        namespace = define(job["code"], prelude=job.get("prelude", ""))
         names = [name for name, _, _ in calls] if calls is not None else job["required"]
         targets = {name: find(namespace, name) for name in dict.fromkeys(names)}
     except BaseException as error:

@@ -27,7 +27,7 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     except BaseException:
         module = types.ModuleType("prompt")  # a prompt in prose; the code is complete without it
     try:
-        solution = define(job["code"])
+        solution = define(job["code"], prelude=job["prelude"])
         target = find(solution, job["entry_point"]) if job["entry_point"] else None
     except BaseException as error:
         channel.send(frames.REPORT, codec.dumps(report_of_definition(error)))

@@ -24,11 +24,19 @@ def compile_source(code: str, filename: str) -> types.CodeType:
         raise SyntaxError(f"{type(error).__name__}: {error}", (filename, None, None, None)) from None
 
 
-def define(code: str, module: str = MODULE) -> types.ModuleType:
-    """Execute `code` as a new module, not as `__main__`. Raises SyntaxError, or whatever the code raises."""
+def define(code: str, module: str = MODULE, prelude: str = "") -> types.ModuleType:
+    """Execute `code` as a new module, not as `__main__`. Raises SyntaxError, or whatever the code raises.
+
+    prelude  classes of the prompt, which the code may use without repeating them
+    """
     program = compile_source(code, f"<{module}>")
     namespace = types.ModuleType(module)
     sys.modules[module] = namespace  # dataclasses and typing look a class's module up
+    if prelude:
+        try:
+            exec(compile_source(prelude, "<prompt>"), namespace.__dict__)
+        except Exception:
+            pass  # the prompt's fault, which the judge reports
     exec(program, namespace.__dict__)
     return namespace
 

@@ -168,7 +168,11 @@ def units(
     """
     if not isinstance(tests, str):
         for number, line in enumerate(tests, start=1):
-            yield Unit(line, number, partial(exec, recorder.compile(line, "<tests>"), namespace), must_assert=True)
+            tree = ast.parse(line, "<tests>")
+            must = _has_assert(tree)
+            yield Unit(
+                line, number, partial(exec, recorder.compile(line, "<tests>", tree), namespace), must_assert=must
+            )
         return
     tree = tree or ast.parse(tests, "<tests>")
     functions = {s.name: s for s in tree.body if isinstance(s, ast.FunctionDef)}
@@ -201,7 +205,24 @@ def _call(namespace: dict[str, Any], name: str, *args: Any) -> None:
 
 
 def _has_assert(tree: ast.AST) -> bool:
-    return any(isinstance(node, ast.Assert) or is_counted(node) for node in ast.walk(tree))
+    """Whether there are asserts to be reached. `assert False` is not: it stands where the tests must not come."""
+    return any(
+        (isinstance(node, ast.Assert) and not _is_constant(node.test, False))
+        or (is_counted(node) and not _fails_always(node))
+        for node in ast.walk(tree)
+    )
+
+
+def _is_constant(node: ast.expr, truth: bool) -> bool:
+    return isinstance(node, ast.Constant) and bool(node.value) is truth
+
+
+def _fails_always(node: ast.AST) -> bool:
+    """Whether this is `self.assertTrue(False)` or `self.assertFalse(True)`."""
+    assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    return node.func.attr in ("assertTrue", "assertFalse") and _is_constant(
+        node.args[0], node.func.attr == "assertFalse"
+    )
 
 
 def _is_test_class(statement: ast.ClassDef) -> bool:

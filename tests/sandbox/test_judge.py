@@ -211,3 +211,81 @@ def test_it():
         assert f() == 5
 """
     passes(pool, code, tests, None, trust="in_process")
+
+
+RAISING = "def f(x):\n    if x < 0:\n        raise ValueError('negative')\n    return x\n"
+EXPECTS_AN_EXCEPTION = {
+    "check": """
+def check(candidate):
+    try:
+        candidate(-1)
+        assert False
+    except ValueError:
+        pass
+""",
+    "else": "try:\n    f(-1)\nexcept ValueError:\n    pass\nelse:\n    assert False, 'nothing raised'\n",
+    "line": ["try:\n    f(-1); assert False\nexcept ValueError: pass"],
+    "function": "def test_f():\n    try:\n        f(-1)\n    except ValueError:\n        return\n    assert False\n",
+    "unittest": """
+import unittest
+class T(unittest.TestCase):
+    def test_f(self):
+        try:
+            f(-1)
+            self.assertTrue(False)
+        except ValueError:
+            pass
+""",
+    "suppress": """
+import contextlib
+def test_f():
+    with contextlib.suppress(ValueError):
+        f(-1)
+        assert False
+""",
+    "raise": """
+def check(candidate):
+    try:
+        candidate(-1)
+        raise AssertionError
+    except ValueError:
+        pass
+""",
+}
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize("style", EXPECTS_AN_EXCEPTION)
+def test_an_assert_that_is_not_to_be_reached_counts_as_passed(pool: Pool, style: str, trust: str) -> None:
+    tests = EXPECTS_AN_EXCEPTION[style]
+    entry_point = "f" if style in ("check", "raise") else None
+    passes(pool, RAISING, tests, entry_point, trust=trust)
+    assert run(pool, "def f(x): return x", tests, entry_point, trust=trust).status is Status.ASSERTION
+    assert run(pool, "def f(x): return [][0]", tests, entry_point, trust=trust).status is Status.EXCEPTION
+
+
+PAIR = "class Pair:\n    def __init__(self, a, b):\n        self.a, self.b = a, b\n"
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "def check(candidate):\n    for n in (1, 2):\n        assert candidate(Pair(n, 2)) == n + 2\n",
+        "def test_f():\n    p = Pair(1, 2)\n    assert f(p) == 3\n",
+    ],
+)
+def test_a_class_of_the_prompt_that_the_code_does_not_define_is_defined_for_it(
+    pool: Pool, tests: str, trust: str
+) -> None:
+    prompt = "import math\n" + PAIR + "def f(p):\n    '''Return the sum of both.'''\n"
+    passes(pool, "def f(p):\n    return p.a + p.b\n", tests, prompt=prompt, trust=trust)
+    made = "def f(p):\n    q = Pair(p.a, p.b)\n    return q.a + math.floor(q.b)\n"
+    passes(pool, made, tests, prompt=prompt, trust=trust)
+
+
+def test_a_class_of_the_prompt_is_there_in_literal_tests_too(pool: Pool) -> None:
+    prompt = PAIR + "def f(a, b):\n    '''Return the sum of both.'''\n"
+    passes(pool, "def f(a, b):\n    p = Pair(a, b)\n    return p.a + p.b\n", ["assert f(1, 2) == 3"], prompt=prompt)
+    missing = run(pool, "def g(): pass", ["assert f(1, 2) == 3"], prompt=prompt)
+    assert missing.status is Status.MISSING_ENTRY_POINT
