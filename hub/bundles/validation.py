@@ -77,6 +77,11 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
     manifest = manifest.model_copy(deep=True)
     for problem in broken:
         manifest.dataset.fields.pop(problem.key.rpartition(".")[2], None)  # said once, not again for every row
+    templates = [
+        AnswerBook(source, key, bundle.file)
+        for key in ("gold", "wrong")
+        if isinstance(source := getattr(manifest, key), Answers) and not any(item.key == key for item in broken)
+    ]
     with DiskIndex() as ids:
         if not any(problem.key.startswith("dataset") for problem in missing):
             for found in prepared_cases(manifest, environment, bundle.file):
@@ -84,11 +89,19 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
                     problems.add(found)
                 else:
                     ids.add(found.case.id, "")
+                    problems.add(*_template_problems(templates, found))
                     on_case(found)
                 if problems.full:
                     return problems.sorted()
             problems.add(*_answer_problems(bundle, manifest, ids))
     return problems.sorted()
+
+
+def _template_problems(templates: list[AnswerBook], found: PreparedCase) -> Iterator[Problem]:
+    """Gold and wrong answers that templates cannot make for a case."""
+    for book in templates:
+        if message := book.problem(found.case):
+            yield Problem(file=found.file, line=found.line, key=book.key, message=message)
 
 
 def _missing_files(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:

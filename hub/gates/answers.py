@@ -15,6 +15,8 @@ from hub.environments.cases import CaseData
 from hub.environments.protocols import JSON, AskError, CallKey, Message, Reply, Tool
 
 WHOSE = {"purpose", "environment", "case", "id", "attempt", "model", "turn", "rule", "seat"}
+_MESSAGE_KEYS = {"role", "content", "tool_calls"}
+_KINDS = {bool: "true or false", type(None): "null", list: "a list", dict: "an object"}
 KEYS = WHOSE | {"content", "messages", "why", "usage", "finish_reason"}
 
 
@@ -32,7 +34,7 @@ class AnswerBook:
     def __init__(self, source: str | Answers | None, key: str, open_file: Opener) -> None:
         """*key* is the manifest's key (`gold`, `wrong`). Raises BundleError with every problem of the file."""
         self._template = source if isinstance(source, Answers) else None
-        self._key = key
+        self.key = key
         self._index: DiskIndex | None = None
         if isinstance(source, str):
             self._index = DiskIndex()
@@ -60,21 +62,34 @@ class AnswerBook:
         return (key.partition(":")[2] for key in self._index.keys("0:")) if self._index else iter(())
 
     def of(self, case: CaseData) -> list[Answer]:
-        """The answers of *case*, in their order. Raises BundleError where a template does not render."""
+        """The answers of *case*, in their order. Raises BundleError if a template makes no answer."""
         if self._template is not None:
-            return self._rendered(self._template, case)
+            try:
+                return self._rendered(case)
+            except ValueError as error:
+                raise BundleError(Problem(key=self.key, message=f"case {case.id!r}: {error}")) from None
         found: list[Answer] = []
         while self._index is not None and (text := self._index.get(f"{len(found)}:{case.id}")) is not None:
             found.append(Answer(*json.loads(text)))
         return found
 
-    def _rendered(self, template: Answers, case: CaseData) -> list[Answer]:
-        source = template.content if template.content is not None else template.messages
+    def problem(self, case: CaseData) -> str:
+        """What is wrong with the answer that a template makes for *case*; empty if nothing is."""
         try:
-            value = templating.render(source, case.variables())
-            return [Answer(turns(value))] if value not in (None, "", []) else []
+            self._rendered(case)
         except ValueError as error:
-            raise BundleError(Problem(key=self._key, message=f"case {case.id!r}: {error}")) from None
+            return str(error)
+        return ""
+
+    def _rendered(self, case: CaseData) -> list[Answer]:
+        """Raises ValueError."""
+        if self._template is None:
+            return []
+        if self._template.content is not None:
+            value = templating.render(self._template.content, case.variables())
+            return [Answer([one_turn(value)])] if value not in (None, "") else []
+        value = templating.render(self._template.messages, case.variables())
+        return [Answer(turns(value))] if value not in (None, "", []) else []
 
     def _read(self, path: str, open_file: Opener) -> Iterator[Problem]:
         assert self._index is not None
@@ -104,20 +119,37 @@ def _answer(row: Row | DatasetError) -> tuple[str, Answer]:
         raise ValueError("`case` is missing: the id of the case that this answers.")
     if ("content" in row) == ("messages" in row):
         raise ValueError("give either `content` (one turn) or `messages` (the assistant's turns).")
-    return str(case), Answer(turns(row.get("content", row.get("messages"))), str(row.get("why") or ""))
+    messages = [one_turn(row["content"])] if "content" in row else turns(row["messages"])
+    return str(case), Answer(messages, str(row.get("why") or ""))
 
 
 def turns(value: JSON) -> list[Message]:
-    """Assistant messages from what a recording holds: a text, a message, or a list of these. Raises ValueError."""
-    found: list[Message] = []
-    for item in value if isinstance(value, list) else [value]:
-        message = {"role": "assistant", "content": item} if isinstance(item, str) else item
-        if not isinstance(message, dict) or message.get("role", "assistant") != "assistant":
-            raise ValueError("an answer is a text, or messages of the role assistant.")
-        found.append({"role": "assistant", "content": None, **message})
+    """Assistant messages from a text, a number, a message, or a list of these. Raises ValueError."""
+    found = [one_turn(item) for item in (value if isinstance(value, list) else [value])]
     if not found:
         raise ValueError("the answer has no messages.")
     return found
+
+
+def one_turn(value: JSON) -> Message:
+    """An assistant message from a text, a number or a message. Raises ValueError."""
+    message = value if isinstance(value, dict) and _MESSAGE_KEYS & value.keys() else {"content": _text(value)}
+    if message.get("role", "assistant") != "assistant":
+        raise ValueError("an answer is a text, or messages of the role assistant.")
+    content = message.get("content")
+    return {"role": "assistant", **message, "content": None if content is None else _text(content)}
+
+
+def _text(value: JSON) -> str:
+    """A number is written as JSON writes it; of other values nobody can tell which text is meant."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return json.dumps(value)
+    raise ValueError(
+        f"an answer is text or a number, and this is {_KINDS[type(value)]}. Write out which text is meant, "
+        "for example with the filter `tojson`."
+    )
 
 
 @dataclass(slots=True)

@@ -212,9 +212,12 @@ async def _in_parallel(work: Callable[[PreparedCase], Any], cases: Iterator[Prep
         for case in cases:
             await work(case)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(CONCURRENCY):
-            group.create_task(worker())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(CONCURRENCY):
+                group.create_task(worker())
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None  # callers handle errors, not groups of them
 
 
 async def _case_gates(run: _Run, prepared: PreparedCase, gold: AnswerBook, wrong: AnswerBook, *, spied: bool) -> None:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hub.bundles.problems import BundleError
 from hub.common.output_files import Outputs
 from hub.environments.cases import CaseData
 from hub.environments.protocols import JSON
@@ -14,6 +15,7 @@ from hub.models import EnvironmentVersion
 from runs.exports.base import (
     CHUNK,
     Exported,
+    ExportError,
     Failures,
     lines,
     opened,
@@ -48,7 +50,10 @@ def export_failures(
     if chosen.training:
         refuse_held_out((part.version for part in failures.parts), "or choose jsonl, which is not training data")
     with Outputs(force=force) as outputs:
-        exported = chosen.write(failures, outputs.file(path))
+        try:
+            exported = chosen.write(failures, outputs.file(path))
+        except BundleError as error:
+            raise ExportError(f"The stored environment cannot be read: {error}") from None
     exported.files = outputs.written
     return exported
 
@@ -107,7 +112,10 @@ def _gold_text(gold: AnswerBook, response: Response) -> tuple[str, str]:
     """The gold answer of the response's case, or why there is none to write."""
     if not opening(response.messages):
         return "", "the transcript has no prompt"
-    answers = gold.of(CaseData.from_json(response.case.data))
+    try:
+        answers = gold.of(CaseData.from_json(response.case.data))
+    except BundleError:
+        return "", "the template of the gold answers makes no text of the case"
     if not answers:
         return "", "no gold answer"
     messages = answers[0].messages

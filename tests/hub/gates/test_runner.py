@@ -6,6 +6,7 @@ import pytest
 
 from hub.bundles.loader import open_bundle
 from hub.bundles.problems import BundleError
+from hub.bundles.validation import validate
 from hub.environments.protocols import CallKey
 from hub.gates import runner
 from hub.gates.runner import gates_run
@@ -191,3 +192,46 @@ def test_gold_answers_of_several_turns_are_played_in_order(tmp_path, monkeypatch
         tmp_path, harness={"type": "two_turns"}, gold="gold.jsonl", files={"gold.jsonl": lines(gold)}, wrong=None
     )
     assert run(folder)[1]["gold"]["status"] == "passed"
+
+
+NUMBERS = lines([{"question": "3 * 6?", "target": 18}, {"question": "1 / 4?", "target": 0.25}])
+SUMS = {
+    "dataset": {"path": "cases.jsonl", "fields": {"input": "question"}},
+    "scoring": {"rules": [{"type": "number", "target": "{{ target }}"}]},
+    "wrong": None,
+}
+
+
+@pytest.mark.parametrize("gold", [{"content": "{{ target }}"}, {"messages": ["{{ target }}"]}], ids=str)
+def test_a_gold_answer_may_be_a_number(tmp_path, gold):
+    bundle = write_bundle(tmp_path, **SUMS, gold=gold, files={"cases.jsonl": NUMBERS})
+    assert validate(bundle).problems == []
+    _, found = run(bundle)
+    assert (found["gold"]["status"], found["gold"]["checked"]) == ("passed", 2)
+
+
+def test_a_number_in_a_file_of_answers_is_an_answer(tmp_path):
+    answers = lines([{"case": "1", "content": 18}, {"case": "2", "messages": [{"content": 0.25}]}])
+    bundle = write_bundle(tmp_path, **SUMS, gold="gold.jsonl", files={"cases.jsonl": NUMBERS, "gold.jsonl": answers})
+    assert validate(bundle).problems == []
+    _, found = run(bundle)
+    assert (found["gold"]["status"], found["gold"]["checked"]) == ("passed", 2)
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"), [(["a", "b"], "a list"), ({"a": 1}, "an object"), (True, "true or false"), (None, None)]
+)
+def test_a_gold_answer_that_is_no_text_is_a_problem_at_its_row(tmp_path, target, kind):
+    rows = lines([{"question": "?", "target": "x"}, {"question": "??", "target": target}])
+    rules = {"rules": [{"type": "exact_match", "target": "x"}]}
+    changes = {**SUMS, "scoring": rules, "gold": {"content": "{{ target }}"}, "files": {"cases.jsonl": rows}}
+    bundle = write_bundle(tmp_path, **changes)
+    problems = validate(bundle).problems
+    if kind is None:  # a case without a target has no gold answer
+        assert problems == []
+        return
+    (problem,) = problems
+    assert (problem.file, problem.line, problem.key) == ("cases.jsonl", 2, "gold")
+    assert kind in problem.message
+    with pytest.raises(BundleError, match=kind):
+        run(bundle)

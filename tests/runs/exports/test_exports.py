@@ -68,6 +68,29 @@ def failing_run(version: EnvironmentVersion, outcomes: str = "fpff", **fields: A
     return run
 
 
+# ---- gold answers that are not text ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["sft", "openai"])
+def test_a_numeric_gold_answer_is_exported_as_text(tmp_path: Path, format: str) -> None:
+    version = imported(tmp_path / "bundle", gold={"content": "{{ target | int }}"})
+    exported = export_failures(failing_run(version), tmp_path / "out.jsonl", format=format)
+    assert exported.written == 3
+    assert read_lines(tmp_path / "out.jsonl")[0]["messages"][-1] == {"role": "assistant", "content": "1"}
+
+
+@pytest.mark.parametrize("format", ["sft", "openai"])
+def test_a_stored_gold_answer_that_is_no_text_is_left_out_and_counted(tmp_path: Path, format: str) -> None:
+    """As of an environment that was stored before such answers were refused."""
+    version = imported(tmp_path / "bundle", gold={"content": "{{ target }}"})
+    for case in Case.objects.all():
+        case.data["target"] = case.data["row"]["target"] = ["a list"]
+        case.save()
+    exported = export_failures(failing_run(version), tmp_path / "out.jsonl", format=format)
+    assert exported.written == 0
+    assert exported.skipped == {"the template of the gold answers makes no text of the case": 3}
+
+
 # ---- fine-tuning -----------------------------------------------------------------------------------------------------
 
 
