@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 
 from hub.common.fields import OrderedJSONField
-from hub.models import Case, EnvironmentVersion
+from hub.models import Case, CaseDefect, EnvironmentVersion
 from preferences.sides import worded
 from runs.models import Response, Run
 
@@ -88,6 +88,9 @@ class Preference(models.Model):
     dismissed = OrderedJSONField(default=list, help_text="Ids of the judge's issues that the reviewer dismissed.")
     check_result = models.CharField(max_length=8, blank=True, choices=Check, default=Check.NONE)
     disputes_tests = models.BooleanField(default=False, help_text="Overrules execution, with a defect filed.")
+    defect = models.ForeignKey(
+        CaseDefect, models.SET_NULL, null=True, blank=True, related_name="+", help_text="The claim that it rests on."
+    )
 
     run = models.ForeignKey(Run, models.PROTECT, related_name="preferences")
     version = models.ForeignKey(EnvironmentVersion, models.PROTECT, related_name="+")
@@ -99,6 +102,8 @@ class Preference(models.Model):
     seconds = models.FloatField(null=True, blank=True, help_text="Time spent on the verdict.")
     supersedes = models.OneToOneField("self", models.PROTECT, null=True, blank=True, related_name="successor")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    tests_found_wrong: bool  # annotated by preferences.selectors.with_everything
 
     class Meta:
         ordering = ["-id"]

@@ -4,8 +4,9 @@ from datetime import date
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from hub.models import CaseDefect
 from preferences.models import IssueCategory, Preference
 from runs.web.queries import runs_visible
 
@@ -42,17 +43,34 @@ def filtered(
     return rows.filter(**{name: value for name, value in wanted.items() if value})
 
 
+def found_wrong() -> Exists:
+    """Whether a curator has accepted a defect of a preference's case: what its tests say no longer counts."""
+    return Exists(CaseDefect.objects.filter(case=OuterRef("case"), status=CaseDefect.Status.ACCEPTED))
+
+
+def standing(rows: QuerySet[Preference]) -> QuerySet[Preference]:
+    """*rows* without what settled claims have undone: verdicts of wrong tests, and overruling of tests that stand."""
+    wrong = Q(found_wrong())
+    overruled_in_vain = Q(disputes_tests=True, defect__status=CaseDefect.Status.REJECTED) & ~wrong
+    return rows.exclude(Q(source=Preference.Source.EXECUTION) & wrong).exclude(overruled_in_vain)
+
+
 def with_everything(rows: QuerySet[Preference]) -> QuerySet[Preference]:
     """With all that a page or an export names of each row."""
-    return rows.select_related(
-        "first__run_model",
-        "second__run_model",
-        "case",
-        "version__environment",
-        "run",
-        "reviewer",
-        "suggestion",
-    ).defer("version__manifest", "version__readme", "case__data", "run__host")
+    return (
+        rows.annotate(tests_found_wrong=found_wrong())
+        .select_related(
+            "first__run_model",
+            "second__run_model",
+            "case",
+            "version__environment",
+            "run",
+            "reviewer",
+            "suggestion",
+            "defect",
+        )
+        .defer("version__manifest", "version__readme", "case__data", "run__host")
+    )
 
 
 def history(preference: Preference) -> list[Preference]:

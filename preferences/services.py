@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from hub.models import CaseDefect
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.spans import Span
 from runs.models import Response
@@ -54,6 +55,7 @@ class Reaction:
     dismissed: Sequence[int] = ()
     check_result: str = ""
     disputes_tests: bool = False
+    defect: CaseDefect | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,7 @@ def _preference(item: Judged) -> Preference:
         dismissed=list(reaction.dismissed),
         check_result=reaction.check_result,
         disputes_tests=reaction.disputes_tests,
+        defect=reaction.defect,
         run=run,
         version_id=item.first.run_environment.version_id,
         case=item.first.case,

@@ -1,13 +1,14 @@
 """The decision at a seat: what a reviewer says, whether it can be taken, what is stored of it, and taking it back."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from hub.models import CaseDefect
 from hub.services import defect_report
 from preferences.evidence import evidence_of
 from preferences.models import Issue, IssueCategory, Preference
@@ -120,17 +121,23 @@ def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any],
             issues=issues,
             evidence=evidence,
             reviewer=assignment.reviewer,
-            reaction=reaction,
+            reaction=replace(reaction, defect=_claim(assignment, decision)) if reaction.disputes_tests else reaction,
             seconds=(now - assignment.started_at).total_seconds(),
         )
         preference = preference_record(
             first=pair.first, second=pair.second, judgment=judgment, supersedes=_undone(assignment)
         )
         Assignment.objects.filter(pk=assignment.pk).update(preference=preference, draft={})
-        if reaction.disputes_tests:
-            description = by_numbers(assignment, decision.defect.strip())
-            defect_report(case=pair.case, description=description, user=assignment.reviewer)
     return preference
+
+
+def _claim(assignment: Assignment, decision: Decision) -> CaseDefect:
+    """The reviewer's claim that the case is wrong: the one that is open already, else a new one."""
+    case, reviewer = assignment.pair.case, assignment.reviewer
+    waiting = case.defects.filter(reported_by=reviewer, status=CaseDefect.Status.OPEN).first()
+    if waiting is not None:
+        return waiting
+    return defect_report(case=case, description=by_numbers(assignment, decision.defect.strip()), user=reviewer)
 
 
 def _undone(assignment: Assignment) -> Preference | None:

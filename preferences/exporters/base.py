@@ -99,8 +99,11 @@ def sides(preference: Preference) -> tuple[Response, Response]:
 
 
 def everything(preference: Preference) -> dict[str, Any]:
-    """A preference with all that is known of it, as JSON; also the line of provenance without the texts."""
-    first, second = preference.first, preference.second
+    """A preference with all that is known of it, as JSON; also the line of provenance without the texts.
+
+    *preference* comes from `preferences.selectors.with_everything`.
+    """
+    first, second, defect = preference.first, preference.second, preference.defect
     return {
         "id": preference.pk,
         "verdict": preference.verdict,
@@ -120,6 +123,8 @@ def everything(preference: Preference) -> dict[str, Any]:
         "first_verdict": preference.first_verdict or None,
         "check_result": preference.check_result or None,
         "disputes_tests": preference.disputes_tests,
+        "defect": {"id": defect.pk, "status": defect.status} if defect else None,
+        "tests_found_wrong": preference.tests_found_wrong,
         "supersedes": preference.supersedes_id,
         "critique": preference.worded(preference.critique),
         "issues": [

@@ -5,17 +5,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from hub.models import CaseDefect
 from preferences.exporters.base import completion_of
 from preferences.insight.agreement import correlation
 from preferences.models import Preference
 
 MAX_FALSE_ACCEPTS = 0.25  # of a reviewer's attention checks; above it nothing of theirs is exported
-HUMAN, EXECUTION = Preference.Source.HUMAN, Preference.Source.EXECUTION
+HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
 
 HELD_OUT = "of a held-out environment"
 IDENTICAL = "identical sides"
 INATTENTIVE = "of a reviewer who accepted wrong suggestions seeded as checks"
 AGAINST_TESTS = "contradicts execution, and no defect of the tests was filed"
+CLAIM_REJECTED = "contradicts execution, and the claimed defect of the tests was rejected"
+CLAIM_OPEN = "of a pair whose tests are disputed by a claim that is not settled"
+WRONG_TESTS = "rests on tests that were found wrong"
 OUTRANKED = "the same pair has a person's verdict"
 DISAGREE = "verdicts on the same pair contradict each other"
 REPEATED = "another preference says the same"
@@ -72,13 +76,19 @@ def lint(preferences: Iterable[Preference], false_accepts: dict[int, float]) -> 
     """Sort *preferences*. *false_accepts*: reviewer id -> the share of their attention checks that they failed."""
     result = Linted()
     pairs: dict[frozenset[int], list[Claim]] = defaultdict(list)
+    disputed: set[frozenset[int]] = set()
     for preference in preferences:
         result.found += 1
         why = _unfit(preference, false_accepts)
+        pair = frozenset((preference.first_id, preference.second_id))
         if why:
             result.dropped[why] += 1
+            if why == CLAIM_OPEN:
+                disputed.add(pair)
         else:
-            pairs[frozenset((preference.first_id, preference.second_id))].append(_claim(preference))
+            pairs[pair].append(_claim(preference))
+    for pair in disputed:  # neither side is right before a curator has decided
+        result.dropped[CLAIM_OPEN] += len(pairs.pop(pair, []))
     survivors = [kept for group in pairs.values() if (kept := _one_of(group, result.dropped)) is not None]
     cyclic = _cyclic([claim for claim in survivors if claim.decisive])
     for claim in sorted(survivors):
@@ -106,10 +116,20 @@ def _unfit(preference: Preference, false_accepts: dict[int, float]) -> str:
     failed = preference.check_result == Preference.Check.FAILED
     if failed or false_accepts.get(preference.reviewer_id or 0, 0.0) > MAX_FALSE_ACCEPTS:
         return INATTENTIVE
+    return _against_tests(preference)
+
+
+def _against_tests(preference: Preference) -> str:
+    """Why *preference* may not be exported beside what tests found; the state of claimed defects decides."""
+    if preference.tests_found_wrong:
+        rests_on_them = preference.source == EXECUTION or (preference.source == LLM and preference.saw_evidence)
+        return WRONG_TESTS if rests_on_them else ""
     right = preference.evidence.get("winner")
-    if right and preference.verdict != right and not preference.disputes_tests:
+    if not right or preference.verdict == right:
+        return ""
+    if not preference.disputes_tests or preference.defect is None:
         return AGAINST_TESTS
-    return ""
+    return CLAIM_OPEN if preference.defect.status == CaseDefect.Status.OPEN else CLAIM_REJECTED
 
 
 def _one_of(group: list[Claim], dropped: Counter[str]) -> Claim | None:

@@ -24,6 +24,7 @@ _TYPES: dict[str, Any] = {
     "saw_evidence": pa.bool_(),
     "self_preference": pa.bool_(),
     "disputes_tests": pa.bool_(),
+    "tests_found_wrong": pa.bool_(),
     "suggestion_taken": pa.bool_(),
 }
 

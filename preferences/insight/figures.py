@@ -25,6 +25,7 @@ from preferences.insight.agreement import (
 )
 from preferences.insight.ranking import Match, Standing, standings
 from preferences.models import Preference
+from preferences.selectors import found_wrong, standing
 from runs.models import RunModel
 
 HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
@@ -134,6 +135,7 @@ _COLUMNS = (
     "suggestion__verdict",
     "seconds",
     "evidence__winner",
+    "tests_found_wrong",
     "first_length",
     "second_length",
 )
@@ -142,7 +144,7 @@ _COLUMNS = (
 def verdicts_of(rows: QuerySet[Preference]) -> list[Verdict]:
     """The newest of *rows*, in short."""
     lengths = {"first_length": Length("first__text"), "second_length": Length("second__text")}
-    found = rows.annotate(**lengths).order_by("-id").values(*_COLUMNS)[:MAX_ROWS]
+    found = rows.annotate(**lengths, tests_found_wrong=found_wrong()).order_by("-id").values(*_COLUMNS)[:MAX_ROWS]
     own = _own_sides(rows)
     return [
         Verdict(
@@ -159,7 +161,7 @@ def verdicts_of(rows: QuerySet[Preference]) -> list[Verdict]:
             check=row["check_result"],
             suggested=row["suggestion__verdict"] or "",
             seconds=row["seconds"],
-            passes=row["evidence__winner"] or "",
+            passes="" if row["tests_found_wrong"] else row["evidence__winner"] or "",
             length_difference=(row["first_length"] or 0) - (row["second_length"] or 0),
             own=own.get(row["pk"], ""),
         )
@@ -338,7 +340,7 @@ def ranking_of(rows: QuerySet[Preference]) -> dict[str, list[Standing]]:
         "case_id",
     )
     matches: dict[str, list[Match]] = defaultdict(list)
-    for slug, a, b, verdict, case in rows.order_by("-id").values_list(*columns)[:MAX_ROWS]:
+    for slug, a, b, verdict, case in standing(rows).order_by("-id").values_list(*columns)[:MAX_ROWS]:
         if a != b:
             matches[slug].append(Match(a, b, {"first": 1.0, "second": 0.0}.get(verdict, 0.5), case))
     return {slug: standings(found) for slug, found in sorted(matches.items())}

@@ -13,7 +13,7 @@ from hub.bundles.loader import Bundle, open_archive
 from hub.environments.protocols import JSON, Message
 from hub.models import EnvironmentVersion
 from runs.models import Response, Run, RunEnvironment, RunModel
-from runs.results.counting import quarantined_cases
+from runs.results.counting import defective_cases
 
 CHUNK = 200  # responses read at a time; transcripts may be long
 
@@ -45,7 +45,7 @@ class Failures:
         if self.model is not None:
             found = found.filter(run_model=self.model)
         return (
-            found.exclude(case_id__in=quarantined_cases(self.run, part))
+            found.exclude(case_id__in=defective_cases(part))
             .select_related("case", "run_model")
             .prefetch_related("scores")
             .order_by("case__position", "run_model__position", "attempt")

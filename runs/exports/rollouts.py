@@ -15,7 +15,7 @@ from hub.models import CaseDefect, EnvironmentVersion
 from runs.exports.base import CHUNK, Exported, is_held_out, lines, refuse_held_out, run_model, run_parts
 from runs.exports.base import usage_of as response_usage
 from runs.models import EpisodeSession, Response, Run, RunEnvironment
-from runs.results.counting import quarantined_cases
+from runs.results.counting import defective_cases
 from runs.rollouts.roles import recordings_of
 
 _UNSCORED = "unscored: a rule could not decide, and 0 would be a reward that nobody gave"
@@ -74,7 +74,7 @@ def export_run_rollouts(run: Run, path: Path, which: Which, *, force: bool = Fal
 
     def write(out: Callable[[str], None], exported: Exported) -> None:
         for part in parts:
-            wrong = quarantined_cases(run, part)
+            wrong = defective_cases(part)
             responses = Response.objects.filter(run_environment=part, run_model__role="")
             if model is not None:
                 responses = responses.filter(run_model=model)

@@ -1,5 +1,7 @@
 """Which responses of a run count: attempts owed, cases found wrong, clusters, the cells of the result table."""
 
+from datetime import datetime
+
 from django.db.models import Q, QuerySet
 
 from hub.models import Case, CaseDefect
@@ -13,11 +15,19 @@ def attempts_of(run: Run) -> int:
 
 def quarantined_cases(run: Run, part: RunEnvironment) -> frozenset[int]:
     """Ids of the chosen cases that a curator had found wrong when *run* started."""
-    start = run.started_at or run.created_at
+    return defective_cases(part, before=run.started_at or run.created_at)
+
+
+def defective_cases(part: RunEnvironment, *, before: datetime | None = None) -> frozenset[int]:
+    """Ids of the chosen cases that a curator has found wrong, by now or until *before*.
+
+    Reports keep the state at the run's start, so that a published figure stays. Training data follows the present one.
+    """
+    until = {} if before is None else {"resolved_at__lte": before}
     wrong = Case.objects.filter(
         version_id=part.version_id,
         pk__in=CaseDefect.objects.filter(
-            status=CaseDefect.Status.ACCEPTED, resolved_at__lte=start, case__version_id=part.version_id
+            status=CaseDefect.Status.ACCEPTED, case__version_id=part.version_id, **until
         ).values("case_id"),
     )
     if part.chosen is None:

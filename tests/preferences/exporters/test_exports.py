@@ -20,7 +20,7 @@ from preferences.models import AppendOnly, Preference
 from preferences.selectors import filtered, preferences_current
 from preferences.services import JudgeIdentity, Judgment, Reaction, preference_record
 from runs.models import Response
-from tests.factories import stored_response, stored_run, stored_version
+from tests.factories import accepted_defect, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db
 
@@ -204,8 +204,10 @@ def test_a_reviewer_may_fail_a_quarter_of_the_checks_and_then_loses_only_those(
     assert report["dropped"] == {"of a reviewer who accepted wrong suggestions seeded as checks": 5 - kept}
 
 
-def test_a_verdict_against_execution_stays_where_a_defect_was_filed(tmp_path: Path) -> None:
-    record(*responses("one", "two", statuses="fp"), disputes_tests=True)
+def test_a_verdict_against_execution_stays_where_the_defect_was_accepted(tmp_path: Path) -> None:
+    first, second = responses("one", "two", statuses="fp")
+    defect = accepted_defect(first.case, hours_ago=1)
+    record(first, second, disputes_tests=True, defect=defect)
     assert exported(tmp_path)[0][0]["chosen"] == "one"
 
 

@@ -109,6 +109,17 @@ def test_a_verdict_against_the_tests_needs_a_defect_and_files_it() -> None:
     stored = decisions.decide(assignment=mine, decision=Decision(verdict="second", defect="The test wants 2 + 2 = 5."))
     assert stored.disputes_tests
     assert CaseDefect.objects.get().description == "The test wants 2 + 2 = 5."
+    assert stored.defect == CaseDefect.objects.get()
+
+
+def test_a_second_verdict_against_the_tests_of_a_case_joins_the_open_claim() -> None:
+    waiting_pairs(1, outcome="pf")
+    ann = reviewer()
+    mine = assignments.pair_next(ann)
+    decisions.decide(assignment=mine, decision=Decision(verdict="second", defect="It wants 5."))
+    back = decisions.undo_last(user=ann)
+    stored = decisions.decide(assignment=back, decision=Decision(verdict="tie", defect="It wants 5, as I said."))
+    assert stored.defect == CaseDefect.objects.get()
 
 
 def test_accepting_and_overriding_are_told_apart() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -369,3 +370,11 @@ def test_what_is_not_there_is_refused_with_exit_code_2(tmp_path: Path, arguments
     with pytest.raises(SystemExit) as left:
         call_command("export_failures", *given, "--format", "jsonl", "--out", str(tmp_path / "out"))
     assert left.value.code == 2
+
+
+def test_cases_found_wrong_after_the_run_are_left_out_of_training_data(tmp_path: Path) -> None:
+    run = failing_run(stored_version(cases=4))
+    Run.objects.update(started_at=run.started_at - timedelta(hours=2))
+    accepted_defect(Case.objects.get(external_id="c0"), hours_ago=1)
+    export_failures(run, tmp_path / "out.jsonl", format="jsonl")
+    assert [row["case"] for row in read_lines(tmp_path / "out.jsonl")] == ["c2", "c3"]

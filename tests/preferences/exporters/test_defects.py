@@ -1,0 +1,127 @@
+"""How a claimed defect of a case was settled decides what is exported and shown of its judgments."""
+
+import io
+import json
+import zipfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hub.models import CaseDefect, Environment
+from hub.services import defect_resolve
+from preferences.exporters import FORMATS, ExportError, preferences_export
+from preferences.insight.figures import agreement_of, ranking_of
+from preferences.models import Preference
+from preferences.selectors import preferences_current
+from tests.preferences.exporters.test_exports import exported, record, responses
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def disputed() -> CaseDefect:
+    """The first answer passes, and Ann prefers the second, with an open claim that the tests are wrong."""
+    first, second = responses("passing", "failing", statuses="pf")
+    ann = User.objects.create_user("ann")
+    defect = CaseDefect.objects.create(case=first.case, reported_by=ann, description="The test is wrong.")
+    record(first, second, "first", by="execution")
+    record(first, second, "second", by="ann", disputes_tests=True, defect=defect)
+    Environment.objects.update(visibility="published")
+    return defect
+
+
+def settle(defect: CaseDefect, *, accepted: bool) -> None:
+    defect_resolve(defect=defect, accepted=accepted, resolution="", user=User.objects.get(username="ann"))
+
+
+def said(folder: Path, format: str) -> str:
+    """All that an export writes, texts of both sides in the order of their worth."""
+    written = preferences_export(preferences_current(), folder / format, format=format)
+    lines = (folder / format / "provenance.jsonl").read_text().splitlines()
+    assert written.rows == len(lines) > 0
+    return " ".join(f"{line['source']}:{line['verdict']}" for line in map(json.loads, lines))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_rejected_claim_exports_the_verdict_of_the_tests(tmp_path: Path, disputed: CaseDefect, format: str) -> None:
+    settle(disputed, accepted=False)
+    assert set(said(tmp_path, format).split()) == {"execution:first"}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_accepted_claim_exports_the_reviewers_verdict(tmp_path: Path, disputed: CaseDefect, format: str) -> None:
+    settle(disputed, accepted=True)
+    assert set(said(tmp_path, format).split()) == {"human:second"}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_while_a_claim_is_open_neither_verdict_is_exported(tmp_path: Path, disputed: CaseDefect, format: str) -> None:
+    with pytest.raises(ExportError, match="not settled"):
+        preferences_export(preferences_current(), tmp_path / "out", format=format)
+
+
+def test_the_verdict_of_wrong_tests_is_not_exported_of_any_pair_of_the_case(tmp_path: Path) -> None:
+    first, second = responses("passing", "failing", statuses="pf")
+    record(first, second, "first", by="execution")
+    defect = CaseDefect.objects.create(case=first.case, description="Reported on the site.")
+    assert [row["chosen"] for row in exported(tmp_path)[0]] == ["passing"]
+    settle_by = User.objects.create_user("curator")
+    defect_resolve(defect=defect, accepted=True, resolution="", user=settle_by)
+    with pytest.raises(ExportError, match="found wrong"):
+        exported(tmp_path)
+
+
+def test_a_judge_that_saw_what_wrong_tests_found_is_not_exported(tmp_path: Path) -> None:
+    first, second = responses("one", "two")
+    record(first, second, "first", by="judge")
+    other, another = responses("three", "four")
+    seen = record(other, another, "first", by="judge")
+    Preference.objects.filter(pk=seen.pk).update(saw_evidence=True)
+    for case in (first.case, other.case):
+        CaseDefect.objects.create(case=case, description="-", status=CaseDefect.Status.ACCEPTED)
+    rows, report = exported(tmp_path)
+    assert [row["chosen"] for row in rows] == ["one"]
+    assert report["dropped"] == {"rests on tests that were found wrong": 1}
+
+
+def test_rest_and_pages_name_the_state_of_the_claim(disputed: CaseDefect, client: Client) -> None:
+    client.force_login(User.objects.create_user("visitor"))
+    human = Preference.objects.get(source="human")
+    for accepted, state in ((None, "open"), (True, "accepted")):
+        if accepted is not None:
+            settle(disputed, accepted=accepted)
+        rows = {row["source"]: row for row in client.get("/api/v1/preferences/").json()["results"]}
+        assert rows["human"]["defect"] == {"id": disputed.pk, "status": state}
+        assert rows["execution"]["defect"] is None
+        assert {row["tests_found_wrong"] for row in rows.values()} == {bool(accepted)}
+        assert state in client.get(f"/preferences/{human.pk}/").content.decode()
+    execution = Preference.objects.get(source="execution")
+    assert "Found wrong" in client.get(f"/preferences/{execution.pk}/").content.decode()
+
+
+def test_the_rest_export_follows_the_claim(disputed: CaseDefect, client: Client) -> None:
+    client.force_login(User.objects.create_user("visitor"))
+    settle(disputed, accepted=False)
+    packed = client.get("/api/v1/preferences/export?format=trl").content
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert json.loads(archive.read("data.jsonl"))["chosen"] == "passing"
+
+
+@pytest.mark.parametrize(("accepted", "winner"), [(True, "m1"), (False, "m0")])
+def test_figures_follow_the_claim(disputed: CaseDefect, accepted: bool, winner: str) -> None:
+    settle(disputed, accepted=accepted)
+    figures: dict[str, Any] = {name: figure for name, _, figure in agreement_of(preferences_current()).figures}
+    assert figures["people_execution"].n == (0 if accepted else 1)
+    assert next(iter(ranking_of(preferences_current()).values()))[0].name == winner
+
+
+def test_stored_preferences_are_linked_to_the_claims_of_their_reviewers(disputed: CaseDefect) -> None:
+    CaseDefect.objects.create(case=disputed.case, description="Somebody else's.")
+    Preference.objects.update(defect=None)
+    import_module("preferences.migrations.0008_link_defects").link_claims(apps, None)
+    assert dict(Preference.objects.values_list("source", "defect")) == {"human": disputed.pk, "execution": None}
