@@ -20,6 +20,7 @@ FOLD_LINES = 40
 
 register.filter("percent", write.percent)
 register.filter("points", write.points)
+register.filter("method", write.method)
 register.filter("money", write.money)
 register.filter("tokens", write.tokens)
 register.filter("ms", write.milliseconds)

@@ -11,7 +11,12 @@ from runs.reports.terminal import PIPE_WIDTH
 from runs.results.comparison import Comparison, EnvironmentComparison, ModelComparison
 
 _FLIPS = 10  # case ids listed each way
-_TESTS = {"mcnemar": "exact McNemar", "paired_t": "paired t", "clustered_t": "clustered paired t", "none": "no test"}
+_TESTS = {
+    "mcnemar": "exact McNemar",
+    "paired_score": "score test with the effective number of cases",
+    "clustered_score": "score test with the effective number of clusters",
+    "none": "no test",
+}
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
@@ -61,7 +66,8 @@ def _table(pair: ModelComparison) -> Table:
 
 def _print_details(console: Console, item: EnvironmentComparison) -> None:
     slug = write.clean(item.slug)
-    _print(console, Text(f"  {slug}: tested by {_TESTS[item.paired.test]}", style="dim"))
+    methods = f"interval: {write.method(item.paired.method)}; test: {_TESTS[item.paired.test]}"
+    _print(console, Text(f"  {slug}: {methods}", style="dim"))
     for letter, cases in (("A", item.better_a), ("B", item.better_b)):
         if cases:
             more = f" and {len(cases) - _FLIPS:,} more" if len(cases) > _FLIPS else ""

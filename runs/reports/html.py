@@ -83,7 +83,7 @@ def _row(cell: CellResult) -> dict[str, Any]:
         "incomplete": cell.incomplete,
         "accuracy": write.percent(cell.accuracy.value),
         "interval": write.interval(cell.accuracy.low, cell.accuracy.high),
-        "method": cell.accuracy.note or cell.accuracy.method.replace("_", " "),
+        "method": cell.accuracy.note or write.method(cell.accuracy.method),
         "n": f"{cell.accuracy.n:,}",
         # Whole per mille as text: the bar's geometry must not depend on the reader's language.
         "bar": _bar(cell),

@@ -36,6 +36,15 @@ def interval(low: float | None, high: float | None) -> str:
     return UNDEFINED if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
 
 
+def method(name: str) -> str:
+    """Return the name of an interval's method for people: `wilson_effective_n` as `Wilson, effective n`."""
+    for key, title in (("wilson", "Wilson"), ("agresti_coull", "Agresti-Coull"), ("tango", "Tango")):
+        if name.startswith(key):
+            suffix = name.removeprefix(key).strip("_").replace("_", " ")
+            return f"{title}, {suffix}" if suffix else title
+    return name
+
+
 def points(difference: float | None) -> str:
     """A difference of shares in percentage points, with its sign."""
     return UNDEFINED if difference is None else f"{100 * difference:+.1f}"

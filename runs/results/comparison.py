@@ -53,6 +53,9 @@ class EnvironmentComparison:
             "accuracy_b": paired.mean_b,
             "difference": paired.difference,
             "ci95": None if paired.low is None else [paired.low, paired.high],
+            "ci_method": paired.method,
+            "ci_note": paired.note,
+            "effective_n": paired.effective_n,
             "test": paired.test,
             "p_value": paired.p_value,
             "p_adjusted": self.p_adjusted,
@@ -88,6 +91,11 @@ class Comparison:
     run_b: Run
     models: list[ModelComparison]
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def cases(self) -> int:
+        """Number of pairs of results that were compared; 0 if nothing was comparable."""
+        return sum(item.paired.n for pair in self.models for item in pair.environments)
 
     def to_json(self) -> dict[str, JSON]:
         """The document of `compare --json`."""
@@ -276,7 +284,7 @@ def _notes(
     if left_out[ONLY_A] or left_out[ONLY_B]:
         notes.append(f"{left_out[ONLY_A]:,} cases were answered in A only, {left_out[ONLY_B]:,} in B only.")
     if paired.note:
-        notes.append(f"Interval: {paired.note}.")
+        notes.append(f"{paired.note[0].upper()}{paired.note[1:]}.")
     return notes
 
 

@@ -5,12 +5,15 @@ from typing import Any
 
 from hub.management import base
 from runs.reports.comparison import print_comparison
-from runs.results.comparison import ComparisonError, compare
+from runs.results.comparison import Comparison, ComparisonError, compare
 from runs.selectors import RunNotFound, run_get
 
 
 class Command(base.Command):
-    help = "Compare two runs, or two models of one run, on the cases that both scored. Differences are A - B."
+    help = (
+        "Compare two runs, or two models of one run, on the cases that both scored. Differences are A - B. "
+        "Exits 1 if no case can be compared."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("run_a", metavar="RUN_A")
@@ -32,3 +35,15 @@ class Command(base.Command):
         self.answer(found.to_json())
         if not options["json"]:
             print_comparison(found, base.ReportConsole())
+        if not found.cases:
+            raise self.leave(base.INCOMPLETE, "Nothing was compared.", _reasons(found))
+
+
+def _reasons(found: Comparison) -> list[str]:
+    """Return why no case was comparable, a line for each environment and pair of models."""
+    lines = []
+    for pair in found.models:
+        for item in pair.environments:
+            left_out = ", ".join(f"{count:,} cases {why}" for why, count in item.left_out.items())
+            lines.append(f"{item.slug}, {pair.model_a} and {pair.model_b}: {left_out or 'no response on either side'}.")
+    return lines

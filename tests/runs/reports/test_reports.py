@@ -105,8 +105,21 @@ def test_a_cluster_column_widens_the_interval() -> None:
     run = stored_run(stored_version(cases=data))
     stored_outcomes(run, "p" * 10 + "f" * 10)
     clustered = only_result(run)
-    assert clustered["ci_method"] == "clustered_t"
-    assert clustered["ci95"][1] - clustered["ci95"][0] > 0.9  # Wilson's for 10 of 20 is 0.4 wide
+    assert (clustered["ci_method"], clustered["effective_n"]) == ("agresti_coull_clustered", 3.0)
+    assert clustered["ci95"][1] - clustered["ci95"][0] > 0.7  # Wilson's for 10 of 20 is 0.4 wide
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("wilson", "Wilson"),
+        ("agresti_coull_clustered", "Agresti-Coull, clustered"),
+        ("tango_effective_n", "Tango, effective n"),
+        ("none", "none"),
+    ],
+)
+def test_methods_of_intervals_are_written_for_people(name: str, title: str) -> None:
+    assert write.method(name) == title
 
 
 def test_a_single_cluster_has_no_interval_and_says_why() -> None:

@@ -57,7 +57,7 @@ def test_several_attempts_are_compared_by_their_means() -> None:
     stored_outcomes(b, "pp")
     comparison = compare(a, b)
     item = only(comparison)
-    assert (item.paired.mean_a, item.paired.mean_b, item.paired.test) == (0.75, 1.0, "paired_t")
+    assert (item.paired.mean_a, item.paired.mean_b, item.paired.test) == (0.75, 1.0, "paired_score")
     assert item.better_b == ["c1"]
     assert any("2 attempts per case and B 1" in note for note in comparison.notes)
 
@@ -86,7 +86,7 @@ def test_clusters_change_the_test() -> None:
     a, b = stored_run(version), stored_run(version)
     stored_outcomes(a, "pppppf")
     stored_outcomes(b, "ffpppf")
-    assert only(compare(a, b)).paired.test == "clustered_t"
+    assert only(compare(a, b)).paired.test == "clustered_score"
 
 
 # ---- digests ---------------------------------------------------------------------------------------------------------
@@ -181,6 +181,7 @@ def test_the_command_prints_a_table_with_flips(capsys: Any) -> None:
     call_command("compare", str(a.pk), str(b.pk))
     text = capsys.readouterr().out
     assert "better in A: c1, c2" in text
+    assert "sums: interval: Tango; test: exact McNemar" in text
     assert "+50.0" in text
     assert max(map(len, text.splitlines())) <= 120
 
@@ -192,6 +193,44 @@ def test_the_command_gives_one_json_document() -> None:
     document = json.loads(out.getvalue())
     (item,) = document["models"][0]["environments"]
     assert (item["difference"], item["better_a"], item["test"]) == (0.5, ["c1", "c2"], "mcnemar")
+
+
+def test_json_names_the_method_of_the_interval() -> None:
+    a, b = two_runs("ppppppff", "ppppppff")
+    (item,) = compare(a, b).to_json()["models"][0]["environments"]
+    assert (item["ci_method"], item["effective_n"], item["ci_note"]) == ("tango", 8.0, "")
+    assert item["ci95"] == [pytest.approx(-0.3244, abs=1e-4), pytest.approx(0.3244, abs=1e-4)]
+    assert item["minimum_detectable_effect"] is not None
+
+
+def test_the_command_exits_with_1_if_nothing_is_comparable(capsys: Any) -> None:
+    old, new = versions_that_differ(
+        c0={"input_digest": "x"}, c1={"scoring_digest": "x"}, c2={"input_digest": "y", "scoring_digest": "y"}
+    )
+    a, b = stored_run(old), stored_run(new)
+    stored_outcomes(a, "ppp")
+    stored_outcomes(b, "ppp")
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.raises(SystemExit) as left:
+        call_command("compare", str(a.pk), str(b.pk), "--json", stdout=out, stderr=err)
+    assert left.value.code == 1
+    (item,) = json.loads(out.getvalue())["models"][0]["environments"]
+    assert (item["cases"], item["left_out"]) == (0, {"other input": 2, "other scoring": 1})
+    assert "Nothing was compared." in err.getvalue()
+    assert "sums, alpha and alpha: 2 cases other input, 1 cases other scoring." in err.getvalue()
+
+
+def test_the_command_exits_with_1_if_no_run_has_a_response(capsys: Any) -> None:
+    version = stored_version(cases=2)
+    with pytest.raises(SystemExit) as left:
+        call_command("compare", str(stored_run(version).pk), str(stored_run(version).pk))
+    assert left.value.code == 1
+    assert "sums, alpha and alpha: no response on either side." in capsys.readouterr().err
+
+
+def test_the_command_exits_with_0_if_any_case_is_comparable() -> None:
+    a, b = two_runs("pe", "pp")
+    call_command("compare", str(a.pk), str(b.pk))
 
 
 @pytest.mark.parametrize("arguments", [["999"], ["x"], ["1", "2"]])

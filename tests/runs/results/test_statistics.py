@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,21 +80,69 @@ def test_pass_or_fail_gets_wilsons_interval() -> None:
     assert round(estimate.low or 0, 3) == 0.739
 
 
-def test_case_means_get_students_t() -> None:
-    values = [0.0, 0.5, 1.0, 0.5, 0.75]
+@pytest.mark.parametrize(
+    ("passed", "n", "expected"),
+    [
+        # statsmodels.stats.proportion.proportion_confint(method="agresti_coull")
+        (40, 42, (0.833514, 0.995430)),
+        (1, 20, (0.0, 0.254115)),
+        (3, 10, (0.103338, 0.607675)),
+    ],
+)
+def test_one_to_three_passes_or_failures_get_agresti_and_coulls_interval(
+    passed: int, n: int, expected: tuple[float, float]
+) -> None:
+    estimate = statistics.mean_estimate([1.0] * passed + [0.0] * (n - passed))
+    assert (estimate.low, estimate.high) == pytest.approx(expected, abs=1e-6)
+    assert estimate.method == "agresti_coull"
+
+
+def test_all_passed_gets_wilsons_interval() -> None:
+    estimate = statistics.mean_estimate([1.0] * 46)
+    assert (estimate.low, estimate.high, estimate.method) == (pytest.approx(0.922926, abs=1e-6), 1.0, "wilson")
+
+
+def test_effective_sample_size_by_hand() -> None:
+    # 30 cases of one attempt, half of them passed: 0.25 / se² is 29 with n - 1 in the standard error, so the least, 30
+    # independent trials, is kept.
+    se = statistics.standard_error([1.0] * 15 + [0.0] * 15)
+    assert statistics.effective_sample_size(0.25, se, [1] * 30, 15) == 30
+    # With se² = 0.25 / 100 and 15 events: 1 / (15/16 / 100 + 1/16 / 30) times (1.959964 / 2.045230)²
+    found = statistics.effective_sample_size(0.25, 0.05, [1] * 30, 15)
+    assert found == pytest.approx(1 / (15 / 16 / 100 + 1 / 16 / 30) * (1.959964 / 2.045230) ** 2, rel=1e-5)
+
+
+def test_effective_sample_size_of_clusters_that_answer_as_one_is_their_number_less_one() -> None:
+    assert statistics.effective_sample_size(0.25, None, [5, 5, 5, 5], 4) == 3
+    assert statistics.effective_sample_size(0.25, 0.25, [5, 5, 5, 5], 4) == 3  # 0.25 / 0.25² is 4
+    # Kish: (8 + 1 + 1)² / (64 + 1 + 1) = 1.515, less one, but never below one trial
+    assert statistics.effective_sample_size(0.25, None, [8, 1, 1], 3) == 1
+
+
+def test_attempts_that_vary_freely_count_more_than_one_trial_a_case() -> None:
+    values = [0.8, 1.0, 0.6, 0.8, 1.0, 0.8, 0.4, 1.0, 0.8, 1.0] * 4
     estimate = statistics.mean_estimate(values)
-    expected = scipy.stats.t.interval(0.95, 4, loc=np.mean(values), scale=scipy.stats.sem(values))
-    assert estimate.method == "t"
-    assert (estimate.low, estimate.high) == pytest.approx((expected[0], 1.0))  # a share ends at one
+    assert estimate.method == "wilson_effective_n"
+    assert 40 < (estimate.effective_n or 0) < 200
+    assert (estimate.low, estimate.high) == statistics.wilson(estimate.value or 0, estimate.effective_n or 0)
 
 
-def test_clusters_get_t_with_one_degree_less_than_clusters() -> None:
-    values, clusters = [1, 0, 1, 1, 0, 1, 1, 1], ["a", "a", "b", "b", "c", "c", "d", "d"]
-    estimate = statistics.mean_estimate(values, clusters)
-    reach = scipy.stats.t.ppf(0.975, 3) * (statistics.clustered_standard_error(values, clusters) or 0)
-    assert estimate.method == "clustered_t"
-    assert estimate.low == pytest.approx(0.75 - reach)
-    assert estimate.high == 1.0  # a share cannot be above one
+def test_attempts_near_one_get_an_interval_that_is_wider_than_students_t() -> None:
+    values = [1.0] * 49 + [0.8]
+    estimate = statistics.mean_estimate(values)
+    low, _ = scipy.stats.t.interval(0.95, 49, loc=np.mean(values), scale=scipy.stats.sem(values))
+    assert (estimate.low or 1) < low - 0.03
+    assert estimate.method == "agresti_coull_effective_n"
+
+
+def test_clusters_widen_the_interval() -> None:
+    values = [1.0] * 30 + [0.0] * 30
+    plain = statistics.mean_estimate(values)
+    alike = statistics.mean_estimate(values, [i // 6 for i in range(60)])
+    mixed = statistics.mean_estimate(values, [i % 10 for i in range(60)])
+    assert (alike.method, alike.effective_n) == ("wilson_clustered", 9)
+    assert (alike.low, alike.high) == statistics.wilson(0.5, 9)
+    assert (mixed.low or 0) < (plain.low or 0) < 0.5
 
 
 def test_one_cluster_has_no_interval_and_says_so() -> None:
@@ -101,9 +151,9 @@ def test_one_cluster_has_no_interval_and_says_so() -> None:
     assert "two clusters" in estimate.note
 
 
-def test_equal_case_means_do_not_pretend_to_certainty() -> None:
+def test_equal_case_means_count_as_one_trial_each() -> None:
     estimate = statistics.mean_estimate([0.5] * 10)
-    assert estimate.method == "wilson"
+    assert (estimate.method, estimate.effective_n) == ("wilson_effective_n", 10)
     assert (estimate.low, estimate.high) == statistics.wilson(0.5, 10)
 
 
@@ -154,14 +204,70 @@ def test_mcnemar_by_hand_and_for_many_flips() -> None:
     assert 0 < statistics.mcnemar_exact(5000, 5400) < 1e-4
 
 
-def test_paired_difference_agrees_with_a_paired_t_test() -> None:
-    a, b = [0.2, 0.9, 0.5, 1.0, 0.4], [0.1, 0.6, 0.6, 0.5, 0.4]
-    found = statistics.paired_difference(a, b)
-    reference = scipy.stats.ttest_rel(a, b)
-    low, high = reference.confidence_interval(0.95)
-    assert found.test == "paired_t"
-    assert (found.difference, found.p_value) == pytest.approx((0.16, reference.pvalue))
-    assert (found.low, found.high) == pytest.approx((low, high))
+@pytest.mark.parametrize(
+    ("b", "c", "n", "expected"),
+    [
+        # Airway hyper-responsiveness before and after stem cell transplantation: Fagerland, Lydersen and Laake,
+        # Statistics in Medicine 33 (2014), table V
+        (1, 7, 21, (-0.517, -0.026)),
+        # PropCIs::scoreci.mp(b = 40, c = 20, n = 160)
+        (40, 20, 160, (0.0309, 0.2181)),
+        # No flips: z² / (n + z²) either way, as Wilson's bound of no passes
+        (0, 0, 20, (-0.1611, 0.1611)),
+    ],
+)
+def test_tango_gives_published_values(b: int, c: int, n: int, expected: tuple[float, float]) -> None:
+    assert statistics.tango(b, c, n) == pytest.approx(expected, abs=6e-4)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 100))
+def test_tango_ends_where_the_score_under_the_likeliest_flips_is_1_96(b: int, c: int, more: int) -> None:
+    n = b + c + more
+
+    def score(difference: float) -> float:
+        def unlikely(q: float) -> float:
+            cells = ((b, q + difference), (c, q), (more, 1 - 2 * q - difference))
+            return -sum(count * np.log(max(p, 1e-300)) for count, p in cells if count)
+
+        least, most = max(0.0, -difference), (1 - difference) / 2
+        q = scipy.optimize.minimize_scalar(unlikely, bounds=(least, most), method="bounded", options={"xatol": 1e-12}).x
+        return (b - c - n * difference) / np.sqrt(n * (2 * q + difference * (1 - difference)))
+
+    low, high = statistics.tango(b, c, n)
+    assert score(low) == pytest.approx(1.959964, abs=0.01)
+    assert score(high) == pytest.approx(-1.959964, abs=0.01)
+
+
+def test_four_flips_one_way_leave_zero_in_the_interval() -> None:
+    found = statistics.paired_difference([1.0] * 4 + [0.0] * 42, [0.0] * 46)
+    assert (found.p_value, found.low, found.method) == (0.125, 0.0, "tango")
+    assert found.high == pytest.approx(0.2032, abs=1e-4)
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 300))
+def test_interval_and_exact_mcnemar_agree_about_zero(b: int, c: int, same: int) -> None:
+    n = max(1, b + c + same)
+    found = statistics.paired_interval([1.0] * b + [0.0] * (n - b), [0.0] * b + [1.0] * c + [0.0] * (n - b - c))
+    assert found is not None
+    assert (found.low <= 0 <= found.high) == (found.p_value >= 0.05)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 5)), min_size=2, max_size=40))
+def test_interval_and_score_test_agree_about_zero(cases: list[tuple[int, int, int]]) -> None:
+    a, b = [x / 3 for x, _, _ in cases], [y / 3 for _, y, _ in cases]
+    for clusters in (None, [cluster for _, _, cluster in cases]):
+        found = statistics.paired_interval(a, b, clusters)
+        if found is not None and abs(found.p_value - 0.05) > 1e-9:
+            assert (found.low <= 0 <= found.high) == (found.p_value >= 0.05)
+
+
+def test_paired_attempts_are_near_the_paired_t_if_there_are_many_differences() -> None:
+    draw = np.random.default_rng(1)
+    a, b = draw.binomial(5, 0.6, 400) / 5, draw.binomial(5, 0.5, 400) / 5
+    found = statistics.paired_difference(a.tolist(), b.tolist())
+    low, high = scipy.stats.ttest_rel(a, b).confidence_interval(0.95)
+    assert (found.test, found.method) == ("paired_score", "tango_effective_n")
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.002)
 
 
 def test_pass_or_fail_is_tested_by_mcnemar_and_counts_flips() -> None:
@@ -174,15 +280,24 @@ def test_pass_or_fail_is_tested_by_mcnemar_and_counts_flips() -> None:
 
 def test_clustered_pairs_are_not_tested_by_mcnemar() -> None:
     found = statistics.paired_difference([1, 1, 0, 1], [0, 0, 0, 1], ["x", "x", "y", "y"])
-    assert found.test == "clustered_t"
-    # d = 1, 1, 0, 0: mean 0.5, clusters +1 and -1, SE 0.5, t = 1 with one degree: p = 0.5
-    assert (found.se, found.p_value) == pytest.approx((0.5, 0.5))
+    assert (found.test, found.method, found.se) == ("clustered_score", "tango_clustered", pytest.approx(0.5))
+    # Two clusters whose cases go together are one independent pair: z = 0.5 sqrt(1 / 0.5)
+    assert found.effective_n == 1
+    assert found.p_value == pytest.approx(2 * scipy.stats.norm.sf(0.5 * 2**0.5))
 
 
-def test_equal_results_have_no_interval_and_say_why() -> None:
-    found = statistics.paired_difference([1, 0, 1], [1, 0, 1])
-    assert (found.difference, found.low, found.mde, found.p_value) == (0, None, None, 1.0)
-    assert "spread" in found.note
+def test_equal_results_have_an_interval_and_a_detectable_effect() -> None:
+    found = statistics.paired_difference([1.0] * 20, [1.0] * 20)
+    assert (found.difference, found.p_value, found.note) == (0, 1.0, "")
+    assert (found.low, found.high) == pytest.approx((-0.1611, 0.1611), abs=1e-4)
+    # Six flips one way are significant: P(Bin(20, 0.366) >= 6) = 0.8
+    assert scipy.stats.binom.sf(5, 20, found.mde) == pytest.approx(0.8, abs=1e-3)
+
+
+def test_fewer_than_six_cases_cannot_show_a_difference() -> None:
+    found = statistics.paired_difference([1.0] * 5, [0.0] * 5)
+    assert (found.p_value, found.mde) == (0.0625, None)
+    assert found.note == "fewer than 6 independent cases cannot show a difference"
 
 
 def test_no_common_case_is_undefined() -> None:
@@ -191,11 +306,21 @@ def test_no_common_case_is_undefined() -> None:
     assert found.note == "no case was scored by both"
 
 
-def test_minimum_detectable_effect_has_the_power_it_claims() -> None:
-    se = 0.03
-    effect = statistics.minimum_detectable_effect(se)
-    assert effect == pytest.approx(2.80158 * se, rel=1e-5)
-    assert 1 - scipy.stats.norm.cdf(1.959964 - effect / se) == pytest.approx(0.8, abs=1e-6)
+@pytest.mark.parametrize(("flip_rate", "n"), [(0.1, 200), (0.0, 30), (0.3, 50)])
+def test_minimum_detectable_effect_has_the_power_it_claims(flip_rate: float, n: int) -> None:
+    effect = statistics.minimum_detectable_effect(flip_rate, n) or 0
+    rate = max(flip_rate, effect)
+    drawn = np.random.default_rng(0).multinomial(n, [(rate + effect) / 2, (rate - effect) / 2, 1 - rate], size=20_000)
+    results, counts = np.unique(drawn[:, :2], axis=0, return_counts=True)
+    significant = [statistics.mcnemar_exact(b, c) < 0.05 for b, c in results.tolist()]
+    assert (counts * significant).sum() / 20_000 == pytest.approx(0.8, abs=0.01)
+
+
+def test_minimum_detectable_effect_of_many_flips_is_millers() -> None:
+    assert statistics.minimum_detectable_effect(0.5, 100_000) == pytest.approx(
+        2.80158 * (0.5 / 100_000) ** 0.5, rel=1e-5
+    )
+    assert statistics.minimum_detectable_effect(0.4, 10_000) == pytest.approx(2.80158 * (0.4 / 10_000) ** 0.5, rel=0.02)
 
 
 def test_holm_by_hand() -> None:
@@ -213,6 +338,13 @@ def test_quantiles_agree_with_numpy(values: list[float], q: float) -> None:
 
 def test_quantile_of_nothing_is_undefined() -> None:
     assert statistics.quantile([], 0.5) is None
+
+
+def test_every_interval_has_the_coverage_it_claims() -> None:
+    benchmark = Path(__file__).parents[3] / "benchmarks" / "coverage.py"
+    done = subprocess.run([sys.executable, benchmark, "--quick"], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("Every bound holds.\n")
 
 
 def test_importing_the_module_does_not_import_scipy() -> None:
