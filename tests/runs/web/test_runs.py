@@ -80,7 +80,7 @@ def test_an_empty_list_says_what_makes_the_first_run(client: Client, user: User)
 
 def test_an_ended_run_shows_figures_with_intervals_and_what_to_know_first(client: Client, run: Run) -> None:
     shown = page(client, f"/runs/{run.pk}/")
-    assert "80.0 %" in shown and "[49.0, 94.3]" in shown
+    assert "80.0 %" in shown and "[47.9, 95.4]" in shown
     assert "beta on sums@1.0.0 is incomplete: 7 of 10 responses are scored" in shown
     assert "status=failed&amp;model=beta&amp;environment=sums#responses" in shown
     assert "hx-trigger" not in shown.partition("<main")[2].partition('id="responses-title"')[0]
