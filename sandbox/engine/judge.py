@@ -10,14 +10,13 @@ import types
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-from . import codec, frames
+from . import codec, frames, program
 from .channel import LINK, Channel
 from .describing import describe
-from .remote import CandidateGone, Missing, Peer, Tampered
+from .remote import Peer
 from .testing import Recorder, asserts_nothing, units
-from .verdict import run_units
+from .verdict import Tally
 
-_LOST = {CandidateGone: "gone", Missing: "missing", Tampered: "tampered"}
 _ALIASES = {"np": "numpy", "pd": "pandas"}
 
 
@@ -26,7 +25,7 @@ class BadTests(Exception):
 
 
 def run(job: dict[str, Any], channel: Channel) -> None:
-    """Run `tests` against the candidate. Reports a verdict (see `run_units`) or {"bad_tests": sentence}."""
+    """Run `tests` against the candidate. Reports a verdict (see `Tally`) or {"bad_tests": sentence}."""
     random.seed()  # the candidate has the zygote's numbers, and must not know those of the tests
     try:
         report = _judge(job, channel)
@@ -40,8 +39,17 @@ def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": "tests", **recorder.hooks()}
     prompt, tree = _completed(job["prompt"])
     classes = frozenset(s.name for s in tree.body if isinstance(s, ast.ClassDef))
+    functions = frozenset(s.name for s in tree.body if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef))
     stubs = set() if job["entry_point"] else stubs_of(tree)
-    peer = Peer(Channel(LINK) if job["linked"] else channel, namespace, job["shared"], classes)
+    peer = Peer(Channel(LINK) if job["linked"] else channel, namespace, job["shared"], classes, functions)
+    tally = Tally(recorder, peer)
+
+    def end(signal: BaseException) -> None:
+        """Report at once and end this process: an exception could be caught by the tests."""
+        channel.send(frames.REPORT, codec.dumps(tally.lost(signal)))
+        program.leave(0)
+
+    peer.on_lost = end
     sys.meta_path.append(_ProjectFinder(peer, job["modules"]))  # last: what is installed here has the name
     define(namespace, recorder, prompt, "prompt", tree)
     define(namespace, recorder, job["setup"], "setup")
@@ -54,13 +62,10 @@ def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
         needs = shared_state(tree)
     except SyntaxError as error:
         raise BadTests(f"The tests do not compile: {error.msg} (line {error.lineno}).") from None
+    candidate = _bind(tree, namespace, peer, job, stubs)
     try:
-        candidate = _bind(tree, namespace, peer, job, stubs)
-    except (CandidateGone, Missing, Tampered) as error:
-        return {"passed": 0, "total": 0, "failure": {"kind": _LOST[type(error)], "message": str(error)}}
-    try:
-        found = units(job["tests"], namespace, recorder, candidate, tree)
-        return run_units(found, recorder, lambda: peer.influenced, lambda: peer.unsupported or needs)
+        tally.reason = needs
+        return tally.run(units(job["tests"], namespace, recorder, candidate, tree))
     except SyntaxError as error:  # one of a list of tests
         raise BadTests(f"A test does not compile: {error.msg}: {error.text}") from None
 

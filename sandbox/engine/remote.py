@@ -1,16 +1,16 @@
 """The judge's view of the code under test: proxies that ask the candidate's process, and decide nothing by its word.
 
 What a test compares is always a built-in value of this process. An object of the code's own class equals no built-in
-value, whatever its `__eq__` says, because that would hand the expected value to the code and let it answer. Methods of
-the code's objects are called, and two of them compared by its `__eq__`, only if the tests themselves name a class of
-the code; a function that it returns may always be called.
+value, whatever its `__eq__` says, because that would hand the expected value to the code and let it answer. Methods are
+called only on objects of a class that the tests name (see `standing`), and two objects are compared by the code's
+`__eq__` only if the tests name a class of it. A function that the code returns may always be called.
 """
 
 import builtins
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import codec, frames, replies
+from . import codec, frames, replies, standing
 from .channel import Channel, Closed
 from .values import attributes_of, rebuild
 
@@ -41,21 +41,27 @@ class Peer:
     """Asks the candidate, one numbered question after another."""
 
     def __init__(
-        self, channel: Channel, namespace: dict[str, Any], shared: list[str], classes: frozenset[str] = frozenset()
+        self,
+        channel: Channel,
+        namespace: dict[str, Any],
+        shared: list[str],
+        classes: frozenset[str] = frozenset(),
+        functions: frozenset[str] = frozenset(),
     ) -> None:
-        """`classes`: names that the prompt gives to classes."""
+        """`classes`, `functions`: names that the prompt gives to them."""
         self._channel = channel
-        self._classes = classes
+        self._classes, self._functions = classes, functions
         self._namespace = namespace
         self._shared_names = shared
         self._number = 0
         self._callbacks: list[Callable[..., Any]] = []
         self._objects: dict[int, Remote] = {}
         self._exceptions: dict[str, type[BaseException]] = {}
-        self.class_named = False  # whether the tests name a class of the code
-        self.unsupported = (
-            ""  # the first thing that the tests did and that has another result here than beside the code
-        )
+        self.unsupported = ""  # the first thing that tests did whose result here is not the one beside the code
+        self._trusted = False  # whether the reply being read comes from an object of a class that the tests name
+        self.named_classes: set[str] = set()  # classes of the code that the tests name
+        self.on_lost: Callable[[BaseException], None] = lambda signal: None  # told before anything is raised
+        self.too_large: TooLarge | None = None  # the last answer that was
         self.answered = 0  # questions answered so far
         self.found = 0  # of these, those that only gave a proxy for a name
 
@@ -69,16 +75,26 @@ class Peer:
         value = self.ask("get", name=name)
         if isinstance(value, Remote):
             self.found += 1
-            self.class_named = self.class_named or self._is_class(name, value)
-            # Another object than the one that stands for it where the code returns it: that one the tests do not name.
-            fields = value._llm_handle, value._llm_kind, value._llm_names, value._llm_specials
-            value = Remote(self, *fields, named=True)
+            value = self.named(name, value)
         return value
+
+    def named(self, name: str, value: "Remote") -> "Remote":
+        """What stands for something that the tests have by this name.
+
+        Another object than the one that stands for it where the code returns it: that one the tests do not name.
+        """
+        is_class = self._is_class(name, value)
+        if is_class:
+            self.named_classes.add(value._llm_names[0])
+        level = standing.CLASS if is_class else standing.NAMED
+        return Remote(self, value._llm_handle, value._llm_kind, value._llm_names, value._llm_specials, level)
 
     def _is_class(self, name: str, value: "Remote") -> bool:
         """Whether the tests take it for a class. The code's word is not enough: it may make a function one."""
         last = name.rpartition(":")[2].rpartition(".")[2]
-        return value._llm_kind == "class" and (last in self._classes or last.lstrip("_")[:1].isupper())
+        if value._llm_kind != "class" or last in self._functions:
+            return False
+        return last in self._classes or last.lstrip("_")[:1].isupper()
 
     @property
     def influenced(self) -> bool:
@@ -89,11 +105,35 @@ class Peer:
         """Remember what cannot be done apart from the code."""
         self.unsupported = self.unsupported or what
 
-    def ask(self, operation: str, changing: tuple[Any, ...] = (), **request: Any) -> Any:
+    def ask(
+        self,
+        operation: str,
+        changing: tuple[Any, ...] = (),
+        *,
+        trusted: bool = False,
+        grants: str = standing.GIVEN,
+        **request: Any,
+    ) -> Any:
         """The decoded answer; arguments in `changing` that the call changed are changed here too.
 
-        Raises Tampered for every reply that the table in `replies` does not allow.
+        trusted  whether an object of a class that the tests name is asked
+        grants   the standing of an object that comes back as the answer for the first time
+
+        Raises Tampered for every reply that the table in `replies` does not allow. Tests may catch everything that is
+        raised here, so `on_lost` and `too_large` make sure that a loss of the candidate is not taken for an answer.
         """
+        try:
+            return self._ask(operation, changing, trusted, grants, request)
+        except (CandidateGone, Tampered, Missing) as signal:
+            self.on_lost(signal)
+            raise
+        except TooLarge as signal:
+            self.too_large = signal
+            raise
+
+    def _ask(
+        self, operation: str, changing: tuple[Any, ...], trusted: bool, grants: str, request: dict[str, Any]
+    ) -> Any:
         if self._channel.has_input():
             self._receive()
             raise Tampered("an answer came before its question")
@@ -108,7 +148,8 @@ class Peer:
                 reply = codec.loads(payload)
                 kind = replies.check(reply, asked, number, sent, len(self._callbacks))
                 if kind != "callback":
-                    value, error = self._read(reply, kind, changing)
+                    self._trusted = trusted
+                    value, error = self._read(reply, kind, changing, grants)
             except (codec.CodecError, KeyError, IndexError, TypeError, AttributeError, ValueError) as problem:
                 why = str(problem) if isinstance(problem, codec.CodecError) else type(problem).__name__
                 raise Tampered(f"an answer that cannot be read ({why})") from None
@@ -120,15 +161,25 @@ class Peer:
                 raise error
             return value
 
-    def _read(self, reply: dict[str, Any], kind: str, changing: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
+    def _read(
+        self, reply: dict[str, Any], kind: str, changing: tuple[Any, ...], grants: str
+    ) -> tuple[Any, BaseException | None]:
         """The value of a checked reply, or the exception that it stands for."""
         for index, data in reply.get("changed", {}).items():
             write_back(changing[int(index)], codec.decode(data, self.restore), self.shared)
         content = reply[kind]
         if kind == "value":
+            if grants != standing.GIVEN and replies.is_handle(content) and content["h"][0] not in self._objects:
+                value = codec.decode(content, self.restore)
+                if isinstance(value, Remote):
+                    value.__dict__["_llm_standing"] = grants
+                return value, None
             return codec.decode(content, self.restore), None
         if kind == "same":
-            return changing[content], None
+            value = changing[content]
+            if isinstance(value, Remote):
+                self._returned(value)
+            return value, None
         if kind == "stop":
             return None, StopIteration()
         if kind == "large":
@@ -189,17 +240,34 @@ class Peer:
             handle, kind, names, specials = content
             if kind == "exception":
                 return self._exception_class(names)
-            if handle not in self._objects:
-                self._objects[handle] = Remote(self, handle, kind, names, frozenset(specials))
-            remote = self._objects[handle]
+            remote = self._objects.get(handle)
+            if remote is None:
+                remote = self._objects[handle] = Remote(self, handle, kind, names, frozenset(specials))
+            else:
+                self._returned(remote)
             return _awaiting(remote) if kind == "coroutine" else remote
         if tag == "k":
             if not (replies.is_count(content) and content < len(self._callbacks)):
                 raise codec.CodecError("a function that it was not given")
             return self._callbacks[content]
         if tag == "v":
-            return rebuild(content, self.shared, lambda data: codec.decode(data, self.restore))
+            return rebuild(content, self.shared, lambda data: codec.decode(data, self._restore_part))
         raise codec.CodecError(f"unknown tag {tag!r}")
+
+    def _restore_part(self, tag: str, content: Any) -> Any:
+        """What tags stand for inside an instance of a class that this process defines too."""
+        if tag == "h" and replies.is_handle_content(content) and content[0] not in self._objects:
+            handle, kind, names, specials = content
+            if kind not in ("exception", "coroutine"):
+                return Remote(self, handle, kind, names, frozenset(specials), standing.PART)
+        return self.restore(tag, content)
+
+    def _returned(self, remote: "Remote") -> None:
+        """Note that the code returned an object that is known here: in the place of a value it is not asked as one of
+        the tests' own.
+        """
+        if not self._trusted and remote._llm_standing in standing.COMPUTES:
+            remote.__dict__["_llm_standing"] = standing.GIVEN
 
     # ---- exceptions -------------------------------------------------------------------------------------------------
 
@@ -231,6 +299,7 @@ class Peer:
     # ---- callbacks --------------------------------------------------------------------------------------------------
 
     def _call_back(self, request: dict[str, Any]) -> None:
+        self._trusted = False
         try:
             function = self._callbacks[request["callback"]]
             args = [codec.decode(arg, self.restore) for arg in request["args"]]
@@ -290,7 +359,10 @@ def _asks(name: str) -> Callable[..., Any]:
 
 
 def _compares(name: str, apart: Any) -> Callable[..., Any]:
-    """A comparison, by the code's word only between its own objects in tests that name one of its classes."""
+    """A comparison, by the code's word only between its own objects in tests that name one of its classes.
+
+    An order is also that of objects that the tests made: else what a function returns would always be in order.
+    """
 
     def method(self: "Remote", other: Any) -> Any:
         peer = self._llm_peer
@@ -298,11 +370,17 @@ def _compares(name: str, apart: Any) -> Callable[..., Any]:
             if not self._llm_specials.isdisjoint((name, _MIRRORED[name])):
                 peer.note(f"a {self._llm_names[0]} of the code is compared with a built-in value by its own __{name}__")
             return apart
-        if peer.class_named and not (self is other and name in ("eq", "ne")):
+        same = self._llm_handle == other._llm_handle
+        if name in ("eq", "ne"):
+            if same:
+                return name == "eq"
+            if peer.named_classes:
+                return self._llm_apply(name, other)
+        elif {self._llm_standing, other._llm_standing} & standing.COMPUTES:
             return self._llm_apply(name, other)
-        if self is not other and not self._llm_specials.isdisjoint((name, _MIRRORED[name])):
-            peer.note(f"objects of the code are compared by their own __{name}__, and the tests name no class of it")
-        return (self is other) == (name == "eq") if name in ("eq", "ne") else apart
+        if not self._llm_specials.isdisjoint((name, _MIRRORED[name])):
+            peer.note(f"objects of the code are compared by their own __{name}__, and the tests did not make them")
+        return name == "ne" if name in ("eq", "ne") else apart
 
     return method
 
@@ -311,16 +389,23 @@ _MIRRORED = {"eq": "eq", "ne": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "
 
 
 def _computes(name: str) -> Callable[..., Any]:
-    """Arithmetic on the code's objects. Its result must be such an object again: a number would be the code's word."""
+    """Arithmetic on the code's objects. With a built-in operand the result must be such an object again: a number would
+    be the code's word about a number that it was told.
+    """
 
     def method(self: "Remote", *others: Any) -> Any:
-        if not self._llm_peer.class_named:
+        made = self._llm_standing in standing.COMPUTES
+        is_told = not all(isinstance(other, Remote) for other in others)
+        if not (made if is_told else made or self._llm_peer.named_classes):
             self._llm_peer.note(
-                f"a {self._llm_names[0]} of the code takes part in {name}, and the tests name no class of it"
+                f"a {self._llm_names[0]} of the code, which the tests did not make, takes part in {name}"
             )
-            return NotImplemented
-        result = self._llm_apply(name, *others)
-        if isinstance(result, Remote) or (all(isinstance(other, Remote) for other in others) and others):
+            if others:
+                return NotImplemented
+            raise TypeError(f"bad operand type for {name}: '{self._llm_names[0]}'")
+        result = self._llm_apply(name, *others, grants=standing.DERIVED if made else standing.GIVEN)
+        of_made = not others and self._llm_standing == standing.MADE
+        if isinstance(result, Remote) or of_made or (others and not is_told):
             return result
         problem = f"{name} of an object of the code and a built-in value gave a built-in value"
         self._llm_peer.note(problem)
@@ -330,10 +415,16 @@ def _computes(name: str) -> Callable[..., Any]:
 
 
 class Remote:
-    """An object, function or class of the code. `named`: the tests have it by its name, not as an answer."""
+    """An object, function or class of the code. `level`: how far the tests rely on its word."""
 
     def __init__(
-        self, peer: Peer, handle: int, kind: str, names: list[str], specials: frozenset[str], named: bool = False
+        self,
+        peer: Peer,
+        handle: int,
+        kind: str,
+        names: list[str],
+        specials: frozenset[str],
+        level: str = standing.GIVEN,
     ) -> None:
         fields = {
             "peer": peer,
@@ -341,19 +432,25 @@ class Remote:
             "kind": kind,
             "names": names,
             "specials": specials,
-            "named": named,
+            "standing": level,
         }
         self.__dict__.update({f"_llm_{name}": value for name, value in fields.items()})
 
-    def _llm_apply(self, name: str, *args: Any) -> Any:
-        encoded = [self._llm_peer.encode(arg) for arg in args]
-        return self._llm_peer.ask("apply", name=name, on=self._llm_handle, args=encoded)
+    def _llm_apply(self, name: str, *args: Any, grants: str = standing.GIVEN) -> Any:
+        peer = self._llm_peer
+        trusted = self._llm_standing in standing.TRUSTED
+        encoded = [peer.encode(arg) for arg in args]
+        return peer.ask("apply", trusted=trusted, grants=grants, name=name, on=self._llm_handle, args=encoded)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._llm_kind not in ("function", "class"):
+            raise TypeError(f"'{self._llm_names[0]}' object is not callable")
         encode = self._llm_peer.encode
         return self._llm_peer.ask(
             "call",
             args,
+            trusted=self._llm_standing in standing.TRUSTED,
+            grants=standing.MADE if self._llm_standing == standing.CLASS else standing.GIVEN,
             on=self._llm_handle,
             args=[encode(arg) for arg in args],
             kwargs={name: encode(arg) for name, arg in kwargs.items()},
@@ -363,14 +460,26 @@ class Remote:
         if name.startswith("__") and name.endswith("__") and name not in ("__name__", "__doc__"):
             raise AttributeError(name)
         value = self._llm_apply("getattr", name)
-        if isinstance(value, Remote) and not self._llm_named and not self._llm_peer.class_named:
-            # Its methods would be told what is expected, in their arguments or by their names.
-            self._llm_peer.note(f"{name} of a {self._llm_names[0]} is called, and the tests name no class of the code")
+        if not isinstance(value, Remote):
+            return value
+        if value._llm_kind != "object" and not standing.may_call(self._llm_standing, self._llm_is_of_named_class, name):
+            self._llm_peer.note(f"{name} of a {self._llm_names[0]} is called, and the tests do not name its class")
+            # It would be told what is expected, in its arguments or by its name.
             raise AttributeError(
-                f"{name} of a {self._llm_names[0]} is not called: tests may do so only if they name a class of the "
-                "code, or share a process with it (trust: in_process)"
+                f"{name} of a {self._llm_names[0]} is not called: tests may do so only on objects of a class that they "
+                "name, or if they share a process with the code (trust: in_process)"
             )
+        if self._llm_standing == standing.CLASS and value._llm_kind == "class":
+            return self._llm_peer.named(name, value)
+        if self._llm_standing in standing.TRUSTED and value._llm_kind == "function":
+            value.__dict__["_llm_standing"] = standing.METHOD
         return value
+
+    @property
+    def _llm_is_of_named_class(self) -> bool:
+        """Whether it says so."""
+        of_class = self._llm_kind in ("object", "function")
+        return of_class and not self._llm_peer.named_classes.isdisjoint(self._llm_names)
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._llm_apply("setattr", name, value)

@@ -58,8 +58,7 @@ def main(base: Base, request: Request, descriptors: list[int]) -> None:
     except BaseException as error:
         code = program.report_crash(error, pipe)
     finally:
-        _flush()
-        _exit(code)
+        program.leave(code)
 
 
 def _write_files(names: list[str], contents: list[bytes]) -> None:
@@ -80,11 +79,3 @@ def _say_fault(error: BaseException) -> None:
         os.write(channel.FD, frames.to_run(frames.REPORT, codec.dumps({"fault": text})))
     except OSError:
         pass
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BaseException:
-            pass

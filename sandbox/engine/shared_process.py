@@ -14,7 +14,7 @@ from .channel import Channel
 from .controls import Surroundings
 from .source import define, find, report_of_definition
 from .testing import Recorder, controlled, units
-from .verdict import run_units
+from .verdict import Tally
 
 
 def run(job: dict[str, Any], channel: Channel) -> None:
@@ -38,7 +38,7 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     try:
         judge.define(namespace, recorder, job["setup"], "setup")
         found = units(job["tests"], namespace, recorder, target)
-        report = run_units(controlled(found) if job["control"] else found, recorder, lambda: True)
+        report = Tally(recorder).run(controlled(found) if job["control"] else found)
     except judge.BadTests as error:
         report = {"bad_tests": str(error)}
     except SyntaxError as error:

@@ -1,6 +1,7 @@
 """Instances of classes that both judge and code define, from the same prompt: they cross as their attributes."""
 
 import enum
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,13 @@ def rebuild(content: Any, classes: dict[str, Any], decode: Callable[[Any], Any])
 
 
 def _is_behaviour(kind: type, name: str) -> bool:
-    """Whether the class has a method or property of that name, which no attribute may take the place of."""
+    """Whether the class computes something under that name, which no attribute may take the place of.
+
+    Everything with `__get__` does, such as methods, properties and cached properties. Slots hold data.
+    """
+    if name.startswith("__"):
+        return True
     found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-    return name.startswith("__") or callable(found) or isinstance(found, property | classmethod | staticmethod)
+    if isinstance(found, types.MemberDescriptorType):
+        return False
+    return callable(found) or hasattr(type(found), "__get__")

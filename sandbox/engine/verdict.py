@@ -2,101 +2,126 @@
 
 import ast
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from . import codec
 from .describing import describe
-from .remote import CandidateGone, Missing, Remote, Tampered, TooLarge
+from .remote import CandidateGone, Missing, Peer, Remote, Tampered, TooLarge
 from .testing import Recorder, Unit, line_in_tests
 
 _MAX_SHOWN = 1000
 
 
-def run_units(
-    found: Iterable[Unit],
-    recorder: Recorder,
-    influenced: Callable[[], bool],
-    unsupported: Callable[[], str] = lambda: "",
-) -> dict[str, Any]:
-    """Run every unit, stopping where the candidate is lost or the tests turn out broken.
+_LOST = {CandidateGone: "gone", Tampered: "tampered", Missing: "missing"}
+_FINAL = (*_LOST.values(), "bad_tests", "unsupported")
+_UNSURE = ("assertion", "raised", "test_error", "bad_tests")
 
-    influenced   whether anything of the candidate's has reached the tests yet; as long as it has not, what goes wrong
-                 is the tests' own fault
-    unsupported  what the tests did that has another result here than beside the code; with that, a unit that fails
-                 says nothing about the code
+
+class Tally:
+    """The units of one job's tests as they run, and the verdict that they come to.
 
     The verdict: {"passed", "total", "failure": null or {"kind", "test", "expected", "got", "line", "message", ...}}.
     Where tests are one block its asserts are counted, else its named units.
     """
-    passed = total = 0
-    named = False
-    first: dict[str, Any] | None = None
-    for unit in found:
-        failure = _run(unit, recorder, influenced)
-        if failure is not None and failure["kind"] in _UNSURE and (reason := unsupported()):
-            failure = {**failure, "kind": "unsupported", "message": reason}
+
+    def __init__(self, recorder: Recorder, peer: Peer | None = None) -> None:
+        """`peer`: the candidate, if it lives in another process."""
+        self.reason = (
+            ""  # why the tests need the process of the code: with that, a unit that fails says nothing about it
+        )
+        self._recorder, self._peer = recorder, peer
+        self._unit, self._begun = Unit("", None, lambda: None), False
+        self._passed = self._total = 0
+        self._named = False
+        self._first: dict[str, Any] | None = None
+
+    def run(self, found: Iterable[Unit]) -> dict[str, Any]:
+        """Run every unit, stopping where the candidate is lost or the tests turn out broken; the verdict."""
+        for unit in found:
+            self._unit, self._begun = unit, True
+            failure = self._failure_of(unit)
+            if failure is not None and failure["kind"] in _UNSURE and self._unsupported:
+                failure = {**failure, "kind": "unsupported", "message": self._unsupported}
+            self._count(unit, failure)
+            if failure is not None and (failure["kind"] in _FINAL or not unit.name):
+                break
+        return self._verdict()
+
+    def lost(self, signal: BaseException) -> dict[str, Any]:
+        """The verdict of tests whose candidate is lost during a unit, whatever the unit would still do."""
+        failure = self._failure(_LOST[type(signal)], message=str(signal))
+        if not self._begun:
+            return {"passed": 0, "total": 0, "failure": failure}
+        self._count(self._unit, failure)
+        return self._verdict()
+
+    def _count(self, unit: Unit, failure: dict[str, Any] | None) -> None:
         if unit.name:
-            named = True
-            total += 1
-            passed += failure is None
-        first = first or failure
-        if failure is not None and (failure["kind"] in _FINAL or not unit.name):
-            break
-    if not named and recorder.total:
-        passed, total = recorder.passed, recorder.total
-    elif not named:
-        total, passed = 1, int(first is None)  # tests that raise by other means than assert
-    if recorder.control is not None:
-        passed = recorder.held  # one assert is enough to give the code away
-    return {"passed": passed, "total": total, "failure": first}
+            self._named = True
+            self._total += 1
+            self._passed += failure is None
+        self._first = self._first or failure
 
+    def _verdict(self) -> dict[str, Any]:
+        recorder, passed, total = self._recorder, self._passed, self._total
+        if not self._named and recorder.total:
+            passed, total = recorder.passed, recorder.total
+        elif not self._named:
+            total, passed = 1, int(self._first is None)  # tests that raise by other means than assert
+        if recorder.control is not None:
+            passed = recorder.held  # one assert is enough to give the code away
+        return {"passed": passed, "total": total, "failure": self._first}
 
-_FINAL = ("gone", "tampered", "missing", "bad_tests", "unsupported")
-_UNSURE = ("assertion", "raised", "test_error", "bad_tests")
+    @property
+    def _unsupported(self) -> str:
+        """What the tests did that has another result here than beside the code."""
+        return (self._peer.unsupported if self._peer else "") or self.reason
 
+    def _failure_of(self, unit: Unit) -> dict[str, Any] | None:
+        """Run one unit. None where it passed, else its failure."""
+        recorder, peer = self._recorder, self._peer
+        recorder.failed = None
+        before = recorder.executed
+        if peer is not None:
+            peer.too_large = None
+        try:
+            unit.run()
+        except (CandidateGone, Tampered, Missing) as signal:
+            return self._failure(_LOST[type(signal)], message=str(signal))
+        except TooLarge as error:
+            return self._failure("large", message=str(error))
+        except BaseException as error:
+            described = getattr(error, "_llm_remote", None)
+            line = line_in_tests(error)
+            if described is not None:
+                return self._failure("raised", error=described, line=line)
+            if isinstance(error, AssertionError):
+                return self._failure("assertion", message=str(error)[:_MAX_SHOWN], line=line)
+            # As long as nothing of the candidate's has reached the tests, what goes wrong is their own fault.
+            kind = "test_error" if peer is None or peer.influenced else "bad_tests"
+            return self._failure(kind, error=describe(error, "<tests>"), line=line)
+        if peer is not None and peer.too_large is not None:  # the tests caught it
+            return self._failure("large", message=str(peer.too_large))
+        if unit.must_assert and recorder.executed == before:
+            return self._failure("assertion", message="none of its asserts was reached")
+        return None
 
-def _run(unit: Unit, recorder: Recorder, influenced: Callable[[], bool]) -> dict[str, Any] | None:
-    """None where the unit passed, else its failure."""
-    recorder.failed = None
-    before = recorder.executed
-    try:
-        unit.run()
-    except CandidateGone:
-        return _failure("gone", unit, recorder)
-    except Tampered as error:
-        return _failure("tampered", unit, recorder, message=str(error))
-    except TooLarge as error:
-        return _failure("large", unit, recorder, message=str(error))
-    except Missing as error:
-        return _failure("missing", unit, recorder, message=str(error))
-    except BaseException as error:
-        described = getattr(error, "_llm_remote", None)
-        line = line_in_tests(error)
-        if described is not None:
-            return _failure("raised", unit, recorder, error=described, line=line)
-        if isinstance(error, AssertionError):
-            return _failure("assertion", unit, recorder, message=str(error)[:_MAX_SHOWN], line=line)
-        kind = "test_error" if influenced() else "bad_tests"
-        return _failure(kind, unit, recorder, error=describe(error, "<tests>"), line=line)
-    if unit.must_assert and recorder.executed == before:
-        return _failure("assertion", unit, recorder, message="none of its asserts was reached")
-    return None
-
-
-def _failure(kind: str, unit: Unit, recorder: Recorder, line: int | None = None, **more: Any) -> dict[str, Any]:
-    failure = {"kind": kind, "test": unit.name, "expected": "", "got": "", "line": line or unit.line, **more}
-    if recorder.failed is None:
+    def _failure(self, kind: str, line: int | None = None, **more: Any) -> dict[str, Any]:
+        unit, recorder = self._unit, self._recorder
+        failure = {"kind": kind, "test": unit.name, "expected": "", "got": "", "line": line or unit.line, **more}
+        if recorder.failed is None:
+            return failure
+        index, name, operands = recorder.failed
+        condition = recorder.asserts[index]
+        text = ast.unparse(condition)
+        named = unit.name and unit.name not in text and text not in unit.name
+        failure["test"] = f"{unit.name}: {text}" if named else text
+        failure["line"] = line or condition.lineno
+        failure["got"] = shown(operands[0])
+        if name == "Eq":
+            failure["expected"] = shown(operands[1])
         return failure
-    index, name, operands = recorder.failed
-    condition = recorder.asserts[index]
-    text = ast.unparse(condition)
-    failure["test"] = f"{unit.name}: {text}" if unit.name and unit.name not in text and text not in unit.name else text
-    failure["line"] = line or condition.lineno
-    failure["got"] = shown(operands[0])
-    if name == "Eq":
-        failure["expected"] = shown(operands[1])
-    return failure
 
 
 def shown(value: Any) -> str:

@@ -221,6 +221,79 @@ def check(candidate):
     ),
 ]
 
+VECTOR = """
+class Vector:
+    def __init__(self, x, y): self.x, self.y = x, y
+    def __add__(self, other): return Vector(self.x + other.x, self.y + other.y)
+    def __sub__(self, other): return Vector(self.x - other.x, self.y - other.y)
+    def __mul__(self, k): return Vector(self.x * k, self.y * k)
+    __rmul__ = __mul__
+    def __neg__(self): return self * -1
+    def __abs__(self): return (self.x ** 2 + self.y ** 2) ** 0.5
+    def __eq__(self, other): return (self.x, self.y) == (other.x, other.y)
+    def __lt__(self, other): return abs(self) < abs(other)
+    def __repr__(self): return f"Vector({self.x}, {self.y})"
+    def scaled(self, k): return Vector(self.x * k, self.y * k)
+    def dot(self, other): return self.x * other.x + self.y * other.y
+    def count(self, n): return [self.x, self.y].count(n)
+    def norm(self): return abs(self)
+    @classmethod
+    def of(cls, text): return cls(*map(int, text.split()))
+    class Unit:
+        def __init__(self): self.size = 1
+        def double(self): return 2 * self.size
+def middle(a, b): return (a + b) * 0.5
+class Node:
+    def __init__(self, value, parent=None):
+        self.value, self.parent, self.children = value, parent, []
+    def add(self, value):
+        self.children.append(Node(value, self))
+        return self.children[-1]
+    def insert(self, value):
+        self.value = value
+        return self
+def grow(value): return Node(value).add(value + 1)
+"""
+USES = {
+    "operators": "Vector(1, 2) + Vector(3, 4) == Vector(4, 6) and Vector(4, 6) - Vector(1, 2) != Vector(0, 0)",
+    "built-in-operand": "Vector(1, 2) * 3 == 3 * Vector(1, 2) == Vector(3, 6)",
+    "operand-of-a-result": "(Vector(1, 2) + Vector(0, 1)) * 2 == Vector(2, 6)",
+    "unary": "-Vector(1, 2) == Vector(-1, -2) and abs(Vector(3, 4)) == 5",
+    "order": "Vector(1, 2) < Vector(3, 4) and sorted([Vector(3, 4), Vector(0, 1)])[0].y == 1",
+    "methods": "Vector(1, 2).scaled(3).scaled(2).dot(Vector(1, 1)) == 18 and Vector(1, 1).count(1) == 2",
+    "text": "repr(Vector(1, 2) * 2) == 'Vector(2, 4)'",
+    "classmethod": "Vector.of('3 4').norm() == 5 and Vector.of('3 4') == Vector(3, 4)",
+    "nested-class": "Vector.Unit().double() == 2",
+    "result-of-a-function": "middle(Vector(0, 0), Vector(6, 8)).norm() == 5 and middle(Vector(0, 0), Vector(2, 2)).x == 1",
+    "returns-itself": "(lambda node: node.insert(5) is node and node.value == 5)(Node(1))",
+    "identity": "(lambda root: root.add(2).parent is root and root.children[0].parent is root)(Node(1))",
+    "attributes-of-attributes": "grow(1).parent.value == 1 and grow(1).value == 2",
+}
+CLASSES = [
+    honest(
+        f"uses-a-class-{name}",
+        "Tests of a class use its objects as they would in its own process.",
+        VECTOR,
+        f"assert {condition}\n",
+    )
+    for name, condition in USES.items()
+]
+
+CATCHING = [
+    honest(
+        f"expected-exception-{name}",
+        "Tests that expect an exception may catch everything.",
+        "def f(x):\n    raise ValueError(x)\n",
+        f"def check(candidate):\n    raised = False\n    {text}\n    assert raised\n",
+    )
+    for name, text in {
+        "bare": "try: candidate(1)\n    except: raised = True",
+        "base-exception": "try: candidate(1)\n    except BaseException: raised = True",
+        "suppress": "import contextlib\n    raised = True\n    with contextlib.suppress(Exception):\n"
+        "        candidate(1)\n        raised = False",
+    }.items()
+]
+
 ODD_SOURCES = [
     named(
         "nul-in-source",
@@ -353,4 +426,4 @@ PROGRAMS = [
     ),
 ]
 
-ROWS = [*CORRECT, *WRONG, *ROUND_TRIPS, *ODD_VALUES, *ODD_SOURCES, *PROGRAMS]
+ROWS = [*CORRECT, *WRONG, *ROUND_TRIPS, *ODD_VALUES, *CLASSES, *CATCHING, *ODD_SOURCES, *PROGRAMS]
