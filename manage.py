@@ -13,6 +13,8 @@ _UNREACHABLE = ("connection failed", "connection is bad", "unable to open databa
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "llmeval_site.settings")
+    if os.environ.get("NO_COLOR"):  # no-color.org; Django knows only a variable of its own
+        os.environ["DJANGO_COLORS"] = "nocolor"
     gc.disable()  # what start-up makes stays; looking through it over and over was a fifth of a short run
     try:
         try:

@@ -1,7 +1,10 @@
 """A chat-completions endpoint for tests: a real HTTP server on a free port whose answers a test scripts."""
 
 import json
+import socket
+import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,16 +14,21 @@ from typing import Any
 
 @dataclass
 class Answer:
-    """What the endpoint sends back. `body` is JSON unless it is bytes."""
+    """What the endpoint sends back. `body` is JSON unless it is bytes.
 
-    body: Any
+    `drip_s`: the seconds between single bytes of the body. `reset`: the connection is reset instead of answering.
+    """
+
+    body: Any = None
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
+    drip_s: float = 0.0
+    reset: bool = False
 
 
 def completion(content: str | None = "hello", *, finish: str = "stop", usage: Any = None, **message: Any) -> Answer:
     """A well-formed chat completion."""
-    given = usage or {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    given = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15} if usage is None else usage
     choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content, **message}}
     body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     return Answer({**body, "usage": given})
@@ -28,11 +36,15 @@ def completion(content: str | None = "hello", *, finish: str = "stop", usage: An
 
 @dataclass
 class Endpoint:
-    """A running endpoint: its address, and every request it got, in order; header names are in lower case."""
+    """A running endpoint: its address, and every request it got, in order; header names are in lower case.
+
+    `paths` are the requests' paths with their queries.
+    """
 
     url: str
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     peak: int = 0
 
 
@@ -51,6 +63,7 @@ def endpoint(script: Callable[[dict[str, Any], int], Answer]) -> Iterator[Endpoi
             with lock:
                 number = len(running.requests)
                 running.requests.append(request)
+                running.paths.append(self.path)
                 running.headers.append({name.lower(): value for name, value in self.headers.items()})
                 inflight += 1
                 running.peak = max(running.peak, inflight)
@@ -59,6 +72,12 @@ def endpoint(script: Callable[[dict[str, Any], int], Answer]) -> Iterator[Endpoi
             finally:
                 with lock:
                     inflight -= 1
+            if answer.reset:
+                # Closing with nothing lingering sends a reset instead of the usual end of the connection.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.close_connection = True
+                self.connection.close()
+                return
             body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
             self.send_response(answer.status)
             for name, value in {"Content-Type": "application/json", **answer.headers}.items():
@@ -66,7 +85,9 @@ def endpoint(script: Callable[[dict[str, Any], int], Answer]) -> Iterator[Endpoi
             self.send_header("Content-Length", str(len(body)))
             try:
                 self.end_headers()
-                self.wfile.write(body)
+                for chunk in [body[i : i + 1] for i in range(len(body))] if answer.drip_s else [body]:
+                    time.sleep(answer.drip_s)
+                    self.wfile.write(chunk)
             except ConnectionError:
                 """The client gave up first, which is what some tests are about."""
 

@@ -75,8 +75,9 @@ class Reply:
 class AskError(Exception):
     """A call that brought no answer, through no fault of the model: the response is errored, never wrong.
 
-    `kind` is one word for tables: transport, timeout, http, auth, not_json, empty, no_recording, budget, configuration.
-    `fatal` says that every further call to this model would end the same way (a wrong key, an unknown model).
+    `kind` is one word for tables: transport, timeout, http, auth, quota, forbidden, provider, not_json, malformed,
+    empty, no_recording, budget, configuration. `fatal` says that every further call to this model would end the same
+    way (a wrong key, an unknown model, no credit left).
     """
 
     def __init__(self, kind: str, message: str, *, fatal: bool = False) -> None:

@@ -1,7 +1,7 @@
 """What a harness is: it turns a case into messages and tools, and a model's messages into what comes next."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -31,12 +31,14 @@ class Services:
 
     `seats` says how many models fill each role, so that a rubric can ask every judge. With `isolated`, `trust: auto` of
     a rule means `isolated`: a hostile answer can bring its fallback about, so nothing that trains or certifies uses it.
+    `took` is handed the milliseconds that each call of the environment's own code took, without the wait for a sandbox.
     """
 
     ask: Ask | None = None
     pool: Pool | None = None
     seats: Mapping[str, int] = field(default_factory=dict)
     isolated: bool = True
+    took: Callable[[float], None] = field(default=lambda milliseconds: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

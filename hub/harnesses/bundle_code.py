@@ -101,7 +101,9 @@ async def _run(
         )
     except ValueError as error:
         raise HarnessError(f"The bundle's code cannot be called: {error}") from None
-    return await need_pool(play).arun(job)
+    outcome = await need_pool(play).arun(job)
+    play.services.took(outcome.wall_ms)
+    return outcome
 
 
 def _sentence(outcome: Outcome) -> str:

@@ -87,6 +87,7 @@ class CodeRepair(ToolLoop):
         except ValueError as error:
             raise HarnessError(f"The visible tests cannot be run: {error}") from None
         outcome = await need_pool(play).arun(job)
+        play.services.took(outcome.wall_ms)
         if outcome.status is Status.INFRA_ERROR:
             raise HarnessError(f"The visible tests could not be run: {outcome.message}")
         text = outcome.stdout.rstrip() + ("\n[output cut]" if outcome.output_cut else "")

@@ -189,7 +189,7 @@ def config_hash(config: RunConfig, found: list[Chosen]) -> str:
                 and (identity := stage.identity(config.stage_configs[stage.key])) is not None
             },
             "attempts": config.attempts,
-            "limits": config.limits.model_dump(mode="json", exclude={"budget_usd", "retries"}),
+            "limits": config.limits.model_dump(mode="json", exclude={"budget_usd", "retries", "identical_errors"}),
             "seed": config.seed,
         }
     )

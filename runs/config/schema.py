@@ -65,12 +65,16 @@ class EnvironmentRef(_Strict):
 
 
 class Limits(_Strict):
-    """`case_seconds`: wall time of one episode; `turns`: assistant messages in it; `retries`: of one failed call."""
+    """`case_seconds`: one episode's own time; `turns`: assistant messages in it; `retries`: of one failed call.
+
+    `identical_errors`: after so many errors of the same kind and text in a row a model is asked no further (0: never).
+    """
 
     case_seconds: Annotated[float, Field(ge=1)] = 300.0
     turns: Annotated[int, Field(ge=1)] = 30
     budget_usd: Annotated[float, Field(gt=0)] | None = None
     retries: Annotated[int, Field(ge=0, le=20)] = 5
+    identical_errors: Annotated[int, Field(ge=0)] = 20
 
 
 class SandboxConfig(_Strict):

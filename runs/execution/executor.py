@@ -98,7 +98,7 @@ class Executor:
         self._writer = writer
         self._listener = listener
         self._stopping = asyncio.Event()
-        self._told: set[str] = set()  # labels of stopped models whose one response is put in
+        self._told: set[int] = set()  # RunModel ids of the models that are reported as stopped
         # Twice the requests in flight: while half of the episodes are asked, the others are read, scored or stored.
         self._window = 2 * plan.concurrency
 
@@ -133,6 +133,9 @@ class Executor:
                 await room.acquire()
                 if contender.connection.stopped is not None or self._asker.budget.exhausted:
                     break
+                if any(model.stopped for model in self._role_models(assignment.part)):
+                    room.release()
+                    continue  # an answer that nobody can score would be paid for all the same
                 task = group.create_task(self._bring(assignment))
                 task.add_done_callback(lambda _: room.release())
 
@@ -160,25 +163,28 @@ class Executor:
         try:
             played = await player.play()
         except AskError as error:
-            connection = assignment.contender.connection
+            own = assignment.contender.connection
             if error.kind == "budget":
                 return
-            if connection.stopped is not None:
-                # One response tells why; the rest of this model's cases stay open for a resume.
-                if error is not connection.stopped or not self._first_of(connection):
-                    return
-                await self._writer.put_stopped(assignment.contender.row.pk, str(error))
-                self._listener.model_stopped(connection.label, str(error))
+            if own.stopped is not None and (error is not own.stopped or own.run_model_id in self._told):
+                return  # one response tells why; the rest of this model's cases stay open for a resume
             played = player.errored(error.kind, str(error))
+        await self._report_stopped(assignment)
         self._listener.played(played.response)
         await self._writer.put(played)
 
-    def _first_of(self, connection: Connection) -> bool:
-        """True once for each stopped connection."""
-        if connection.label in self._told:
-            return False
-        self._told.add(connection.label)
-        return True
+    async def _report_stopped(self, assignment: Assignment) -> None:
+        """Store and show, once, why the model or one that fills a role of its environment is asked no further."""
+        for connection in (assignment.contender.connection, *self._role_models(assignment.part)):
+            if connection.stopped is None or connection.run_model_id in self._told:
+                continue
+            self._told.add(connection.run_model_id)
+            await self._writer.put_stopped(connection.run_model_id, str(connection.stopped))
+            self._listener.model_stopped(connection.label, str(connection.stopped))
+
+    def _role_models(self, part: Part) -> list[Connection]:
+        """The models that fill the roles of *part*'s environment."""
+        return [seat for role in part.compiled.roles for seat in self._asker.roles.get(role, ())]
 
 
 class _Player:
@@ -190,7 +196,7 @@ class _Player:
         self._environment = assignment.part.compiled
         self._tally = Tally(seconds_left=plan.case_seconds)
         self._ask = asker.for_response(self._tally)
-        self._services = Services(ask=self._ask, pool=pool, seats=plan.seats, isolated=False)
+        self._services = Services(ask=self._ask, pool=pool, seats=plan.seats, isolated=False, took=self._tally.took)
         self._episode: Episode | None = None
         self._seed = attempt_seed(plan.seed, self._environment.slug, assignment.case.external_id, assignment.attempt)
 

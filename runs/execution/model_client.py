@@ -1,7 +1,8 @@
 """The `Ask` port as runs implement it: which model, its cache, its price, the run's budget, and when to stop asking."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -18,8 +19,12 @@ class CallCache(Protocol):
     async def put(self, key: str, call: CallKey, model: str, reply: Reply) -> None: ...
 
 
+# Request ids and the like: a word of ten characters and more with a digit in it.
+_IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)[\w-]{10,}")
+
+
 class TimeUp(Exception):
-    """The episode's time was over while its model was answering."""
+    """The episode has used up its time with replies that arrived."""
 
 
 @dataclass(slots=True)
@@ -36,19 +41,50 @@ class Budget:
 
 @dataclass(slots=True)
 class Connection:
-    """A model of the run with all that calls to it share. `stopped` is the error that ended its service, if one did."""
+    """A model of the run with all that calls to it share. `stopped` is the error that ended its service, if one did.
+
+    It is stopped by an error that every other call would meet too, and after `identical_errors` errors of the same kind
+    and text in a row (0: never).
+    """
 
     label: str
     spec: ModelSpec
     provider: Provider
     fingerprint: str
     slots: asyncio.Semaphore
+    identical_errors: int = 0
+    run_model_id: int = 0
     stopped: AskError | None = None
+    _last: tuple[str, str] = ("", "")
+    _in_row: int = 0
+
+    def replied(self) -> None:
+        """A reply arrived: the row of errors is broken."""
+        self._last, self._in_row = ("", ""), 0
+
+    def failed(self, error: AskError) -> AskError:
+        """Count *error*; the one to raise, which tells how many there were where they stop the model."""
+        same = (error.kind, _IDENTIFIER.sub("#", str(error)))
+        self._in_row = self._in_row + 1 if same == self._last else 1
+        self._last = same
+        if self.stopped is not None:
+            return error
+        if error.fatal:
+            self.stopped = error
+        elif self.identical_errors and self._in_row >= self.identical_errors:
+            times = f"{self._in_row} times in a row" if self._in_row > 1 else "once"
+            self.stopped = AskError(
+                error.kind,
+                f"It met the same error {times}, as many as limits.identical_errors allows. Resume the run once the "
+                f"cause is fixed. {error}",
+                fatal=True,
+            )
+        return self.stopped or error
 
 
 @dataclass(slots=True)
 class Tally:
-    """What the calls of one response came to. `seconds_left` is the episode's remaining time with its models."""
+    """What the calls of one response came to. `seconds_left` is what remains of the episode's own time."""
 
     seconds_left: float
     usage: Usage = field(default_factory=Usage)
@@ -66,6 +102,11 @@ class Tally:
         self.cost_usd += reply.cost_usd
         if reply.latency_ms is not None:
             self.latency_ms = (self.latency_ms or 0.0) + reply.latency_ms
+            self.seconds_left -= reply.latency_ms / 1000
+
+    def took(self, milliseconds: float) -> None:
+        """Count the time of a step of the environment's own code."""
+        self.seconds_left -= milliseconds / 1000
 
 
 class Asker:
@@ -105,9 +146,9 @@ class Asker:
         messages: Sequence[Message],
         tools: Sequence[Tool] = (),
         parameters: Mapping[str, JSON] | None = None,
-        tally: Tally | None = None,
+        timeout_s: float | None = None,
     ) -> Reply:
-        """Ask, from the cache where it knows. Raises AskError, and TimeUp where *tally* has no time left."""
+        """Ask, from the cache where it knows. Raises AskError. *timeout_s* bounds each try beside the model's own."""
         connection = self._connection(key)
         request = Request(
             key=key,
@@ -115,14 +156,15 @@ class Asker:
             tools=tools,
             parameters={**connection.spec.parameters, **(parameters or {})},
             seed=self._seed_of(key),
+            timeout_s=timeout_s,
         )
         if self._cache is None or not connection.provider.live:
-            return await self._complete(connection, request, tally)
+            return await self._complete(connection, request)
         digest = call_digest(connection.fingerprint, request)
         cached = await self._cache.get(digest)
         if cached is not None:
             return replace(cached, cached=True, latency_ms=None, cost_usd=0.0)
-        reply = await self._complete(connection, request, tally)
+        reply = await self._complete(connection, request)
         await self._cache.put(digest, key, connection.label, reply)
         return reply
 
@@ -134,39 +176,25 @@ class Asker:
             raise AskError("configuration", f"No model fills the role {key.role!r} (seat {key.seat}); see `roles`.")
         return seats[key.seat]
 
-    async def _complete(self, connection: Connection, request: Request, tally: Tally | None) -> Reply:
+    async def _complete(self, connection: Connection, request: Request) -> Reply:
         async with connection.slots:
             if connection.stopped is not None:
                 raise connection.stopped
             if self.budget.exhausted:
                 raise AskError("budget", f"The budget of ${self.budget.limit:,.2f} is spent.")
             try:
-                reply = await _within(tally, connection.provider.complete(request))
+                reply = await connection.provider.complete(request)
             except AskError as error:
-                if error.fatal and connection.stopped is None:
-                    connection.stopped = error
-                raise
+                if not connection.provider.live:
+                    raise  # a recording that is missing concerns its case alone
+                raise connection.failed(error) from None
+        connection.replied()
         price = connection.spec.price
         if price is None or not connection.provider.live:
             return reply
         cost = price.cost(reply.usage)
         self.budget.spent += cost
         return replace(reply, cost_usd=cost)
-
-
-async def _within(tally: Tally | None, call: Awaitable[Reply]) -> Reply:
-    """Await *call*, and take its time from the tally's. Waiting for a free slot has not counted."""
-    if tally is None:
-        return await call
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    try:
-        async with asyncio.timeout(max(tally.seconds_left, 0)):
-            return await call
-    except TimeoutError:
-        raise TimeUp from None
-    finally:
-        tally.seconds_left -= loop.time() - started
 
 
 class SeedOf(Protocol):
@@ -177,7 +205,13 @@ class SeedOf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ResponseAsk:
-    """The port for one response: every call is counted into its tally."""
+    """The port for one response: every call is counted into its tally.
+
+    Raises TimeUp once the replies that arrived, and the environment's own steps, have used up the episode's time.
+    Waiting for a slot, retries and the time of role models are not the model's doing, and do not count. A first reply
+    that does not arrive in that time raises AskError: nothing tells a slow model from an endpoint that hangs. Later
+    replies may take as long as the model's `timeout_s` allows, so that what ends the episode is always a reply.
+    """
 
     asker: Asker
     tally: Tally
@@ -189,8 +223,15 @@ class ResponseAsk:
         tools: Sequence[Tool] = (),
         parameters: Mapping[str, JSON] | None = None,
     ) -> Reply:
-        reply = await self.asker.call(key, messages, tools, parameters, self.tally)
-        self.tally.add(key, reply)
+        tally = self.tally
+        own = not key.role
+        if own and tally.seconds_left <= 0:
+            raise TimeUp
+        first = own and tally.last is None
+        reply = await self.asker.call(key, messages, tools, parameters, tally.seconds_left if first else None)
+        tally.add(key, reply)
+        if own and not first and tally.seconds_left < 0:
+            raise TimeUp
         return reply
 
 

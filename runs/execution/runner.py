@@ -220,6 +220,8 @@ class _Session:
             provider=provider(spec, options, context),
             fingerprint=row.fingerprint,
             slots=asyncio.Semaphore(self._config.concurrency),
+            identical_errors=self._config.limits.identical_errors,
+            run_model_id=row.pk,
         )
 
     def _plan(self, models: dict[str, Connection]) -> Plan:

@@ -69,13 +69,17 @@ OptionsClass = type[ProviderOptions]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One call. `parameters` are the model's own, with the caller's over them. `seed` is the attempt's, 63 bits."""
+    """One call. `parameters` are the model's own, with the caller's over them. `seed` is the attempt's, 63 bits.
+
+    `timeout_s` bounds each try, where the caller waits for less time than the provider's own options say.
+    """
 
     key: CallKey
     messages: Sequence[Message]
     tools: Sequence[Tool] = ()
     parameters: Mapping[str, JSON]
     seed: int = 0
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,12 @@
 """The `openai` provider: any OpenAI-compatible chat-completions endpoint, through the official client."""
 
+import asyncio
 import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
 import openai
@@ -19,8 +22,16 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _KEY_LENGTH = 24  # longer than any variable's name here; what looks like a key is refused before it is stored
-_FATAL_CODES = {"insufficient_quota", "model_not_found", "invalid_api_key", "account_deactivated"}
-_FILTER_CODES = {"content_filter", "content_policy_violation"}
+_KEY_CODES = {"invalid_api_key", "account_deactivated"}
+_QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
+_MODEL_CODES = {"model_not_found", "DeploymentNotFound"}
+_FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked"}
+# What a 404 says where the address or the model is wrong; any other concerns the one request.
+_NOWHERE = re.compile(r"\b(model|deployment|url|route|path|page)\b|^\W*(resource )?not found\W*$", re.I)
+_PHASES = ("connect", "read", "write", "pool")
+_MAX_DEPTH = 100  # levels of objects and lists in an answer; what is deeper can be neither stored nor shown
+_MAX_FINISH = 32  # characters of a finish reason
+_MAX_TOKENS = 2**31 - 1
 _DROPPED = ("audio", "function_call", "annotations", "refusal")
 
 
@@ -37,30 +48,69 @@ class OpenAIOptions(ProviderOptions):
     def _url(cls, value: str) -> str:
         if not value.startswith(("http://", "https://")):
             raise ValueError("must start with http:// or https://, and usually ends in /v1")
-        value = value.rstrip("/")
-        if value.endswith("/chat/completions"):
+        parts = urlsplit(value)
+        if parts.fragment:
+            raise ValueError("must not hold a `#`")
+        path = parts.path.rstrip("/")
+        if path.endswith("/chat/completions"):
             raise ValueError("must end before /chat/completions, which is added to it")
-        return value
+        return urlunsplit(parts._replace(path=path))
+
+    @property
+    def address(self) -> str:
+        """`base_url` without its query, which is sent with each request and may hold what nobody should read."""
+        return urlunsplit(urlsplit(self.base_url)._replace(query=""))
+
+    @property
+    def query(self) -> str:
+        return urlsplit(self.base_url).query
+
+
+class _HttpClient(openai.DefaultAioHttpClient):
+    """The client's aiohttp transport, with a bound on each whole request and each failure under its own name.
+
+    aiohttp costs about half of the default transport's CPU per call: benchmarks/transports.py.
+    """
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send *request* once. A request that takes too long is not repeated; a broken connection may be.
+
+        The transport's own time limit starts anew with every byte that arrives, and it reports broken and refused
+        connections as time-outs.
+        """
+        try:
+            async with asyncio.timeout(request.extensions["timeout"]["read"]):
+                return await super().send(request, **options)
+        except TimeoutError as error:
+            raise openai.APITimeoutError(request=request) from error
+        except Exception as error:
+            cause = error.__cause__
+            if isinstance(cause, TimeoutError):
+                raise openai.APITimeoutError(request=request) from error
+            raise httpx2.ReadError(str(cause or error) or type(cause or error).__name__, request=request) from error
 
 
 class _Client(openai.AsyncOpenAI):
     """The official client for one kind of call, whose options, address and headers it would make anew for each."""
 
-    def __init__(self, *, api_key: str, base_url: str, timeout_s: float, retries: int) -> None:
-        # aiohttp costs about half of the default transport's CPU per call: benchmarks/transports.py.
-        super().__init__(api_key=api_key, base_url=base_url, http_client=openai.DefaultAioHttpClient())
+    def __init__(self, *, api_key: str, options: OpenAIOptions, retries: int) -> None:
+        super().__init__(api_key=api_key, base_url=options.address, http_client=_HttpClient())
+        self._query = options.query.encode()
         self._call = FinalRequestOptions.construct(
-            method="post", url="/chat/completions", timeout=timeout_s, max_retries=retries, idempotency_key=""
+            method="post", url="/chat/completions", max_retries=retries, idempotency_key=""
         )
         self._like: dict[int, partial[httpx2.Request]] = {}
 
-    async def complete(self, body: bytes) -> httpx2.Response:
+    async def complete(self, body: bytes, timeout_s: float) -> httpx2.Response:
         """The endpoint's answer to *body*, a chat completion's request; raises what the client raises.
+
+        *timeout_s* bounds each request.
 
         Not `chat.completions.create`: it walks through every message by its types, a quarter of a call's CPU, and what
         it would parse of the answer we read ourselves.
         """
-        return await self.request(httpx2.Response, self._call.model_copy(update={"content": body}))
+        call = self._call.model_copy(update={"content": body, "timeout": timeout_s})
+        return await self.request(httpx2.Response, call)
 
     def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
         """As the client builds the first request (of each count of retries, a header of its own), with another body."""
@@ -69,11 +119,14 @@ class _Client(openai.AsyncOpenAI):
             headers = first.headers.copy()
             for name in ("Content-Length", "Cookie"):  # these are each request's own
                 headers.pop(name, None)
-            self._like[retries_taken] = partial(
-                httpx2.Request, first.method, first.url, headers=headers, extensions=first.extensions
-            )
+            url = first.url.copy_with(query=self._query) if self._query else first.url
+            self._like[retries_taken] = partial(httpx2.Request, first.method, url, headers=headers)
         assert isinstance(options.content, bytes)
-        request = self._like[retries_taken](stream=httpx2.ByteStream(options.content), cookies=self._client.cookies)
+        request = self._like[retries_taken](
+            stream=httpx2.ByteStream(options.content),
+            cookies=self._client.cookies,
+            extensions={"timeout": dict.fromkeys(_PHASES, options.timeout)},
+        )
         request.read()
         return request
 
@@ -94,8 +147,7 @@ class OpenAI(Provider):
         super().__init__(spec, options, context)
         self._client = _Client(
             api_key=context.api_key or "none",
-            base_url=options.base_url,
-            timeout_s=options.timeout_s,
+            options=options,
             retries=context.retries,
         )
 
@@ -120,15 +172,21 @@ class OpenAI(Provider):
         body = {"model": self.options.model, "messages": list(request.messages), **parameters}
         if request.tools:
             body["tools"] = list(request.tools)
+        seconds = min(self.options.timeout_s, request.timeout_s or self.options.timeout_s)
         try:
-            response = await self._client.complete(_dumped(body))
+            response = await self._client.complete(_dumped(body), seconds)
         except openai.APIStatusError as error:
             reply = _refusal_by_status(error)
             if reply is None:
-                raise _ask_error(error, self) from None
+                raise _status_error(error, self) from None
             return reply
+        except openai.APITimeoutError:
+            limit = "timeout_s of the model" if seconds == self.options.timeout_s else "the episode's time limit"
+            said = f"{self.options.address} did not answer within {seconds:g} s ({limit})."
+            raise AskError("timeout", said) from None
         except openai.APIConnectionError as error:
-            raise _connection_error(error, self) from None
+            where, cause = self.options.address, error.__cause__ or error
+            raise AskError("transport", f"{where} could not be reached: {cause}.") from None
         return _reply(response.content, response.elapsed.total_seconds() * 1000)
 
     async def aclose(self) -> None:
@@ -150,80 +208,156 @@ def _dumped(body: Mapping[str, Any]) -> bytes:
 
 
 def _reply(body: bytes, latency_ms: float) -> Reply:
-    try:
-        data = json.loads(body)
-    except ValueError:
-        raise AskError("not_json", f"The endpoint answered 200 with a body that is not JSON: {_head(body)}") from None
-    choices = data.get("choices") if isinstance(data, dict) else None
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        error = data.get("error") if isinstance(data, dict) else None
-        said = f" It said: {_head(json.dumps(error).encode())}" if error else ""
-        raise AskError("empty", f"The endpoint answered 200 with no choice in it.{said}")
-    given = choices[0].get("message")
+    """The reply in *body*. Raises AskError for an answer that a model cannot have given."""
+    choice, usage = _choice(body)
+    given = choice.get("message")
+    if choice.get("error") or choice.get("finish_reason") == "error":
+        said = _told(choice.get("error") or given)
+        raise AskError("provider", f"The endpoint answered 200 and reported an error in place of an answer: {said}")
     if not isinstance(given, dict):
         raise AskError("empty", "The endpoint answered 200 with a choice that has no message.")
-    refusal = given.get("refusal")
+    content, refusal = given.get("content"), given.get("refusal")
+    if not _is_content(content):
+        raise AskError(
+            "malformed", f"The endpoint answered 200 with `content` that is neither text nor parts: {_told(content)}"
+        )
     message: Message = {
-        "role": "assistant",
         **{k: v for k, v in given.items() if v is not None and k not in _DROPPED},
+        "role": "assistant",
+        "content": content or (refusal if isinstance(refusal, str) else ""),
     }
-    message["content"] = given.get("content") or (refusal if isinstance(refusal, str) else "")
-    finish = "refusal" if refusal else str(choices[0].get("finish_reason") or "stop")
+    finish = "refusal" if refusal else str(choice.get("finish_reason") or "stop")
     return Reply(
         message=message,
-        finish_reason=finish,
-        usage=wire_usage(data.get("usage")),
+        finish_reason=finish[:_MAX_FINISH],
+        usage=wire_usage(usage),
         latency_ms=round(latency_ms, 1),
     )
 
 
+def _choice(body: bytes) -> tuple[dict[str, Any], Any]:
+    """The first choice in *body*, and its usage. Raises AskError."""
+    try:
+        data = json.loads(body, parse_constant=lambda _: None)  # NaN and infinities are no JSON
+    except RecursionError:
+        raise AskError("malformed", "The endpoint answered 200 with JSON that is nested too deeply.") from None
+    except ValueError:
+        raise AskError("not_json", f"The endpoint answered 200 with a body that is not JSON: {_head(body)}") from None
+    if body.count(b"[") + body.count(b"{") > _MAX_DEPTH and _depth(data) > _MAX_DEPTH:
+        raise AskError("malformed", "The endpoint answered 200 with JSON that is nested too deeply.")
+    data = data if isinstance(data, dict) else {}
+    if data.get("error"):
+        said = _told(data["error"])
+        raise AskError("provider", f"The endpoint answered 200 and reported an error in place of an answer: {said}")
+    choices = data.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise AskError("empty", f"The endpoint answered 200 with no choice in it: {_head(body)}")
+    return choices[0], data.get("usage")
+
+
+def _depth(value: Any) -> int:
+    """Levels of lists and objects in *value*; counted without recursion."""
+    level, depth = [value], 0
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        depth += 1
+        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
+    return depth
+
+
+def _is_content(value: Any) -> bool:
+    """Whether *value* can be a message's content: text, nothing, or a list of parts."""
+    if isinstance(value, list):
+        return all(isinstance(part, dict) and isinstance(part.get("text", ""), str) for part in value)
+    return value is None or isinstance(value, str)
+
+
 def wire_usage(given: Any) -> Usage:
     """Token counts from the wire; an endpoint that leaves them out or sends nonsense counts as 0."""
-
-    def count(source: Any, *names: str) -> int:
-        for name in names:
-            source = source.get(name) if isinstance(source, dict) else None
-        return source if isinstance(source, int) and source > 0 else 0
-
     return Usage(
-        input=count(given, "prompt_tokens"),
-        output=count(given, "completion_tokens"),
-        cached_input=min(count(given, "prompt_tokens_details", "cached_tokens"), count(given, "prompt_tokens")),
-        reasoning=count(given, "completion_tokens_details", "reasoning_tokens"),
+        input=_count(given, "prompt_tokens") or 0,
+        output=_count(given, "completion_tokens") or 0,
+        cached_input=min(
+            _count(given, "prompt_tokens_details", "cached_tokens") or 0, _count(given, "prompt_tokens") or 0
+        ),
+        reasoning=_count(given, "completion_tokens_details", "reasoning_tokens") or 0,
     )
 
 
+def _count(source: Any, *names: str) -> int | None:
+    """The number of tokens at *names*; None where there is none."""
+    for name in names:
+        source = source.get(name) if isinstance(source, dict) else None
+    sound = isinstance(source, int) and not isinstance(source, bool) and 0 <= source <= _MAX_TOKENS
+    return source if sound else None
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+def _error_body(error: openai.APIStatusError) -> dict[str, Any]:
+    """The error's object in the answer; empty where the answer holds none."""
+    try:
+        body = json.loads(error.response.content)
+    except (ValueError, RecursionError):
+        return {}
+    inner = body.get("error", body) if isinstance(body, dict) else {}
+    return inner if isinstance(inner, dict) else {"message": inner} if isinstance(inner, str) else {}
+
+
 def _refusal_by_status(error: openai.APIStatusError) -> Reply | None:
-    """Some endpoints refuse by a 400 with a content-filter code: an answer, so that refusing never raises a score."""
-    if error.status_code == 400 and error.code in _FILTER_CODES:
+    """The reply of an endpoint that refuses a prompt by a status: an answer, so that refusing never raises a score.
+
+    Only where the answer says so in its fields: text alone may mean anything.
+    """
+    said = _error_body(error)
+    metadata = said.get("metadata")
+    flagged = isinstance(metadata, dict) and ("flagged_input" in metadata or "reasons" in metadata)
+    if error.status_code in (400, 403) and (_text(said, "code") in _FILTER_CODES or flagged):
         return Reply(message={"role": "assistant", "content": ""}, finish_reason="content_filter")
     return None
 
 
-def _ask_error(error: openai.APIStatusError, provider: OpenAI) -> AskError:
-    said = _head(error.response.content)
-    where = f"{provider.options.base_url} answered {error.status_code}"
-    if error.status_code in (401, 403):
-        name = provider.options.api_key_env
+def _status_error(error: openai.APIStatusError, provider: OpenAI) -> AskError:
+    """What a status means, and what to do about it. Fatal only where every other case would meet the same error."""
+    status, options, said = error.status_code, provider.options, _error_body(error)
+    codes = {_text(said, "code"), _text(said, "type")}
+    kind, fatal, remedy = "http", False, ""
+    if status == 401 or codes & _KEY_CODES:
+        name = options.api_key_env
+        kind, fatal = "auth", True
         remedy = f"check the key in {name}" if name else "set api_key_env to the variable that holds the key"
-        return AskError("auth", f"{where}: {remedy}. It said: {said}", fatal=True)
-    if error.status_code == 404 or error.code in _FATAL_CODES:
-        return AskError("configuration", f"{where}: check model and base_url. It said: {said}", fatal=True)
-    return AskError("http", f"{where}. It said: {said}")
+    elif status == 402 or codes & _QUOTA_CODES:
+        kind, fatal = "quota", True
+        remedy = "the account's credit or quota is used up; top it up or raise its limit, then resume the run"
+    elif codes & _MODEL_CODES or (status == 404 and _is_nowhere(said, options.model)):
+        kind, fatal = "configuration", True
+        remedy = f"check model ({options.model}) and base_url"
+    elif status == 403:
+        kind, remedy = "forbidden", "the key may not use this model, or the provider refused this one prompt"
+    elif status in (400, 422):
+        remedy = "the request was not accepted; if a parameter is named, correct `parameters` of the model"
+    elif status == 404:
+        remedy = "the endpoint has nothing that can serve this request"
+    elif status == 429:
+        remedy = "its rate limit was met on every try; lower `concurrency` or raise `limits.retries`"
+    head = f"{options.address} answered {status}" + (f": {remedy}" if remedy else "")
+    return AskError(kind, f"{head}. It said: {_head(error.response.content)}", fatal=fatal)
 
 
-def _connection_error(error: openai.APIConnectionError, provider: OpenAI) -> AskError:
-    """No answer at all. aiohttp's transport reports a refused connection as a time-out, so that the causes decide."""
-    causes: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None:
-        causes.append(cause)
-        cause = cause.__cause__
-    refused = any(isinstance(item, OSError) and not isinstance(item, TimeoutError) for item in causes)
-    where, options = provider.options.base_url, provider.options
-    if isinstance(error, openai.APITimeoutError) and not refused:
-        return AskError("timeout", f"{where} did not answer within {options.timeout_s:g} s.")
-    return AskError("transport", f"{where} could not be reached: {causes[-1]}.")
+def _is_nowhere(said: Mapping[str, Any], model: str) -> bool:
+    """Whether a 404 means that the address or the model is wrong, rather than something of the one request."""
+    message = _text(said, "message")
+    return not message or model.lower() in message.lower() or _NOWHERE.search(message) is not None
+
+
+def _text(source: Mapping[str, Any], key: str) -> str:
+    value = source.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _told(value: Any) -> str:
+    """*value*, as it came, for an error message."""
+    return _head(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _head(body: bytes) -> str:

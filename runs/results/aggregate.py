@@ -257,8 +257,8 @@ def warnings(run: Run, cells: Iterable[CellResult]) -> list[str]:
                 f"{cell.model} on {cell.environment} is incomplete: {cell.scored:,} of {cell.expected:,} responses are "
                 "scored, so its accuracy is not final."
             )
-    stopped = {cell.model: cell.run_model.stopped for cell in cells if cell.run_model.stopped}
-    found += [f"{model} was stopped: {reason}" for model, reason in stopped.items()]
+    stopped = run.models.exclude(stopped="").order_by("role", "position").values_list("label", "role", "stopped")
+    found += [f"{label}{f' ({role})' if role else ''} was stopped: {reason}" for label, role, reason in stopped]
     if any(cell.tier == "C" for cell in cells):
         found.append(
             "Code ran under isolation tier C: separate processes and limits only. Verdicts cannot be forged, but what "

@@ -12,14 +12,14 @@ from hub.common import wording
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.protocols import JSON, AskError, CallKey, Message, Reply, Tool
 from runs.config.endpoints import endpoint_spec
-from runs.execution.model_client import Asker, Budget, Connection, Tally
+from runs.execution.model_client import Asker, Budget, Connection
 from runs.models import EpisodeSession, ModelEndpoint
 from runs.providers.base import ProviderContext
 from runs.providers.registry import PROVIDERS
 from runs.providers.replay import Recorded, recorded_row
 
 TRAINER = "trainer"  # the answering model's label in calls, where the trainer gave it none
-_STEP_SECONDS = 300.0  # that one step may wait for role models
+_STEP_SECONDS = 300.0  # that one call of a role model may take, retries included
 _AT_ONCE = 4  # calls to one role model
 
 
@@ -125,11 +125,24 @@ class RoleModels:
         if content is not None:
             reply = Reply(message={"role": "assistant", "content": content})
         elif self._models.get(key.role):
-            reply = await self._asker.call(key, messages, tools, parameters, Tally(seconds_left=_STEP_SECONDS))
+            reply = await self._ask(key, messages, tools, parameters)
         else:
             raise NotRecorded(key)
         self.calls.append({"key": asdict(key), "message": reply.message})
         return reply
+
+    async def _ask(
+        self,
+        key: CallKey,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        parameters: Mapping[str, JSON] | None,
+    ) -> Reply:
+        try:
+            async with asyncio.timeout(_STEP_SECONDS):
+                return await self._asker.call(key, messages, tools, parameters)
+        except TimeoutError:
+            raise AskError("timeout", f"The role model did not answer within {_STEP_SECONDS:g} s.") from None
 
     async def aclose(self) -> None:
         clients = [item.provider.aclose() for rows in self._models.values() for item in rows]

@@ -19,6 +19,7 @@ from runs.config.resolve import config_hash, environments_find, plan, source_for
 from runs.config.schema import RunConfig
 from runs.execution.runner import Execution, run_execute
 from runs.models import ModelCall, Response, Run
+from runs.results.aggregate import warnings
 from runs.services import config_of, run_create, run_reopen
 from runs.web.queries import run_is_whole
 from tests.endpoint import Answer, Endpoint, completion, endpoint
@@ -311,7 +312,7 @@ def test_a_spent_budget_stops_the_run_and_more_budget_lets_it_go_on(folder: Path
     assert run.status == "completed" and all_passed(run)
 
 
-def test_an_episode_over_its_time_is_a_limit_and_scored(folder: Path) -> None:
+def test_an_endpoint_that_never_answers_is_errored_and_not_wrong(folder: Path) -> None:
     never = threading.Event()
 
     def script(request: dict[str, Any], number: int) -> Answer:
@@ -326,7 +327,174 @@ def test_an_episode_over_its_time_is_a_limit_and_scored(folder: Path) -> None:
     finally:
         never.set()
     response = Response.objects.get(run_environment__run=run)
-    assert (response.status, response.stop) == ("failed", "time")
+    assert (response.status, response.error_kind) == ("errored", "timeout")
+    assert "did not answer within 1 s (the episode's time limit)" in response.reason
+
+
+def test_an_endpoint_that_is_down_longer_than_case_seconds_is_errored_and_not_wrong(folder: Path) -> None:
+    with endpoint(lambda *_: Answer({"error": {"message": "down"}}, 503, {"Retry-After": "1.2"})) as server:
+        text = config_text(server.url, limits={"case_seconds": 1, "retries": 1}, environments=ONE)
+        start(folder, text)
+        assert len(server.requests) == 2
+    assert [(r.status, r.error_kind) for r in Response.objects.all()] == [("errored", "http")]
+
+
+def test_retries_and_waiting_for_a_slot_do_not_use_up_the_episodes_time(folder: Path) -> None:
+    def script(request: dict[str, Any], number: int) -> Answer:
+        time.sleep(0.3)
+        return Answer({}, 503, {"Retry-After": "0.5"}) if number < 2 else capital(request)
+
+    with endpoint(script) as server:
+        run, _ = start(folder, config_text(server.url, limits={"case_seconds": 1, "retries": 3}, concurrency=1))
+    assert all_passed(run)
+
+
+COUNTING = """\
+import time
+
+
+def reset(case, seed):
+    return {"state": 0, "messages": [{"role": "user", "content": "Count to five."}]}
+
+
+def step(state, message):
+    time.sleep(SECONDS)
+    if state == 4:
+        return {"state": state, "done": True, "reward": 1.0}
+    return {"state": state + 1, "messages": [{"role": "user", "content": "Go on."}]}
+"""
+
+
+def counting(folder: Path, *, step_seconds: float = 0.0) -> list[dict[str, str]]:
+    """An environment of five turns, whose own code takes *step_seconds* for each."""
+    bundle = folder / "counting"
+    bundle.mkdir()
+    manifest = MANIFEST.replace("capitals", "counting").replace("Capitals", "Counting")
+    manifest = manifest[: manifest.index("dataset:")] + "dataset: {path: cases.jsonl}\nharness: {type: custom}\n"
+    (bundle / "environment.yaml").write_text(manifest)
+    (bundle / "harness.py").write_text(COUNTING.replace("SECONDS", str(step_seconds)))
+    (bundle / "cases.jsonl").write_text('{"id": "five", "input": "Count."}\n')
+    return [{"path": "counting"}]
+
+
+def test_replies_that_arrive_and_use_up_the_time_end_the_episode_at_a_limit_that_is_scored(folder: Path) -> None:
+    def script(request: dict[str, Any], number: int) -> Answer:
+        time.sleep(0.4)
+        return completion(str(number))
+
+    with endpoint(script) as server:
+        limits = {"case_seconds": 1, "retries": 0}
+        start(folder, config_text(server.url, limits=limits, environments=counting(folder)))
+    response = Response.objects.get()
+    assert (response.status, response.stop, response.score) == ("failed", "time", 0.0)
+    assert 1 < len(server.requests) < 5
+
+
+def test_the_environments_own_steps_use_up_the_episodes_time(folder: Path) -> None:
+    with endpoint(lambda *_: completion("next")) as server:
+        limits = {"case_seconds": 1, "retries": 0}
+        start(folder, config_text(server.url, limits=limits, environments=counting(folder, step_seconds=0.6)))
+    response = Response.objects.get()
+    assert (response.status, response.stop, response.turns) == ("failed", "time", 2)
+
+
+def test_an_endpoint_that_stops_answering_in_the_middle_of_an_episode_is_errored(folder: Path) -> None:
+    never = threading.Event()
+
+    def script(request: dict[str, Any], number: int) -> Answer:
+        if number:
+            never.wait(5)
+        return completion("next")
+
+    try:
+        with endpoint(script) as server:
+            model = {"name": "m", "provider": "openai", "model": "m", "base_url": server.url, "timeout_s": 1.5}
+            limits = {"case_seconds": 1, "retries": 0}
+            start(folder, config_text(server.url, limits=limits, models=[model], environments=counting(folder)))
+            never.set()
+    finally:
+        never.set()
+    response = Response.objects.get()
+    assert (response.status, response.error_kind, response.turns) == ("errored", "timeout", 1)
+
+
+def test_a_prompt_that_is_refused_by_403_leaves_the_other_cases_alone_also_on_resume(folder: Path) -> None:
+    def script(request: dict[str, Any], _: int) -> Answer:
+        if "Peru" in request["messages"][-1]["content"]:
+            return Answer({"error": {"message": "Your input was flagged."}}, 403)
+        return capital(request)
+
+    with endpoint(script) as server:
+        run, listener = start(folder, config_text(server.url, concurrency=1))
+        assert statuses(run) == {c.lower(): "errored" if c == "Peru" else "passed" for c in CAPITALS}
+        run, again = resume(run)
+    assert statuses(run)["peru"] == "errored" and len(statuses(run)) == len(CAPITALS)
+    assert listener.stopped == again.stopped == []
+
+
+def test_identical_errors_in_a_row_stop_the_model_with_one_message_and_a_resume_tries_again(folder: Path) -> None:
+    broken = True
+
+    def script(request: dict[str, Any], number: int) -> Answer:
+        if broken and "France" not in request["messages"][-1]["content"]:
+            said = f"Unsupported parameter: 'top_q'. Request req_{number:012d}."
+            return Answer({"error": {"message": said}}, 400)
+        return capital(request)
+
+    with endpoint(script) as server:
+        text = config_text(server.url, concurrency=1, limits={"retries": 0, "identical_errors": 3})
+        run, listener = start(folder, text)
+        assert len(server.requests) == 4  # France, and three of the others
+        assert sorted(statuses(run).values()) == ["errored", "errored", "errored", "passed"]
+        (said,) = listener.stopped
+        assert "the same error 3 times in a row" in said and "limits.identical_errors" in said and "top_q" in said
+        assert run.models.get().stopped in said
+        run, listener = resume(run)
+        assert len(listener.stopped) == 1 and len(server.requests) == 7
+        broken = False
+        run, listener = resume(run)
+    assert all_passed(run) and not listener.stopped
+
+
+def test_a_judge_with_a_wrong_key_ends_the_asking_for_answers_that_nobody_could_score(folder: Path) -> None:
+    rule = "{type: judge, role: rubric, criteria: [{name: right, weight: 1, scale: [0, 1], text: 'Right?'}]}"
+    manifest = (folder / "capitals" / "environment.yaml").read_text().replace("{type: exact_match}", rule)
+    (folder / "capitals" / "environment.yaml").write_text(manifest)
+
+    def script(request: dict[str, Any], _: int) -> Answer:
+        return Answer({"error": {"message": "bad key"}}, 401) if request["model"] == "judge" else capital(request)
+
+    with endpoint(script) as server:
+        judge = {"name": "grader", "provider": "openai", "model": "judge", "base_url": server.url}
+        text = config_text(server.url, roles={"rubric": [judge]}, concurrency=1)
+        run, listener = start(folder, text)
+        asked = [request["model"] for request in server.requests]
+    assert asked.count("judge") == 1 and asked.count("m") < len(CAPITALS)
+    assert len(listener.stopped) == 1 and listener.stopped[0].startswith("grader: ")
+    assert "401" in run.models.get(role="rubric").stopped
+    assert any(line.startswith("grader (rubric) was stopped: ") for line in warnings(run, []))
+    assert set(statuses(run).values()) == {"errored"}
+
+
+def test_an_endpoint_that_refuses_connections_stops_the_model_early(folder: Path) -> None:
+    with endpoint(capital) as server:
+        url = server.url
+    limits = {"retries": 0, "identical_errors": 2}
+    run, listener = start(folder, config_text(url, concurrency=1, limits=limits))
+    assert Response.objects.filter(run_environment__run=run, error_kind="transport").count() == 2
+    assert len(listener.stopped) == 1 and "could not be reached" in listener.stopped[0]
+
+
+def test_different_errors_and_errors_between_answers_do_not_stop_the_model(folder: Path) -> None:
+    def script(request: dict[str, Any], number: int) -> Answer:
+        if number % 3 == 2:
+            return capital(request)
+        return Answer({"error": {"message": f"too long by {number} tokens"}}, 400)
+
+    with endpoint(script) as server:
+        text = config_text(server.url, concurrency=1, limits={"retries": 0, "identical_errors": 2})
+        run, listener = start(folder, text)
+    assert not listener.stopped and len(statuses(run)) == len(CAPITALS)
 
 
 ONE = [{"path": "capitals", "cases": ["france"]}]
@@ -481,6 +649,20 @@ def test_a_database_that_is_not_there_is_told_in_a_sentence(folder: Path) -> Non
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): connection failed")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True)])
+def test_no_color_leaves_no_colour_on_a_terminals_stderr(folder: Path, value: str, coloured: bool) -> None:
+    terminal, side = os.openpty()
+    environment = {**os.environ, "NO_COLOR": value, "TERM": "xterm-256color", "LLMEVAL_VAR": str(folder / "v")}
+    environment |= {"DATABASE_URL": f"sqlite:///{folder / 'db'}"}
+    command = [sys.executable, "manage.py", "eval", "--config", "no-such.yaml"]
+    done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, stdout=side, stderr=side, timeout=60)
+    os.close(side)
+    written = os.read(terminal, 100_000)
+    os.close(terminal)
+    assert done.returncode == 2 and b"There is no file no-such.yaml" in written
+    assert (b"\x1b[" in written) == coloured
 
 
 def test_a_reader_that_goes_away_ends_the_command_without_a_word(folder: Path) -> None:

@@ -1,10 +1,13 @@
 """The openai provider, with the real client over real HTTP."""
 
+import json
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from hub.environments.protocols import AskError, CallKey, Reply, Usage
 from runs.providers.base import ModelSpec, ProviderContext, Request
@@ -15,7 +18,12 @@ KEY = CallKey(purpose="answer", environment="e", case="c", model="m")
 
 
 async def ask(
-    script: Callable[[dict[str, Any], int], Answer], *, retries: int = 2, timeout_s: float = 5, **request: Any
+    script: Callable[[dict[str, Any], int], Answer],
+    *,
+    retries: int = 2,
+    timeout_s: float = 5,
+    request_timeout: float | None = None,
+    **request: Any,
 ) -> tuple[Reply, list[dict[str, Any]]]:
     with endpoint(script) as server:
         options = OpenAIOptions(model="small", base_url=server.url, timeout_s=timeout_s)
@@ -24,7 +32,16 @@ async def ask(
         try:
             messages = [{"role": "user", "content": "hi"}]
             reply = await provider.complete(
-                Request(**{"key": KEY, "messages": messages, "parameters": {}, "seed": 99, **request})
+                Request(
+                    **{
+                        "key": KEY,
+                        "messages": messages,
+                        "parameters": {},
+                        "seed": 99,
+                        **({"timeout_s": request_timeout} if request_timeout else {}),
+                        **request,
+                    }
+                )
             )
         finally:
             await provider.aclose()
@@ -114,16 +131,49 @@ async def test_retries_end_and_the_error_quotes_the_server() -> None:
     assert "503" in str(error) and "overloaded" in str(error)
 
 
-@pytest.mark.parametrize("status", [401, 403])
-async def test_a_wrong_key_is_fatal_and_never_retried(status: int) -> None:
+async def test_a_wrong_key_is_fatal_and_never_retried() -> None:
     calls = []
 
     def script(request: dict[str, Any], _: int) -> Answer:
         calls.append(request)
-        return Answer({"error": {"message": "bad key"}}, status)
+        return Answer({"error": {"message": "bad key"}}, 401)
 
     error = await error_of(script)
     assert (error.kind, error.fatal, len(calls)) == ("auth", True, 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "fatal", "hint"),
+    [
+        (401, {"error": {"message": "no"}}, "auth", True, "set api_key_env"),
+        (403, {"error": {"message": "Your input was flagged"}}, "forbidden", False, "refused this one prompt"),
+        (402, {"error": {"message": "pay"}}, "quota", True, "credit or quota is used up"),
+        (403, {"error": {"code": "insufficient_quota"}}, "quota", True, "credit or quota is used up"),
+        (404, {"error": {"message": "The model `small` does not exist"}}, "configuration", True, "check model (small)"),
+        (404, {"detail": "Not Found"}, "configuration", True, "base_url"),
+        (404, b"<h1>Not Found</h1>", "configuration", True, "base_url"),
+        (404, {"error": {"message": "Resource not found"}}, "configuration", True, "base_url"),
+        (404, {"error": {"message": "No endpoints found that support tool use."}}, "http", False, "this request"),
+        (400, {"error": {"message": "Unsupported parameter: top_q"}}, "http", False, "`parameters`"),
+        (400, {"error": {"code": ["odd"], "message": 5}}, "http", False, "`parameters`"),
+        (400, [1], "http", False, "`parameters`"),
+        (429, {"error": {"message": "slow down"}}, "http", False, "rate limit"),
+    ],
+)
+async def test_a_status_says_what_to_do_and_is_fatal_only_if_no_other_case_can_escape_it(
+    status: int, body: Any, kind: str, fatal: bool, hint: str
+) -> None:
+    with endpoint(lambda *_: Answer(body, status)) as server:
+        provider = OpenAI(
+            ModelSpec(name="m", provider="openai"),
+            OpenAIOptions(model="small", base_url=server.url),
+            ProviderContext(retries=0),
+        )
+        with pytest.raises(AskError) as caught:
+            await provider.complete(Request(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
+        await provider.aclose()
+    assert (caught.value.kind, caught.value.fatal) == (kind, fatal)
+    assert hint in str(caught.value)
 
 
 async def test_an_unknown_model_is_fatal() -> None:
@@ -134,12 +184,50 @@ async def test_an_unknown_model_is_fatal() -> None:
 async def test_exhausted_credit_is_fatal_although_it_is_a_429() -> None:
     body = {"error": {"message": "no credit", "code": "insufficient_quota"}}
     error = await error_of(lambda *_: Answer(body, 429, {"Retry-After": "0.01"}), retries=1)
-    assert error.fatal
+    assert (error.kind, error.fatal) == ("quota", True)
+    assert "base_url" not in str(error)
 
 
 async def test_a_body_that_is_not_json_is_an_error_of_its_own_kind() -> None:
     error = await error_of(lambda *_: Answer(b"<html>gateway</html>"))
     assert error.kind == "not_json" and "<html>gateway" in str(error)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "upstream died"}},
+        {"choices": [{"error": {"message": "upstream died"}, "message": {"role": "assistant", "content": ""}}]},
+        {"choices": [{"finish_reason": "error", "message": {"role": "assistant", "content": "upstream died"}}]},
+    ],
+)
+async def test_an_error_reported_with_status_200_is_an_error(body: Any) -> None:
+    error = await error_of(lambda *_: Answer(body))
+    assert error.kind == "provider" and "upstream died" in str(error)
+
+
+@pytest.mark.parametrize("content", [5, 1.5, True, {"text": "Paris"}, ["Paris"], [{"type": "text", "text": 5}]])
+async def test_content_that_is_neither_text_nor_parts_is_malformed(content: Any) -> None:
+    error = await error_of(lambda *_: completion(content))
+    assert error.kind == "malformed" and "`content`" in str(error)
+
+
+@pytest.mark.parametrize("levels", [200, 900, 100_000])
+async def test_an_answer_nested_too_deeply_is_malformed(levels: int) -> None:
+    body = json.dumps(completion("Paris", reasoning="HERE").body).replace('"HERE"', "[" * levels + "]" * levels)
+    error = await error_of(lambda *_: Answer(body.encode()))
+    assert error.kind == "malformed" and "nested too deeply" in str(error)
+
+
+async def test_an_answer_is_the_assistants_whatever_role_it_names() -> None:
+    reply, _ = await ask(lambda *_: completion("Paris", role="user"))
+    assert reply.message == {"role": "assistant", "content": "Paris"}
+
+
+async def test_a_long_finish_reason_and_huge_token_counts_fit_the_database() -> None:
+    usage = {"prompt_tokens": 10**30, "completion_tokens": True}
+    reply, _ = await ask(lambda *_: completion("Paris", finish="f" * 100, usage=usage))
+    assert (len(reply.finish_reason), reply.usage) == (32, Usage())
 
 
 @pytest.mark.parametrize("body", [{"choices": []}, {}, [], {"choices": [{}]}, {"choices": [{"message": None}]}])
@@ -156,6 +244,18 @@ async def test_a_content_filter_is_an_answer_whether_by_finish_reason_or_by_stat
     by_reason, _ = await ask(lambda *_: completion("", finish="content_filter"))
     by_status, _ = await ask(lambda *_: Answer({"error": {"message": "x", "code": "content_filter"}}, 400))
     assert by_reason.finish_reason == by_status.finish_reason == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, {"code": "content_filter", "innererror": {"code": "ResponsibleAIPolicyViolation"}}),
+        (403, {"code": 403, "message": "flagged", "metadata": {"reasons": ["violence"], "flagged_input": "..."}}),
+    ],
+)
+async def test_a_prompt_that_a_moderation_field_names_as_flagged_is_a_refusal(status: int, error: Any) -> None:
+    reply, _ = await ask(lambda *_: Answer({"error": error}, status))
+    assert reply.finish_reason == "content_filter"
 
 
 async def test_a_cut_at_max_tokens_is_an_answer_marked_length() -> None:
@@ -179,7 +279,99 @@ async def test_a_server_that_does_not_answer_in_time_is_a_timeout() -> None:
         error = await error_of(script, retries=0, timeout_s=0.2)
     finally:
         never.set()
+    assert error.kind == "timeout" and "did not answer within 0.2 s" in str(error)
+
+
+async def test_a_time_out_is_not_repeated_as_the_request_may_still_be_under_way() -> None:
+    never = threading.Event()
+    asked = []
+
+    def script(request: dict[str, Any], _: int) -> Answer:
+        asked.append(request)
+        never.wait(2)
+        return completion()
+
+    try:
+        await error_of(script, retries=3, timeout_s=0.2)
+    finally:
+        never.set()
+    assert len(asked) == 1
+
+
+async def test_an_answer_that_drips_in_is_bounded_as_a_whole() -> None:
+    answer = completion("hello")
+    answer.drip_s = 0.05
+    error = await error_of(lambda *_: answer, retries=0, timeout_s=0.5)
     assert error.kind == "timeout"
+
+
+async def test_a_callers_shorter_time_bounds_a_call() -> None:
+    answer = completion("hello")
+    answer.drip_s = 0.05
+    error = await error_of(lambda *_: answer, retries=0, timeout_s=60, request_timeout=0.3)
+    assert error.kind == "timeout" and "0.3 s (the episode's time limit)" in str(error)
+
+
+async def test_a_connection_that_is_reset_is_retried_and_then_a_transport_error() -> None:
+    reply, requests = await ask(lambda _, number: Answer(reset=True) if number == 0 else completion("at last"))
+    assert (reply.message["content"], len(requests)) == ("at last", 2)
+    error = await error_of(lambda *_: Answer(reset=True), retries=0)
+    assert error.kind == "transport"
+    assert "could not be reached" in str(error) and "did not answer" not in str(error)
+
+
+async def test_what_does_not_speak_http_is_a_transport_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def speak() -> None:
+            taken, _ = listening.accept()
+            taken.recv(100)
+            taken.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+            taken.close()
+
+        speaking = threading.Thread(target=speak)
+        speaking.start()
+        options = OpenAIOptions(model="x", base_url=f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
+        provider = OpenAI(ModelSpec(name="m", provider="openai"), options, ProviderContext(retries=0))
+        with pytest.raises(AskError) as caught:
+            await provider.complete(Request(key=KEY, messages=[], parameters={}))
+        await provider.aclose()
+        speaking.join()
+    assert caught.value.kind == "transport"
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("/v1", "/v1/chat/completions"),
+        ("/v1/", "/v1/chat/completions"),
+        (
+            "/openai/deployments/d?api-version=2024-10-21",
+            "/openai/deployments/d/chat/completions?api-version=2024-10-21",
+        ),
+        ("/v1/?a=1&a=2&b=%26x", "/v1/chat/completions?a=1&a=2&b=%26x"),
+    ],
+)
+async def test_a_query_of_base_url_is_sent_with_each_request_and_shown_nowhere(given: str, path: str) -> None:
+    def script(_: dict[str, Any], number: int) -> Answer:
+        return Answer({}, 503, {"Retry-After": "0"}) if number == 0 else completion() if number < 3 else Answer({}, 500)
+
+    with endpoint(script) as server:
+        options = OpenAIOptions(model="small", base_url=server.url.removesuffix("/v1") + given)
+        provider = OpenAI(ModelSpec(name="m", provider="openai"), options, ProviderContext(retries=1))
+        for _ in range(2):
+            await provider.complete(Request(key=KEY, messages=[], parameters={}))
+        with pytest.raises(AskError) as caught:
+            await provider.complete(Request(key=KEY, messages=[], parameters={}))
+        await provider.aclose()
+    assert set(server.paths) == {path}
+    assert "?" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["/v1/chat/completions", "/v1/chat/completions/?a=1", "/v1#part"])
+def test_a_base_url_that_cannot_be_one_is_refused(given: str) -> None:
+    with pytest.raises(ValidationError):
+        OpenAIOptions(model="small", base_url=f"http://127.0.0.1:9{given}")
 
 
 async def test_an_address_where_nobody_listens_is_a_transport_error() -> None:
