@@ -9,6 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
+from hub.common.filters import FilterForm
+
 Row = TypeVar("Row", bound=Model)
 
 
@@ -107,6 +109,15 @@ def render_part(request: HttpRequest, template: str, context: dict[str, Any], *,
     response = render(request, template, context, status=status)
     patch_vary_headers(response, ["HX-Target"])
     return response
+
+
+def render_list(request: HttpRequest, template: str, context: dict[str, Any], form: FilterForm) -> HttpResponse:
+    """Render a list that *form* filters. The status is 400 if a filter is not understood.
+
+    htmx swaps in successful answers only, so it is given the list's part, with the problems, as one.
+    """
+    status = 200 if form.is_valid() or request.headers.get("HX-Request") else 400
+    return render_part(request, template, context, status=status)
 
 
 def _value(rows: QuerySet[Row], by: str, given: str | None) -> int | str | None:

@@ -4,13 +4,14 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.forms import Form
 from django.http import Http404
 from rest_framework import serializers, views
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
+
+from hub.common.filters import FilterError
 
 
 def needs(permission: str) -> type[BasePermission]:
@@ -57,18 +58,14 @@ class Refused(APIException):
         self.errors = errors or []
 
 
-def refuse_wrong(form: Form) -> None:
-    """Raises Refused where a filter makes no sense: an export of everything is not what was asked for."""
-    if not form.is_valid():
-        errors = [{"path": name, "message": str(items[0])} for name, items in form.errors.items()]
-        raise Refused("A filter makes no sense.", errors)
-
-
 def error_response(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's handler, answering `{"message", "errors": [{"path", "message"}]}` whatever happened."""
     if isinstance(error, RequestDataTooBig):
         message = f"The body is larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes."
         return Response({"message": message, "errors": []}, status=413)
+    if isinstance(error, FilterError):
+        errors = [{"path": name, "message": sentence} for name, sentence in error.problems]
+        error = Refused("A filter is not understood; nothing is shown.", errors)
     response = views.exception_handler(error, context)
     if response is None:
         return None

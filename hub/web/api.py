@@ -21,7 +21,7 @@ from hub.common.rest import ErrorBody, Refused, needs
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.selectors import CURATE
 from hub.web import queries
-from hub.web.forms import MAX_UPLOAD, CatalogueForm
+from hub.web.forms import MAX_UPLOAD, CasesForm, CatalogueForm
 from hub.web.uploads import bundle_receive
 
 
@@ -213,7 +213,7 @@ class Cases(ListAPIView[Case]):
         if getattr(self, "swagger_fake_view", False):
             return Case.objects.none()
         version = _version(self.request, self.kwargs["slug"], self.kwargs["version"])
-        return queries.case_list(version, self.request.query_params.get("q", "")[:200]).defer(None)
+        return queries.case_list(version, **CasesForm(self.request.query_params).values()).defer(None)
 
     @extend_schema(
         operation_id="cases_list", parameters=[OpenApiParameter("q", str, description="text in the id or the input")]

@@ -6,13 +6,14 @@ from django import forms
 
 from hub.bundles.archive import MAX_UNPACKED
 from hub.bundles.schema import CATEGORIES
+from hub.common.filters import FilterForm
 from hub.models import Environment
 
 MAX_UPLOAD = MAX_UNPACKED  # bytes; a bundle that does not shrink is as large packed
 
 
-class CatalogueForm(forms.Form):
-    """`?q=&category=&tag=&state=`; a value that makes no sense is taken as none."""
+class CatalogueForm(FilterForm):
+    """`?q=&category=&tag=&state=`"""
 
     q = forms.CharField(required=False, max_length=200, label="Text")
     category = forms.ChoiceField(required=False, choices=[("", "all"), *((name, name) for name in CATEGORIES)])
@@ -21,10 +22,11 @@ class CatalogueForm(forms.Form):
         required=False, choices=[("", "in use"), *((value, value) for value in Environment.Visibility.values)]
     )
 
-    def values(self) -> dict[str, Any]:
-        """What was given and is sound."""
-        self.is_valid()
-        return {name: self.cleaned_data.get(name, "") for name in self.fields}
+
+class CasesForm(FilterForm):
+    """`?q=`: text in a case's id or input."""
+
+    q = forms.CharField(required=False, max_length=200, label="Text")
 
 
 class UploadForm(forms.Form):

@@ -11,17 +11,17 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from hub.bundles.changes import VersionChanges, manifest_yaml, version_changes
 from hub.bundles.problems import BundleError, Problem
-from hub.common.pagination import Order, keyset_page, order_of, page_or_part, render_part
+from hub.common.pagination import Order, keyset_page, order_of, page_or_part, render_list, render_part
 from hub.common.rendering import markdown_html
 from hub.environments.cases import CaseData
 from hub.environments.compiled import CaseError, CompileError
 from hub.environments.protocols import Message
 from hub.gates.queue import TRIES, gates_dispatch
-from hub.models import EnvironmentVersion, GateRequest
+from hub.models import Case, Environment, EnvironmentVersion, GateRequest
 from hub.selectors import CURATE, compile_version, defects_open, is_curator
 from hub.services import EnvironmentRefused, defect_report
 from hub.web import queries
-from hub.web.forms import CatalogueForm, DefectForm, UploadForm
+from hub.web.forms import CasesForm, CatalogueForm, DefectForm, UploadForm
 from hub.web.uploads import bundle_receive
 
 ENVIRONMENTS, CASES = 30, 25  # on a page
@@ -32,8 +32,10 @@ FEATURED = Order(field="featured", descending=True)  # the catalogue's own order
 def catalogue(request: HttpRequest) -> HttpResponse:
     """/hub/?q=&category=&tag=&state=&sort="""
     form = CatalogueForm(request.GET)
-    chosen = form.values()
-    rows = queries.environments_filtered(request.user, **chosen)
+    chosen = form.chosen
+    rows = (
+        queries.environments_filtered(request.user, **form.values()) if form.is_valid() else Environment.objects.none()
+    )
     order = order_of(request, queries.ENVIRONMENT_COLUMNS)
     context = {
         "form": form,
@@ -45,7 +47,7 @@ def catalogue(request: HttpRequest) -> HttpResponse:
         "curator": is_curator(request.user),
         **queries.facets(request.user),
     }
-    return render_part(request, page_or_part(request, "hub/catalogue.html", "environments"), context)
+    return render_list(request, page_or_part(request, "hub/catalogue.html", "environments"), context, form)
 
 
 @require_safe
@@ -53,17 +55,19 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
     """/hub/<slug>/ is the latest version, /hub/<slug>/<version>/ any; `?q=` searches its cases."""
     found = queries.environment_of(request.user, slug)
     shown = queries.version_of(found, version)
-    query = request.GET.get("q", "").replace("\x00", "")[:200]
+    form = CasesForm(request.GET)
+    rows = queries.case_list(shown, **form.values()) if form.is_valid() else Case.objects.none()
     order = order_of(request, queries.CASE_COLUMNS)
     context = {
         "environment": found,
         "version": shown,
-        "q": query,
+        "form": form,
+        "q": form.chosen["q"],
         "curator": is_curator(request.user),
         "gates": _gates_wanted(shown),
         "tries": TRIES,
         "order": order,
-        "cases": keyset_page(queries.case_list(shown, query), request, by="position", size=CASES, order=order),
+        "cases": keyset_page(rows, request, by="position", size=CASES, order=order),
     }
     template = page_or_part(request, "hub/environment.html", "cases")
     if request.headers.get("HX-Target") == "certificate":
@@ -74,7 +78,7 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
         if context["curator"]:
             context["claims"] = defects_open(shown).count()
         context["versions"] = found.versions.only("version", "created_at", "deprecated", "case_count", "environment_id")
-    return render_part(request, template, context)
+    return render_list(request, template, context, form)
 
 
 def _gates_wanted(version: EnvironmentVersion) -> dict[str, Any] | None:

@@ -12,13 +12,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
-from hub.common.rest import ErrorBody, Refused, refuse_wrong
+from hub.common.rest import ErrorBody, Refused
 from preferences.exporters import FORMATS, ExportError
 from preferences.exporters.base import everything
 from preferences.insight.figures import agreement_of
 from preferences.models import Preference
 from preferences.selectors import filtered, preferences_visible, with_everything
-from preferences.web.forms import PreferencesFilter
+from preferences.web.forms import ExportForm, PreferencesFilter
 from preferences.web.views import export_zip
 
 FILTERS = [
@@ -32,10 +32,8 @@ FILTERS = [
 
 
 def _filters(request: Request) -> dict[str, Any]:
-    """The filters that were given. Raises Refused for one that makes no sense."""
-    form = PreferencesFilter(request.query_params)
-    refuse_wrong(form)
-    return form.values()
+    """The filters that were given. Raises FilterError."""
+    return PreferencesFilter(request.query_params).values()
 
 
 class PreferenceItem(serializers.BaseSerializer[Preference]):
@@ -65,8 +63,8 @@ class PreferencesExport(APIView):
         responses={(200, "application/zip"): OpenApiTypes.BINARY, 400: OpenApiResponse(ErrorBody)},
     )
     def get(self, request: Request) -> HttpResponse:
-        name = request.query_params.get("format", "")
-        values = _filters(request)
+        values = ExportForm(request.query_params).values()
+        name = values.pop("format")
         try:
             packed = export_zip(request, name, values)
         except ExportError as error:

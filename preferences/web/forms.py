@@ -4,14 +4,15 @@ from typing import Any
 
 from django import forms
 
+from hub.common.filters import FilterForm
 from preferences.exporters import FORMATS
 from preferences.models import Preference
 
 _ALL = ("", "all")
 
 
-class PreferencesFilter(forms.Form):
-    """A filter bar: values that make no sense are taken as none, and the bar says so."""
+class PreferencesFilter(FilterForm):
+    """Filters of preferences."""
 
     source = forms.ChoiceField(required=False, choices=[_ALL, *Preference.Source.choices])
     verdict = forms.ChoiceField(required=False, choices=[_ALL, *Preference.Verdict.choices])
@@ -21,12 +22,13 @@ class PreferencesFilter(forms.Form):
     since = forms.DateField(required=False, widget=forms.DateInput(attrs={"type": "date"}))
 
     def values(self) -> dict[str, Any]:
-        """What was given and is sound."""
-        self.is_valid()
-        return {name: value for name in self.fields if (value := self.cleaned_data.get(name))}
+        """The filters that were given. Raises FilterError."""
+        return {name: value for name, value in super().values().items() if value}
 
 
 class ExportForm(PreferencesFilter):
     """An export: the filters, and a format."""
+
+    ignored = frozenset()
 
     format = forms.ChoiceField(choices=[(name, exporter.summary) for name, exporter in FORMATS.items()])

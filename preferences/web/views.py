@@ -8,12 +8,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from hub.common.pagination import keyset_page, page_or_part
+from hub.common.filters import FilterError
+from hub.common.pagination import keyset_page, page_or_part, render_list
 from preferences.exporters import FORMATS, ExportError, preferences_export
 from preferences.insight.figures import agreement_of, ranking_of
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
@@ -30,16 +32,22 @@ PAGE = 50
 def preferences(request: HttpRequest) -> HttpResponse:
     """Those in force, the newest first; `?source=&verdict=&environment=&run=&reviewer=&since=`."""
     form = PreferencesFilter(request.GET)
-    values = form.values()
-    rows = filtered(preferences_visible(request.user), **values)
+    rows = _filtered(request, form)
     page = keyset_page(with_everything(rows), request, by="id", size=PAGE, descending=True)
     context = {
         "form": form,
         "page": page,
         "formats": FORMATS,
-        "query": urlencode({name: str(value) for name, value in values.items()}),
+        "query": urlencode({name: value for name, value in form.chosen.items() if value}),
     }
-    return render(request, page_or_part(request, "preferences/list.html", "preferences"), context)
+    return render_list(request, page_or_part(request, "preferences/list.html", "preferences"), context, form)
+
+
+def _filtered(request: HttpRequest, form: PreferencesFilter) -> QuerySet[Preference]:
+    """Those that the user may see and asked for; none if a filter is not understood."""
+    if not form.is_valid():
+        return Preference.objects.none()
+    return filtered(preferences_visible(request.user), **form.values())
 
 
 @require_safe
@@ -86,15 +94,13 @@ def _rules(evidence: dict[str, Any]) -> list[dict[str, Any]]:
 def export(request: HttpRequest) -> HttpResponse:
     """The preferences that the filters name, as a .zip with card and provenance."""
     form = ExportForm(request.GET)
-    values = form.values()
-    format_name = values.pop("format", "")
     try:
-        if not form.is_valid():  # leaving a filter out would export more than was asked for
-            raise ExportError(" ".join(f"{name}: {errors[0]}" for name, errors in form.errors.items()))
+        values = form.values()
+        format_name = values.pop("format")
         packed = export_zip(request, format_name, values)
-    except ExportError as error:
+    except (ExportError, FilterError) as error:
         messages.error(request, str(error))
-        query = urlencode({name: str(value) for name, value in values.items()})
+        query = urlencode({name: value for name, value in form.chosen.items() if value and name != "format"})
         return redirect(f"{reverse('preferences:list')}?{query}")
     answer = HttpResponse(packed, content_type="application/zip")
     answer["Content-Disposition"] = f'attachment; filename="preferences-{format_name}.zip"'
@@ -117,22 +123,22 @@ def export_zip(request: HttpRequest, format_name: str, values: dict[str, Any]) -
 def agreement(request: HttpRequest) -> HttpResponse:
     """How far judge, people and execution agree; `?environment=&run=`."""
     form = PreferencesFilter(request.GET)
-    found = agreement_of(filtered(preferences_visible(request.user), **form.values()))
+    found = agreement_of(_filtered(request, form))
     context = {
         "form": form,
-        "filtered": bool(form.values()),
+        "filtered": any(form.chosen.values()),
         "agreement": found,
         "signed": SIGNED,
         "plot": calibration_plot(found.bins),
     }
-    return render(request, "preferences/agreement.html", context)
+    return render_list(request, "preferences/agreement.html", context, form)
 
 
 @require_safe
 def ranking(request: HttpRequest) -> HttpResponse:
     """Bradley-Terry standings of each environment; `?source=`: human, llm, execution, or all."""
     form = PreferencesFilter(request.GET)
-    found = ranking_of(filtered(preferences_visible(request.user), **form.values()))
+    found = ranking_of(_filtered(request, form))
     plots = [(slug, ranking_plot(rows)) for slug, rows in found.items()]
-    context = {"form": form, "filtered": bool(form.values()), "plots": plots}
-    return render(request, "preferences/ranking.html", context)
+    context = {"form": form, "filtered": any(form.chosen.values()), "plots": plots}
+    return render_list(request, "preferences/ranking.html", context, form)

@@ -21,7 +21,8 @@ from review.evidence.display import opening_length
 from review.judge.suggestions import suggestion_shown
 from review.models import Assignment
 from review.queue.assignments import SeatGone, pair_next, seat_at
-from review.web.views import DECIDE, pair_visible, run_number
+from review.web.forms import RunFilter
+from review.web.views import DECIDE, pair_visible
 from runs.models import Response
 
 _VERDICTS = ["A", "B", "tie", "both_bad"]
@@ -117,8 +118,8 @@ class PairNext(APIView):
 
     @extend_schema(parameters=[OpenApiParameter("run", int)], responses={200: OpenApiTypes.OBJECT, 204: None})
     def get(self, request: Request) -> Answer:
-        run = request.query_params.get("run", "")
-        assignment = pair_next(_user(request), run=run_number(run))
+        run = RunFilter(request.query_params).values()["run"]
+        assignment = pair_next(_user(request), run=run)
         if assignment is None:
             return Answer(status=204)
         assignment.pair = pair_visible(request.user, assignment.pair_id)

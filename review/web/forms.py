@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from hub.common.filters import FilterForm
 from preferences.sides import Sides
 from review.decisions import Decision, MarkedIssue
 from review.models import Assignment
@@ -29,6 +30,12 @@ class MarkIn(BaseModel):
 
 
 MARKS = TypeAdapter(list[MarkIn])
+
+
+class RunFilter(FilterForm):
+    """`?run=`: keep to the pairs of one run."""
+
+    run = forms.IntegerField(required=False, min_value=1, max_value=2**53)
 
 
 class DecisionForm(forms.Form):

@@ -34,8 +34,12 @@ def _user(request: HttpRequest) -> User:
 
 
 def run_number(text: str) -> int | None:
-    """The number of a run out of an address; None where it is none."""
-    return int(text) if text.isdecimal() and len(text) < 16 else None
+    """The number of a run out of an address; None if there is none. Raises Http404 if it is no number."""
+    if not text:
+        return None
+    if not text.isdecimal() or len(text) > 15:
+        raise Http404(f"{text[:40]!r} is not the number of a run.")
+    return int(text)
 
 
 def pair_visible(user: User | AnonymousUser, pk: int) -> Pair:

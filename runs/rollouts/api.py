@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from hub.common import wording
-from hub.common.rest import ErrorBody, Refused, refuse_wrong
+from hub.common.rest import ErrorBody, Refused
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
 from hub.selectors import VersionNotFound, environments_visible, version_get
@@ -250,10 +250,8 @@ class RunRollouts(APIView):
 
 
 def _export_filter(request: Request) -> dict[str, Any]:
-    """The filters that were given. Raises Refused for one that makes no sense."""
-    form = RolloutsFilter(request.query_params)
-    refuse_wrong(form)
-    return dict(form.cleaned_data)
+    """The filters that were given. Raises FilterError."""
+    return RolloutsFilter(request.query_params).values()
 
 
 def _as_asked(error: Exception) -> str:

@@ -26,7 +26,7 @@ from runs.results.comparison import ComparisonError, compare
 from runs.services import run_cancel, run_create, run_resume
 from runs.web import queries
 from runs.web.downloads import failures_file
-from runs.web.forms import CompareForm, ResponsesFilter, RunsFilter
+from runs.web.forms import CompareForm, FailuresFilter, ResponsesFilter, RunsFilter
 
 
 class TextParser(BaseParser):
@@ -272,9 +272,9 @@ class Failures(APIView):
     )
     def get(self, request: Request, pk: int) -> FileResponse:
         run = queries.run_of(request.user, pk)
-        asked = request.query_params
+        asked = FailuresFilter(request.query_params).values()
         try:
-            return failures_file(run, asked.get("format", "jsonl"), asked.get("model"), asked.get("environment"))
+            return failures_file(run, asked["format"] or "jsonl", asked["model"], asked["environment"])
         except ExportError as error:
             raise Refused(str(error)) from None
 
@@ -294,7 +294,7 @@ class Compare(APIView):
     def get(self, request: Request) -> Answer:
         form = CompareForm(request.query_params)
         if not form.is_valid():
-            errors = [{"path": name, "message": str(e)} for name, found in form.errors.items() for e in found]
+            errors = [{"path": name, "message": sentence} for name, sentence in form.problems]
             raise Refused("Name two runs.", errors)
         given = form.cleaned_data
         run_a = queries.run_of(request.user, given["a"])

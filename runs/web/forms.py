@@ -1,26 +1,19 @@
 """Forms of the pages of runs: filters, a new run, what to compare."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.contrib.auth.models import User
 from django.core.exceptions import NON_FIELD_ERRORS
 
+from hub.common.filters import FilterForm
 from hub.web.queries import environments_filtered
 from runs.config.parsing import ConfigError
 from runs.config.registered import MAX_CONFIG, SoundConfig, config_text, config_value
 from runs.models import ModelEndpoint, Response, Run
 
 _ALL = ("", "all")
-
-
-class FilterForm(forms.Form):
-    """A filter bar: values that make no sense are taken as none."""
-
-    def values(self) -> dict[str, Any]:
-        """What was given and is sound."""
-        self.is_valid()
-        return {name: self.cleaned_data.get(name, "") for name in self.fields}
 
 
 class RunsFilter(FilterForm):
@@ -42,15 +35,28 @@ class ResponsesFilter(FilterForm):
 
 
 class DoneFilter(FilterForm):
-    done = forms.NullBooleanField(required=False)
+    done = forms.ChoiceField(required=False, choices=[_ALL, ("true", "over"), ("false", "going on")])
+
+    def __init__(self, data: Mapping[str, Any], **kwargs: Any) -> None:
+        super().__init__({**data, "done": str(data.get("done", "")).lower()}, **kwargs)
 
     def choice(self) -> bool | None:
         """Whether episodes are to be over; None for all of them."""
-        chosen: bool | None = self.values()["done"]
-        return chosen
+        chosen = self.values()["done"]
+        return chosen == "true" if chosen else None
 
 
-class RolloutsFilter(forms.Form):
+class FailuresFilter(FilterForm):
+    ignored = frozenset()
+
+    format = forms.CharField(required=False, max_length=32)
+    model = forms.CharField(required=False, max_length=120)
+    environment = forms.CharField(required=False, max_length=64)
+
+
+class RolloutsFilter(FilterForm):
+    ignored = frozenset()
+
     environment = forms.CharField(required=False, max_length=160)
     model = forms.CharField(required=False, max_length=120)
     since = forms.DateField(required=False)
@@ -175,6 +181,8 @@ class ConfigForm(forms.Form):
 
 
 class CompareForm(FilterForm):
+    ignored = frozenset()
+
     a = forms.IntegerField(min_value=1, max_value=2**31, label="Run A")
     b = forms.IntegerField(min_value=1, max_value=2**31, required=False, label="Run B")
     model_a = forms.CharField(required=False, max_length=120, label="Model of A")

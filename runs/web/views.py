@@ -9,7 +9,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from hub.common.pagination import keyset_page, order_of, page_or_part, render_part
+from hub.common.filters import FilterError
+from hub.common.pagination import keyset_page, order_of, page_or_part, render_list, render_part
 from hub.web.queries import environment_of
 from runs.config.registered import SoundConfig
 from runs.execution.dispatch import run_dispatch
@@ -25,7 +26,7 @@ from runs.services import run_cancel, run_create, run_resume
 from runs.tracking.links import mlflow_url
 from runs.web import queries
 from runs.web.downloads import failures_file
-from runs.web.forms import CompareForm, ConfigForm, ResponsesFilter, RunForm, RunsFilter
+from runs.web.forms import CompareForm, ConfigForm, FailuresFilter, ResponsesFilter, RunForm, RunsFilter
 
 RUNS, RESPONSES = 30, 40  # on a page
 ADD, CHANGE = "runs.add_run", "runs.change_run"
@@ -35,8 +36,8 @@ ADD, CHANGE = "runs.add_run", "runs.change_run"
 def runs(request: HttpRequest) -> HttpResponse:
     """/runs/?q=&status=&environment=&model=&sort="""
     form = RunsFilter(request.GET)
-    chosen = form.values()
-    rows = queries.runs_filtered(request.user, **chosen)
+    chosen = form.chosen
+    rows = queries.runs_filtered(request.user, **form.values()) if form.is_valid() else Run.objects.none()
     order = order_of(request, queries.RUN_COLUMNS)
     page = keyset_page(rows, request, by="id", size=RUNS, descending=True, order=order)
     context = {
@@ -48,7 +49,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         "played": queries.played_by(page.rows),
         "may_add": request.user.has_perm(ADD),
     }
-    return render_part(request, page_or_part(request, "runs/list.html", "runs"), context)
+    return render_list(request, page_or_part(request, "runs/list.html", "runs"), context, form)
 
 
 @require_http_methods(["GET", "POST"])
@@ -86,9 +87,9 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     """What it came to, or how far it is; its responses by `?status=&environment=&model=&flag=&q=&sort=`."""
     found = queries.run_of(request.user, pk)
     form = ResponsesFilter(request.GET)
-    chosen = form.values()
+    chosen = form.chosen
     order = order_of(request, queries.RESPONSE_COLUMNS)
-    rows = queries.responses_filtered(found, **chosen)
+    rows = queries.responses_filtered(found, **form.values()) if form.is_valid() else Response.objects.none()
     context = {
         "run": found,
         "form": form,
@@ -109,7 +110,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         context["left"] = queries.responses_left(found)
         context["mlflow"] = mlflow_url(found)
         context["stage_sentences"] = stage_sentences(found)
-    return render_part(request, template, context)
+    return render_list(request, template, context, form)
 
 
 def _results(run: Run) -> dict[str, Any]:
@@ -172,10 +173,10 @@ def report(request: HttpRequest, pk: int) -> HttpResponse:
 def failures(request: HttpRequest, pk: int) -> HttpResponse | FileResponse:
     """`?format=&model=&environment=`: the failing cases as a file."""
     found = queries.run_of(request.user, pk)
-    chosen = request.GET.get("format", "jsonl")
     try:
-        return failures_file(found, chosen, request.GET.get("model"), request.GET.get("environment"))
-    except ExportError as error:
+        chosen = FailuresFilter(request.GET).values()
+        return failures_file(found, chosen["format"] or "jsonl", chosen["model"], chosen["environment"])
+    except (ExportError, FilterError) as error:
         messages.error(request, str(error))
         return redirect("runs:run", pk=pk)
 
@@ -235,7 +236,8 @@ def compare(request: HttpRequest) -> HttpResponse:
     if not (form.is_bound and form.is_valid()):
         a = next((run for run in recent if run.status == Run.Status.COMPLETED), recent[0] if recent else None)
         b = queries.comparable_run(request.user, a) if a else None
-        return render(request, "runs/compare.html", context | {"a": a, "b": b})
+        context |= {"a": a, "b": b, "form": form if form.is_bound else None}
+        return render(request, "runs/compare.html", context, status=400 if form.is_bound else 200)
     given = form.cleaned_data
     run_a = queries.run_of(request.user, given["a"])
     labels_a = queries.answering_labels(run_a)

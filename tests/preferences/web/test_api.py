@@ -65,7 +65,7 @@ def test_an_export_of_nothing_or_in_no_format_is_refused(api: APIClient, two: Pr
     assert (nothing.status_code, nothing.json()["message"]) == (400, "No preference matches; nothing was written.")
     unknown = api.get(f"{EXPORT}?format=csv")
     assert unknown.status_code == 400
-    assert unknown.json()["message"].startswith("There is no format 'csv'; known are trl,")
+    assert unknown.json()["errors"][0]["message"].startswith("csv is not known. Choose one of trl,")
 
 
 def test_held_out_environments_are_never_exported(api: APIClient, two: Preference) -> None:

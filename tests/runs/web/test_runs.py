@@ -270,7 +270,7 @@ def test_a_comparison_shows_difference_interval_test_and_flips(client: Client, r
     assert "+28.6" in shown
     assert f"/runs/{run.pk}/?environment=sums&amp;q=c5#responses" in shown
     assert client.get("/compare/?a=999").status_code == 404
-    assert client.get("/compare/?a=x").status_code == 200
+    assert client.get("/compare/?a=x").status_code == 400
 
 
 def chosen(client: Client, url: str) -> dict[str, str]:

@@ -1,0 +1,59 @@
+"""Filters of lists and exports, as addresses carry them. What is not understood is an error and never widens a list."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.core.exceptions import NON_FIELD_ERRORS
+
+PAGING = frozenset({"after", "before", "sort", "cursor", "page_size"})
+
+
+class FilterError(ValueError):
+    """Filters that are not understood: `problems` pairs the name of each parameter with a sentence."""
+
+    def __init__(self, problems: list[tuple[str, str]]) -> None:
+        super().__init__(" ".join(f"{name}: {sentence}" for name, sentence in problems))
+        self.problems = problems
+
+
+class FilterForm(forms.Form):
+    """Filters of a list. A parameter of the address that is neither a field nor about paging is an error.
+
+    `ignored` names parameters that the view reads by itself.
+    """
+
+    ignored: ClassVar[frozenset[str]] = PAGING
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            if isinstance(field, forms.ChoiceField):
+                known = ", ".join(str(value) for value, _ in field.choices if value)  # type: ignore[misc, union-attr]
+                field.error_messages["invalid_choice"] = f"%(value)s is not known. Choose one of {known}."
+
+    def clean(self) -> dict[str, Any]:
+        unknown = sorted(set(self.data) - set(self.fields) - self.ignored)
+        known = ", ".join(self.fields)
+        for name in unknown:
+            self.add_error(None, forms.ValidationError(f"{name} is no parameter here. Known are {known}.", code=name))
+        return self.cleaned_data
+
+    @property
+    def problems(self) -> list[tuple[str, str]]:
+        """The name of each parameter that is not understood, and what is wrong with it."""
+        return [
+            (str(item.code) if field == NON_FIELD_ERRORS else field, item.messages[0])
+            for field, errors in self.errors.as_data().items()
+            for item in errors
+        ]
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The fields as they were given, for the page to show them again."""
+        return {name: self.data.get(name, "") for name in self.fields}
+
+    def values(self) -> dict[str, Any]:
+        """The value of every field. Raises FilterError."""
+        if not self.is_valid():
+            raise FilterError(self.problems)
+        return {name: self.cleaned_data.get(name, "") for name in self.fields}

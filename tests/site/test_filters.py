@@ -1,0 +1,117 @@
+"""Filters of lists and exports: what is not understood is refused by name, and never widens what is shown."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from rest_framework.test import APIClient
+
+from hub.models import Environment, EnvironmentVersion
+from runs.models import Run
+from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ann() -> User:
+    return member("Curator", "Runner", "Reviewer", name="ann")
+
+
+@pytest.fixture
+def run() -> Run:
+    version = stored_version("sums", 2)
+    Environment.objects.update(latest=version, visibility=Environment.Visibility.PUBLISHED)
+    run = stored_run(version, name="a run to be found")
+    stored_outcomes(run, "pf")
+    return run
+
+
+REST = [
+    ("environments/", "state=gone", "category=none"),
+    ("environments/sums/versions/1.0.0/cases/", "q=" + "x" * 201, "q=%00"),
+    ("runs/", "status=typo", "environment=..%2F"),
+    ("runs/RUN/responses/", "status=typo", "flag=typo"),
+    ("runs/RUN/failures", "format=jsonl&model=" + "x" * 200, "format=" + "x" * 40),
+    ("runs/RUN/rollouts", "since=yesterday", "model=" + "x" * 200),
+    ("episodes/", "done=typo", "done=2"),
+    ("episodes/export", "since=yesterday", "environment=" + "x" * 200),
+    ("preferences/", "verdict=typo", "run=x"),
+    ("preferences/export", "format=trl&since=x", "format=typo"),
+    ("agreement/", "source=typo", "run=0"),
+    ("pairs/next", "run=typo", "run=-1"),
+    ("compare/", "a=typo", "a=1&b=x"),
+]
+PAGES = [
+    ("/hub/", "state=gone", "environments/sums"),
+    ("/hub/sums/", "q=%00", "0 + 1"),
+    ("/runs/", "status=typo", "a run to be found"),
+    ("/runs/RUN/", "status=typo", "/responses/"),
+    ("/preferences/", "verdict=typo", "data-open href"),
+    ("/agreement/", "run=x", "Reviewers</h2>"),
+    ("/ranking/", "source=typo", "<svg class="),
+    ("/compare/", "a=typo", "<caption"),
+]
+
+
+@pytest.fixture
+def api(ann: User) -> APIClient:
+    client = APIClient()
+    client.force_authenticate(ann)
+    return client
+
+
+@pytest.mark.parametrize(("path", "wrong", "wrong_too"), REST, ids=[row[0] for row in REST])
+def test_rest_refuses_values_and_names_that_it_does_not_know(
+    api: APIClient, run: Run, path: str, wrong: str, wrong_too: str
+) -> None:
+    address = f"/api/v1/{path.replace('RUN', str(run.pk))}"
+    for query in (wrong, wrong_too):
+        answer = api.get(f"{address}?{query}")
+        assert answer.status_code == 400, (query, answer.content)
+        assert [error["path"] for error in answer.json()["errors"]] == [query.rpartition("&")[2].partition("=")[0]]
+    required = {"preferences/export": "format=trl&", "compare/": "a=1&"}.get(path, "")
+    answer = api.get(f"{address}?{required}satus=failed")
+    assert (answer.status_code, [error["path"] for error in answer.json()["errors"]]) == (400, ["satus"])
+    assert "satus is no parameter here. Known are " in answer.json()["errors"][0]["message"]
+
+
+@pytest.mark.parametrize(("path", "wrong", "row"), PAGES, ids=[row[0] for row in PAGES])
+@pytest.mark.parametrize("unknown", ["satus=failed"])
+def test_pages_say_what_is_wrong_with_a_filter_and_show_nothing(
+    client: Client, ann: User, run: Run, path: str, wrong: str, row: str, unknown: str
+) -> None:
+    client.force_login(ann)
+    address = path.replace("RUN", str(run.pk))
+    for query in (wrong, unknown):
+        answer = client.get(f"{address}?{query}")
+        page = answer.content.decode()
+        assert answer.status_code == 400
+        assert f"<code>{query.partition('=')[0]}</code>: " in page
+        assert row not in page
+
+
+def test_a_list_that_htmx_asks_for_says_what_is_wrong_where_the_rows_would_be(
+    client: Client, ann: User, run: Run
+) -> None:
+    client.force_login(ann)
+    headers = {"HX-Request": "true", "HX-Target": "runs"}
+    answer = client.get("/runs/?status=typo", headers=headers)
+    assert answer.status_code == 200
+    assert "typo is not known. Choose one of queued, running," in answer.content.decode()
+    assert run.name not in answer.content.decode()
+
+
+def test_failures_are_not_downloaded_with_a_parameter_that_is_not_known(client: Client, ann: User, run: Run) -> None:
+    client.force_login(ann)
+    answer = client.get(f"/runs/{run.pk}/failures?format=jsonl&modell=alpha", follow=True)
+    assert answer.redirect_chain
+    assert "modell: modell is no parameter here." in "".join(map(str, answer.context["messages"]))
+
+
+def test_known_filters_and_paging_are_taken(api: APIClient, client: Client, ann: User, run: Run) -> None:
+    assert EnvironmentVersion.objects.count() == 1
+    assert len(api.get("/api/v1/runs/?status=completed&page_size=10").json()["results"]) == 1
+    assert api.get("/api/v1/episodes/?done=True").json()["results"] == []
+    client.force_login(ann)
+    assert run.name in client.get("/runs/?status=completed&sort=-cost&model=&q=").content.decode()
