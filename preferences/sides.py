@@ -54,6 +54,11 @@ class Sides:
         return _TOKEN.sub(lambda match: self.letter(match[1]), text)
 
 
+def exchanged(text: str) -> str:
+    """*text* with each token as the other one."""
+    return _TOKEN.sub(lambda match: "⟦second⟧" if match[1] == "first" else "⟦first⟧", text)
+
+
 def worded(text: str, *, first: str = "the first response", second: str = "the second response") -> str:
     """*text* with a phrase for each token; a noun before the token ("response ⟦first⟧") becomes part of the phrase."""
     names = {"first": first, "second": second}

@@ -76,6 +76,8 @@ def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
     pair = pairs_whole(Pair.objects.filter(pk=assignment.pair_id))[0]
     assignment.pair = pair
     check = _check_met(assignment, decision)
+    if check is not None:  # its issues are made up
+        decision = replace(decision, kept=[])
     if pair.suggestion is not None and assignment.hides_suggestion and (decision.blind or not assignment.first_verdict):
         Assignment.objects.filter(pk=assignment.pk, state=OPEN, first_verdict="").update(
             first_verdict=decision.verdict, lease_until=timezone.now() + LEASE

@@ -1,8 +1,9 @@
 """What may not go into training data, and why; what the rest looks like. Keeps no texts, since rows may be many."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from math import comb
 from typing import Any, NamedTuple
 
 from hub.models import CaseDefect
@@ -10,7 +11,9 @@ from preferences.exporters.base import completion_of
 from preferences.insight.agreement import correlation
 from preferences.models import Preference
 
-MAX_FALSE_ACCEPTS = 0.25  # of a reviewer's attention checks; above it nothing of theirs is exported
+MAX_FALSE_ACCEPTS = 0.25  # the share of attention checks that a careful reviewer may fail
+_BY_CHANCE = 0.05  # below it, so many failures are no accident of a careful reviewer
+Checks = tuple[int, int]  # of a reviewer: how many attention checks were failed, of how many
 HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
 
 HELD_OUT = "of a held-out environment"
@@ -72,14 +75,25 @@ class Linted:
         }
 
 
-def lint(preferences: Iterable[Preference], false_accepts: dict[int, float]) -> Linted:
-    """Sort *preferences*. *false_accepts*: reviewer id -> the share of their attention checks that they failed."""
+def is_careless(failed: int, checks: int) -> bool:
+    """Whether a reviewer fails more than MAX_FALSE_ACCEPTS of checks, by a one-sided exact binomial test at 5 %.
+
+    One or two checks never suffice, however they were met; three of three do, four of five, six of ten.
+    """
+    p = MAX_FALSE_ACCEPTS
+    tail = sum(comb(checks, k) * p**k * (1 - p) ** (checks - k) for k in range(failed, checks + 1))
+    return tail < _BY_CHANCE
+
+
+def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> Linted:
+    """Sort *preferences*. *checks*: reviewer id -> how their attention checks were met."""
+    careless = {reviewer for reviewer, met in checks.items() if is_careless(*met)}
     result = Linted()
     pairs: dict[frozenset[int], list[Claim]] = defaultdict(list)
     disputed: set[frozenset[int]] = set()
     for preference in preferences:
         result.found += 1
-        why = _unfit(preference, false_accepts)
+        why = _unfit(preference, careless)
         pair = frozenset((preference.first_id, preference.second_id))
         if why:
             result.dropped[why] += 1
@@ -107,14 +121,14 @@ def _claim(preference: Preference) -> Claim:
     return Claim(preference.pk, *ends, preference.source, preference.verdict, longer)
 
 
-def _unfit(preference: Preference, false_accepts: dict[int, float]) -> str:
+def _unfit(preference: Preference, careless: Set[int]) -> str:
     """Why *preference* by itself may not be exported; empty where it may."""
     if preference.version.environment.held_out:
         return HELD_OUT
     if completion_of(preference.first) == completion_of(preference.second):
         return IDENTICAL
     failed = preference.check_result == Preference.Check.FAILED
-    if failed or false_accepts.get(preference.reviewer_id or 0, 0.0) > MAX_FALSE_ACCEPTS:
+    if failed or preference.reviewer_id in careless:
         return INATTENTIVE
     return _against_tests(preference)
 

@@ -12,10 +12,10 @@ from django.db.models import Count, Q, QuerySet
 
 from hub.common.output_files import Outputs
 from preferences.exporters.base import CannotHold, Exporter, ExportError, Row, everything
-from preferences.exporters.linter import HELD_OUT, Claim, Linted, lint
+from preferences.exporters.linter import HELD_OUT, Checks, Claim, Linted, lint
 from preferences.exporters.registry import FORMATS
 from preferences.models import Preference
-from preferences.selectors import with_everything
+from preferences.selectors import preferences_current, with_everything
 
 _OTHERS = {".json", ".jsonl", ".parquet", ".csv", ".txt", ".zip", ".gz"}  # no folder is named so on purpose
 
@@ -62,7 +62,7 @@ def preferences_export(rows: QuerySet[Preference], out: Path, *, format: str, fo
         folder = out.parent if single else outputs.folder(out)
         places = {name: folder / (_beside(out, name) if single else name) for name in _names(exporter)}
         data, provenance, ties, about = (outputs.file(place) for place in places.values())
-        linted = lint(_read(rows), false_accepts())
+        linted = lint(_read(rows), attention_checks())
         if not exporter.decisive_only:
             linted.kept = sorted([*linted.kept, *linted.ties])
         written = Written(rows=0, linted=linted)
@@ -161,17 +161,18 @@ def _lines_of(path: Path) -> Iterator[Callable[[Any], None]]:
         yield lambda row: print(json.dumps(row, ensure_ascii=False), file=file)
 
 
-def false_accepts() -> dict[int, float]:
-    """Reviewer id -> the share of their attention checks in which they accepted the wrong suggestion."""
+def attention_checks() -> dict[int, Checks]:
+    """Reviewer id -> how many attention checks they failed, of how many; a check counts once, however often undone."""
     failed = Count("pk", filter=Q(check_result=Preference.Check.FAILED))
     rows = (
-        Preference.objects.exclude(check_result="")
+        preferences_current()
+        .exclude(check_result="")
         .exclude(reviewer=None)
         .order_by()
         .values_list("reviewer")
         .annotate(n=Count("pk"), failed=failed)
     )
-    return {reviewer: bad / n for reviewer, n, bad in rows}
+    return {reviewer: (bad, n) for reviewer, n, bad in rows}
 
 
 def card(exporter: Exporter, written: Written, data: str) -> str:

@@ -1,11 +1,45 @@
 """What one reviewer sees of a pair's suggestion: all of it, nothing until a first verdict, or an attention check."""
 
 from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Self
 
 from django.utils import timezone
 
-from preferences.models import Issue
+from preferences.models import Issue, IssueCategory, Preference
+from preferences.sides import exchanged
+from preferences.spans import Span, find_quote, text_of
 from review.models import Assignment, AttentionCheck
+from runs.models import Response
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownIssue:
+    """An issue of a suggestion. `pk` is that of the judge's issue; `side` is first or second."""
+
+    pk: int
+    side: str
+    category: IssueCategory
+    severity: str
+    note: str
+    message: int = 0
+    start: int | None = None
+    end: int | None = None
+    quote: str = ""
+
+    @classmethod
+    def of(cls, issue: Issue, suggestion: Preference) -> Self:
+        return cls(
+            pk=issue.pk,
+            side="first" if issue.response_id == suggestion.first_id else "second",
+            category=issue.category,
+            severity=issue.severity,
+            note=issue.note,
+            message=issue.message,
+            start=issue.start,
+            end=issue.end,
+            quote=issue.quote,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +52,7 @@ class Shown:
     order_critiques: list[str]
     order_sensitive: bool
     self_preference: bool
-    issues: list[Issue]
+    issues: list[ShownIssue]
 
 
 def check_of(assignment: Assignment) -> AttentionCheck | None:
@@ -35,11 +69,19 @@ def suggestion_shown(*, assignment: Assignment) -> Shown | None:
         Assignment.objects.filter(pk=assignment.pk, suggestion_seen_at=None).update(
             suggestion_seen_at=assignment.suggestion_seen_at
         )
+    issues = [ShownIssue.of(issue, suggestion) for issue in suggestion.issues.select_related("category")]
     check = check_of(assignment)
     if check is not None:
-        # The judge's own words argue for another verdict and would give the check away.
-        confidence = max(suggestion.confidence or 0.0, 0.8)
-        return Shown(check.wrong_verdict, confidence, "", [], False, suggestion.self_preference, [])
+        # The judge's own words with the responses exchanged argue for the wrong verdict as other suggestions argue.
+        return Shown(
+            check.wrong_verdict,
+            suggestion.confidence,
+            exchanged(suggestion.critique),
+            [],
+            False,
+            suggestion.self_preference,
+            [_exchanged(issue, assignment) for issue in issues],
+        )
     return Shown(
         suggestion.verdict,
         suggestion.confidence,
@@ -47,5 +89,34 @@ def suggestion_shown(*, assignment: Assignment) -> Shown | None:
         list(suggestion.order_critiques),
         suggestion.order_sensitive,
         suggestion.self_preference,
-        list(suggestion.issues.select_related("category")),
+        issues,
     )
+
+
+def _exchanged(issue: ShownIssue, assignment: Assignment) -> ShownIssue:
+    """*issue* as if it were of the other response; where it quotes, at the words there that are most like these."""
+    pair = assignment.pair
+    side, other = ("second", pair.second) if issue.side == "first" else ("first", pair.first)
+    span = _alike(issue.quote, other) if issue.quote else None
+    return ShownIssue(
+        pk=issue.pk,
+        side=side,
+        category=issue.category,
+        severity=issue.severity,
+        note=exchanged(issue.note),
+        message=span.message if span else 0,
+        start=span.start if span else None,
+        end=span.end if span else None,
+        quote=span.quote if span else "",
+    )
+
+
+def _alike(quote: str, response: Response) -> Span | None:
+    """The same words, else the line of the last answer that is most like them; None where there is no answer."""
+    found = find_quote(response.messages, quote)
+    if found is not None:
+        return found
+    said = next((text_of(m) for m in reversed(response.messages) if m.get("role") == "assistant"), "")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    nearest = get_close_matches(quote, lines[:200], n=1, cutoff=0.0)
+    return find_quote(response.messages, nearest[0]) if nearest else None

@@ -101,9 +101,10 @@ def _seat_new(pair: Pair, user: User, seat: int) -> Assignment:
         swapped=_drawn("side", pair, user) < 0.5,
         hides_suggestion=pair.suggestion_id is not None and _drawn("hidden", pair, user) < HIDDEN_SHARE,
     )
-    checked = pair.kind == Pair.Kind.ONE_PASSES and pair.suggestion_id is not None
-    if checked and _drawn("check", pair, user) < CHECK_SHARE:
-        right = winner(pair.first, pair.second)
+    right = winner(pair.first, pair.second) if pair.kind == Pair.Kind.ONE_PASSES else ""
+    # Only a judge that is right and sure can be turned round into a check that reads like any other suggestion.
+    checkable = bool(right) and pair.suggestion is not None and pair.suggestion.verdict == right
+    if checkable and _drawn("check", pair, user) < CHECK_SHARE:
         AttentionCheck.objects.create(assignment=assignment, wrong_verdict="second" if right == "first" else "first")
     return assignment
 

@@ -86,7 +86,7 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
             "issues": [
                 {
                     "id": issue.pk,
-                    "side": "A" if issue.response_id == a.pk else "B",
+                    "side": sides.letter(issue.side),
                     "category": issue.category.slug,
                     "severity": issue.severity,
                     "note": sides.shown(issue.note),

@@ -53,7 +53,7 @@ def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: in
         "suggested": sides.letter(suggestion.verdict).lower() if suggestion else "",
         "critiques": _critiques(suggestion, sides),
         "suggested_issues": [
-            {"issue": issue, "note": sides.shown(issue.note), "side": "A" if issue.response_id == a.pk else "B"}
+            {"issue": issue, "note": sides.shown(issue.note), "side": sides.letter(issue.side)}
             for issue in suggestion.issues
         ]
         if suggestion
@@ -91,7 +91,7 @@ def _critiques(suggestion: Shown | None, sides: Sides) -> list[str]:
 def _side(name: str, response: Response, suggestion: Shown | None, rows: list[RuleRow], sides: Sides) -> dict[str, Any]:
     marks: dict[int, list[Mark]] = {}
     for issue in suggestion.issues if suggestion else []:
-        if issue.response_id == response.pk and issue.start is not None and issue.end is not None:
+        if sides.letter(issue.side).lower() == name and issue.start is not None and issue.end is not None:
             label = f"{issue.category} ({issue.severity}): {sides.shown(issue.note)}"
             marks.setdefault(issue.message, []).append(Mark(issue.start, issue.end, "judge", label))
     side = 0 if name == "a" else 1

@@ -191,17 +191,33 @@ def test_what_must_not_be_trained_on_is_left_out_and_counted(tmp_path: Path, mak
     assert [why in reason for reason in report["dropped"]] == [True]
 
 
-@pytest.mark.parametrize(("failed", "kept"), [(1, 4), (2, 0)])
-def test_a_reviewer_may_fail_a_quarter_of_the_checks_and_then_loses_only_those(
-    tmp_path: Path, failed: int, kept: int
+@pytest.mark.parametrize(
+    ("failed", "checks", "kept"),
+    [(1, 1, 0), (2, 2, 0), (1, 5, 4), (3, 5, 2), (4, 5, 0), (3, 3, 0), (5, 10, 5), (6, 10, 0)],
+)
+def test_a_reviewer_is_left_out_only_where_failed_checks_are_no_accident(
+    tmp_path: Path, failed: int, checks: int, kept: int
 ) -> None:
     record(*responses("good", "bad"), by="bob")
-    for i in range(5):
+    record(*responses("mine", "other"), by="ann")
+    for i in range(checks):
         result = "failed" if i < failed else "passed"
         record(*responses(f"a{i}", f"b{i}"), by="ann", check_result=result)
-    rows, report = exported(tmp_path)
-    assert len(rows) == 1 + kept
-    assert report["dropped"] == {"of a reviewer who accepted wrong suggestions seeded as checks": 5 - kept}
+    rows, _ = exported(tmp_path)
+    careless = (failed, checks) in [(4, 5), (3, 3), (6, 10)]
+    assert len(rows) == (1 if careless else 2 + kept)
+
+
+def test_a_check_whose_decision_was_taken_back_counts_once(tmp_path: Path) -> None:
+    record(*responses("mine", "other"), by="ann")
+    first, second = responses("one", "two")
+    old = record(first, second, by="ann", check_result="failed")
+    for _ in range(3):
+        judgment = Judgment(
+            verdict="first", evidence={}, reviewer=User.objects.get(), reaction=Reaction(check_result="failed")
+        )
+        old = preference_record(first=first, second=second, judgment=judgment, supersedes=old)
+    assert [row["chosen"] for row in exported(tmp_path)[0]] == ["mine"]
 
 
 def test_a_verdict_against_execution_stays_where_the_defect_was_accepted(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from django.db import connections
 from django.utils import timezone
 
 from hub.models import CaseDefect
-from preferences.models import Preference
+from preferences.models import IssueCategory, Preference
+from preferences.services import NewIssue
+from preferences.spans import find_quote
 from review import decisions
 from review.decisions import Decision, DecisionRefused, MarkedIssue
 from review.judge.suggestions import suggestion_shown
@@ -158,6 +160,50 @@ def test_an_attention_check_shows_the_wrong_verdict_and_remembers_who_accepts_it
     stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     assert AttentionCheck.objects.get().accepted
     assert (stored.check_result, stored.suggestion_taken) == ("failed", None)
+
+
+@pytest.fixture
+def checked(monkeypatch: Any) -> Assignment:
+    """A seat with an attention check: the judge rightly prefers the first answer, the check shows the second."""
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "check" else 0.99)
+    texts = ("def f(x):\n    return x + 1\n", "def f(x):\n    # adds one\n    return x - 1\n")
+    (pair,) = waiting_pairs(1, outcome="pf", texts=texts)
+    issue = NewIssue(
+        response=pair.second,
+        category=IssueCategory.objects.get(slug="wrong-result"),
+        note="⟦second⟧ subtracts.",
+        span=find_quote(pair.second.messages, "return x - 1"),
+    )
+    suggest(pair, "first", critique="⟦first⟧ adds, ⟦second⟧ does not.", issues=[issue], confidence=0.6)
+    return assignments.pair_next(reviewer())
+
+
+def test_an_attention_check_argues_for_its_verdict_as_other_suggestions_do(checked: Assignment) -> None:
+    shown = suggestion_shown(assignment=checked)
+    assert (shown.verdict, shown.confidence) == ("second", 0.6)
+    assert shown.critique == "⟦second⟧ adds, ⟦first⟧ does not."
+    (issue,) = shown.issues
+    assert (issue.side, issue.note, issue.quote.strip()) == ("first", "⟦first⟧ subtracts.", "return x + 1")
+    text = checked.pair.first.messages[issue.message]["content"]
+    assert text[issue.start : issue.end] == issue.quote
+
+
+def test_issues_of_an_attention_check_are_never_stored(checked: Assignment) -> None:
+    (issue,) = suggestion_shown(assignment=checked).issues
+    stored = decisions.decide(assignment=checked, decision=Decision(verdict="first", kept=[issue.pk]))
+    assert (stored.check_result, stored.dismissed) == ("passed", [])
+    assert not stored.issues.exists()
+
+
+def test_no_check_is_made_where_the_judge_is_wrong_or_undecided(monkeypatch: Any) -> None:
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "check" else 0.99)
+    ann = reviewer()
+    for pair, verdict in zip(waiting_pairs(2, outcome="pf"), ("second", "tie"), strict=True):
+        suggest(pair, verdict)
+        mine = assignments.pair_next(ann)
+        assert suggestion_shown(assignment=mine).verdict == verdict
+        decisions.decide(assignment=mine, decision=Decision(verdict="first"))
+    assert not AttentionCheck.objects.exists()
 
 
 def test_undo_takes_the_decision_back_up_and_the_next_one_supersedes_it() -> None:
