@@ -4,15 +4,17 @@ from hub.extraction.choices import choice
 from hub.extraction.fencing import Fence, fences
 from hub.extraction.final import final_answer
 from hub.extraction.jsontext import NoJSON, completed_json, json_value, json_values
-from hub.extraction.numbers import Quantity, number, numbers, quantity
+from hub.extraction.numbers import NumberReading, number, quantity, read_number
 from hub.extraction.programs import Code, code, continued
 from hub.extraction.python import defines, lacking
+from hub.extraction.quantities import Quantity, numbers, quantities
 from hub.extraction.reading import clean, spoken, without_reasoning
 
 __all__ = [
     "Code",
     "Fence",
     "NoJSON",
+    "NumberReading",
     "Quantity",
     "choice",
     "clean",
@@ -27,7 +29,9 @@ __all__ = [
     "lacking",
     "number",
     "numbers",
+    "quantities",
     "quantity",
+    "read_number",
     "spoken",
     "without_reasoning",
 ]

@@ -1,13 +1,58 @@
-"""The part of an answer that is marked as final: boxed, tagged, after "Answer:" or "the answer is", or after ####."""
+"""Statements of the final answer: boxed, tagged, as JSON, after "Answer:", "the answer is" or ####."""
 
+import json
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 
+from hub.extraction.corrections import reopenings
 from hub.extraction.reading import spoken
 
 _EDGE = r"[*_`# \t>]*"  # Markdown's dress around words
-_SUBJECT = r"(?:(?:final|correct|right|best|my)\s+){0,2}(?:answer|choice)"
-_WORDS = ("answer", "choice")  # one is in every subject; looking for them is far cheaper than the patterns below
+_ADJECTIVES = r"(?:(?:final|correct|right|best|my|short)\s+){0,2}"
+# The word for "answer" in other languages, with up to three adjectives behind it.
+_FOREIGN = (
+    r"(?:antwort|lösung|respuesta|réponse|reponse|resposta|risposta|antwoord|svar|svaret|odpowiedź|odpověď|cevap|"
+    r"ответ|відповідь|उत्तर|الإجابة|الجواب|jawaban|đáp án|απάντηση|תשובה)(?:[ ]\w{1,14}){0,3}?"
+)
+_CJK = r"(?:正确答案|答案|正确选项|正解|答え|解答|정답|답)"
+_SUBJECT = rf"(?:{_ADJECTIVES}(?:answer|choice)|{_FOREIGN}|{_CJK})"
+# A word of every subject; looking for them is far cheaper than the patterns below.
+_WORDS = [
+    "answer",
+    "choice",
+    "antwort",
+    "lösung",
+    "respuesta",
+    "réponse",
+    "reponse",
+    "resposta",
+    "risposta",
+    "antwoord",
+    "svar",
+    "odpowiedź",
+    "odpověď",
+    "cevap",
+    "ответ",
+    "відповідь",
+    "उत्तर",
+    "الإجابة",
+    "الجواب",
+    "jawaban",
+    "án",
+    "απάντηση",
+    "תשובה",
+    "答",
+    "正解",
+    "正确选项",
+    "답",
+]
+_IS = (
+    r"(?:\s+(?:is|was|would\s+be|should\s+be|must\s+be|will\s+be|has\s+to\s+be|ist|lautet|es|est|é|è|är|er|jest|je|"
+    r"adalah|هي|هو|है|là|είναι)\b|\s*[:：=]|\s+[—–-]\s|\s*(?:是|为|為|は|은|는|應為|应为))"
+)
 # "Answer: 42", "**Final answer (in km):** 42", at the beginning of a line.
 _LABELLED = re.compile(
     rf"^{_EDGE}(?:the\s+)?{_SUBJECT}(?:[ \t]*\([^()\n]{{0,60}}\))?{_EDGE}(?:is[ \t]*)?[:=：]{_EDGE}(?P<rest>.*)$",
@@ -15,82 +60,187 @@ _LABELLED = re.compile(
 )
 # A heading "### Answer": what follows is the next line.
 _HEADING = re.compile(rf"^{_EDGE}(?:the\s+)?{_SUBJECT}{_EDGE}$", re.IGNORECASE)
-# "so the answer to this is 42", anywhere.
+# "so the answer to this is 42", anywhere; what follows is the statement.
 _SAID = re.compile(
-    rf"\b{_SUBJECT}(?:\s+to\s+[^\n.:?!]{{0,60}}?)?(?:\s+(?:is|was|would\s+be|should\s+be|must\s+be|will\s+be)\b|\s*[:：=])"
-    rf"(?!\s+not\b)[ \t]*:?{_EDGE}(?P<rest>[^\n]*)",
+    rf"(?:\b{_SUBJECT}|{_CJK})(?:\s+to\s+[^\n.:?!]{{0,60}}?)?(?:\s+i\s+(?:get|got|found)\b)?{_IS}"
+    rf"(?!\s+(?:definitely\s+|clearly\s+|certainly\s+)?not\b(?![^.\n]{{0,40}}\bbut\b))[ \t]*:?{_EDGE}",
+    re.IGNORECASE,
+)
+# "I'll go with 42": a decision, read for numbers and choices only.
+_DECIDED = re.compile(
+    r"\b(?:i(?:['’]?d|\s+would|['’]?ll|\s+will|['’]m)?\s+(?:go(?:ing)?\s+with|choose|pick|select"
+    r"|settle\s+(?:on|for)|conclude)"
+    rf"|my\s+(?:best\s+|final\s+)?(?:guess|pick|estimate|result)\s*(?:is\b|:))\s*:?{_EDGE}",
+    re.IGNORECASE,
+)
+# "42 is the answer": the statement stands before it.
+_CONFIRMED = re.compile(
+    r"\b(?:is|are)\s+(?:therefore\s+|thus\s+|then\s+)?(?:the|my|your)\s+(?:(?:final|correct|right|best)\s+)?answer\b",
     re.IGNORECASE,
 )
 _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
+_KEY = re.compile(
+    r"[\"'](?:(?:final|correct|selected|chosen|best|my|your)[_ -]?)?(?:answer|choice|option|letter"
+    r"|result)[\"']\s{0,9}:\s{0,9}"
+    r"(?P<value>\"(?:[^\"\\\n]|\\.){0,4000}\"|'[^'\n]{0,4000}'"
+    r"|\[[^\]]{0,400}\]|\{[^{}]{0,400}\}|[^\s,}\]\"'][^,}\]\n]{0,200})",
+    re.IGNORECASE,
+)
+_KEYS = ("answer", "choice", "option", "letter", "result")
 _HASHES = re.compile(r"^####[ \t]*(?P<rest>[^\n#]+)$", re.MULTILINE)
+_HASHED_NUMBER = re.compile(r"[-−$€£]*\d[\d,.]*\s*%?\s*")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[*_]*\s+(?=[A-Z*])|(?<=[。！？])")
+_LONGEST_LINE = 4000  # a longer one is a paragraph, not a line with a label
+
+
+class Mark(IntEnum):
+    """How strongly an answer is marked as final."""
+
+    DECISION = 0  # "I'll go with …", "… is the answer"
+    HEADING_HASHES = 1  # a text after #### on the last line: a heading looks the same
+    SENTENCE = 2  # "the answer is …"
+    LABEL = 3  # "Answer: …"
+    FORMAT = 4  # \boxed{…}, <answer>…</answer>, {"answer": …}, "#### 42"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of the final answer in a text: `said` stands there from `start` to `end`."""
+
+    mark: Mark
+    start: int
+    end: int
+    said: str
 
 
 @lru_cache(maxsize=64)
 def final_answer(text: str) -> str | None:
-    """What is marked as the answer, its dress taken off; None where nothing is.
+    """Return what is marked as the answer, without the marks around it; None if nothing is marked.
 
-    The strongest mark counts, and of equal ones the last: a box, an `<answer>` tag, a line "Answer: …" (or a heading
-    "Answer" and the line after it), a sentence "the answer is …", a last line `#### …`.
+    The strongest mark counts, and of equal ones the last. If the text reopens its question ("Wait, …") and states an
+    answer after that, what it stated before does not count.
     """
+    return next((bare(s.said) for s in statements(text) if s.mark != Mark.DECISION and bare(s.said)), None)
+
+
+@lru_cache(maxsize=64)
+def statements(text: str) -> tuple[Statement, ...]:
+    """Return the statements of the final answer in `spoken(text)`, the one that counts first."""
     text = spoken(text)
+    found = [*_boxed(text), *_tagged(text), *_keyed(text), *_hashed(text)]
     folded = text.casefold()
-    worded = any(word in folded for word in _WORDS)
-    for find in (_boxed, _tagged, *((_labelled, _said) if worded else ()), _hashed):
-        found = find(text)
-        if found is not None and bare(found):
-            return bare(found)
-    return None
+    if any(word in folded for word in _WORDS):
+        found += [*_labelled(text), *_sentences(_SAID, Mark.SENTENCE, text), *_confirmed(text)]
+    if "i" in folded:
+        found += _sentences(_DECIDED, Mark.DECISION, text)
+    if not found:
+        return ()
+    last = max(s.start for s in found)
+    reopened = max((position for position in reopenings(text) if position <= last), default=0)
+    return tuple(sorted(found, key=lambda s: (s.start >= reopened, s.mark, s.start), reverse=True))
 
 
-def _boxed(text: str) -> str | None:
-    start = max(text.rfind("\\boxed{"), text.rfind("\\fbox{"))
-    if start < 0:
-        return None
-    open_at = text.index("{", start)
+def _boxed(text: str) -> Iterator[Statement]:
+    end = len(text)
+    for _ in range(2):  # the last one, and one before it that may be an alternative
+        start = max(text.rfind("\\boxed", 0, end), text.rfind("\\fbox", 0, end))
+        if start < 0:
+            return
+        opened = re.compile(r"\\(?:boxed|fbox)\s*(?:(\{)|([^\s{}$\\]+))").match(text, start)
+        if opened and opened[1]:
+            close = _closing_brace(text, opened.start(1))
+            yield Statement(Mark.FORMAT, start, close + 1, text[opened.end() : close])
+        elif opened:
+            yield Statement(Mark.FORMAT, start, opened.end(), opened[2])
+        end = start
+
+
+def _closing_brace(text: str, open_at: int) -> int:
     depth = 0
-    for i in range(open_at, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[i], 0)
+    for match in re.compile(r"[{}]").finditer(text, open_at):
+        depth += 1 if match[0] == "{" else -1
         if depth == 0:
-            return text[open_at + 1 : i]
-    return text[open_at + 1 :]
+            return match.start()
+    return len(text)
 
 
-def _tagged(text: str) -> str | None:
+def _tagged(text: str) -> Iterator[Statement]:
     start = text.lower().rfind("<answer>")
     match = _TAG.match(text, start) if start >= 0 else None
-    return match[1] if match else None
+    if match:
+        yield Statement(Mark.FORMAT, match.start(1), match.end(), match[1])
 
 
-def _labelled(text: str) -> str | None:
-    lines = text.split("\n")
-    for i in reversed(range(len(lines))):
-        if len(lines[i]) > 4000:
-            continue  # a paragraph, not a line with a label
-        match = _LABELLED.match(lines[i])
-        if match and match["rest"].strip():
-            return _said(match["rest"]) or match["rest"]
-        if match or _HEADING.match(lines[i]):
-            following = next((line for line in lines[i + 1 :] if line.strip(" *_`$\t")), None)
-            if following is not None:
-                return following
-    return None
+def _keyed(text: str) -> Iterator[Statement]:
+    """The values of keys such as "answer" in JSON, complete or not, and in Python's notation of it."""
+    if ":" not in text or not any(key in text.casefold() for key in _KEYS):
+        return
+    for match in _KEY.finditer(text):
+        yield Statement(Mark.FORMAT, match.start("value"), match.end(), _value(match["value"].strip()))
 
 
-def _said(text: str) -> str | None:
-    matches = [match for match in _SAID.finditer(text) if match["rest"].strip()]
-    if not matches:
-        return None
-    # Another sentence after it is no part of the answer.
-    return re.split(r"(?<=[.!?])\s+(?=[A-Z])", matches[-1]["rest"], maxsplit=1)[0]
+def _value(written: str) -> str:
+    if written[0] == "'":
+        return written[1:-1]
+    try:
+        value = json.loads(written)
+    except ValueError:
+        return written
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value)
+    return value if isinstance(value, str) else written
 
 
-def _hashed(text: str) -> str | None:
+def _labelled(text: str) -> Iterator[Statement]:
+    start = 0
+    waiting = False  # for the line that follows a heading
+    for line in text.split("\n"):
+        end = start + len(line)
+        if waiting and line.strip(" *_`$\t"):
+            waiting = False
+            if not _LABELLED.match(line):
+                yield Statement(Mark.LABEL, start, end, line)
+        if len(line) <= _LONGEST_LINE:
+            match = _LABELLED.match(line)
+            if match and match["rest"].strip():
+                said = next(_sentences(_SAID, Mark.LABEL, match["rest"]), None)
+                if said:
+                    yield Statement(Mark.LABEL, start + match.start("rest") + said.start, end, said.said)
+                else:
+                    yield Statement(Mark.LABEL, start + match.start("rest"), end, match["rest"])
+            elif match or _HEADING.match(line):
+                waiting = True
+        start = end + 1
+
+
+def _sentences(pattern: re.Pattern[str], mark: Mark, text: str) -> Iterator[Statement]:
+    """What follows each match of *pattern*, up to the end of its sentence."""
+    heads = list(pattern.finditer(text))
+    for i, head in enumerate(heads):
+        limit = heads[i + 1].start() if i + 1 < len(heads) else len(text)
+        line_end = text.find("\n", head.end(), limit)
+        limit = line_end if line_end >= 0 else limit
+        cut = _SENTENCE_END.search(text, head.end(), limit)
+        end = cut.start() if cut else limit
+        if text[head.end() : end].strip():
+            yield Statement(mark, head.end(), end, text[head.end() : end])
+
+
+def _confirmed(text: str) -> Iterator[Statement]:
+    for match in _CONFIRMED.finditer(text):
+        before = text[max(match.start() - 120, 0) : match.start()]
+        said = re.split(r"(?:[.!?。]\s|\n)", before)[-1]
+        if said.strip():
+            yield Statement(Mark.DECISION, match.start() - len(said), match.end(), said)
+
+
+def _hashed(text: str) -> Iterator[Statement]:
     """GSM8K's mark. Four hashes are a heading too, so a text counts on the last line alone, a number anywhere."""
-    matches = list(_HASHES.finditer(text))
-    if matches and not text[matches[-1].end() :].strip():
-        return matches[-1]["rest"]
-    numbers = [m["rest"] for m in matches if re.fullmatch(r"[-−$€£]*\d[\d,.]*\s*%?\s*", m["rest"])]
-    return numbers[-1] if numbers else None
+    for match in _HASHES.finditer(text):
+        if _HASHED_NUMBER.fullmatch(match["rest"]):
+            yield Statement(Mark.FORMAT, match.start("rest"), match.end(), match["rest"])
+        elif not text[match.end() : match.end() + 1000].strip():
+            yield Statement(Mark.HEADING_HASHES, match.start("rest"), match.end(), match["rest"])
 
 
 def bare(text: str) -> str:
@@ -105,6 +255,8 @@ def bare(text: str) -> str:
 
 
 def _without_full_stop(text: str) -> str:
+    if text.endswith("。"):
+        return text[:-1]
     if not text.endswith(".") or text.endswith("..") or re.search(r"\b\w\.\w\.$", text):
         return text  # an ellipsis, or an abbreviation such as U.S.
     return text[:-1]

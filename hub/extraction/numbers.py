@@ -1,161 +1,433 @@
-"""Numbers out of prose and TeX: separators, fractions, powers, percentages, units around them."""
+"""The number that an answer gives, and whether it gives more than one."""
 
 import re
-import unicodedata
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
 
-from hub.extraction.final import final_answer
+from hub.extraction.corrections import ALTERNATIVELY, after_withdrawal, revised
+from hub.extraction.final import Mark, Statement, statements
+from hub.extraction.numerals import in_digits
+from hub.extraction.quantities import Found, Quantity, find_numbers, plain
 from hub.extraction.reading import spoken
 
-MAX_DIGITS = 400  # of a number, and of its exponent's value: more is a mistake, and slow
-
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_NUMBER = re.compile(
-    r"(?<![\w.^])(?P<sign>[-+]?)(?:[$€£¥₹]\s?)?(?P<inner>[-+]?)"
-    r"(?:"
-    r"(?P<european>\d{1,3}(?:\.\d{3})+,\d{1,2})(?![\d,.]\d)"
-    r"|(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:['’_]\d{3})+(?!\d)|\d{1,3}(?:[ ]\d{3})+(?!\d)|\d+)(?P<part>\.\d+)?"
-    r"|(?P<only>\.\d+)"
-    r")"
-    r"(?:"
-    r"(?P<science>[eE][-+]?\d+(?!\w)|\s?(?:[*x×·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?\{?[-+]?\d+\}?)"
-    r"|(?:\^|\*\*)\s?\{?(?P<power>-?\d+)\}?"
-    r"|\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])"
-    r"|\s(?P<above_mixed>\d+)\s?/\s?(?P<below_mixed>\d+)(?![\d/])"
-    r")?"
-    r"(?P<scale>\s?\\?%|\s(?:percent|thousand|million|billion|trillion)\b)?"
-    r"(?P<ordinal>(?:st|nd|rd|th)\b)?",
+_NOTHING_ELSE = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
+_SENTENCE = re.compile(r"(?<=[.!?])[*_$\\)]*\s+(?=\S)|(?<=[。！？])")
+_LONGEST_STATEMENT = 1000  # characters that are read of it; likewise below
+_LONGEST_SENTENCE = 2000
+_LONGEST_PARAGRAPH = 8000
+_MOST_TRIED = 50  # statements or sentences without a number before others are given up
+_SHORT = 200  # characters up to which an unmarked text may give its number in words
+_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
+_BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
+_NEXT_BULLET = re.compile(r"[ \t]*\n[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]([^\n]*)")
+_REFUSAL = re.compile(
+    r"\b(?:cannot|can not|can['’]t|impossible|undetermined|indeterminate|undefined|unknown|insufficient|not enough"
+    r"|not (?:sure|certain|possible)|no (?:solution|answer)|don['’]t know|do not know|none|n/a|depends)\b",
     re.IGNORECASE,
 )
-_NOTHING_ELSE = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
-_TEX_FRACTION = re.compile(r"(-?)\s*\\[dt]?frac\{\s*(-?[\d.]{1,400})\s*\}\{\s*(-?[\d.]{1,400})\s*\}")
-_SUPERSCRIPT = re.compile(r"(?<=\d)(⁻?[⁰¹²³⁴-⁹]+)")
-_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-_DASHES = str.maketrans({"−": "-", "‑": "-", "⁄": "/"})
+_MODAL = re.compile(
+    r"\b(?:could|might|may)(?: also| well| just)* be\b|\bpossibl[ey]\b|\bperhaps\b|\bmaybe\b", re.IGNORECASE
+)
+
+# What may stand around a number and its unit without a meaning of its own.
+_DRESS = r"[\s$€£¥₹%°*_`\\()\[\]{}~≈\"'’]"
+_AGAIN = (
+    r"(?:or|and|but|maybe|perhaps|possibly|even|also|either|about|around|approximately|roughly"
+    r"|as many as|up to|at most|at least|less than|more than|else"
+    r"|oder|und|ou|et|o|y|или|и)"
+)
+_CONNECTOR = (
+    r"(?:[,;/&|–—~±-]|\\pm|\.\.\.?|…|\?|或|和|到"
+    r"|\b(?:or|and|to|through|until|vs\.?|versus|oder|und|bis|ou|et|à|o|y|a|или|до)\b)"
+)
+_LINK = re.compile(
+    rf"{_DRESS}{{0,9}}(?:-?[^\W\d]{{1,20}}\.?{_DRESS}{{0,4}}){{0,3}}?{_CONNECTOR}"
+    rf"(?:{_DRESS}{{0,4}}(?:\b{_AGAIN}\b|(?:it )?(?:could|might|may)(?: also)? be|[a-z]\s?=)){{0,4}}{_DRESS}{{0,9}}",
+    re.IGNORECASE,
+)
+_LONGEST_LINK = 60
+# Words after which a second number says something about the first.
+_RELATION = re.compile(
+    r"\b(?:in|of|per|for|at(?! most| least)|by|with|from|(?<!less )(?<!more )than|after|because|since"
+    r"|when|if|as|so|is|are|was|were|rounded|compared|every|each|on|"
+    r"out|then|therefore|gives?|makes|within|plus|minus|times)\b",
+    re.IGNORECASE,
+)
+_NUMBER_AHEAD = r"(?:or|and|maybe|perhaps|possibly|either)?[\s$€£*_\\(]{0,6}(?:[a-z]\w?\s?=\s?)?[$€£]?[-−]?[\d.√\\]"
+_EXPLANATION = re.compile(
+    r"\b(?:because|since|given|due to|where|which|so that|i\.e\.|e\.g\.|after|when|if|compared to|out of)\b|\s\("
+    rf"|[,;]\s+(?!{_NUMBER_AHEAD}|or\b|and\b|maybe\b|perhaps\b|possibly\b)|\.\s|\s[-–—]\s(?=[a-z])",
+    re.IGNORECASE,
+)
+_EQUALS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\bequals?\b|\bis equal to\b", re.IGNORECASE)
+_IS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\b(?:equals?|is|are|gives|makes|comes to|would be)\b", re.IGNORECASE)
+_ASSIGNMENTS = re.compile(r"(?:[,;/]|\bor\b|\band\b)\s{0,3}(?:[a-z]\w{0,2}\s?=\s?)", re.IGNORECASE)
+_OPERATOR = re.compile(
+    r"[+×·÷/*]|\s[-−]\s|\sx\s|\\(?:times|cdot|div)\b|\b(?:plus|minus|times|divided by|multiplied by|mal|por)\b|\^",
+    re.IGNORECASE,
+)
+_SYMBOLIC = re.compile(
+    r"\\(?:sqrt|pi|log|ln|sin|cos|tan|theta|alpha)\b|√|π|\bpi\b|\dpi\b|\d[xyzn]\b(?!\s?\d)|\bsqrt\b|\\binom",
+    re.IGNORECASE,
+)
+_PLUS_MINUS = re.compile(r"±|\\pm\b|\+/-")
+_REASON = re.compile(r",\s(?:as|since|because|for)\b|\bbecause\b|\s\(?since\b", re.IGNORECASE)
+# "70 litres after 12 minutes": the second number is a circumstance of the first.
+_CIRCUMSTANCE = re.compile(
+    r"\b(?:after|every|per|within|than|each|out of)\s+(?:the (?:first|last|next) )?[$€£]?$"
+    r"|\bto (?:reach|get|make|be|buy)\s+[$€£]?$"
+    r"|\b(?:in|for|over|during|from|with|on|of)\s+$",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"[ -]?(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b", re.IGNORECASE)
+_ALSO_BEFORE = re.compile(
+    r"\b(?:could|might|may|maybe|perhaps|possibly|alternatively|depending|otherwise|either)\b", re.IGNORECASE
+)
+_ALSO_AFTER = re.compile(
+    r"\W{0,4}(?:[^\W\d]+\s){0,4}?(?:possible|plausible|acceptable|accepted|valid|defensible|otherwise|too|as well)\b",
+    re.IGNORECASE,
+)
+_REMARK = re.compile(
+    r"\W{0,6}(?:note|nb|explanation|hint|confidence|certainty|disclaimer|check|verification"
+    r"|let me know|i hope|hope this|"
+    r"feel free|p\.s)\b",
+    re.IGNORECASE,
+)
+_TUPLE = re.compile(r"(?<![\w)])[(\[{]\s?[-$\d./]+\s?(?:,\s?[-$\d./]+\s?)+[)\]}]")
+_DENIED = re.compile(
+    r"\b(?:not|rather than|instead of|isn['’]t|and not|never)\s(?:just |only "
+    r"|exactly )?[$€£*]{0,3}[-−–]?\d[\d,.]*(?<!,)[%kKM]?",
+    re.IGNORECASE,
+)
+_ASIDE_WITH_ALTERNATIVE = re.compile(
+    r"[ ]?\(\s?(?=(?:or|maybe|perhaps|possibly|alternatively|could|might|may)\b|±|\\pm)", re.IGNORECASE
+)
+_ASIDE = re.compile(r"\([^()]*\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
-    """A number as written, and what a percent sign or a word such as million would make of it (1: nothing)."""
+class NumberReading:
+    """The number of an answer, read from `said`; `several` if that gives different values, and so none."""
 
-    value: Fraction
-    scale: Fraction = Fraction(1)
-    ordinal: bool = False
+    quantity: Quantity | None
+    said: str = ""
+    marked: bool = False
+    several: bool = False
 
-    def near(self, other: "Quantity", allowed: Fraction, relative: Fraction = Fraction(0)) -> bool:
-        """Whether the two mean the same, up to *allowed*, or to the share *relative* of this one.
 
-        "50 %" may stand for 50 or for 0.5, and "3 million" for 3 or for 3000000, unless both are written that way.
-        """
-        if self.value == other.value and self.scale == other.scale:
-            return True
-        if self.scale != 1 and other.scale != 1:
-            pairs = [(self.value * self.scale, other.value * other.scale)]
-            allowed *= self.scale  # the tolerance is meant for the numbers as written
-        else:
-            pairs = [(a, b) for a in self._readings() for b in other._readings()]
-        return any(abs(a - b) <= max(allowed, abs(a) * relative) for a, b in pairs)
+class _Kind(Enum):
+    SEVERAL = 1  # different values are given
+    FORMULA = 2  # an expression that is not worked out
 
-    def _readings(self) -> set[Fraction]:
-        return {self.value, self.value * self.scale}
+
+_Value = Quantity | _Kind | None
 
 
 def number(text: str) -> Fraction | None:
-    """The value of `quantity`."""
+    """Return the value of `quantity`."""
     found = quantity(text)
     return found.value if found else None
 
 
 def quantity(text: str) -> Quantity | None:
-    """The number that *text* gives as its answer: the one in the marked answer, or else the last one of all."""
+    """Return the number that *text* gives as its answer; None if it gives none, or several."""
+    return read_number(text).quantity
+
+
+@lru_cache(maxsize=64)
+def read_number(text: str) -> NumberReading:
+    """Read the number that *text* gives as its answer.
+
+    That is the number of the statement that counts (see `statements`), else the one in bold in the last paragraph, else
+    the last one of all. Alternatives ("18 or 19"), ranges, lists and tuples of different values give none.
+    """
     if _NOTHING_ELSE.fullmatch(text):
-        return Quantity(Fraction(text))  # most targets are that
-    marked = final_answer(text)
-    if marked is not None:
-        found = quantities(_clause(marked))
-        if found:
-            return found[0]
-    everything = quantities(spoken(text))
-    plain = [found for found in everything if not found.ordinal] or everything
-    return plain[-1] if plain else None
+        return NumberReading(Quantity(Fraction(text)), text)  # most targets are that
+    text = spoken(text)
+    stated = statements(text)
+    if stated and (withdrawn := after_withdrawal(text, max(s.end for s in stated))) >= 0:
+        later = _unmarked(text[withdrawn:])
+        if later.quantity or later.several:
+            return later
+    for statement in stated[:_MOST_TRIED]:
+        value = _stated(statement.said)
+        if value is None and statement.mark > Mark.DECISION and _REFUSAL.search(statement.said):
+            return NumberReading(None, statement.said, marked=True)
+        if isinstance(value, Quantity) and _has_alternative(text, statement, stated, value):
+            value = _Kind.SEVERAL
+        if value is not None and (value is not _Kind.FORMULA or statement.mark > Mark.SENTENCE):
+            return _reading(value, statement.said, marked=True)
+    return _unmarked(text)
 
 
-def _clause(marked: str) -> str:
-    """The part that gives the number: "5, since 2 = 2" up to the comma, "6 * 7 = 42" from the sign on."""
-    clause = re.split(r"[,;]\s|\.\s|\s\(|\bbecause\b|\bsince\b", marked, maxsplit=1)[0]
-    if not quantities(clause):
-        clause = marked
-    after = re.split(r"=|≈|\bequals\b", clause)[-1]
-    return after if quantities(after) else clause
+def _reading(value: _Value, said: str, *, marked: bool = False) -> NumberReading:
+    return NumberReading(
+        value if isinstance(value, Quantity) else None, said.strip(), marked=marked, several=value is _Kind.SEVERAL
+    )
 
 
-def numbers(text: str) -> list[Fraction]:
-    """The values of `quantities`."""
-    return [found.value for found in quantities(text)]
+# ---- statements ------------------------------------------------------------------------------------------------------
 
 
-def quantities(text: str) -> list[Quantity]:
-    """Every number of *text*, in order. Currencies and units are no part of a number; ranges are two."""
-    found = []
-    for match in _NUMBER.finditer(_plain(text)):
-        value = _value(match)
-        if value is not None:
-            found.append(Quantity(value, _scale(match["scale"] or ""), bool(match["ordinal"])))
-    return found
+def _stated(said: str) -> _Value:
+    """Return the value of a statement: of its last version if it corrects itself, of its first sentence with one."""
+    for version in revised(said[:_LONGEST_STATEMENT]):
+        sentences = _SENTENCE.split(version)
+        for i, sentence in enumerate(sentences):
+            value = _clause_value(sentence)
+            if value is None:
+                continue
+            following = sentences[i + 1] if i + 1 < len(sentences) else ""
+            return _Kind.SEVERAL if _offers_other(following, value) else value
+    return None
 
 
-def _plain(text: str) -> str:
-    """TeX and typography as plain characters."""
-    if not text.isascii():
-        text = _SUPERSCRIPT.sub(lambda match: f"^{match[1].translate(_SUPERSCRIPTS)}", text)
-        text = re.sub(r"(?<=\d)(?=[¼½¾⅐-⅞])", " ", text)
-        text = unicodedata.normalize("NFKC", text).translate(_DASHES)
-        # A dash before a number is a minus unless it makes a range.
-        text = re.sub(r"(?<![\w.)])–(?=[\d.$€£¥])", "-", text)
-    if "\\" not in text and "{" not in text:
-        return text
-    text = _TEX_FRACTION.sub(lambda m: f" {m[1]}{m[2]}/{m[3]} ", text)
-    return text.replace("\\,", "").replace("\\!", "").replace("{,}", ",").replace("\\$", "$")
+def _has_alternative(text: str, chosen: Statement, stated: Sequence[Statement], value: Quantity) -> bool:
+    r"""Return whether the text beside *chosen* gives another value: "18. Or 19.", "\boxed{18} or \boxed{19}"."""
+    after = text[chosen.end : chosen.end + 200]
+    if _offers_other(after.lstrip("$).*_}\\ \n"), value):
+        return True
+    bullet = _NEXT_BULLET.match(after)
+    if bullet and _BULLET.match(chosen.said) and _differs(_clause_value(bullet[1]), value):
+        return True
+    if chosen.mark == Mark.FORMAT:
+        before = text[max(chosen.start - 60, 0) : chosen.start]
+        joined = re.search(r"(?:^|\s)(\S*\d\S*)[\s$\\(*]*\bor[\s$\\(*]*$", before)
+        if joined and _differs(_clause_value(joined[1]), value):
+            return True
+    return any(
+        other.end <= chosen.start
+        and (_LINK.fullmatch(gap := text[other.end : chosen.start]) or ALTERNATIVELY.match(gap))
+        and _differs(_stated(other.said), value)
+        for other in stated
+        if other.mark >= Mark.SENTENCE and chosen.start - other.end < _LONGEST_LINK
+    )
 
 
-def _scale(word: str) -> Fraction:
-    word = word.strip().lower()
-    if word.endswith("%") or word == "percent":
-        return Fraction(1, 100)
-    return Fraction(_SCALES.get(word, 1))
+def _offers_other(sentence: str, value: _Value) -> bool:
+    """Return whether *sentence* gives another value beside *value*, introduced by "or", "maybe", "it could be"."""
+    if not ALTERNATIVELY.match(sentence):
+        return False
+    return _differs(_clause_value(_SENTENCE.split(sentence, maxsplit=1)[0]), value)
 
 
-def _value(match: re.Match[str]) -> Fraction | None:
-    if match["european"]:
-        digits = match["european"].replace(".", "").replace(",", ".")
-    else:
-        digits = re.sub(r"[,_'’ ]", "", match["whole"] or "0") + (match["part"] or match["only"] or "")
-    try:
-        value = _powered(Fraction(Decimal(digits)), match) if len(digits) <= MAX_DIGITS else None
-    except (InvalidOperation, ZeroDivisionError):
+def _differs(other: _Value, value: _Value) -> bool:
+    if other is None or other is _Kind.FORMULA:
+        return False
+    return not (isinstance(other, Quantity) and isinstance(value, Quantity) and value.agrees(other))
+
+
+# ---- unmarked text ---------------------------------------------------------------------------------------------------
+
+
+def _unmarked(text: str) -> NumberReading:
+    """Return the number in bold in the last paragraph, or else the last number of the text."""
+    bold = _bold_value(text)
+    if bold is not None:
+        return bold
+    tried = 0
+    lines = text.split("\n")
+    remarks = [line for line in lines if _REMARK.match(line)]
+    for line in [*remarks, *(line for line in lines if not _REMARK.match(line))][::-1]:
+        if any(character.isdigit() for character in line):
+            sentences = _SENTENCE.split(line)
+            for i in reversed(range(len(sentences))):
+                tried += 1
+                if tried > _MOST_TRIED:
+                    return NumberReading(None)
+                value = _last_value(sentences[i])
+                if value is None or value is _Kind.FORMULA:
+                    continue
+                if isinstance(value, Quantity) and i and _continues(sentences[i - 1], sentences[i], value):
+                    value = _Kind.SEVERAL
+                return _reading(value, sentences[i])
+    if len(text) <= _SHORT:
+        return _reading(_stated(text), text)
+    return NumberReading(None)
+
+
+def _continues(before: str, last: str, value: Quantity) -> bool:
+    """Return whether the sentence *last* gives its value as an alternative to one in the sentence *before* it."""
+    doubtful = (_MODAL.search(last) and _MODAL.search(before)) or (before.endswith("?") and last.endswith("?"))
+    if not ALTERNATIVELY.match(last) and not doubtful:
+        return False
+    return _differs(_last_value(before), value)
+
+
+def _bold_value(text: str) -> NumberReading | None:
+    """Return the one value that the last paragraph has in bold, if it is not a step on the way to a later result."""
+    paragraph = text[text.rfind("\n\n") + 1 :][-_LONGEST_PARAGRAPH:]
+    bold = [match for match in _BOLD.finditer(paragraph) if _is_value(match[1])]
+    if not bold or "=" in paragraph[bold[-1].end() :] or ALTERNATIVELY.match(paragraph[bold[-1].end() :]):
         return None
-    if value is None:
+    values = [_clause_value(match[1]) for match in bold]
+    first = values[-1]
+    if not isinstance(first, Quantity) or any(_differs(value, first) for value in values):
         return None
-    return -value if "-" in match["sign"] + match["inner"] else value
+    return _reading(first, bold[-1][1])
 
 
-def _powered(value: Fraction, match: re.Match[str]) -> Fraction | None:
-    """*value* with the exponent or denominator that follows it; None where that is beyond all bounds."""
-    if match["science"]:
-        exponent = _small(re.sub(r"[{}]", "", re.split(r"\^|\*\*|[eE]", match["science"])[-1]))
-        return None if exponent is None else value * Fraction(10) ** exponent
-    if match["power"]:
-        exponent = _small(match["power"])
-        return None if exponent is None or value.numerator > 10**6 else value**exponent
-    if match["below"]:
-        return value / Fraction(Decimal(match["below"][:MAX_DIGITS]))
-    if match["below_mixed"]:
-        return value + Fraction(int(match["above_mixed"][:MAX_DIGITS]), int(match["below_mixed"][:MAX_DIGITS]))
+def _is_value(said: str) -> bool:
+    """Return whether a text in bold is a number, with a unit at most."""
+    return (
+        re.match(r"\W*(?:[A-Z]{2,3}\s?)?[$€£¥₹]?\d", said) is not None and len(said) <= 60 and said.strip()[-1] != ":"
+    )
+
+
+def _last_value(sentence: str) -> _Value:
+    """Return the last number of a sentence of prose; SEVERAL if it is one of several alternatives."""
+    sentence = sentence[-_LONGEST_SENTENCE:]
+    versions = revised(sentence)
+    version = next((version for version in versions if find_numbers(plain(version))), sentence)
+    text = plain(_DENIED.sub(" ", version))
+    if _ASIDE_WITH_ALTERNATIVE.search(text):
+        text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
+    elif find_numbers(outside := _ASIDE.sub(" ", text)):
+        text = outside
+    if find_numbers(result := _REASON.split(text, maxsplit=1)[0]):
+        text = result
+    if _TUPLE.search(text) or _PLUS_MINUS.search(text):
+        return _Kind.SEVERAL
+    if _ASSIGNMENTS.search(text):
+        return _common([_side(part) for part in _ASSIGNMENTS.split(text)])
+    if _mentions_another(text):
+        return _Kind.SEVERAL
+    sides = _EQUALS.split(text)
+    if len(sides) > 1 and _side(sides[-1]) is _Kind.FORMULA:
+        return _last_linked(sides[-2])
+    value = _last_linked(sides[-1]) or _last_linked(text)
+    if isinstance(value, Quantity) and len(sides) > 1 and isinstance(before := _side(sides[-2]), Quantity):
+        return _exact([before, value])
     return value
 
 
-def _small(exponent: str) -> int | None:
-    exponent = exponent.strip()
-    return int(exponent) if len(exponent) <= 4 and abs(int(exponent)) <= MAX_DIGITS else None
+def _last_linked(text: str) -> _Value:
+    found = find_numbers(text)
+    found = [item for item in found if not item.quantity.ordinal] or found
+    if not found:
+        return None
+    while len(found) > 1 and _is_circumstance(text, found[-2], found[-1]):
+        found.pop()
+    value, start, _ = found[-1]
+    for item in reversed(found[:-1]):
+        gap = text[item.end : start]
+        if (
+            len(gap) <= _LONGEST_LINK
+            and _OPERATOR.search(gap)
+            and not re.search(r"[^\W\d_]{16}|\w\s\w+\s\w+\s\w+", gap)
+        ):
+            return _Kind.FORMULA
+        if not gap.strip() or not _links(gap):
+            break
+        if not value.agrees(item.quantity):
+            return _Kind.SEVERAL
+        start = item.start
+    return value
+
+
+def _is_circumstance(text: str, before: Found, last: Found) -> bool:
+    """Return whether *last* only says when or of how many the number *before* it holds."""
+    match = _CIRCUMSTANCE.search(text[max(before.end, last.start - 40) : last.start])
+    if match is None:
+        return False
+    if not match[0].lower().startswith(("in", "for", "over", "during", "from", "with", "on", "of")):
+        return True
+    money = "$€£¥₹"
+    return any(sign in text[before.start : before.end] for sign in money) or (
+        not match[0].lower().startswith(("from", "with", "on", "of")) and bool(_TIME.match(text, last.end))
+    )
+
+
+# ---- one clause ------------------------------------------------------------------------------------------------------
+
+
+def _clause_value(said: str) -> _Value:
+    """Return the value of a clause: 5 of "5, since 2 = 2", 42 of "6 * 7 = 42" and "42 = 6 * 7", SEVERAL of "3 or 4"."""
+    text = plain(_DENIED.sub(" ", said[:_LONGEST_STATEMENT]))
+    if not any(character.isdigit() for character in text):
+        text = plain(in_digits(said[:_LONGEST_STATEMENT]))
+    text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
+    found = find_numbers(text)
+    if not found:
+        return None
+    if _PLUS_MINUS.search(text):
+        return _Kind.SEVERAL
+    listed = _TUPLE.search(text)
+    if listed and listed.start() <= found[0].start:
+        return _Kind.SEVERAL
+    if _mentions_another(text):
+        return _Kind.SEVERAL
+    for clause in (_EXPLANATION.split(text, maxsplit=1)[0], text):
+        value = _equation_value(clause)
+        if value is not None:
+            return value
+    return None
+
+
+def _mentions_another(text: str) -> bool:
+    """Return whether a sentence calls a second value possible: "18, although 19 is possible"."""
+    found = find_numbers(text)
+    return any(
+        not a.quantity.agrees(b.quantity)
+        and (_ALSO_BEFORE.search(text[a.end : b.start]) or _ALSO_AFTER.match(text, b.end))
+        for a, b in pairwise(found)
+    )
+
+
+def _equation_value(clause: str) -> _Value:
+    """Return the value of the last side of an equation that is a number, or of a clause without an equals sign."""
+    if _ASSIGNMENTS.search(clause):
+        return _common([_side(part) for part in _ASSIGNMENTS.split(clause)])
+    begins = re.match(r"[\W_]{0,9}(?:[a-z]{1,4}\b)?[\W_]{0,9}\d", clause, re.IGNORECASE)
+    sides = [_side(side) for side in (_EQUALS if begins else _IS).split(clause)]
+    worked_out = [side for side in sides if side is not None and side is not _Kind.FORMULA]
+    if worked_out:
+        return _exact(worked_out)
+    return _Kind.FORMULA if _Kind.FORMULA in sides else None
+
+
+def _exact(sides: Sequence[_Value]) -> _Value:
+    """Return the last of equal sides, or the fraction before it that it rounds."""
+    last, before = sides[-1], sides[-2] if len(sides) > 1 else None
+    if not isinstance(last, Quantity) or not isinstance(before, Quantity) or before.value.denominator == 1:
+        return last
+    rounded = 0 < abs(before.value - last.value) <= abs(before.value) / 100
+    return replace(before, rounded=last.value) if rounded else last
+
+
+def _side(text: str) -> _Value:
+    """Return the value of one side of an equation: its first number, if others only say something about that."""
+    found = find_numbers(text)
+    if not found:
+        return None
+    if _SYMBOLIC.search(text):
+        return _Kind.FORMULA
+    value, _, end = found[0]
+    for item in found[1:]:
+        gap = text[end : item.start]
+        if _OPERATOR.search(gap) or (item.quantity.value < 0 and not gap.strip()):
+            return _Kind.FORMULA
+        if not _links(gap):
+            break
+        if not value.agrees(item.quantity):
+            return _Kind.SEVERAL
+        end = item.end
+    return value
+
+
+def _links(gap: str) -> bool:
+    """Return whether *gap*, between two numbers, makes them alternatives, a range or a list."""
+    if gap == ":" or not gap.strip():
+        return True
+    return len(gap) <= _LONGEST_LINK and not _RELATION.search(gap) and _LINK.fullmatch(gap) is not None
+
+
+def _common(values: Sequence[_Value]) -> _Value:
+    """Return the value that all of *values* agree on; parts without a number do not count."""
+    values = [value for value in values if value is not None]
+    first = values[0] if values else None
+    return _Kind.SEVERAL if any(_differs(value, first) for value in values[1:]) else first

@@ -32,7 +32,9 @@ class NumberOptions(ScorerOptions):
 
 @lru_cache(maxsize=1024)
 def _of_target(text: str) -> extraction.Quantity | None:
-    return extraction.quantity(text)  # wanted at least twice a case: by the options' check and by the score
+    # Wanted at least twice a case: by the options' check and by the score. A target may be a worked solution whose
+    # last sentence has several numbers.
+    return extraction.quantity(text) or next(reversed(extraction.quantities(text)), None)
 
 
 class Number(Scorer):
@@ -42,15 +44,17 @@ class Number(Scorer):
 
     async def score(self, options: NumberOptions, submission: Submission, services: Services) -> Verdict:
         target = _of_target(str(options.target))
-        found = extraction.quantity(submission.text)
+        reading = extraction.read_number(submission.text)
+        found = reading.quantity
         assert target is not None  # the options would not have validated
         wanted = _plain(target.value)
+        if reading.several:
+            return Verdict.of(False, f"Expected {wanted}; {shown(reading.said)} gives more than one number.")
         if found is None:
             return Verdict.of(False, f"Expected {wanted}; the answer holds no number.")
         passed = target.near(found, Fraction(options.tolerance), Fraction(options.relative))
         said = _plain(found.value)
-        marked = extraction.final_answer(submission.text)
-        where = f"in {shown(marked)}" if marked else "as the last number"
+        where = f"in {shown(reading.said)}" if reading.marked else "as the last number"
         if passed:
             return Verdict.of(True, f"Found {said} {where}.", found=said)
         return Verdict.of(False, f"Expected {wanted}, found {said} {where}.", found=said)

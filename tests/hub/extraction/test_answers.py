@@ -12,6 +12,7 @@ from hub.extraction import (
     json_values,
     number,
     quantity,
+    read_number,
     without_reasoning,
 )
 
@@ -75,7 +76,6 @@ def test_the_strongest_mark_gives_the_answer(text: str, answer: str | None) -> N
         ("So the answer is 10 - 4 = 6.", 6),
         ("Answer: 7 - it is prime", 7),
         ("### Answer\n\n42 apples", 42),
-        ("The range is 3–5", 5),
         ("It fell by –3", -3),
         ("Answer: x=-4", -4),
         ("- 5 apples", 5),
@@ -94,6 +94,43 @@ def test_the_strongest_mark_gives_the_answer(text: str, answer: str | None) -> N
     ],
 )
 def test_a_number_is_read_whatever_its_dress(text: str, value: Fraction | int) -> None:
+    assert number(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The range is 3–5",
+        "Answer: 18 or 19",
+        "Answer: 17-19",
+        "18, 19, 20",
+        "\\boxed{(3, 4)}",
+        "\\boxed{3} or \\boxed{4}",
+        "Answer: 18\nor\nAnswer: 19",
+        "The answer is 18. Or maybe 19.",
+        "The answer is 18, although 19 is possible.",
+        "<answer>18 or 19</answer>",
+        '{"answer": [18, 19]}',
+        "#### 18 or 19",
+    ],
+)
+def test_alternatives_ranges_and_lists_give_no_number(text: str) -> None:
+    reading = read_number(text)
+    assert (reading.quantity, reading.several) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("The answer is 99. Wait, that is wrong. The answer is 18.", 18),
+        ("\\boxed{99}\n\nWait, I forgot a step. The answer is 18.", 18),
+        ("Answer: 99. Sorry, it should be 18.", 18),
+        ("Answer: 99, no wait, 18", 18),
+        ("So the answer is 18. Let me double-check: 18 / 3 = 6. Correct.", 18),
+        ("Either 18 or 19. I'll go with 18.", 18),
+    ],
+)
+def test_a_correction_replaces_what_was_said_before(text: str, value: int) -> None:
     assert number(text) == value
 
 
@@ -241,6 +278,18 @@ HEAPS = {
     "tags": "<think>" * 15_000 + "</think>\n" * 15_000,
     "letters": "(A) " * 25_000,
     "it is": "it is " * 20_000,
+    "answers on one line": "the answer is 3 or 4 " * 20_000,
+    "corrections": "wait, 3, no wait " * 20_000,
+    "equations": "1 = " * 50_000,
+    "or": "3 or " * 50_000,
+    "words": "twenty one " * 30_000,
+    "sentences": "It may be 3. " * 20_000,
+    "headings": "### Answer\n\n" * 20_000,
+    "bold": "**3** " * 30_000,
+    "keys": '"answer": ' * 20_000,
+    "keys without end": '"answer": "' * 20_000,
+    "open brackets": '"answer": [' * 20_000,
+    "backslashes": "\\" * 100_000 + " " * 100_000,
     "hashes": "#### \n" * 20_000,
     "nested objects": '{"a":1,"b":' * 100_000,
 }

@@ -1,0 +1,61 @@
+"""Where a text takes back what it said before, and how it introduces alternatives."""
+
+import re
+
+# A word that reopens the question, at the beginning of a sentence or after a dash: what is stated after it replaces
+# what was stated before it.
+_START = r"(?:(?:^|[.!?…:;]|\n|—|–|\s-|\()[ \t*_\"“]{0,6})"
+_REOPENING = re.compile(
+    _START
+    + r"(?P<word>(?:(?:oh|ah|hmm+|but|and),?\s+)?(?:wait|hold on|hang on|actually|hmm+|no\b[,.!—-]|oops|whoops|sorry|"
+    r"correction|scratch that|strike that|on (?:second thoughts?|reflection)|"
+    r"let me (?:re-?\w+|double[- ]check|correct|fix|check)|i (?:made|see|found|notice[d]?) (?:a|an|my|the) \w{0,12} ?"
+    r"(?:mistake|error)|my (?:mistake|apologies|bad)|i apologi[sz]e|i (?:meant?|misread|miscounted"
+    r"|miscalculated|misspoke)|"
+    r"update[d]?\s*:|edit\s*:|revised))\b",
+    re.IGNORECASE,
+)
+# The same within a statement: "18, no wait, 19", "18 (sorry, 19)".
+_INLINE = re.compile(
+    r"(?:[.,;:?!…—–(]|\.\.\.|\s-)\s*(?:(?:oh|ah|hmm+),?\s+)?(?:no,?\s+wait|wait,?\s+no|no|wait|hmm+"
+    r"|oops|sorry|correction|"
+    r"scratch that|strike that|i mean(?:t)?|or rather|rather|make that|actually)\b[\s,:;.!—–-]*",
+    re.IGNORECASE,
+)
+# Said only by somebody who withdraws the value itself, so that even an unmarked value after it counts.
+_WITHDRAWAL = re.compile(
+    _START + r"(?:(?:oh|ah|hmm+|but),?\s+)?(?:correction|scratch that|strike that|oops|whoops|i meant?|my mistake|"
+    r"my apologies|i apologi[sz]e|(?:sorry|no|wait|hold on|actually|hmm+)\b[^.!?\n]{0,80}?"
+    r"(?:\b(?:wrong|incorrect|mistaken?|error|should be|should have been|is actually)\b|not (?:right|correct))|"
+    r"(?:that|this|it)(?:['’]s| is| was)(?: clearly| actually)? (?:wrong|incorrect|not (?:right"
+    r"|correct))\b(?!,? (?:because|since|if))|"
+    r"(?:it|that|this|the answer) should (?:be|have been)(?=\s\W{0,6}\d)|"
+    r"i (?:made|see|found|notice[d]?) (?:a|an|my|the) \w{0,12} ?(?:mistake|error))\b",
+    re.IGNORECASE,
+)
+# A sentence that offers another value beside the one before it.
+ALTERNATIVELY = re.compile(
+    r"^[\s*_,;(—–-]{0,8}(?:or\b|alternatively\b|maybe\b|perhaps\b|possibly\b|otherwise\b|"
+    r"(?:but |although |though |and )?(?:it|that|the answer|this)? ?(?:could|might|may)(?: also| well"
+    r"| possibly| just)* be\b|"
+    r"(?:but |although )?(?:it(?:['’]s| is) also possible|another (?:possible|valid) (?:answer|value)))",
+    re.IGNORECASE,
+)
+
+
+def reopenings(text: str) -> list[int]:
+    """Positions behind the words with which *text* reopens its question ("Wait", "Actually", "Correction")."""
+    return [match.end() for match in _REOPENING.finditer(text)]
+
+
+def after_withdrawal(text: str, start: int = 0) -> int:
+    """The position behind the last withdrawal ("Wait, that is wrong.") of *text* from *start* on; -1 without one."""
+    position = -1
+    for match in _WITHDRAWAL.finditer(text, max(start - 1, 0)):
+        position = match.end()
+    return position
+
+
+def revised(statement: str) -> list[str]:
+    """The versions that one statement gives, the last first: "18, no wait, 19" gives "19" and "18"."""
+    return list(reversed(_INLINE.split(statement)))

@@ -1,0 +1,29 @@
+"""Collections of answers as models write them, with the reading of a person; null where no single answer is given."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hub.extraction import read_number
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def rows(name: str) -> list[Any]:
+    return [
+        pytest.param(row, id=row["id"])
+        for row in map(json.loads, (DATA / f"answers_{name}.jsonl").read_text().splitlines())
+    ]
+
+
+@pytest.mark.parametrize("row", rows("numbers"))
+def test_number_is_read_as_a_person_reads_it(row: dict[str, Any]) -> None:
+    found = read_number(row["answer"]).quantity
+    if row["expected"] is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert Fraction(row["expected"]) in {found.value, found.value * found.scale}
