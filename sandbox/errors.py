@@ -2,7 +2,7 @@
 
 SandboxError
   +-- SandboxUnavailable    no engine, or a weaker isolation tier than the configuration accepts
-  +-- EngineFailed          an engine died or broke its protocol; the pool turns it into `infra_error`
+  +-- EngineFailed          an engine died or broke its protocol; the pool tries again, see `Pool.run`
 """
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 from sandbox import selftest, supervisor
 from sandbox.engines import Engine
 from sandbox.errors import EngineFailed, SandboxUnavailable
-from sandbox.jobs import FunctionJob, Job
+from sandbox.jobs import FunctionJob, Job, ProgramJob
 from sandbox.results import Outcome, Status
 from sandbox.selftest import TIERS, SelfTest
 from sandbox.station import Station
@@ -21,7 +21,13 @@ from sandbox.transports import BACKENDS, Transport, TransportOptions, transport_
 from sandbox.verdicts import InfrastructureFailed
 
 _IDLE_CHECK_S = 30.0  # an engine that lay idle longer is asked for a sign of life first
-_ATTEMPTS = 2
+_ATTEMPTS = 2  # for a job whose engine fails, before it is run under watch
+_WATCHED = 2  # engines started for such a job that must end too, until it is to blame for that
+_HARMLESS = ProgramJob("pass")  # what engines are tried with meanwhile
+
+
+class _EngineLost(EngineFailed):
+    """The engine ended, or stopped to answer, while it ran a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ class Pool:
         self._transport = transport
         self._free = threading.Semaphore(options.size)
         self._lock = threading.Lock()
+        self._watching = threading.Lock()
         self._idle: list[tuple[Station, float]] = []
         self._leased: set[Station] = set()
         self._closed = False
@@ -127,34 +134,88 @@ class Pool:
     # ---- running ----------------------------------------------------------------------------------------------------
 
     def run(self, job: Job) -> Outcome:
-        """Run a job and return its outcome, `infra_error` included. Blocks; any number of threads may call."""
+        """Run a job and return its outcome, `infra_error` included. Blocks; any number of threads may call.
+
+        A job whose engine fails is run again. One that every engine ends under, while they run other code, is at fault
+        itself: its outcome is `tampered`.
+        """
         started = time.monotonic()
-        problem = ""
+        lost = 0
+        status, message = Status.INFRA_ERROR, ""
         for _ in range(_ATTEMPTS):
             try:
                 return self._attempt(job)
             except (EngineFailed, InfrastructureFailed, SandboxUnavailable) as error:
-                problem = str(error)
+                lost += isinstance(error, _EngineLost)
+                message = f"The sandbox failed: {error}"
+        if lost == _ATTEMPTS:
+            try:
+                return self._watch(job)
+            except _EngineLost:
+                engines = _ATTEMPTS + _WATCHED
+                status = Status.TAMPERED
+                message = (
+                    f"The code ended all {engines} sandbox engines that ran it. They ran other code before and after."
+                )
+            except (EngineFailed, InfrastructureFailed, SandboxUnavailable) as error:
+                message = f"The sandbox failed: {error}"
         return Outcome(
-            Status.INFRA_ERROR,
-            f"The sandbox failed: {problem}",
+            status,
+            message,
             wall_ms=round((time.monotonic() - started) * 1000, 3),
             tier=self.tier,
             backend=self.backend,
             trust="in_process" if isinstance(job, FunctionJob) and job.trust == "in_process" else "isolated",
         )
 
-    def _attempt(self, job: Job) -> Outcome:
+    def _attempt(self, job: Job, fresh: bool = False) -> Outcome:
+        """Run a job on an engine; on one started for it, and tried with harmless code, if `fresh`.
+
+        Raises _EngineLost if the engine ends, or stops to answer, while it runs the job.
+        """
         with self._free:
-            station = self._lease(groups=job.limits.processes > 0)
+            station = self._lease(groups=job.limits.processes > 0, fresh=fresh)
             keep = False
             try:
+                if fresh:
+                    self._try_out(station)
                 started = time.monotonic()
-                outcome = supervisor.run(job, station)
+                try:
+                    outcome = supervisor.run(job, station)
+                except EngineFailed as error:
+                    raise _EngineLost(str(error)) from error
                 keep = True
             finally:
                 self._give_back(station, keep)
         return replace(outcome, wall_ms=round((time.monotonic() - started) * 1000, 3))
+
+    def _watch(self, job: Job) -> Outcome:
+        """Find out whether a job is to blame for the engines that it lost, by running it on engines that work.
+
+        Raises _EngineLost if it is: every engine ended, and each ran harmless code before, as another one does after.
+        One job at a time, so that no other of these takes its engine with it.
+        """
+        with self._watching:
+            for _ in range(_WATCHED):
+                try:
+                    return self._attempt(job, fresh=True)
+                except _EngineLost as error:
+                    lost = error
+            with self._free:
+                station = self._lease(groups=False, fresh=True)
+                keep = False
+                try:
+                    self._try_out(station)
+                    keep = True
+                finally:
+                    self._give_back(station, keep)
+            raise lost
+
+    def _try_out(self, station: Station) -> None:
+        """Raise InfrastructureFailed if an engine does not run harmless code."""
+        outcome = supervisor.run(_HARMLESS, station)
+        if not outcome.ok:
+            raise InfrastructureFailed(f"a new engine does not run harmless code: {outcome.message}")
 
     async def arun(self, job: Job) -> Outcome:
         """`run` for asyncio, on whatever loop is running."""
@@ -185,7 +246,7 @@ class Pool:
             engine.tier = self.tier
         return engine
 
-    def _lease(self, groups: bool) -> Station:
+    def _lease(self, groups: bool, fresh: bool = False) -> Station:
         """An engine that works: the one used last, since its pages are still warm, or a new one.
 
         groups: one that may use control groups, for a job with child processes. Others make none, so that they leave
@@ -195,7 +256,7 @@ class Pool:
             with self._lock:
                 if self._closed:
                     raise EngineFailed("The pool is closed.")
-                fitting = [entry for entry in self._idle if entry[0].groups == groups]
+                fitting = [] if fresh else [entry for entry in self._idle if entry[0].groups == groups]
                 station, since = fitting[-1] if fitting else (None, 0.0)
                 if station is not None:
                     self._idle.remove((station, since))
@@ -250,7 +311,7 @@ class Pool:
         """In a forked child: the engines are the parent's; this pool starts over when it is used."""
         for station in [station for station, _ in self._idle] + list(self._leased):
             station.forget()
-        self._lock = threading.Lock()
+        self._lock, self._watching = threading.Lock(), threading.Lock()
         self._free = threading.Semaphore(self.options.size)
         self._idle, self._leased, self._threads = [], set(), None
 

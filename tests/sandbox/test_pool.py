@@ -10,10 +10,10 @@ import pytest
 
 from sandbox import selftest
 from sandbox.errors import EngineFailed, SandboxUnavailable
-from sandbox.jobs import FunctionJob, ProgramJob
+from sandbox.jobs import FunctionJob, Job, ProgramJob
 from sandbox.limits import Limits
-from sandbox.pool import Pool, PoolOptions, close_shared, shared
-from sandbox.results import Status
+from sandbox.pool import Pool, PoolOptions, _EngineLost, close_shared, shared
+from sandbox.results import Outcome, Status
 from sandbox.transports.local import LocalTransport
 
 GOOD = FunctionJob("def f(x): return x + 1", "f", ["assert f(1) == 2"])
@@ -104,28 +104,86 @@ def test_an_engine_is_replaced_after_enough_runs(monkeypatch: pytest.MonkeyPatch
 
 
 class Dying(LocalTransport):
-    """Loses its engine the first `deaths` times that something is sent after the start."""
+    """Loses its engine the first `deaths` times that it gets a job of the role `of`."""
 
     deaths: ClassVar[int] = 0
+    of: ClassVar[bytes] = b"candidate"
 
     def write(self, data: bytes) -> None:
-        if b'"role":"candidate"' in data and Dying.deaths:
+        if b'"role":"%b"' % Dying.of in data and Dying.deaths:
             Dying.deaths -= 1
             raise EngineFailed("The engine stopped reading.")
         super().write(data)
 
 
-@pytest.mark.parametrize(("deaths", "status"), [(1, Status.PASSED), (2, Status.INFRA_ERROR)])
-def test_a_failing_engine_is_tried_once_more_and_never_blamed_on_the_code(deaths: int, status: Status) -> None:
+def run_dying(deaths: int, of: bytes = b"candidate") -> Outcome:
     with Pool.open(LOCAL) as pool:
         pool._transport = Dying
         for station, _ in pool._idle:
             station.close()
         pool._idle.clear()
-        Dying.deaths = deaths
-        outcome = pool.run(GOOD)
-    assert outcome.status is status
-    assert outcome.conclusive is (status is Status.PASSED)
+        Dying.deaths, Dying.of = deaths, of
+        try:
+            return pool.run(GOOD)
+        finally:
+            Dying.deaths = 0
+
+
+@pytest.mark.parametrize("deaths", [1, 2, 3])
+def test_a_failing_engine_is_tried_again_and_not_blamed_on_the_code(deaths: int) -> None:
+    assert run_dying(deaths).status is Status.PASSED
+
+
+def test_code_that_every_engine_ends_under_is_blamed_for_it() -> None:
+    outcome = run_dying(4)
+    assert outcome.status is Status.TAMPERED
+    assert outcome.conclusive
+    assert "all 4 sandbox engines" in outcome.message
+
+
+@pytest.mark.parametrize("deaths", [1, 1000])
+def test_code_is_not_blamed_while_engines_do_not_run_other_code_either(
+    deaths: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Pool._attempt
+
+    def attempt(self: Pool, job: Job, fresh: bool = False) -> Outcome:
+        """The first two attempts lose their engine; after that engines lose harmless code."""
+        if not fresh:
+            raise _EngineLost("It ended.")
+        return run(self, job, fresh)
+
+    monkeypatch.setattr(Pool, "_attempt", attempt)
+    outcome = run_dying(deaths, b"program")
+    assert outcome.status is Status.INFRA_ERROR
+    assert not outcome.conclusive
+
+
+KILLER = """
+import os, signal
+def f(x):
+    os.kill(os.getppid(), signal.SIGKILL)
+    return 2
+"""
+
+
+def test_code_that_kills_its_engine_has_an_outcome_of_its_own() -> None:
+    options = PoolOptions(backend="local", strongest="C", accept=frozenset("C"), workers=1)
+    with Pool.open(options) as pool:
+        outcome = pool.run(FunctionJob(KILLER, "f", ["assert f(1) == 2"]))
+        assert outcome.status is Status.TAMPERED, outcome
+        assert pool.run(GOOD).ok
+
+
+def test_an_engine_killed_from_outside_while_code_runs_is_not_blamed_on_it() -> None:
+    slow = FunctionJob("import time\ndef f(x):\n    time.sleep(1)\n    return x + 1", "f", ["assert f(1) == 2"])
+    with Pool.open(LOCAL) as pool, ThreadPoolExecutor(1) as threads:
+        (engine,) = pids(pool)
+        running = threads.submit(pool.run, slow)
+        while not pool._leased:
+            pass
+        os.kill(engine, signal.SIGKILL)
+        assert running.result().status is Status.PASSED
 
 
 def test_the_shared_pool_is_one_for_its_options_and_opens_again_after_closing() -> None:

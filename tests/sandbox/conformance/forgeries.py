@@ -217,6 +217,22 @@ ENDED = [
         plain=Plain("exit_code"),
     ),
     *forgery(
+        "kills-the-engine",
+        "Code that kills the processes above it fails by name: it is neither passed nor left without an outcome.",
+        """
+        import os, signal
+        def add(a, b):
+            for pid in (os.getppid(), 0):
+                try:
+                    if pid != os.getpid():
+                        os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    continue
+            os._exit(0)
+        """,
+        plain="There it kills the harness.",
+    ),
+    *forgery(
         "system-exit-in-the-call",
         "Raising SystemExit(0) in the call passes nothing.",
         "def add(a, b):\n    raise SystemExit(0)\n",
