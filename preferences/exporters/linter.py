@@ -1,15 +1,20 @@
 """What may not go into training data, and why; what the rest looks like. Keeps no texts, since rows may be many."""
 
+import hashlib
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any, NamedTuple
 
+from hub.environments.protocols import Message
 from hub.models import CaseDefect
-from preferences.exporters.base import completion_of
+from preferences.exporters.base import completion_of, prompt_of
 from preferences.insight.agreement import correlation
 from preferences.models import Preference
+from preferences.spans import text_of
+from runs.models import Response
 
 MAX_FALSE_ACCEPTS = 0.25  # the share of attention checks that a careful reviewer may fail
 _BY_CHANCE = 0.05  # below it, so many failures are no accident of a careful reviewer
@@ -30,11 +35,15 @@ CYCLE = "part of a cycle (A over B over C over A)"
 
 
 class Claim(NamedTuple):
-    """What a preference says of two responses, by their ids. `longer`: by how many characters the first is."""
+    """What a preference says of two answers, by digests of prompt and answer.
+
+    Two responses with the same prompt and the same answer are the same answer, whichever model or run they are from.
+    `longer` is by how many characters the first answer is longer.
+    """
 
     pk: int
-    first: int
-    second: int
+    first: str
+    second: str
     source: str
     verdict: str
     longer: int
@@ -44,8 +53,8 @@ class Claim(NamedTuple):
         return self.verdict in (Preference.Verdict.FIRST, Preference.Verdict.SECOND)
 
     @property
-    def better_and_worse(self) -> tuple[int, int]:
-        """The responses' ids; of a decisive claim."""
+    def better_and_worse(self) -> tuple[str, str]:
+        """The answers' digests; of a decisive claim."""
         return (self.first, self.second) if self.verdict == Preference.Verdict.FIRST else (self.second, self.first)
 
     @property
@@ -89,18 +98,19 @@ def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> Lin
     """Sort *preferences*. *checks*: reviewer id -> how their attention checks were met."""
     careless = {reviewer for reviewer, met in checks.items() if is_careless(*met)}
     result = Linted()
-    pairs: dict[frozenset[int], list[Claim]] = defaultdict(list)
-    disputed: set[frozenset[int]] = set()
+    pairs: dict[frozenset[str], list[Claim]] = defaultdict(list)
+    disputed: set[frozenset[str]] = set()
     for preference in preferences:
         result.found += 1
         why = _unfit(preference, careless)
-        pair = frozenset((preference.first_id, preference.second_id))
+        ends = answer_digest(preference.first), answer_digest(preference.second)
+        pair = frozenset(ends)
         if why:
             result.dropped[why] += 1
             if why == CLAIM_OPEN:
                 disputed.add(pair)
         else:
-            pairs[pair].append(_claim(preference))
+            pairs[pair].append(_claim(preference, *ends))
     for pair in disputed:  # neither side is right before a curator has decided
         result.dropped[CLAIM_OPEN] += len(pairs.pop(pair, []))
     survivors = [kept for group in pairs.values() if (kept := _one_of(group, result.dropped)) is not None]
@@ -115,17 +125,40 @@ def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> Lin
     return result
 
 
-def _claim(preference: Preference) -> Claim:
+def answer_digest(response: Response) -> str:
+    """Return a digest of prompt and answer: roles, texts and tool calls, without the ids of calls."""
+    text = json.dumps([_comparable(prompt_of(response)), _comparable(completion_of(response))], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _comparable(messages: Sequence[Message]) -> list[Any]:
+    return [[message.get("role"), text_of(message), _calls(message)] for message in messages]
+
+
+def _calls(message: Message) -> list[Any]:
+    """Return name and arguments of each tool call."""
+    found = []
+    for call in message.get("tool_calls") or ():
+        function = call.get("function") or {}
+        arguments: Any = function.get("arguments")
+        try:
+            arguments = json.loads(arguments)
+        except (TypeError, ValueError):
+            pass  # an object already, or a model's mistake, which is compared as text
+        found.append([function.get("name"), arguments])
+    return found
+
+
+def _claim(preference: Preference, first: str, second: str) -> Claim:
     longer = len(preference.first.text) - len(preference.second.text)
-    ends = preference.first_id, preference.second_id
-    return Claim(preference.pk, *ends, preference.source, preference.verdict, longer)
+    return Claim(preference.pk, first, second, preference.source, preference.verdict, longer)
 
 
 def _unfit(preference: Preference, careless: Set[int]) -> str:
     """Why *preference* by itself may not be exported; empty where it may."""
     if preference.version.environment.held_out:
         return HELD_OUT
-    if completion_of(preference.first) == completion_of(preference.second):
+    if _comparable(completion_of(preference.first)) == _comparable(completion_of(preference.second)):
         return IDENTICAL
     failed = preference.check_result == Preference.Check.FAILED
     if failed or preference.reviewer_id in careless:
@@ -164,27 +197,27 @@ def _one_of(group: list[Claim], dropped: Counter[str]) -> Claim | None:
 
 def _cyclic(claims: Sequence[Claim]) -> set[int]:
     """Ids of claims that lie on a cycle: chosen and rejected reach each other (strongly connected, Kosaraju)."""
-    forward: dict[int, list[int]] = defaultdict(list)
-    backward: dict[int, list[int]] = defaultdict(list)
+    forward: dict[str, list[str]] = defaultdict(list)
+    backward: dict[str, list[str]] = defaultdict(list)
     edges = [(claim.pk, *claim.better_and_worse) for claim in claims]
     for _, better, worse in edges:
         forward[better].append(worse)
         backward[worse].append(better)
-    order: list[int] = []
-    seen: set[int] = set()
+    order: list[str] = []
+    seen: set[str] = set()
     for start in list(forward):
         _visit(start, forward, seen, order)
-    component: dict[int, int] = {}
+    component: dict[str, str] = {}
     seen = set()
     for start in reversed(order):
         if start not in seen:
-            members: list[int] = []
+            members: list[str] = []
             _visit(start, backward, seen, members)
             component.update(dict.fromkeys(members, start))
     return {pk for pk, better, worse in edges if component[better] == component[worse]}
 
 
-def _visit(start: int, edges: dict[int, list[int]], seen: set[int], order: list[int]) -> None:
+def _visit(start: str, edges: dict[str, list[str]], seen: set[str], order: list[str]) -> None:
     """Append every node reached from *start* to *order*, each after all that it leads to."""
     if start in seen:
         return

@@ -558,3 +558,80 @@ def test_an_export_does_not_depend_on_how_much_is_in_memory_at_a_time(
     for one, other in zip(whole.files, parts.files, strict=True):
         assert one.read_bytes() == other.read_bytes()
     assert most <= (16 if format == "parquet" else 6)  # parquet is written in groups of a thousand
+
+
+# ---- the same texts under different responses ------------------------------------------------------------------------
+
+
+def answers_of_runs(*texts: tuple[str, str]) -> list[tuple[Response, Response]]:
+    """Two models' answers to the same case, in as many runs as there are *texts*."""
+    version = stored_version(f"sums{Environment.objects.count()}", 1)
+    case = version.cases.get()
+    pairs = []
+    for both in texts:
+        run = stored_run(version, ["m0", "m1"])
+        first, second = (
+            stored_response(
+                run, case, model=f"m{i}", text=text, messages=[*OPENING, {"role": "assistant", "content": text}]
+            )
+            for i, text in enumerate(both)
+        )
+        pairs.append((first, second))
+    return pairs
+
+
+def test_the_same_texts_of_two_runs_give_one_row(tmp_path: Path) -> None:
+    for pair in answers_of_runs(("one", "two"), ("one", "two")):
+        record(*pair)
+    rows, report = exported(tmp_path)
+    assert [row["chosen"] for row in rows] == ["one"]
+    assert report["dropped"] == {"another preference says the same": 1}
+
+
+def test_the_same_texts_with_sides_exchanged_give_one_row(tmp_path: Path) -> None:
+    (first, second), (other_first, other_second) = answers_of_runs(("one", "two"), ("two", "one"))
+    record(first, second, "first")
+    record(other_first, other_second, "second")
+    rows, report = exported(tmp_path)
+    assert (len(rows), report["dropped"]) == (1, {"another preference says the same": 1})
+
+
+def test_contradictions_about_the_same_texts_leave_nothing(tmp_path: Path) -> None:
+    for pair, verdict in zip(answers_of_runs(("one", "two"), ("one", "two")), ("first", "second"), strict=True):
+        record(*pair, verdict)
+    with pytest.raises(ExportError, match="contradict each other"):
+        exported(tmp_path)
+
+
+def test_a_persons_verdict_outranks_the_judges_on_the_same_texts(tmp_path: Path) -> None:
+    mine, judged = answers_of_runs(("one", "two"), ("one", "two"))
+    record(*mine, "first")
+    record(*judged, "second", by="judge")
+    rows, report = exported(tmp_path)
+    assert [row["chosen"] for row in rows] == ["one"]
+    assert report["dropped"] == {"the same pair has a person's verdict": 1}
+
+
+def test_cycles_run_through_the_same_texts_of_several_runs(tmp_path: Path) -> None:
+    for pair in answers_of_runs(("a", "b"), ("b", "c"), ("c", "a")):
+        record(*pair)
+    with pytest.raises(ExportError, match="part of a cycle"):
+        exported(tmp_path)
+
+
+def test_the_same_answers_to_different_prompts_are_two_rows(tmp_path: Path) -> None:
+    record(*responses("one", "two"))
+    other = [{"role": "user", "content": "1 + 1?"}]
+    record(*responses("one", "two", openings=[other, other]), "second")
+    rows, _ = exported(tmp_path)
+    assert [row["chosen"] for row in rows] == ["one", "two"]
+
+
+def test_ids_of_tool_calls_do_not_make_answers_different(tmp_path: Path) -> None:
+    again = calling('{"n":1}')
+    again[0]["tool_calls"][0]["id"] = again[1]["tool_call_id"] = "other"
+    two = [{"role": "assistant", "content": "two"}]
+    record(*responses("one", "two", messages=[calling('{"n": 1}'), two]))
+    record(*responses("one", "two", messages=[again, two]))
+    rows, report = exported(tmp_path, "trl-conversational")
+    assert (len(rows), report["dropped"]) == (1, {"another preference says the same": 1})
