@@ -7,6 +7,8 @@ from dataclasses import dataclass
 _FENCE = re.compile(
     r"^(?P<indent>[ \t]*(?:(?:>|[-*](?=[ \t])|\d{1,9}\.(?=[ \t]))[ \t]*)?)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)$"
 )
+_SUFFIX = re.compile(r"[\w./-]+\.(?P<suffix>[a-z]+)")
+_PROSE_WORDS = 3  # behind a fence: "``` This adds them up." closes a block, "```python title=a.py" begins one
 _ONE_LINE = re.compile(r"^[ \t]*```(?P<language>[A-Za-z]\w*)[ \t]+(?P<code>[^`\n]+)```[ \t]*$")
 _MARKDOWN = {"markdown", "md", "mdx"}
 # Code that stands on the opening line, behind the language.
@@ -15,10 +17,14 @@ _CODE = re.compile(r"(?:def|class|import|from|async\s+def|@)\s*\w")
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A fenced block: its info word in lower case, and its text with the fence's own indentation taken off."""
+    """A fenced block: its language in lower case, and its text with the fence's own indentation taken off.
+
+    `closed` is False for a block that runs to the end of the text.
+    """
 
     language: str
     text: str
+    closed: bool = True
 
 
 @dataclass(slots=True)
@@ -34,13 +40,13 @@ class _Open:
         mark = match["mark"]
         return mark[0] == self.mark[0] and len(mark) >= len(self.mark) and not match["info"].strip()
 
-    def block(self) -> Fence:
+    def block(self, *, closed: bool) -> Fence:
         lines = self.lines
         if ">" in self.indent:
             lines = [re.sub(r"^[ \t]*>[ \t]?", "", line) for line in lines]
         else:
             lines = _dedented(lines, len(self.indent.expandtabs(4)))
-        return Fence(self.language, "\n".join(lines) + "\n" if lines else "")
+        return Fence(self.language, "\n".join(lines) + "\n" if lines else "", closed)
 
 
 def fences(text: str) -> list[Fence]:
@@ -70,6 +76,10 @@ def split(text: str) -> tuple[list[Fence], str]:
         elif match and _width(line) <= len(current.indent.expandtabs(4)) + 3 and current.closed_by(match):
             _take(current, blocks)
             current = None
+        elif match and match["mark"] == current.mark and _is_prose(match["info"]):
+            _take(current, blocks)
+            current = None
+            outside.append(match["info"])
         elif match and _begins_another(current, match):
             _take(current, blocks)
             current = _opened(match)
@@ -80,14 +90,33 @@ def split(text: str) -> tuple[list[Fence], str]:
         else:
             current.lines.append(line)
     if current is not None:
-        _take(current, blocks)
+        _take(current, blocks, closed=False)
     return blocks, "\n".join(outside)
 
 
 def _opened(match: re.Match[str]) -> _Open:
-    word, _, rest = match["info"].strip().partition(" ")
+    info = match["info"].strip()
+    word, _, rest = info.partition(" ")
+    if _CODE.match(info):
+        word, rest = "", info
     lines = [match["indent"] + rest] if _CODE.match(rest) else []
-    return _Open(match["mark"], match["indent"], word.strip("{}.").lower(), lines)
+    return _Open(match["mark"], match["indent"], language(word), lines)
+
+
+def language(info: str) -> str:
+    """The language that an info string names, in lower case: of `python:a.py`, `{.python}`, `a.py` or `Python3.11`."""
+    words = info.lstrip("#/ ").split()
+    word = re.split(r"[:,={(\[\"']", words[0].strip("{}.[]<>").lower())[0] if words else ""
+    file = _SUFFIX.fullmatch(word)
+    if file:
+        return "python" if file["suffix"] == "py" else file["suffix"]
+    return re.sub(r"(?<=python)[\d.]+$", "", word)
+
+
+def _is_prose(info: str) -> bool:
+    """Whether a sentence stands behind the fence, rather than a language and its options."""
+    words = info.split()
+    return len(words) >= _PROSE_WORDS and not re.search(r"[={}:]", info) and not _CODE.search(info)
 
 
 def _begins_another(current: _Open, match: re.Match[str]) -> bool:
@@ -96,8 +125,8 @@ def _begins_another(current: _Open, match: re.Match[str]) -> bool:
     return bool(info) and near and match["mark"] == current.mark and re.match(r"[\w{.]", info) is not None
 
 
-def _take(current: _Open, blocks: list[Fence]) -> None:
-    block = current.block()
+def _take(current: _Open, blocks: list[Fence], *, closed: bool = True) -> None:
+    block = current.block(closed=closed)
     if block.language in _MARKDOWN:
         blocks += fences(block.text)
     else:

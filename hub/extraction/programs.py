@@ -4,7 +4,7 @@ import ast
 import re
 import textwrap
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hub.extraction.fencing import Fence, split
 from hub.extraction.python import (
@@ -13,13 +13,20 @@ from hub.extraction.python import (
     defined,
     defines,
     does_something,
+    implemented,
+    implemented_in,
+    indented_regions,
     lacking,
+    lacks_body,
     parsed,
     regions,
+    without_last_statement,
 )
 from hub.extraction.reading import clean, without_reasoning
+from hub.extraction.unwrapping import code_strings, repaired, with_fences, without_chat_markers, without_prompts
+from hub.extraction.usage import shown, without_usage
 
-_PYTHON = {"python", "py", "python3", "py3", "ipython", "ipython3", "pycon", "python2", "sage", "cython"}
+_PYTHON = {"python", "py", "python3", "py3", "ipython", "ipython3", "pycon", "python2", "sage", "cython", "tool_code"}
 _UNMARKED = {"", "text", "txt", "plaintext", "code", "solution", "answer"}
 _CONSOLE = re.compile(r"^(>>> |\.\.\. |\$ |In \[\d+\]:)", re.MULTILINE)
 _DEFINITION = re.compile(r"^(?:def|class|async\s+def)\s", re.MULTILINE)
@@ -31,70 +38,93 @@ _FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
 class Code:
     """A program and where it came from.
 
-    `found` is `fence`, `last_fence` (of several), `joined_fences`, `unfenced` (out of prose), `whole`, `continued` (the
-    prefix with the answer as its body), or `nothing`. `with_prefix` says that the prefix's imports and helpers were put
-    in front, because the program leans on them.
+    `found` is `fence`, `last_fence` (of several), `joined_fences`, `unfenced` (out of prose), `whole`, `json` (a text
+    in JSON), `continued` (the prefix with the answer as its body), or `nothing`. `with_prefix` says that the prefix's
+    imports and helpers were put in front, because the program leans on them. `dropped` are the statements of the
+    answer that only use what is wanted, such as examples, and are not part of `text`.
     """
 
     text: str
     found: str
     with_prefix: bool = False
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A piece of an answer that may be the program; `cut`: the answer ends before the piece is closed."""
+
+    text: str
+    cut: bool = False
 
 
 def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted: Collection[str] = ()) -> Code:
     """The program that *text* holds.
 
     *entry_point* is the name that it should define (`wanted`, the names, where there is no single one); *prefix* the
-    code that a body-only completion continues. Of several blocks the last that defines what is wanted is taken, else
-    the last; blocks that define what it leans on are put with it, in their order, unless they define what is wanted as
-    well. Fenced blocks come first; where they do not define what is wanted, unfenced code out of prose may, and then
-    the answer as a continuation of the prefix.
+    code that a body-only completion continues. Of several blocks the last that defines what is wanted is taken, stubs
+    and versions that were cut off aside, else the last; blocks that define what it leans on are put with it, in their
+    order, unless they define what is wanted as well. Fenced blocks come first; where they do not define what is wanted,
+    unfenced code out of prose may, then code within JSON, and then the answer as a continuation of the prefix.
+
+    Statements of the answer that only use what is wanted are dropped; a program without wanted names is left whole.
     """
     names = {entry_point.rpartition(":")[2].split(".")[0]} if entry_point else set(wanted)
     text = _INDENTATION.sub(lambda match: match[0].replace("\u00a0", " "), without_reasoning(clean(text)))
+    found = _found(with_fences(without_chat_markers(text)), names, prefix)
+    kept, dropped = without_usage(found.text, names)
+    return _with_prefix(replace(found, text=kept, dropped=(*found.dropped, *dropped)), prefix, names)
+
+
+def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool = False) -> Code:
     fenced, outside = split(text)
     blocks = _python_blocks(fenced)
-    if blocks and (not names or any(_count(block, names) for block in blocks)):
-        return _with_prefix(_chosen(blocks, names, fenced=True), prefix, names)
-    if not fenced and compiles(text) and (_count(text, names) if names else does_something(text)):
-        return _with_prefix(Code(text, "whole"), prefix, names)
-    unfenced = regions(outside)
-    if any(_count(block, names) for block in unfenced):
-        return _with_prefix(_chosen(unfenced, names, fenced=False), prefix, names)
-    for body in [*reversed(blocks), outside]:
+    if blocks and (not names or _any_whole(blocks, names)):
+        return _chosen(blocks, names, fenced=True)
+    whole = repaired(text) if not fenced else ""
+    if compiles(whole) and (_count_whole(_Block(whole), names) if names else does_something(whole)):
+        return Code(whole, "whole")
+    unfenced = _unfenced_blocks(outside, names)
+    if _any_whole(unfenced, names):
+        return _chosen(unfenced, names, fenced=False)
+    for string in () if within_json else code_strings(text):
+        inner = _found(with_fences(string), names, prefix, within_json=True)
+        if _any_whole([_Block(inner.text)], names) if names else inner.found != "nothing":
+            return replace(inner, found="json")
+    mislabelled = [_block(block) for block in fenced if compiles(block.text)]
+    for candidates in (mislabelled, blocks, unfenced):
+        if any(_count(block, names) for block in candidates):
+            return _chosen(candidates, names, fenced=candidates is not unfenced)
+    for body in [*(block.text for block in reversed(blocks)), outside]:
         joined = continued(prefix, body) if prefix else None
         if joined is not None:
             return Code(joined, "continued")
     if blocks or unfenced:
-        return _with_prefix(_chosen(blocks or unfenced, names, fenced=bool(blocks)), prefix, names)
+        return _chosen(blocks or unfenced, names, fenced=bool(blocks))
     return Code("", "nothing")
 
 
 # ---- which blocks ----------------------------------------------------------------------------------------------------
 
 
-def _python_blocks(fenced: Sequence[Fence]) -> list[str]:
+def _python_blocks(fenced: Sequence[Fence]) -> list[_Block]:
     """The blocks that hold Python: those marked so, and unmarked ones that look like it."""
     found = []
-    for block in fenced:
-        text = _without_prompts(block.text)
+    for fence in fenced:
+        block = _block(fence)
         # A block that only shows a session or a shell is not the answer; a function pasted from a session is.
-        shows = _CONSOLE.search(block.text) is not None and not _DEFINITION.search(text)
-        marked = block.language in _PYTHON
-        looks = block.language in _UNMARKED and (
-            does_something(text) or _DEFINITION.search(text) or _is_body(block.text)
+        shows = _CONSOLE.search(fence.text) is not None and not _DEFINITION.search(block.text)
+        marked = fence.language in _PYTHON
+        looks = fence.language in _UNMARKED and (
+            does_something(block.text) or _DEFINITION.search(block.text) or _is_body(fence.text)
         )
-        if text.strip() and not shows and (marked or looks):
-            found.append(text)
+        if block.text.strip() and not shows and (marked or looks):
+            found.append(block)
     return found
 
 
-def _without_prompts(text: str) -> str:
-    """A block pasted from a session (`>>> def f():`) without its prompts."""
-    if re.match(r"\s*>>> ", text) and not compiles(text):
-        kept = [line[4:] for line in text.splitlines() if line.startswith((">>> ", "... "))]
-        return "\n".join(kept) + "\n"
-    return text
+def _block(fence: Fence) -> _Block:
+    return _Block(repaired(fence.text), cut=not fence.closed)
 
 
 def _is_body(text: str) -> bool:
@@ -102,41 +132,113 @@ def _is_body(text: str) -> bool:
     return does_something("def _():\n" + textwrap.indent(textwrap.dedent(text), "    ")) and "return" in text
 
 
-def _count(block: str, names: Collection[str]) -> int:
-    """How many of *names* the block defines."""
-    return sum(defines(block, name) for name in names)
+def _unfenced_blocks(outside: str, names: Collection[str]) -> list[_Block]:
+    """Code out of prose: stretches of statements, else those that are indented as Markdown's code, else a session."""
+    statements = without_prompts(outside)
+    found = [_Block(repaired(text)) for text in regions(statements)]
+    if not any(_count(block, names) for block in found):
+        indented = [_Block(repaired(text)) for text in indented_regions(statements)]
+        found = indented if any(_count(block, names) for block in indented) else found
+    if found and statements.rstrip().endswith(found[-1].text.rstrip()):
+        found[-1] = _Block(found[-1].text, cut=True)
+    return found
 
 
-def _chosen(blocks: Sequence[str], names: Collection[str], *, fenced: bool) -> Code:
-    counts = [_count(block, names) for block in blocks]
-    chosen = max(range(len(blocks)), key=lambda i: (counts[i], i))
+# ---- what a block defines --------------------------------------------------------------------------------------------
+
+
+def _count(block: _Block, names: Collection[str]) -> int:
+    """How many of *names* the block defines, imports or begins to define."""
+    return sum(defines(block.text, name) for name in names)
+
+
+def _count_whole(block: _Block, names: Collection[str]) -> int:
+    """How many of *names* the block defines with something in them: no stub, no import, not cut off."""
+    tree = parsed(block.text)
+    if tree is None:
+        return 0 if block.cut or lacks_body(block.text) else _count(block, names)
+    if block.cut and lacking(block.text):
+        return 0
+    return len(implemented(tree, returning=block.cut) & set(names))
+
+
+def _any_whole(blocks: Sequence[_Block], names: Collection[str]) -> bool:
+    return any(_count_whole(_sound(block, names), names) for block in blocks)
+
+
+def _sound(block: _Block, names: Collection[str]) -> _Block:
+    """*block*, or the part of it that compiles if that defines what is wanted.
+
+    Left out are lines that are no Python, such as an explanation or output within the fence, and in a block that was
+    cut off its last statement. A function with a mistake in it stays, and so does everything else.
+    """
+    if not names or compiles(block.text):
+        return block
+    texts = [block.text]
+    if block.cut:
+        texts.append(without_last_statement(block.text))
+    for text in texts:
+        part = joined(regions(text)) if text.strip() else ""
+        if not compiles(part):
+            continue
+        lost = {name for name in lacking(part) if defines(block.text, name)}
+        if not lost and len(implemented_in(part) & set(names)) == _count(block, names):
+            in_place = _in_place(part, block.text)
+            return _Block(in_place if compiles(in_place) else part)
+    return block
+
+
+def _in_place(part: str, whole: str) -> str:
+    """The lines of *part*, some of those of *whole*, where they stand there, so that their numbers are the same."""
+    wanted = iter(line for line in part.splitlines() if line.strip())
+    following = next(wanted, None)
+    lines = []
+    for line in whole.splitlines():
+        is_part = line == following
+        lines.append(line if is_part or not line.strip() else "")
+        following = next(wanted, None) if is_part else following
+    return "\n".join(lines) + "\n"
+
+
+def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -> Code:
+    written, blocks = blocks, [_sound(block, names) for block in blocks]
+    ranks = [(_count_whole(block, names), _count(block, names), i) for i, block in enumerate(blocks)]
+    chosen = max(ranks)[2]
+    texts = [block.text for block in blocks]
     kept = {chosen}
-    have = defined(blocks[chosen])
-    missing = lacking(blocks[chosen]).union(names) - have
+    have = defined(texts[chosen]) | {name for name in names if defines(texts[chosen], name)}
+    missing = lacking(texts[chosen]).union(names) - have
     # The nearest block before the chosen one first: a correction comes later than what it corrects.
     others = [*reversed(range(chosen)), *range(chosen + 1, len(blocks))]
     added = True
     while missing and added:
         added = False
         for i in others:
-            gives = defined(blocks[i])
+            gives = defined(texts[i])
             if i not in kept and gives & missing and not gives & have & set(names):
                 kept.add(i)
                 have |= gives
-                missing = (missing | lacking(blocks[i])) - have
+                missing = (missing | lacking(texts[i])) - have
                 added = True
-    source = joined([blocks[i] for i in sorted(kept)])
+    source = joined([texts[i] for i in sorted(kept)])
+    dropped = tuple(line for i in sorted(kept) for line in _left_out(written[i].text, texts[i]))
     if not fenced:
-        return Code(source, "unfenced")
+        return Code(source, "unfenced", dropped=dropped)
     if len(kept) > 1:
-        return Code(source, "joined_fences")
-    return Code(source, "fence" if len(blocks) == 1 else "last_fence")
+        return Code(source, "joined_fences", dropped=dropped)
+    return Code(source, "fence" if len(blocks) == 1 else "last_fence", dropped=dropped)
+
+
+def _left_out(written: str, taken: str) -> list[str]:
+    """The lines of a block that are not in the part of it that was taken."""
+    lines = set(taken.splitlines())
+    return [shown(i, line) for i, line in enumerate(written.splitlines(), 1) if line.strip() and line not in lines]
 
 
 def joined(sources: Sequence[str]) -> str:
     """One program of several, imports from `__future__` first, as Python wants them."""
-    if len(sources) == 1:
-        return sources[0]
+    if len(sources) <= 1:
+        return "".join(sources)
     futures = dict.fromkeys(line.rstrip("\n") for source in sources for line in _FUTURE.findall(source))
     return "\n\n".join([*futures, *(_FUTURE.sub("", source) for source in sources)])
 
@@ -156,7 +258,7 @@ def _with_prefix(found: Code, prefix: str, names: Collection[str]) -> Code:
     if not bound(ast.Module(kept, [])) & lacking(found.text):
         return found
     around = "\n".join(_source(whole, node) for node in kept)
-    return Code(joined([around, found.text]), found.found, with_prefix=True)
+    return replace(found, text=joined([around, found.text]), with_prefix=True)
 
 
 def _source(text: str, node: ast.stmt) -> str:

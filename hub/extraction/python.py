@@ -4,9 +4,11 @@ import ast
 import builtins
 import re
 import symtable
+import textwrap
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from sandbox.engine.judge import is_stub
 from sandbox.parsing import parse_checked
 
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
@@ -69,6 +71,51 @@ def bound(tree: ast.Module) -> set[str]:
     return names
 
 
+def implemented(tree: ast.Module, *, returning: bool = False) -> set[str]:
+    """The names that *tree* gives a content: functions and classes that are no stubs, and assigned names.
+
+    *returning*: only functions that return or yield something, for code that may have been cut off between two lines.
+    """
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if not _is_stub(node) and (_returns(node) or not returning):
+                names.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            if not _is_stub(node):
+                names.add(node.name)
+        elif not isinstance(node, ast.Import | ast.ImportFrom):
+            names |= bound(ast.Module([node], []))
+            names |= implemented(ast.Module([s for s in ast.iter_child_nodes(node) if isinstance(s, ast.stmt)], []))
+    return names
+
+
+def implemented_in(source: str) -> set[str]:
+    """`implemented` of source text; nothing where it does not compile."""
+    tree = parsed(source)
+    return implemented(tree) if tree else set()
+
+
+def _is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """Whether a definition has no content yet, or has `...` in the place of a part of it."""
+    if not isinstance(node, ast.ClassDef) and any(_is_ellipsis(statement) for statement in node.body):
+        return True
+    return is_stub(node)
+
+
+def _is_ellipsis(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node.value.value is ...
+
+
+def _returns(node: ast.AST) -> bool:
+    return any(isinstance(part, ast.Return | ast.Yield | ast.YieldFrom | ast.Raise) for part in ast.walk(node))
+
+
+def lacks_body(source: str) -> bool:
+    """Whether *source* does not compile because a definition has only comments in it."""
+    return "expected an indented block" in _compiled(source)[1]
+
+
 @lru_cache(_KEPT)
 def lacking(source: str) -> frozenset[str]:
     """The names that *source* reads and neither binds nor finds among the builtins."""
@@ -126,6 +173,25 @@ def regions(text: str) -> list[str]:
         elif piece.strip() and not (in_code and piece.startswith("#")):
             in_code = False
     return ["".join(pieces).rstrip() + "\n" for pieces in found]
+
+
+def indented_regions(text: str) -> list[str]:
+    """Stretches of *text* that are indented, as Markdown marks code, and are Python without that indentation."""
+    found = []
+    for piece in _pieces(text):
+        if does_something(piece) or _BEGINS_DEFINITION.match(piece):
+            continue
+        lines = piece.splitlines(keepends=True)
+        start = next((i for i, line in enumerate(lines) if line[0] in " \t" and line.strip()), len(lines))
+        source = textwrap.dedent("".join(lines[start:]))
+        if does_something(source) or _BEGINS_DEFINITION.match(source):
+            found.append(source.rstrip() + "\n")
+    return found
+
+
+def without_last_statement(text: str) -> str:
+    """*text* up to its last line that is not indented and may begin a statement."""
+    return "".join(list(_pieces(text))[:-1])
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -17,6 +17,8 @@ from sandbox.results import Outcome, Status
 # What came, where it tells no more than that the test failed: by whether the test compares with something.
 _SAYS_NOTHING = {True: ("",), False: ("", "False")}
 
+_MAX_DROPPED = 20  # statements of the answer named in the detail because they were left out
+
 
 class PythonTestsOptions(ScorerOptions):
     """`tests`: a `check(candidate)` text, assert lines, or a list of {args, kwargs, expect}.
@@ -72,6 +74,8 @@ class PythonTests(Scorer):
         detail: dict[str, JSON] = {"code": code.found, "with_prefix": code.with_prefix, "trust": outcome.trust}
         if outcome.trust_reason:
             detail["trust_reason"] = outcome.trust_reason
+        if code.dropped:
+            detail["dropped"] = list(code.dropped[:_MAX_DROPPED])
         return Verdict(value=value, reason=_reason(outcome), detail=detail, outcome=outcome)
 
 

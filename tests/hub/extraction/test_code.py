@@ -188,6 +188,65 @@ def test_a_body_takes_the_prefixs_own_indentation() -> None:
     assert runs("return sum(xs)", prefix="def total(xs):\n  '''Sum.'''\n") == 6
 
 
+# ---- statements that only use ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "setting_up",
+    [
+        "table = []\nfor i in range(9):\n    table.append(i)",
+        "table = []\ndef fill():\n    for i in range(9):\n        table.append(i)\nfill()",
+        "table = {}\nclass F:\n    def fill(self):\n        table.update(dict(enumerate(range(9))))\nF().fill()",
+        "def main():\n    global table\n    table = list(range(9))\nmain()",
+        "import sys\nsys.modules['m'] = list(range(9))\ntable = sys.modules['m']",
+        "if True:\n    table = list(range(9))\nelse:\n    table = None",
+        "try:\n    from nowhere import table\nexcept ImportError:\n    table = list(range(9))",
+        "exec('table = list(range(9))')",
+        "globals()['table'] = list(range(9))",
+        "table = [0] * 9\ni = 0\nwhile i < 9:\n    table[i] = i\n    i += 1",
+        "class Box:\n    pass\nBox.rows = list(range(9))\nsetattr(Box, 'table', Box.rows)\ntable = Box.table",
+    ],
+)
+def test_statements_that_make_what_the_function_reads_are_kept(setting_up: str) -> None:
+    text = (
+        f"```python\n{setting_up}\n\ndef total(xs):\n    return sum(table[x] for x in xs)\n\nprint(total([1]) / 0)\n```"
+    )
+    found = code(text, entry_point="total")
+    assert runs(text) == 6
+    assert [line.partition(": ")[2] for line in found.dropped] == ["print(total([1]) / 0)"]
+
+
+@pytest.mark.parametrize(
+    "setting", ["sys.setrecursionlimit(10**6)", "random.seed(7)", "getcontext().prec = 50", "builtins.answer = 42"]
+)
+def test_settings_of_the_library_are_kept(setting: str) -> None:
+    text = f"import sys, random, builtins\nfrom decimal import getcontext\n{setting}\n{SUM}"
+    assert setting in code(text, entry_point="total").text
+
+
+def test_a_definition_that_needs_a_dropped_name_is_dropped_with_it() -> None:
+    app = "from flask import Flask\napp = Flask(__name__)"
+    text = f"```python\n{app}\n{SUM}\n@app.route('/')\ndef home():\n    return 1\n```"
+    assert runs(text) == 6
+
+
+def test_a_program_without_wanted_names_is_left_whole() -> None:
+    text = "```python\nimport sys\nn = int(input())\nprint(n)\nsys.exit()\n```"
+    assert code(text).text == "import sys\nn = int(input())\nprint(n)\nsys.exit()\n"
+
+
+def test_dropping_makes_no_wrong_program_right() -> None:
+    for wrong in (
+        "```python\ntotal = 7\n```",
+        f"```python\n{SUM}\ntotal = total([1])\n```",
+        "```python\nif __name__ == '__main__':\n    def total(xs):\n        return sum(xs)\n```",
+        "```python\ndef total(xs):\n    return sum(xs) + offset\nprint(total([1]))\n```",
+        f"```python\n{SUM}```\nBetter:\n```python\ndef total(xs)\n    return sum(xs)\n```",
+    ):
+        with pytest.raises((NameError, TypeError, KeyError, SyntaxError)):
+            runs(wrong)
+
+
 # ---- nothing stalls --------------------------------------------------------------------------------------------------
 
 HEAPS = {
@@ -200,6 +259,15 @@ HEAPS = {
     "minuses": "-" * 100_000 + "1",
     "attributes": "a" + ".b" * 50_000,
     "else": "x = [\nelse\n" * 5000,
+    "tags": "<code>\n" * 20_000,
+    "unclosed tags": "<pre><code>x\n" * 10_000,
+    "prompts": ">>> x\n" * 20_000,
+    "markers": "<|im_start|>" * 20_000,
+    "quotes as fences": "'''python\n" * 10_000,
+    "triple quoted JSON": '{"code": """' * 10_000,
+    "entities": "&lt;" * 50_000,
+    "calls": "def total(xs):\n    return xs\n" + "total(1)\n" * 3000,
+    "chain": "".join(f"def f{i}():\n    f{i + 1}()\n" for i in range(1000)) + "f0()\ndef total(xs):\n    return f0\n",
 }
 
 

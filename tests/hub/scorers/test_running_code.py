@@ -88,6 +88,32 @@ async def test_of_several_blocks_the_one_with_the_function_that_assert_lines_nam
     assert (await judge("python_tests", text, pool=sandbox_pool, tests=tests)).value == 1.0
 
 
+@pytest.mark.parametrize(
+    "usage",
+    [
+        "import unittest\n\nclass TestAdd(unittest.TestCase):\n    def test_it(self):\n        pass\n\nunittest.main()",
+        "a = int(input())\nprint(add(a, a))",
+        "import sys\nprint(add(1, 2))\nsys.exit(0)",
+        "assert add(1, 2) == 4",
+        "while True:\n    print(add(1, 2))",
+        "import matplotlib.pyplot as plt\nplt.plot([add(1, 2)])",
+    ],
+    ids=["unittest", "input", "exit", "failing example", "endless loop", "missing package"],
+)
+async def test_statements_that_only_use_the_function_are_dropped_and_reported(usage: str, sandbox_pool: Any) -> None:
+    for sign, value in (("+", 1.0), ("-", 0.0)):
+        text = f"```python\ndef add(a, b):\n    return a {sign} b\n\n{usage}\n```"
+        verdict = await judge("python_tests", text, pool=sandbox_pool, tests=CHECK, entry_point="add")
+        assert verdict.value == value, verdict.reason
+        assert any(usage.splitlines()[-1] in line or "while" in line for line in verdict.detail["dropped"])
+
+
+async def test_the_line_of_an_error_is_that_of_the_answers_block(sandbox_pool: Any) -> None:
+    text = "```python\nprint(1)\nx = input()\ndef add(a, b):\n    return 1 / 0\n```"
+    verdict = await judge("python_tests", text, pool=sandbox_pool, tests=CHECK, entry_point="add")
+    assert "(line 4)" in verdict.reason
+
+
 async def test_a_body_continues_the_prefix(sandbox_pool: Any) -> None:
     prefix = 'from math import floor\n\ndef low(x: float) -> int:\n    """Rounded down."""\n'
     options = {"prefix": prefix, "entry_point": "low", "tests": "def check(c):\n    assert c(1.5) == 1\n"}

@@ -1,0 +1,185 @@
+"""What stands around code in a model's answer and is no part of it: chat markers, tags, JSON, entities, prompts."""
+
+import ast
+import html
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+
+from hub.extraction.fencing import fences, language
+from hub.extraction.jsontext import json_values
+from hub.extraction.python import compiles, lacking
+
+_MARKER = (
+    r"<\|(?:im_end|im_start|endoftext|end_of_text|begin_of_text|eot_id|eom_id|eos|end|start|return|assistant|user|system"
+    r"|start_header_id|end_header_id)\|>|</?s>|<(?:eos|bos|end_of_turn|start_of_turn)>|<｜[^｜\n]{1,40}｜>|\[/?INST\]"
+)
+_ENDS = re.compile(rf"(?<![\"'`\\])(?:{_MARKER})(?![\"'`\\])")
+_BEGINS = re.compile(rf"\A\s*(?:{_MARKER})[ \t]*(?:assistant|model)?[ \t]*\n?")
+_FINAL_CHANNEL = "<|channel|>final<|message|>"
+
+_TAG_NAMES = r"pre|code|python|solution|program|answer"
+_OPEN_TAG = rf"(?:<(?:{_TAG_NAMES})(?:[ ][^>\n]*)?>|\[(?:PYTHON|CODE|BEGIN|SOLUTION)\])"
+_CLOSE_TAG = rf"(?:</(?:{_TAG_NAMES})>|\[/(?:PYTHON|CODE|SOLUTION)\]|\[(?:DONE|END)\])"
+_TAGGED = re.compile(
+    rf"^(?P<before>[^\n\"'`<\[]*)(?:{_OPEN_TAG}[ \t]*\n?)+(?P<body>.*?)(?:(?:{_CLOSE_TAG}\s*)+|\Z)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+_TAG_LINE = re.compile(rf"\s*(?:{_OPEN_TAG}|{_CLOSE_TAG})\s*", re.IGNORECASE)
+_QUOTED_FENCE = re.compile(r"[ \t]*(?P<mark>'''|\"\"\")(?:python3?|py)[ \t]*", re.IGNORECASE)
+_LANGUAGE_FENCE = re.compile(r"```[ \t]*(?:python3?|py)[ \t]*", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z]{2}")
+_STRAY_WORDS = {"python", "py", "code", "solution"}
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5}|#x[0-9a-fA-F]{1,4});")
+_ENTITY_NAMES = {"lt", "gt", "amp", "quot", "apos", "nbsp"}
+_PROMPT = re.compile(r"^(?:>>>|In ?\[\d*\]:)(?: |$)")
+_GOES_ON = re.compile(r"^(?:\.\.\.|[ ]+\.\.\.:)(?: |$)")
+_CODE_KEYS = (
+    "code",
+    "solution",
+    "program",
+    "python",
+    "python_code",
+    "implementation",
+    "function",
+    "answer",
+    "completion",
+)
+_TRIPLE_QUOTED = re.compile(
+    rf"""\{{\s*["'](?:{"|".join(_CODE_KEYS)})["']\s*:\s*(?P<mark>\"\"\"|''')\n?""", re.IGNORECASE
+)
+_MAX_UNESCAPED = 100_000  # characters of one line that may be a whole program with `\n` for its line ends
+
+
+def without_chat_markers(text: str) -> str:
+    """*text* without the markers of a chat template, and without what follows the one that ends the turn."""
+    text = text.rpartition(_FINAL_CHANNEL)[2]
+    while (begins := _BEGINS.match(text)) is not None:
+        text = text[begins.end() :]
+    end = _ENDS.search(text)
+    return text[: end.start()] if end else text
+
+
+def with_fences(text: str) -> str:
+    """*text* with tags around code, and quotation marks used as fences, as Markdown's fences."""
+    lines = text.split("\n")
+    if "```" in text:
+        return "\n".join(_split_before_fence(line) if "```" in line else line for line in lines)
+    for i, line in enumerate(lines):
+        opening = _QUOTED_FENCE.fullmatch(line)
+        if opening:
+            ends = (j for j in range(i + 1, len(lines)) if lines[j].strip() == opening["mark"])
+            end = next(ends, len(lines))
+            return "\n".join([*lines[:i], "```python", *lines[i + 1 : end], "```", *lines[end + 1 :]])
+    return _TAGGED.sub(_fenced, text)
+
+
+def _split_before_fence(line: str) -> str:
+    """A line in which a fence follows prose, as two lines."""
+    before, mark, rest = line.partition("```")
+    follows = _WORD.search(before) is not None and _LANGUAGE_FENCE.fullmatch(mark + rest) is not None
+    return f"{before}\n{mark}{rest}" if follows else line
+
+
+def _fenced(match: re.Match[str]) -> str:
+    body = match["body"]
+    if "\n" not in body.strip("\n") and not compiles(body):
+        return match[0]
+    return f"{match['before']}\n```python\n{body.rstrip()}\n```\n"
+
+
+def code_strings(text: str) -> Iterator[str]:
+    """The texts that JSON in *text* gives as code: `{"code": "def f(): ..."}`, or a text alone."""
+    if "{" not in text and not text.strip().startswith('"'):
+        return
+    for value in [*json_values(text), *_literal_values(text)]:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            folded = {str(key).lower(): item for key, item in value.items()}
+            for key in _CODE_KEYS:
+                if isinstance(folded.get(key), str):
+                    yield folded[key]
+
+
+def _literal_values(text: str) -> Iterator[object]:
+    """Mappings that are written as Python's, or with triple quotes, which the code in them may have as well."""
+    quoted = _TRIPLE_QUOTED.search(text)
+    end = text.rfind(quoted["mark"]) if quoted else -1
+    if quoted and end >= quoted.end():
+        yield {"code": text[quoted.end() : end]}
+    for candidate in [text, *(block.text for block in fences(text))]:
+        if candidate.strip().startswith("{") and compiles(candidate.strip()):
+            try:
+                yield ast.literal_eval(candidate.strip())
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+
+
+def repaired(source: str) -> str:
+    """*source* without what models leave around code: prompts, a language's name, tags, entities, indentation."""
+    source = _without_stray_lines(without_prompts(source))
+    if compiles(source):
+        return _unescaped(source) if _reads_entities(source) else source
+    for form in (
+        textwrap.dedent(source),
+        _unescaped(source),
+        textwrap.dedent(_unescaped(source)),
+        _with_line_ends(source),
+    ):
+        if form != source and compiles(form):
+            return form
+    return source
+
+
+def without_prompts(source: str) -> str:
+    """The statements of a pasted session (`>>> def f():`), without prompts and output; any other *source* as it is."""
+    lines = source.splitlines()
+    if not any(_PROMPT.match(line) for line in lines) or compiles(source):
+        return source
+    kept = []
+    in_input = False
+    for line in lines:
+        prompt = _PROMPT.match(line) or (_GOES_ON.match(line) if in_input else None)
+        in_input = prompt is not None
+        if prompt:
+            kept.append(line[prompt.end() :])
+    return "\n".join(kept) + "\n"
+
+
+def _without_stray_lines(source: str) -> str:
+    """*source* with a first line that names the language, and tags at either end, made empty lines."""
+    lines = source.split("\n")
+    filled = [i for i, line in enumerate(lines) if line.strip()]
+    while filled and _is_stray(lines[filled[0]]):
+        lines[filled.pop(0)] = ""
+    while filled and _TAG_LINE.fullmatch(lines[filled[-1]]):
+        lines[filled.pop()] = ""
+    return "\n".join(lines) if filled else ""
+
+
+def _is_stray(line: str) -> bool:
+    """Whether the first line of a block is only the language's name (`python`, `py:`) or a tag."""
+    word = line.strip().rstrip(":")
+    return _TAG_LINE.fullmatch(line) is not None or (word.isidentifier() and language(word) in _STRAY_WORDS)
+
+
+def _reads_entities(source: str) -> bool:
+    """Whether code that compiles reads `a &lt; b` as `a & lt; b`."""
+    return _ENTITY.search(source) is not None and not lacking(source).isdisjoint(_ENTITY_NAMES)
+
+
+def _unescaped(source: str) -> str:
+    return html.unescape(source).replace("\u00a0", " ") if _ENTITY.search(source) else source
+
+
+def _with_line_ends(source: str) -> str:
+    r"""A program on one line, its line ends written as `\n`."""
+    text = source.strip().strip("\"'`")
+    if "\n" in text or "\\n" not in text or len(text) > _MAX_UNESCAPED:
+        return source
+    try:
+        return str(json.loads('"' + re.sub(r'(?<!\\)"', r'\\"', text) + '"')) + "\n"
+    except ValueError:
+        return source

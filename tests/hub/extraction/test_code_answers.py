@@ -1,0 +1,38 @@
+"""Two hundred answers as models write them, each with the program that a person takes from it."""
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hub.extraction import code
+
+ROWS = [
+    json.loads(line)
+    for line in (Path(__file__).parent.parent / "data" / "extraction_code.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+def normalized(source: str) -> str:
+    """The syntax tree as text, so that blank lines and comments do not matter; broken source as it is."""
+    try:
+        return ast.dump(ast.parse(source))
+    except SyntaxError:
+        return source.strip()
+
+
+def test_there_are_two_hundred_different_answers() -> None:
+    assert len({row["answer"] for row in ROWS}) == 200
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_the_program_that_a_person_would_take_is_extracted(row: dict[str, Any]) -> None:
+    found = code(
+        row["answer"],
+        entry_point=row.get("entry_point"),
+        prefix=row.get("prefix", ""),
+        wanted=row.get("wanted", ()),
+    )
+    assert normalized(found.text) == normalized(row["expected"])
