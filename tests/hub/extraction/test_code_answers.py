@@ -11,7 +11,7 @@ from hub.extraction import code
 
 ROWS = [
     json.loads(line)
-    for line in (Path(__file__).parent.parent / "data" / "extraction_code.jsonl").read_text(encoding="utf-8").splitlines()
+    for line in (Path(__file__).parent.parent / "data" / "answers_code.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 
 
