@@ -175,7 +175,7 @@ def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[tuple[
     """What can be told without a case: unknown types, unknown options, templates that do not compile, missing code."""
     harness = HARNESSES.get(manifest.harness.type)
     if harness is None:
-        yield "harness.type", _unknown("harness", manifest.harness.type, HARNESSES)
+        yield "harness.type", HARNESSES.describe_unknown(manifest.harness.type)
     else:
         options = manifest.harness.options
         yield from _option_problems("harness", harness.Options, options)
@@ -187,7 +187,7 @@ def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[tuple[
         where = f"scoring.rules[{i}]"
         scorer = SCORERS.get(spec.type)
         if scorer is None:
-            yield f"{where}.type", _unknown("rule", spec.type, SCORERS)
+            yield f"{where}.type", SCORERS.describe_unknown(spec.type)
             continue
         for problem in templating.check(spec.when):
             yield f"{where}.when", problem
@@ -214,7 +214,3 @@ def _missing(where: str, paths: Iterable[str], files: Mapping[str, bytes]) -> It
     for path in paths:
         if path not in files:
             yield where, f"the bundle has no file {path!r}"
-
-
-def _unknown(kind: str, name: str, registry: Mapping[str, object]) -> str:
-    return f"unknown {kind} type {name!r}; {wording.meant(name, sorted(registry))}"

@@ -1,12 +1,16 @@
-"""Every harness by its type. To add one: a file in this folder and a line here."""
+"""Every harness by its type. To add one: a module in this folder, a line here and a section in docs/harnesses.md."""
 
+from hub.common.registry import Registry
 from hub.harnesses.base import Harness
-from hub.harnesses.code_repair import CodeRepair
-from hub.harnesses.custom import Custom
-from hub.harnesses.multi_turn import MultiTurn
-from hub.harnesses.single_turn import SingleTurn
-from hub.harnesses.tools import Tools
 
-HARNESSES: dict[str, Harness] = {
-    harness.type: harness for harness in (SingleTurn(), MultiTurn(), Tools(), CodeRepair(), Custom())
-}
+HARNESSES: Registry[Harness] = Registry(
+    "harness",
+    {
+        "single_turn": "hub.harnesses.single_turn:SingleTurn",
+        "multi_turn": "hub.harnesses.multi_turn:MultiTurn",
+        "tools": "hub.harnesses.tools:Tools",
+        "code_repair": "hub.harnesses.code_repair:CodeRepair",
+        "custom": "hub.harnesses.custom:Custom",
+    },
+    create=True,
+)

@@ -51,9 +51,7 @@ class InstructionsOptions(ScorerOptions):
 
 
 def _constraint(name: str, arguments: dict[str, Any]) -> Constraint:
-    kind = CONSTRAINTS.get(name)
-    if kind is None:
-        raise ValueError(f"unknown instruction {name!r}; known are {', '.join(sorted(CONSTRAINTS))}")
+    kind = CONSTRAINTS.require(name)
     try:
         return kind.model_validate(arguments)
     except ValidationError as error:

@@ -1,36 +1,25 @@
-"""Every scorer by its type. To add one: a file in this folder and a line here."""
+"""Every scorer by its type. To add one: a module in this folder, a line here and a section in docs/scorers.md."""
 
+from hub.common.registry import Registry
 from hub.scorers.base import Scorer
-from hub.scorers.choice import Choice
-from hub.scorers.exact_match import ExactMatch
-from hub.scorers.includes import Includes
-from hub.scorers.instructions import Instructions
-from hub.scorers.json_schema import JsonSchema
-from hub.scorers.number import Number
-from hub.scorers.python_tests import PythonTests
-from hub.scorers.regex import Regex
-from hub.scorers.reward import Reward
-from hub.scorers.rubric_judge import Judge
-from hub.scorers.state import Custom, State
-from hub.scorers.stdin_stdout import StdinStdout
-from hub.scorers.tool_calls import ToolCalls
 
-SCORERS: dict[str, Scorer] = {
-    scorer.type: scorer
-    for scorer in (
-        ExactMatch(),
-        Includes(),
-        Regex(),
-        Number(),
-        Choice(),
-        JsonSchema(),
-        PythonTests(),
-        StdinStdout(),
-        Instructions(),
-        ToolCalls(),
-        State(),
-        Custom(),
-        Judge(),
-        Reward(),
-    )
-}
+SCORERS: Registry[Scorer] = Registry(
+    "rule",
+    {
+        "exact_match": "hub.scorers.exact_match:ExactMatch",
+        "includes": "hub.scorers.includes:Includes",
+        "regex": "hub.scorers.regex:Regex",
+        "number": "hub.scorers.number:Number",
+        "choice": "hub.scorers.choice:Choice",
+        "json_schema": "hub.scorers.json_schema:JsonSchema",
+        "python_tests": "hub.scorers.python_tests:PythonTests",
+        "stdin_stdout": "hub.scorers.stdin_stdout:StdinStdout",
+        "instructions": "hub.scorers.instructions:Instructions",
+        "tool_calls": "hub.scorers.tool_calls:ToolCalls",
+        "state": "hub.scorers.state:State",
+        "custom": "hub.scorers.state:Custom",
+        "judge": "hub.scorers.rubric_judge:Judge",
+        "reward": "hub.scorers.reward:Reward",
+    },
+    create=True,
+)

@@ -1,13 +1,17 @@
-"""The formats by name; a new one is a file and a line here."""
+"""Every export format by name. To add one: a module in this folder, a line here and a section in docs/exports.md."""
 
+from hub.common.registry import Registry
 from preferences.exporters.base import Exporter
-from preferences.exporters.jsonl import Jsonl
-from preferences.exporters.kto import Kto
-from preferences.exporters.openai_dpo import OpenAiDpo
-from preferences.exporters.parquet import Parquet
-from preferences.exporters.trl import Trl
-from preferences.exporters.trl_conversational import TrlConversational
 
-FORMATS: dict[str, Exporter] = {
-    exporter.name: exporter for exporter in (Trl(), TrlConversational(), Kto(), OpenAiDpo(), Jsonl(), Parquet())
-}
+FORMATS: Registry[Exporter] = Registry(
+    "export format",
+    {
+        "trl": "preferences.exporters.trl:Trl",
+        "trl-conversational": "preferences.exporters.trl_conversational:TrlConversational",
+        "kto": "preferences.exporters.kto:Kto",
+        "openai-dpo": "preferences.exporters.openai_dpo:OpenAiDpo",
+        "jsonl": "preferences.exporters.jsonl:Jsonl",
+        "parquet": "preferences.exporters.parquet:Parquet",
+    },
+    create=True,
+)

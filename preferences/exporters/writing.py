@@ -54,9 +54,7 @@ def preferences_export(rows: QuerySet[Preference], out: Path, *, format: str, fo
     are `data`, `ties`, `provenance` and `README.md`. Raises ExportError where nothing is left to write, and
     hub.outputs.CannotWrite where the files cannot be written, or would replace others without *force*.
     """
-    exporter = FORMATS.get(format)
-    if exporter is None:
-        raise ExportError(f"There is no format {format!r}; known are {', '.join(FORMATS)}.")
+    exporter = FORMATS.require(format)
     single = _names_file(out, exporter)
     with Outputs(force=force) as outputs:
         folder = out.parent if single else outputs.folder(out)

@@ -264,7 +264,7 @@ def _check_model(path: yaml_source.Path, model: Mapping[str, Any], reading: Read
     if provider and provider.live and model.get("price") is None:
         reading.unpriced.append(path)
     if provider is None:
-        reading.note((*path, "provider"), f"unknown provider {named!r}; {wording.meant(named, PROVIDERS)}")
+        reading.note((*path, "provider"), PROVIDERS.describe_unknown(named))
         return
     given = {key: value for key, value in model.items() if key not in ModelSpec.model_fields}
     wrong: set[int | str] = set()

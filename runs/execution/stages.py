@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from hub.common.registry import Registry
 from hub.environments.protocols import JSON, Ask
 from runs.models import Run
 
@@ -77,20 +78,18 @@ class Stage(ABC):
         return ""
 
 
-_stages: dict[str, Stage] = {}
+STAGES: Registry[Stage] = Registry("stage")
 
 
 def register(stage: Stage) -> None:
     """Add *stage*; the same key twice is a programming error."""
-    if stage.key in _stages:
-        raise ValueError(f"a stage for `{stage.key}` is already registered")
-    _stages[stage.key] = stage
+    STAGES.register(stage.key, stage)
 
 
 def stages() -> list[Stage]:
     """All registered stages, in the order in which they run."""
-    return sorted(_stages.values(), key=lambda stage: (stage.order, stage.key))
+    return sorted(STAGES.values(), key=lambda stage: (stage.order, stage.key))
 
 
 def stage(key: str) -> Stage | None:
-    return _stages.get(key)
+    return STAGES.get(key)

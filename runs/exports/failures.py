@@ -1,13 +1,14 @@
 """Failing cases as training data, as text, as an environment to play again. A new format is an entry of FORMATS."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from hub.bundles.problems import BundleError
 from hub.common.output_files import Outputs
+from hub.common.registry import Registry
 from hub.environments.cases import CaseData
 from hub.environments.protocols import JSON
 from hub.gates.answers import AnswerBook
@@ -45,7 +46,7 @@ def export_failures(
 
     Nothing is written where nothing failed, or where everything was left out; over a file only with *force*.
     """
-    chosen = FORMATS[format]
+    chosen = FORMATS.require(format)
     failures = Failures(run=run, model=run_model(run, model), parts=run_parts(run, environment))
     if chosen.training:
         refuse_held_out((part.version for part in failures.parts), "or choose jsonl, which is not training data")
@@ -181,7 +182,8 @@ def _whole(run: Run, part: RunEnvironment, response: Response) -> dict[str, JSON
     }
 
 
-FORMATS: Mapping[str, Format] = {
+FORMATS: Registry[Format] = Registry("failure export format")
+for _name, _format in {
     "sft": Format(
         summary='{"messages": prompt and gold answer, ...}, one line a case: supervised fine-tuning (TRL)',
         training=True,
@@ -196,4 +198,5 @@ FORMATS: Mapping[str, Format] = {
         summary="everything known of each failed response, one line each", training=False, write=_write_jsonl
     ),
     "bundle": Format(summary="a new environment (.zip) of the failing cases alone", training=False, write=write_bundle),
-}
+}.items():
+    FORMATS.register(_name, _format)

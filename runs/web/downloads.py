@@ -12,8 +12,7 @@ from runs.models import Run
 
 def failures_file(run: Run, chosen: str, model: str | None, environment: str | None) -> FileResponse:
     """The export in the format *chosen*. Raises ExportError, also where there is nothing to write."""
-    if chosen not in FORMATS:
-        raise ExportError(f"There is no format {chosen!r}; known are {', '.join(FORMATS)}.")
+    FORMATS.require(chosen)
     name = f"run-{run.pk}-failures-{chosen}.{'zip' if chosen == 'bundle' else 'jsonl'}"
 
     def export(path: Path) -> Exported:
