@@ -9,13 +9,14 @@ from django.db.models import Q, QuerySet
 
 from hub.bundles.schema import Manifest
 from hub.common import wording
+from hub.common.errors import NotFound
 from hub.environments.compiled import CompiledEnvironment, code_paths
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 
 CURATE = "hub.curate_environment"
 
 
-class VersionNotFound(LookupError):
+class VersionNotFound(NotFound):
     """No environment, or no version of it, has that name; the text is a sentence."""
 
 

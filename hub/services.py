@@ -16,6 +16,7 @@ from hub.bundles.loader import MANIFEST, Bundle, open_bundle
 from hub.bundles.problems import BundleError
 from hub.bundles.schema import Manifest, version_key
 from hub.bundles.validation import bundle_problems
+from hub.common.errors import UserError
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, bundle_path, bundle_storage
 from hub.selectors import is_curator
 
@@ -23,7 +24,7 @@ BATCH = 500
 TEXTS = ("title", "summary", "category", "tags", "license")
 
 
-class EnvironmentRefused(ValueError):
+class EnvironmentRefused(UserError):
     """What was asked for is not allowed for this environment or this person; the text is a sentence."""
 
 

@@ -8,7 +8,11 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+<<<<<<< HEAD
 from hub.models import CaseDefect
+=======
+from hub.common.errors import UserError
+>>>>>>> df95776 (Give errors that a user can fix one base class, mapped once for commands and REST)
 from hub.services import defect_report
 from preferences.evidence import evidence_of
 from preferences.models import Issue, IssueCategory, Preference
@@ -23,12 +27,14 @@ from review.services import pairs_whole
 _MARK_FIELDS = ("severity", "message", "start", "end", "text_hash", "quote")
 
 
-class DecisionRefused(ValueError):
-    """A decision that cannot be taken as it is. `field` names what to mend."""
+class DecisionRefused(UserError):
+    """A decision that cannot be stored as it is; `path` is the form field to change."""
 
     def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
+        super().__init__(message, field)
+
+    def headline(self) -> str:
+        return "The decision is not stored."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

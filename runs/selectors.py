@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from django.db.models import Count, F, Sum
 
+from hub.common.errors import NotFound
 from hub.models import Case
 from runs.models import Response, Run, RunEnvironment, RunModel
 
 
-class RunNotFound(LookupError):
+class RunNotFound(NotFound):
     """No run has that id."""
 
 

@@ -3,6 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from hub.common.errors import UserError
+from hub.common.wording import counted
 
 MAX_LISTED = 100  # different ones; a report is to be read
 MAX_ALIKE = 3  # lines shown of the same mistake; the rest is counted
@@ -63,11 +67,20 @@ class ProblemList:
         return [replace(p, file="") if p.file == "~" else p for p in order]
 
 
-class BundleError(ValueError):
-    """A bundle that cannot be used, with every problem found so far; nothing has been stored."""
+class BundleError(UserError):
+    """A bundle that cannot be used. `problems` holds every problem found so far; nothing has been stored."""
 
     def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
         if isinstance(problems, str):
             problems = Problem(file="", message=problems)
         self.problems = [problems] if isinstance(problems, Problem) else list(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__("\n".join(self.lines()))
+
+    def headline(self) -> str:
+        return f"{counted(len(self.problems), 'problem')}; nothing was stored."
+
+    def lines(self) -> list[str]:
+        return [str(problem) for problem in self.problems]
+
+    def errors(self) -> list[dict[str, Any]]:
+        return [{"path": problem.where, **problem.to_json()} for problem in self.problems]

@@ -1,4 +1,4 @@
-"""The base class of errors that a user can fix."""
+"""Errors that a user can fix, and their kinds."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -7,26 +7,30 @@ from typing import Any, ClassVar
 class UserError(ValueError):
     """Something the user can fix: a wrong config, bundle, argument or request. Nothing was changed.
 
-    message: one or more sentences for a person. path: where the mistake is, as a key path or form field.
-    issues: several mistakes at once, each `{"path", "message"}` and possibly more keys.
+    message: one or more sentences for a person. path: where the mistake is, as a key path or a field's name.
 
-    Each interface turns it into its own kind of answer, in one place: commands into an exit code
-    (hub.management.base), REST into a response (hub.common.rest), pages into form errors (hub.common.forms).
+    Commands turn it into an exit code (hub.management.base) and REST into a response (hub.common.rest), in one place
+    each. A subclass that reports several mistakes at once overrides `headline`, `lines` and `errors`.
     """
 
     exit_code: ClassVar[int] = 2
     status_code: ClassVar[int] = 400
 
-    def __init__(self, message: str, path: str = "", *, issues: Sequence[dict[str, Any]] = ()) -> None:
+    def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.path = path
-        self.issues = list(issues)
+
+    def headline(self) -> str:
+        """Return the sentence that an answer begins with."""
+        return self.message
+
+    def lines(self) -> Sequence[str]:
+        """Return one line for each mistake, if the headline does not already say it all."""
+        return ()
 
     def errors(self) -> list[dict[str, Any]]:
-        """Return the mistakes as `[{"path", "message"}]`; empty if the message alone says it all."""
-        if self.issues:
-            return self.issues
+        """Return the mistakes as `[{"path", "message"}]`, for JSON."""
         return [{"path": self.path, "message": self.message}] if self.path else []
 
 
@@ -37,6 +41,6 @@ class NotFound(UserError):
 
 
 class Conflict(UserError):
-    """The request is right, but not now: its object is in another state."""
+    """The request is valid, but its object is in a state that does not allow it."""
 
     status_code = 409

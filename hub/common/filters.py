@@ -5,15 +5,23 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 
+from hub.common.errors import UserError
+
 PAGING = frozenset({"after", "before", "sort", "cursor", "page_size"})
 
 
-class FilterError(ValueError):
+class FilterError(UserError):
     """Filters that are not understood: `problems` pairs the name of each parameter with a sentence."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         super().__init__(" ".join(f"{name}: {sentence}" for name, sentence in problems))
         self.problems = problems
+
+    def headline(self) -> str:
+        return "A filter is not understood; nothing is shown."
+
+    def errors(self) -> list[dict[str, Any]]:
+        return [{"path": name, "message": sentence} for name, sentence in self.problems]
 
 
 class FilterForm(forms.Form):

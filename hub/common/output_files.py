@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from hub.common.errors import UserError
 
-class CannotWrite(ValueError):
+
+class CannotWrite(UserError):
     """Nothing was written; the text says where, why, and what to do instead."""
 
 

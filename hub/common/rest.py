@@ -11,7 +11,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from hub.common.filters import FilterError
+from hub.common.errors import UserError
 
 
 def needs(permission: str) -> type[BasePermission]:
@@ -63,9 +63,9 @@ def error_response(error: Exception, context: dict[str, Any]) -> Response | None
     if isinstance(error, RequestDataTooBig):
         message = f"The body is larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes."
         return Response({"message": message, "errors": []}, status=413)
-    if isinstance(error, FilterError):
-        errors = [{"path": name, "message": sentence} for name, sentence in error.problems]
-        error = Refused("A filter is not understood; nothing is shown.", errors)
+    if isinstance(error, UserError):
+        views.set_rollback()
+        return Response({"message": error.headline(), "errors": error.errors()}, status=error.status_code)
     response = views.exception_handler(error, context)
     if response is None:
         return None

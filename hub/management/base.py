@@ -12,7 +12,9 @@ from django.core.management.base import BaseCommand
 from django.db import connection
 from rich.console import Console
 
+from hub.common.errors import UserError
 from hub.common.invocation import command
+from sandbox.errors import SandboxUnavailable
 
 DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -53,7 +55,12 @@ class Command(BaseCommand):
         self._json, self._answered = bool(options.get("json")), False
         if self._from_command_line and self.needs_database:
             self.prepare_database()
-        return super().execute(*args, **options)
+        try:
+            return super().execute(*args, **options)
+        except UserError as error:
+            raise self.leave(error.exit_code, error.headline(), error.lines(), error.errors() or None) from None
+        except SandboxUnavailable as error:
+            raise self.leave(UNAVAILABLE, str(error)) from None
 
     def prepare_database(self) -> None:
         """Prepare the embedded database if it is new or outdated. A database server is left to its operator."""

@@ -1,19 +1,15 @@
 """What the commands about bundles share: how problems and certificates are shown, running the gates."""
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hub.bundles.loader import Bundle
-from hub.bundles.problems import Problem
 from hub.common.sandbox_pools import pool_options
-from hub.common.wording import counted
 from hub.gates.runner import gates_run
-from hub.management.base import UNAVAILABLE, Command
-from sandbox.errors import SandboxUnavailable
+from hub.management.base import Command
 from sandbox.management.tiers import add_accept_argument
 from sandbox.pool import shared
 
@@ -23,19 +19,11 @@ class BundleCommand(Command):
 
     add_gate_arguments = staticmethod(add_accept_argument)
 
-    def refuse_bundle(self, problems: Sequence[Problem], advice: str = "") -> SystemExit:
-        """To be raised: the bundle is wrong."""
-        errors = [problem.to_json() for problem in problems]
-        return self.refuse(f"{counted(len(problems), 'problem')}; nothing was stored.{advice}", problems, errors)
-
     def gates(self, bundle: Bundle, accept: frozenset[str]) -> dict[str, Any]:
         """Run the gates and give the certificate. Leaves the process where the sandbox is unavailable."""
         pool = None
-        try:
-            if bundle.compile().needs_sandbox:
-                pool = shared(pool_options(accept=accept))
-        except SandboxUnavailable as error:
-            raise self.leave(UNAVAILABLE, str(error)) from None
+        if bundle.compile().needs_sandbox:
+            pool = shared(pool_options(accept=accept))
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         console = Console(stderr=True)
         with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:

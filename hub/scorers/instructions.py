@@ -51,7 +51,9 @@ class InstructionsOptions(ScorerOptions):
 
 
 def _constraint(name: str, arguments: dict[str, Any]) -> Constraint:
-    kind = CONSTRAINTS.require(name)
+    if name not in CONSTRAINTS:
+        raise ValueError(CONSTRAINTS.describe_unknown(name))
+    kind = CONSTRAINTS[name]
     try:
         return kind.model_validate(arguments)
     except ValidationError as error:

@@ -16,7 +16,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from hub.bundles.problems import BundleError
 from hub.common.rest import ErrorBody, Refused, needs
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.selectors import CURATE
@@ -157,11 +156,7 @@ class Environments(ListAPIView[Environment]):
         responses={201: Stored, 200: Stored, 400: ErrorBody},
     )
     def post(self, request: Request) -> Response:
-        try:
-            version, new = bundle_receive(file=_sent(request), user=cast(User, request.user))
-        except BundleError as error:
-            errors = [{"path": problem.where, **problem.to_json()} for problem in error.problems]
-            raise Refused(f"{len(errors)} problem(s); nothing was stored.", errors) from None
+        version, new = bundle_receive(file=_sent(request), user=cast(User, request.user))
         body = {
             "environment": str(version),
             "digest": version.digest,

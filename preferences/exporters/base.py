@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from hub.common.errors import UserError
 from hub.environments.protocols import JSON, Message
 from preferences.models import Preference
 from preferences.spans import text_of
 from runs.models import Response
 
 
-class ExportError(ValueError):
+class ExportError(UserError):
     """This cannot be exported; the text says why."""
 
 

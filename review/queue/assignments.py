@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
+from hub.common.errors import Conflict
 from preferences.evidence import winner
 from preferences.sides import Sides, lists_choices, worded
 from review.models import Assignment, AttentionCheck, Pair
@@ -29,7 +30,7 @@ _SWEPT = 100
 OPEN, DONE, SKIPPED, LAPSED = (Assignment.State(value) for value in ("open", "done", "skipped", "lapsed"))
 
 
-class SeatGone(Exception):
+class SeatGone(Conflict):
     """The reviewer holds no seat at the pair (any more); the text says why."""
 
 

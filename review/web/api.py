@@ -11,18 +11,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
-from hub.common.rest import ErrorBody, Refused
+from hub.common.rest import ErrorBody
 from preferences.evidence import evidence_of
 from preferences.models import Issue, Preference
 from preferences.sides import Sides
 from preferences.spans import text_hash, text_of
-from review.decisions import Decision, DecisionRefused, MarkedIssue, decide
+from review.decisions import Decision, MarkedIssue, decide
 from review.evidence.display import opening_length
 from review.judge.suggestions import suggestion_shown
 from review.models import Assignment
+<<<<<<< HEAD
 from review.queue.assignments import SeatGone, pair_next, seat_at
 from review.web.forms import RunFilter
 from review.web.views import DECIDE, pair_visible
+=======
+from review.queue.assignments import pair_next, seat_at
+from review.web.views import DECIDE, pair_visible, run_number
+>>>>>>> df95776 (Give errors that a user can fix one base class, mapped once for commands and REST)
 from runs.models import Response
 
 _VERDICTS = ["A", "B", "tie", "both_bad"]
@@ -143,10 +148,7 @@ def _user(request: Request) -> User:
 
 def _seat(request: Request, pk: int) -> Assignment:
     pair = pair_visible(request.user, pk)
-    try:
-        assignment = seat_at(pair, _user(request))
-    except SeatGone as error:
-        raise Refused(str(error), code=409) from None
+    assignment = seat_at(pair, _user(request))
     assignment.pair = pair
     return assignment
 
@@ -174,12 +176,7 @@ class PairDecision(APIView):
             defect=data["defect"],
             blind=data["blind"],
         )
-        try:
-            stored: Preference | None = decide(assignment=assignment, decision=decision)
-        except DecisionRefused as error:
-            raise Refused("The decision is not stored.", [{"path": error.field, "message": str(error)}]) from None
-        except SeatGone as error:
-            raise Refused(str(error), code=409) from None
+        stored: Preference | None = decide(assignment=assignment, decision=decision)
         if stored is None:
             assignment.refresh_from_db(fields=["first_verdict"])
             return Answer({"preference": None, "confirm": pair_json(assignment)["suggestion"]})

@@ -150,7 +150,7 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
         try:
             stored = decisions.decide(assignment=assignment, decision=form.decision(assignment))
         except decisions.DecisionRefused as error:
-            form.add_error(error.field if error.field in form.fields else None, str(error))
+            form.add_error(error.path if error.path in form.fields else None, str(error))
         except assignments.SeatGone as error:
             return _taken(request, str(error))
     if stored is not None:

@@ -7,13 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from hub.common import wording, yaml_source
+from hub.common.errors import UserError
 from runs.config.schema import EnvironmentRef, Limits, RunConfig, SandboxConfig
 from runs.execution.stages import stage, stages
 from runs.providers.base import ModelSpec, Provider
@@ -50,13 +51,19 @@ class Problem:
         return ": ".join(part for part in (where, self.path, self.message) if part)
 
 
-class ConfigError(ValueError):
+class ConfigError(UserError):
     """A config that cannot be run. `problems` holds every mistake found, in the order of the file."""
 
     def __init__(self, problems: list[Problem], source: str = "config") -> None:
         self.problems = sorted(problems, key=lambda p: (bool(p.option), p.line is None, p.line or 0))
         self.source = source
         super().__init__("\n".join(self.lines()))
+
+    def headline(self) -> str:
+        return f"{self.source}: {wording.counted(len(self.problems), 'problem')}; nothing was stored."
+
+    def errors(self) -> list[dict[str, Any]]:
+        return [asdict(problem) for problem in self.problems]
 
     def lines(self) -> list[str]:
         """A line for each problem; of the same message at many places a few, and how many more there are."""

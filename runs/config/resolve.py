@@ -10,6 +10,7 @@ from hub.bundles.loader import open_bundle
 from hub.bundles.problems import BundleError
 from hub.bundles.validation import PreparedCase, bundle_problems
 from hub.common import digests, wording, yaml_source
+from hub.common.errors import NotFound
 from hub.environments.compiled import CompiledEnvironment
 from hub.models import EnvironmentVersion
 from hub.selectors import VersionNotFound, case_ids, compile_version, version_get
@@ -25,7 +26,7 @@ _UNPRICED = (
 )
 
 
-class UnknownCases(LookupError):
+class UnknownCases(NotFound):
     """An environment lacks cases that were asked for; the text is a sentence."""
 
 

@@ -11,13 +11,14 @@ from datetime import timedelta
 from django.db.models import Q
 from django.utils import timezone
 
+from hub.common.errors import Conflict
 from runs.models import Run
 
 LEASE = timedelta(seconds=60)
 RENEW_EVERY_S = 3.0  # also how soon a cancelled run notices
 
 
-class RunBusy(Exception):
+class RunBusy(Conflict):
     """Another process is executing the run; the text is a sentence."""
 
 

@@ -10,6 +10,7 @@ from typing import IO
 from django.db.models import QuerySet
 
 from hub.bundles.loader import Bundle, open_archive
+from hub.common.errors import UserError
 from hub.environments.protocols import JSON, Message
 from hub.models import EnvironmentVersion
 from runs.models import Response, Run, RunEnvironment, RunModel
@@ -18,7 +19,7 @@ from runs.results.counting import defective_cases
 CHUNK = 200  # responses read at a time; transcripts may be long
 
 
-class ExportError(ValueError):
+class ExportError(UserError):
     """This cannot be exported; the text says why and what to do instead."""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from hub.common.errors import UserError
 from hub.environments.protocols import JSON
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of, case_clusters, cell_responses, quarantined_cases
@@ -24,7 +25,7 @@ UNSCORED = "not scored by both"
 QUARANTINED = "quarantined"
 
 
-class ComparisonError(ValueError):
+class ComparisonError(UserError):
     """These two cannot be compared; the text says why and what to name."""
 
 

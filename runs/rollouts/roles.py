@@ -9,6 +9,7 @@ from django.conf import settings
 from pydantic import ValidationError
 
 from hub.common import wording
+from hub.common.errors import UserError
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.protocols import JSON, AskError, CallKey, Message, Reply, Tool
 from runs.config.endpoints import endpoint_spec
@@ -23,7 +24,7 @@ _STEP_SECONDS = 300.0  # that one call of a role model may take, retries include
 _AT_ONCE = 4  # calls to one role model
 
 
-class RecordingsWrong(ValueError):
+class RecordingsWrong(UserError):
     """Recordings that cannot be played; the text names the first that is wrong."""
 
 

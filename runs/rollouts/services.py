@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from hub.common import wording
 from hub.common.digests import attempt_seed
+from hub.common.errors import Conflict, UserError
 from hub.environments.episodes import Episode, EpisodeError, Observation, Step
 from hub.environments.protocols import JSON, AskError, Message, Usage
 from hub.harnesses.base import HarnessError
@@ -45,15 +46,11 @@ _LISTED = [
 ]
 
 
-class RolloutRefused(ValueError):
-    """What was asked for is not allowed or does not fit; the text is a sentence, `path` the key that it is about."""
-
-    def __init__(self, message: str, path: str = "") -> None:
-        super().__init__(message)
-        self.path = path
+class RolloutRefused(UserError):
+    """What was asked for is not allowed or does not fit the episode; `path` is the key that it is about."""
 
 
-class RolloutConflict(Exception):
+class RolloutConflict(Conflict):
     """Somebody else stepped the same episode meanwhile; nothing was changed."""
 
 

@@ -4,9 +4,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from hub.common.output_files import CannotWrite, Outputs, add_force_argument
+from hub.common.output_files import Outputs, add_force_argument
 from hub.management.bundles import BundleCommand
-from hub.selectors import VersionNotFound, version_get
+from hub.selectors import version_get
 from hub.services import bundle_export
 
 
@@ -20,13 +20,7 @@ class Command(BundleCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         out = Path(options["out"])
-        try:
-            version = version_get(options["environment"])
-        except VersionNotFound as error:
-            raise self.refuse(str(error)) from None
-        try:
-            with Outputs(force=options["force"]) as outputs, outputs.file(out).open("wb") as file:
-                bundle_export(version=version, file=file)
-        except CannotWrite as error:
-            raise self.refuse(str(error)) from None
+        version = version_get(options["environment"])
+        with Outputs(force=options["force"]) as outputs, outputs.file(out).open("wb") as file:
+            bundle_export(version=version, file=file)
         self.stdout.write(f"{out}: {version}, {out.stat().st_size:,} bytes")

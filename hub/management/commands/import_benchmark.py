@@ -11,7 +11,7 @@ from hub.bundles.problems import BundleError
 from hub.common.wording import counted, meant
 from hub.datasets.rows import Row
 from hub.management.bundles import BundleCommand
-from hub.services import EnvironmentRefused, bundle_import
+from hub.services import bundle_import
 
 
 class Command(BundleCommand):
@@ -57,8 +57,8 @@ class Command(BundleCommand):
                 version = bundle_import(bundle=folder_name)
         except BundleError as error:
             given = f" The file of {benchmark.name} is {benchmark.files}." if options["data"] else ""
-            raise self.refuse_bundle(error.problems, given) from None
-        except (EnvironmentRefused, ValueError) as error:
+            raise self.refuse(f"{error.headline()}{given}", error.lines(), error.errors()) from None
+        except ValueError as error:
             raise self.refuse(str(error)) from None
         except FileExistsError:
             raise self.refuse(f"{options['out']} is there already.") from None

@@ -9,7 +9,7 @@ from hub.bundles.problems import BundleError
 from hub.bundles.validation import validate_bundle
 from hub.common.wording import counted
 from hub.management.bundles import BundleCommand, failed_gates
-from hub.services import EnvironmentRefused, bundle_import
+from hub.services import bundle_import
 
 
 class Command(BundleCommand):
@@ -24,24 +24,19 @@ class Command(BundleCommand):
         self.add_gate_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            with open_bundle(Path(options["path"])) as bundle:
-                certificate = None
-                if options["publish"]:
-                    problems = validate_bundle(bundle).problems
-                    if problems:
-                        raise BundleError(problems)
-                    certificate = self.gates(bundle, options["accept"])
-                    if failed_gates(certificate):
-                        if not options["json"]:
-                            self.show(certificate)
-                        failed = ", ".join(failed_gates(certificate))
-                        raise self.refuse(f"Not published, nothing stored: failed {failed}.")
-                version = bundle_import(bundle=bundle, certificate=certificate, publish=options["publish"])
-        except BundleError as error:
-            raise self.refuse_bundle(error.problems) from None
-        except EnvironmentRefused as error:
-            raise self.refuse(str(error)) from None
+        with open_bundle(Path(options["path"])) as bundle:
+            certificate = None
+            if options["publish"]:
+                problems = validate_bundle(bundle).problems
+                if problems:
+                    raise BundleError(problems)
+                certificate = self.gates(bundle, options["accept"])
+                if failed_gates(certificate):
+                    if not options["json"]:
+                        self.show(certificate)
+                    failed = ", ".join(failed_gates(certificate))
+                    raise self.refuse(f"Not published, nothing stored: failed {failed}.")
+            version = bundle_import(bundle=bundle, certificate=certificate, publish=options["publish"])
         stored = {
             "environment": str(version),
             "digest": version.digest,

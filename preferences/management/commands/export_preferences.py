@@ -4,14 +4,14 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from hub.common.output_files import CannotWrite, add_force_argument
+from hub.common.output_files import add_force_argument
 from hub.common.wording import counted, meant
 from hub.management import base
 from hub.models import Environment
 from preferences.exporters import FORMATS, ExportError, Written, preferences_export
 from preferences.models import Preference
 from preferences.selectors import filtered, preferences_current
-from runs.selectors import RunNotFound, run_get
+from runs.selectors import run_get
 
 
 class Command(base.Command):
@@ -30,11 +30,8 @@ class Command(base.Command):
         add_force_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            rows = filtered(preferences_current(), **_filters(options))
-            written = preferences_export(rows, options["out"], format=options["format"], force=options["force"])
-        except (ExportError, RunNotFound, CannotWrite) as error:
-            raise self.refuse(str(error)) from None
+        rows = filtered(preferences_current(), **_filters(options))
+        written = preferences_export(rows, options["out"], format=options["format"], force=options["force"])
         self.answer({**written.report, "files": [str(path) for path in written.files]})
         if not options["json"]:
             self._tell(written)

@@ -5,8 +5,13 @@ from typing import Any
 
 from hub.management import base
 from runs.reports.comparison import print_comparison
+<<<<<<< HEAD
 from runs.results.comparison import Comparison, ComparisonError, compare
 from runs.selectors import RunNotFound, run_get
+=======
+from runs.results.comparison import compare
+from runs.selectors import run_get
+>>>>>>> df95776 (Give errors that a user can fix one base class, mapped once for commands and REST)
 
 
 class Command(base.Command):
@@ -23,15 +28,12 @@ class Command(base.Command):
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            found = compare(
-                run_get(options["run_a"]),
-                run_get(options["run_b"] or options["run_a"]),
-                model_a=options["model_a"],
-                model_b=options["model_b"],
-            )
-        except (RunNotFound, ComparisonError) as error:
-            raise self.refuse(str(error)) from None
+        found = compare(
+            run_get(options["run_a"]),
+            run_get(options["run_b"] or options["run_a"]),
+            model_a=options["model_a"],
+            model_b=options["model_b"],
+        )
         self.answer(found.to_json())
         if not options["json"]:
             print_comparison(found, base.ReportConsole())

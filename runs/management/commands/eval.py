@@ -8,7 +8,6 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,20 +16,21 @@ from django.core.management import call_command
 from rich.console import Console
 
 from hub.common import wording
+from hub.common.errors import UserError
 from hub.common.invocation import command
 from hub.management import base
-from hub.management.base import DONE, INCOMPLETE, INTERRUPTED, UNAVAILABLE
-from runs.config.parsing import ConfigError, read_text
+from hub.management.base import DONE, INCOMPLETE, INTERRUPTED
+from runs.config.parsing import read_text
 from runs.config.resolve import Chosen, plan, source_for_command
 from runs.config.schema import RunConfig
 from runs.execution.dispatch import run_dispatch
-from runs.execution.leases import RunBusy, lease_take, owner_name
+from runs.execution.leases import lease_take, owner_name
 from runs.execution.progress import RunProgress
 from runs.execution.runner import Execution, run_execute
 from runs.execution.stages import stages
 from runs.models import Run
 from runs.reports import print_report, results_json
-from runs.selectors import RunNotFound, run_get, stored_counts
+from runs.selectors import run_get, stored_counts
 from runs.services import config_of, run_create, run_fail, run_interrupt, run_reopen, run_resume
 from runs.tracking.stage import Tracker
 from runs.web.queries import run_is_whole
@@ -39,7 +39,7 @@ from sandbox.errors import SandboxUnavailable
 _WATCH_EVERY_S = 0.5
 
 
-class UsageError(ValueError):
+class UsageError(UserError):
     """The command line asks for what cannot be; the text is a sentence."""
 
 
@@ -81,19 +81,10 @@ class Command(base.Command):
     def _handle(self, tracker: Tracker, options: dict[str, Any]) -> None:
         console = base.ReportConsole(stderr=options["json"], soft_wrap=False)
         owner = "" if options["enqueue"] else owner_name()
-        try:
-            with _uncollected():
-                run, config = self._prepare(console, options, owner)
-            if not (options["resume"] and run_is_whole(run)):
-                run = self._play(run, config, console, options, owner, tracker)
-        except ConfigError as error:
-            errors = [asdict(problem) for problem in error.problems]
-            count = wording.counted(len(errors), "problem")
-            raise self.refuse(f"{error.source}: {count}; nothing was stored.", error.lines(), errors) from None
-        except (UsageError, RunNotFound, RunBusy) as error:
-            raise self.refuse(str(error)) from None
-        except SandboxUnavailable as error:
-            raise self.leave(UNAVAILABLE, str(error)) from None
+        with _uncollected():
+            run, config = self._prepare(console, options, owner)
+        if not (options["resume"] and run_is_whole(run)):
+            run = self._play(run, config, console, options, owner, tracker)
         results = results_json(run)
         self.answer(results)
         if not options["json"]:

@@ -4,11 +4,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from hub.bundles.problems import BundleError
-from hub.common.output_files import CannotWrite, add_force_argument
+from hub.common.output_files import add_force_argument
 from hub.management import base
-from runs.exports import FORMATS, ExportError, export_failures
-from runs.selectors import RunNotFound, run_get
+from runs.exports import FORMATS, export_failures
+from runs.selectors import run_get
 
 
 class Command(base.Command):
@@ -23,17 +22,14 @@ class Command(base.Command):
         add_force_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            exported = export_failures(
-                run_get(options["run"]),
-                options["out"],
-                format=options["format"],
-                model=options["model"],
-                environment=options["environment"],
-                force=options["force"],
-            )
-        except (RunNotFound, ExportError, BundleError, CannotWrite) as error:
-            raise self.refuse(str(error)) from None
+        exported = export_failures(
+            run_get(options["run"]),
+            options["out"],
+            format=options["format"],
+            model=options["model"],
+            environment=options["environment"],
+            force=options["force"],
+        )
         for why, count in exported.skipped.items():
             self.stderr.write(f"Left out {count:,}: {why}.")
         if exported.written:

@@ -4,10 +4,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from hub.common.output_files import CannotWrite, add_force_argument
+from hub.common.output_files import add_force_argument
 from hub.management import base
 from runs.exports import export_responses
-from runs.selectors import RunNotFound, run_get
+from runs.selectors import run_get
 
 
 class Command(base.Command):
@@ -19,10 +19,7 @@ class Command(base.Command):
         add_force_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            exported = export_responses(run_get(options["run"]), options["out"], force=options["force"])
-        except (RunNotFound, CannotWrite) as error:
-            raise self.refuse(str(error)) from None
+        exported = export_responses(run_get(options["run"]), options["out"], force=options["force"])
         for why, count in exported.skipped.items():
             self.stderr.write(f"Left out {count:,}: {why}.")
         for path in exported.files:

@@ -7,11 +7,11 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from hub.common import wording
-from hub.common.output_files import CannotWrite, add_force_argument
+from hub.common.output_files import add_force_argument
 from hub.management import base
-from hub.selectors import VersionNotFound, version_get
+from hub.selectors import version_get
 from runs.exports import Exported, ExportError, Which, export_episodes, export_run_rollouts
-from runs.selectors import RunNotFound, run_get
+from runs.selectors import run_get
 
 
 class Command(base.Command):
@@ -29,10 +29,7 @@ class Command(base.Command):
         add_force_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            exported = self._export(options)
-        except (RunNotFound, VersionNotFound, ExportError, CannotWrite) as error:
-            raise self.refuse(str(error)) from None
+        exported = self._export(options)
         for why, count in exported.skipped.items():
             self.stderr.write(f"Left out {count:,}: {why}.")
         if exported.written:

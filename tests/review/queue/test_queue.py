@@ -107,7 +107,7 @@ def test_a_verdict_against_the_tests_needs_a_defect_and_files_it() -> None:
     mine = assignments.pair_next(reviewer())
     with pytest.raises(DecisionRefused) as refused:
         decisions.decide(assignment=mine, decision=Decision(verdict="second"))
-    assert refused.value.field == "defect"
+    assert refused.value.path == "defect"
     stored = decisions.decide(assignment=mine, decision=Decision(verdict="second", defect="The test wants 2 + 2 = 5."))
     assert stored.disputes_tests
     assert CaseDefect.objects.get().description == "The test wants 2 + 2 = 5."

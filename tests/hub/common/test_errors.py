@@ -1,0 +1,61 @@
+"""UserError and its kinds become the same answer in every command and every REST view."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hub.bundles.problems import BundleError, Problem
+from hub.common.errors import Conflict, NotFound, UserError
+from hub.common.rest import error_response
+from hub.management import base
+
+
+class Failing(base.Command):
+    requires_system_checks: list[str] = []
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        raise self.error
+
+
+def run(error: Exception, **options: Any) -> int:
+    command = Failing(error)
+    with pytest.raises(SystemExit) as left:
+        command.execute(force_color=False, no_color=True, skip_checks=True, stdout=None, stderr=None, **options)
+    return int(str(left.value.code))
+
+
+def test_commands_exit_with_the_code_of_the_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(UserError("The file is empty.")) == 2
+    assert capsys.readouterr().err == "The file is empty.\n"
+    assert (
+        run(BundleError([Problem(message="unknown key", key="harness"), Problem(message="missing", key="slug")])) == 2
+    )
+    said = capsys.readouterr().err
+    assert said.startswith("2 problems; nothing was stored.\n  environment.yaml (harness): unknown key")
+
+
+def test_commands_answer_json_with_every_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(BundleError([Problem(message="unknown key", key="harness")]), json=True) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert document["message"] == "1 problem; nothing was stored."
+    assert document["errors"][0]["path"] == "environment.yaml (harness)"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "errors"),
+    [
+        (UserError("Wrong.", "name"), 400, [{"path": "name", "message": "Wrong."}]),
+        (UserError("Wrong."), 400, []),
+        (NotFound("There is no run 3."), 404, []),
+        (Conflict("It is running."), 409, []),
+    ],
+)
+def test_rest_answers_with_the_status_of_the_error(error: UserError, status: int, errors: list[Any]) -> None:
+    answer = error_response(error, {})
+    assert answer is not None and answer.status_code == status
+    assert answer.data == {"message": error.message, "errors": errors}
