@@ -8,11 +8,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-<<<<<<< HEAD
-from hub.models import CaseDefect
-=======
 from hub.common.errors import UserError
->>>>>>> df95776 (Give errors that a user can fix one base class, mapped once for commands and REST)
+from hub.models import CaseDefect
 from hub.services import defect_report
 from preferences.evidence import evidence_of
 from preferences.models import Issue, IssueCategory, Preference

@@ -14,14 +14,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-<<<<<<< HEAD
-from hub.common.filters import FilterError
-from hub.common.pagination import keyset_page, page_or_part, render_list
-=======
 from hub.common.errors import UserError
-from hub.common.pagination import keyset_page, page_or_part
->>>>>>> df95776 (Give errors that a user can fix one base class, mapped once for commands and REST)
-from preferences.exporters import FORMATS, ExportError, preferences_export
+from hub.common.pagination import keyset_page, page_or_part, render_list
+from preferences.exporters import FORMATS, preferences_export
 from preferences.insight.figures import agreement_of, ranking_of
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
 from preferences.models import Preference
@@ -103,11 +98,7 @@ def export(request: HttpRequest) -> HttpResponse:
         values = form.values()
         format_name = values.pop("format")
         packed = export_zip(request, format_name, values)
-<<<<<<< HEAD
-    except (ExportError, FilterError) as error:
-=======
     except UserError as error:
->>>>>>> df95776 (Give errors that a user can fix one base class, mapped once for commands and REST)
         messages.error(request, str(error))
         query = urlencode({name: value for name, value in form.chosen.items() if value and name != "format"})
         return redirect(f"{reverse('preferences:list')}?{query}")

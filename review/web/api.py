@@ -20,14 +20,9 @@ from review.decisions import Decision, MarkedIssue, decide
 from review.evidence.display import opening_length
 from review.judge.suggestions import suggestion_shown
 from review.models import Assignment
-<<<<<<< HEAD
-from review.queue.assignments import SeatGone, pair_next, seat_at
+from review.queue.assignments import pair_next, seat_at
 from review.web.forms import RunFilter
 from review.web.views import DECIDE, pair_visible
-=======
-from review.queue.assignments import pair_next, seat_at
-from review.web.views import DECIDE, pair_visible, run_number
->>>>>>> df95776 (Give errors that a user can fix one base class, mapped once for commands and REST)
 from runs.models import Response
 
 _VERDICTS = ["A", "B", "tie", "both_bad"]

@@ -267,16 +267,8 @@ class Failures(APIView):
     )
     def get(self, request: Request, pk: int) -> FileResponse:
         run = queries.run_of(request.user, pk)
-<<<<<<< HEAD
         asked = FailuresFilter(request.query_params).values()
-        try:
-            return failures_file(run, asked["format"] or "jsonl", asked["model"], asked["environment"])
-        except ExportError as error:
-            raise Refused(str(error)) from None
-=======
-        asked = request.query_params
-        return failures_file(run, asked.get("format", "jsonl"), asked.get("model"), asked.get("environment"))
->>>>>>> df95776 (Give errors that a user can fix one base class, mapped once for commands and REST)
+        return failures_file(run, asked["format"] or "jsonl", asked["model"], asked["environment"])
 
 
 class Compare(APIView):

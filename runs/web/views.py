@@ -9,13 +9,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-<<<<<<< HEAD
-from hub.common.filters import FilterError
-from hub.common.pagination import keyset_page, order_of, page_or_part, render_list, render_part
-=======
 from hub.common.errors import UserError
-from hub.common.pagination import keyset_page, order_of, page_or_part, render_part
->>>>>>> df95776 (Give errors that a user can fix one base class, mapped once for commands and REST)
+from hub.common.pagination import keyset_page, order_of, page_or_part, render_list, render_part
 from hub.web.queries import environment_of
 from runs.config.registered import SoundConfig
 from runs.execution.dispatch import run_dispatch
@@ -179,14 +174,9 @@ def failures(request: HttpRequest, pk: int) -> HttpResponse | FileResponse:
     """`?format=&model=&environment=`: the failing cases as a file."""
     found = queries.run_of(request.user, pk)
     try:
-<<<<<<< HEAD
         chosen = FailuresFilter(request.GET).values()
         return failures_file(found, chosen["format"] or "jsonl", chosen["model"], chosen["environment"])
-    except (ExportError, FilterError) as error:
-=======
-        return failures_file(found, chosen, request.GET.get("model"), request.GET.get("environment"))
     except UserError as error:
->>>>>>> df95776 (Give errors that a user can fix one base class, mapped once for commands and REST)
         messages.error(request, str(error))
         return redirect("runs:run", pk=pk)
 

@@ -5,13 +5,8 @@ from typing import Any
 
 from hub.management import base
 from runs.reports.comparison import print_comparison
-<<<<<<< HEAD
-from runs.results.comparison import Comparison, ComparisonError, compare
-from runs.selectors import RunNotFound, run_get
-=======
-from runs.results.comparison import compare
+from runs.results.comparison import Comparison, compare
 from runs.selectors import run_get
->>>>>>> df95776 (Give errors that a user can fix one base class, mapped once for commands and REST)
 
 
 class Command(base.Command):

@@ -255,7 +255,7 @@ def test_report_and_failing_cases_are_downloads(client: Client, run: Run) -> Non
     assert "80.0 %" in report.content.decode()
     failures = client.get(f"/runs/{run.pk}/failures?format=jsonl&model=alpha")
     assert b"".join(failures.streaming_content).count(b"\n") == 2  # type: ignore[attr-defined]
-    for query, said in {"format=nonsense": "no format", "format=jsonl&model=nobody": "no model"}.items():
+    for query, said in {"format=nonsense": "nonsense", "format=jsonl&model=nobody": "no model"}.items():
         answer = client.get(f"/runs/{run.pk}/failures?{query}", follow=True)
         assert said in answer.content.decode()
 
