@@ -3,6 +3,7 @@
 import uuid
 
 from django.conf import settings
+from django.core.validators import RegexValidator
 from django.db import models
 
 from hub.common.fields import OrderedJSONField
@@ -189,10 +190,18 @@ class ModelCall(models.Model):
         return f"{self.purpose} by {self.model}"
 
 
+# A name is part of an address (/models/<name>/), so it has no empty and no relative step in it.
+endpoint_name_is_valid = RegexValidator(
+    r"\A\w(?!.*(?://|/\.{1,2}(?:/|\Z)))[\w.:/@+~-]*(?<!/)\Z",
+    "Enter a valid name such as gpt-4.1-mini or org/model:free: letters, digits and . : / @ + ~ _ -, a letter or digit "
+    "first, and no slash at the end.",
+)
+
+
 class ModelEndpoint(models.Model):
     """A model that curators have registered: the only kind that the web and REST may name."""
 
-    name = models.SlugField(max_length=120, unique=True)
+    name = models.CharField(max_length=120, unique=True, validators=[endpoint_name_is_valid])
     provider = models.CharField(max_length=32, default="openai")
     model = models.CharField(max_length=200, help_text="The name that the endpoint knows it by.")
     # Not a URLField, which refuses a name of one word, as services of a compose file have.

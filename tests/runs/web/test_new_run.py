@@ -139,3 +139,24 @@ def test_a_run_from_the_site_is_executed_and_its_page_tells_what_came_of_it(clie
     assert run.status == Run.Status.COMPLETED, run.message
     page = client.get(f"/runs/{run.pk}/").content.decode()
     assert "66.7 %" in page and ">Norway</a>" in page
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", ["gpt-4.1-mini", "org/model:free"])
+def test_a_model_with_a_free_name_is_run_from_the_site_and_over_rest(
+    client: Client, runner: User, server: Endpoint, name: str
+) -> None:
+    ModelEndpoint.objects.create(name=name, model=name, base_url=server.url)
+    config = {"name": "r", "environments": ["capitals"], "models": [name], "tracking": {"mlflow": False}}
+    started = client.post("/api/v1/runs/", json.dumps(config), content_type="application/json")
+    assert started.status_code == 201, started.content
+    assert client.post("/runs/new/", form(models=[name])).status_code == 302
+    assert name in [item["name"] for item in client.get("/api/v1/models/").json()["results"]]
+    while Run.objects.filter(status="queued").exists():
+        look()
+    for run in Run.objects.all():
+        assert run.status == "completed", run.message
+        responses = client.get(f"/api/v1/runs/{run.pk}/responses/", {"model": name}).json()["results"]
+        assert len(responses) == 3 and {item["model"] for item in responses} == {name}
+        assert f'href="/models/{name}/"' in client.get(f"/runs/{run.pk}/").content.decode()
+    assert "capitals@1.0.0" in client.get(f"/models/{name}/").content.decode()

@@ -1,5 +1,7 @@
 """Registering models in the admin: what would fail in the middle of a run is refused at once; keys never get in."""
 
+import html
+import re
 from typing import Any
 
 import pytest
@@ -30,6 +32,18 @@ def test_a_model_is_registered_with_a_host_of_one_word(staff: Client) -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["gpt-4.1-mini", "org/model:free", "ft:gpt-4o:org::abc", "us.anthropic.claude-v2:0", "qwen2.5:7b", "größer"]
+)
+def test_a_model_is_registered_under_the_name_that_its_provider_gives_it(staff: Client, name: str) -> None:
+    assert staff.post(ADD, form(name=name)).status_code == 302
+    assert ModelEndpoint.objects.get().name == name
+    links = re.findall(r'href="(/models/[^"]+)"', staff.get("/models/").content.decode())
+    assert len(links) == 1
+    shown = staff.get(html.unescape(links[0]))
+    assert shown.status_code == 200 and f"<h1>{name}" in shown.content.decode()
+
+
+@pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"base_url": "ftp://x/"}, "must start with http"),
@@ -38,7 +52,8 @@ def test_a_model_is_registered_with_a_host_of_one_word(staff: Client) -> None:
         ({"provider": "replay"}, "is not one of the available choices"),
         ({"parameters": "[1]"}, "A JSON object"),
         ({"price_input": "-1"}, "Not below nought"),
-        ({"name": "with space"}, "valid"),
+        *[({"name": name}, "Enter a valid name") for name in ("with space", "/a", "a/", "a//b", "a/../b", "a/.")],
+        ({"name": "a#1"}, "must not hold"),
         ({"model": ""}, "required"),
     ],
 )
