@@ -15,6 +15,7 @@ from hub.web.queries import environments_filtered
 from review.queue.backlog import progress_of
 from runs.models import Run
 from runs.results.history import latest_results, result_before, same_cases
+from runs.results.outcomes import outcomes_of
 from runs.web.queries import live_counts, runs_in_trouble, runs_visible
 
 SHOWN = 5
@@ -30,7 +31,8 @@ class Panel:
 
 def _running(user: User) -> dict[str, Any] | None:
     going = runs_visible(user).filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING])[:SHOWN]
-    return {"runs": [(run, live_counts(run)) for run in going]} if going else None
+    outcomes = outcomes_of(going)
+    return {"runs": [(run, outcomes[run.pk], live_counts(run)) for run in going]} if going else None
 
 
 def _waiting(user: User) -> dict[str, Any] | None:
@@ -46,7 +48,8 @@ def _waiting(user: User) -> dict[str, Any] | None:
 
 def _trouble(user: User) -> dict[str, Any] | None:
     found = runs_in_trouble(user, SHOWN)
-    return {"runs": found} if found else None
+    outcomes = outcomes_of(run for run, _ in found)
+    return {"runs": [(run, outcomes[run.pk], counts) for run, counts in found]} if found else None
 
 
 def _latest(user: User) -> dict[str, Any]:

@@ -31,6 +31,9 @@ class Run(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
+    played_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its last response was stored; judging and tracking follow."
+    )
     seconds = models.FloatField(default=0.0, help_text="Wall time over all its sittings, in seconds.")
     cost_usd = models.FloatField(default=0.0)
     host = OrderedJSONField(default=dict, help_text="Machine, Python and package versions.")

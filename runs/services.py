@@ -89,8 +89,9 @@ def config_of(run: Run) -> RunConfig:
 def run_reopen(*, run: Run) -> None:
     """Make a run that has ended ready to go on: models that were stopped get another chance."""
     run.models.update(stopped="")
-    run.status, run.message, run.finished_at, run.cancel_requested = Run.Status.QUEUED, "", None, False
-    run.save(update_fields=["status", "message", "finished_at", "cancel_requested"])
+    run.status, run.message, run.cancel_requested = Run.Status.QUEUED, "", False
+    run.finished_at = run.played_at = None
+    run.save(update_fields=["status", "message", "finished_at", "played_at", "cancel_requested"])
 
 
 def run_resume(*, run: Run) -> bool:

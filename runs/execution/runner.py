@@ -105,8 +105,8 @@ def _sit(sitting: "Sitting", listener: Listener, how: Execution) -> None:
     """Execute, and store the state in which the run is left, whatever happens."""
     run = sitting.run
     resumed = run.started_at is not None
-    run.status, run.started_at = Status.RUNNING, run.started_at or timezone.now()
-    run.save(update_fields=["status", "started_at"])
+    run.status, run.started_at, run.played_at = Status.RUNNING, run.started_at or timezone.now(), None
+    run.save(update_fields=["status", "started_at", "played_at"])
     try:
         asyncio.run(_Session(sitting, listener, how, resumed).play())
     except LeaseLost:
@@ -195,6 +195,9 @@ class _Session:
                 await writer.flush()
                 self._settle(executor, budget)
                 if self._run.status == Status.COMPLETED:
+                    # Results can be shown from now on; judging and tracking may take much longer.
+                    self._run.played_at = timezone.now()
+                    await reader.run(_store_played, self._run)
                     await self._stages(executor, asker)
         finally:
             heart.cancel()
@@ -286,6 +289,10 @@ class _Session:
                 logger.exception("stage %s of run %s", stage.key, self._run.pk)
                 summary = {"error": f"{type(error).__name__}: {error}"}
             self._run.summaries = {**self._run.summaries, stage.key: summary}
+
+
+def _store_played(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(played_at=run.played_at)
 
 
 def _spent(run: Run) -> float:

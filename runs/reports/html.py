@@ -20,6 +20,7 @@ from runs.results.aggregate import (
     stage_sentences,
     warnings,
 )
+from runs.results.outcomes import outcome_of
 
 FAILURES = 50  # listed for each environment and model
 ANSWER = 4000  # characters of an answer
@@ -42,7 +43,7 @@ def render_html(run: Run, cells: list[CellResult] | None = None) -> str:
         {
             "run": run,
             "name": write.clean(run.name),
-            "status": run.get_status_display(),
+            "status": outcome_of(run).label,
             "duration": write.duration(run.seconds),
             "cost": write.money(known_cost(run)),
             "generated": timezone.now(),

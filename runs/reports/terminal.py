@@ -21,6 +21,7 @@ from runs.results.aggregate import (
     stage_sentences,
     warnings,
 )
+from runs.results.outcomes import outcome_of
 
 PIPE_WIDTH = 116  # columns where no terminal says how wide it is
 _LABEL_WIDTH = 16  # columns for the models' names; longer ones fold
@@ -61,7 +62,7 @@ def print_report(run: Run, console: Console) -> None:
 def _headline(run: Run) -> Text:
     return Text.assemble(
         (write.clean(run.name), "bold"),
-        f"  run {run.pk}  {run.get_status_display()}  {write.duration(run.seconds)}  {_cost(run)}",
+        f"  run {run.pk}  {outcome_of(run).label}  {write.duration(run.seconds)}  {_cost(run)}",
         (f"config {run.config_hash[:12]}", "dim"),
     )
 

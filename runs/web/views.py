@@ -22,6 +22,7 @@ from runs.results.aggregate import known_cost
 from runs.results.comparison import ComparisonError
 from runs.results.comparison import compare as compare_runs
 from runs.results.counting import attempts_of
+from runs.results.outcomes import outcome_of, outcomes_of
 from runs.services import run_cancel, run_create, run_resume
 from runs.tracking.links import mlflow_url
 from runs.web import queries
@@ -47,6 +48,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         "filtered": any(chosen.values()),
         "page": page,
         "played": queries.played_by(page.rows),
+        "outcomes": outcomes_of(page.rows),
         "may_add": request.user.has_perm(ADD),
     }
     return render_list(request, page_or_part(request, "runs/list.html", "runs"), context, form)
@@ -114,21 +116,33 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _results(run: Run) -> dict[str, Any]:
-    """Counts while it goes on, results once it has ended: intervals of half a run would only mislead."""
-    if run.status in queries.ENDED:
-        return {"ended": True, "results": past_results.shown_results(run), "cost": known_cost(run)}
-    return {"ended": False, "live": queries.live_counts(run)}
+    """Counts while it goes on, results once all responses are stored: intervals of half a run would only mislead."""
+    context: dict[str, Any] = {"ended": run.status in queries.ENDED, "outcome": outcome_of(run)}
+    if context["ended"] or run.played_at is not None:
+        context |= {"results": past_results.shown_results(run), "cost": known_cost(run)}
+    if not context["ended"]:
+        context["live"] = queries.live_counts(run)
+    return context
 
 
 @require_safe
 def progress(request: HttpRequest, pk: int) -> HttpResponse:
-    """The part of a run's page that is asked for again and again; once the run has ended the page loads anew."""
+    """The part of a run's page that is asked for again and again, with the run's status beside it.
+
+    The page loads anew once results can be shown, and once the run has ended. The list of responses is told to load
+    anew if more are stored than the page has seen (`?done=`).
+    """
     found = queries.run_of(request.user, pk)
-    if found.status in queries.ENDED:
+    results_appeared = found.played_at is not None and "done" in request.GET
+    if found.status in queries.ENDED or results_appeared:
         if not getattr(request, "htmx", False):
             return redirect("runs:run", pk=pk)
         return HttpResponse(headers={"HX-Refresh": "true"})
-    return render(request, "runs/run.html#progress", {"run": found, **_results(found)})
+    context = {"run": found, "polled": True, **_results(found)}
+    answer = render(request, "runs/run.html#progress", context)
+    if request.GET.get("done") not in (None, str(context["live"]["done"])):
+        answer["HX-Trigger"] = "responses-stored"
+    return answer
 
 
 @require_POST

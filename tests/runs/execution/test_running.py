@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.conf import settings
 
 from runs.config.parsing import ConfigError, parse_text, read_text
 from runs.config.resolve import config_hash, environments_find, plan, source_for_command
 from runs.config.schema import RunConfig
+from runs.execution import stages as stages_module
 from runs.execution.runner import Execution, run_execute
+from runs.execution.stages import Estimate, Stage, StageConfig, StageContext
 from runs.models import ModelCall, Response, Run
 from runs.results.aggregate import warnings
 from runs.services import config_of, run_create, run_reopen
@@ -152,6 +155,33 @@ def test_every_case_is_asked_scored_and_stored_with_its_transcript_usage_and_cos
     assert run.cost_usd == pytest.approx(6 * 0.0028)
     assert response.latency_ms is not None and response.latency_ms > 0
     assert [(score.rule, score.value) for score in response.scores.all()] == [("exact_match", 0.0)]
+
+
+class Looking(Stage):
+    """A stage that notes what others can read of the run while it goes on."""
+
+    key, title, order, Config, implicit = "looking", "Looking", 1, StageConfig, True
+
+    def estimate(self, run_config: Any, config: Any, responses: int) -> Estimate:
+        return Estimate()
+
+    async def execute(self, context: StageContext, config: Any) -> dict[str, Any]:
+        return await sync_to_async(self._look)(context.run.pk)
+
+    def _look(self, pk: int) -> dict[str, Any]:
+        run = Run.objects.get(pk=pk)
+        stored = Response.objects.filter(run_environment__run=run).count()
+        return {"status": run.status, "played": run.played_at is not None, "stored": stored}
+
+
+def test_a_run_says_that_all_is_stored_before_its_stages_begin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages_module, "_stages", {"looking": Looking()})
+    with endpoint(capital) as server:
+        run, _ = start(folder, config_text(server.url).replace('"tracking": {"mlflow": false}', '"seed": 0'))
+        assert run.summaries["looking"] == {"status": "running", "played": True, "stored": len(CAPITALS)}
+        run_reopen(run=run)
+    run.refresh_from_db()
+    assert run.played_at is None
 
 
 def test_a_second_run_is_answered_from_the_cache_for_nothing(folder: Path) -> None:

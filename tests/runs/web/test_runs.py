@@ -142,6 +142,53 @@ def test_a_run_that_goes_on_is_followed_by_counts_until_it_ends(client: Client, 
     assert client.get(f"/runs/{going.pk}/progress/")["Location"] == f"/runs/{going.pk}/"
 
 
+def test_the_page_of_a_run_that_goes_on_follows_its_status_and_its_responses(client: Client, going: Run) -> None:
+    shown = page(client, f"/runs/{going.pk}/?status=failed")
+    assert f'hx-get="/runs/{going.pk}/progress/?done=19"' in shown
+    assert f'hx-get="/runs/{going.pk}/?status=failed" hx-trigger="responses-stored from:body"' in shown
+    htmx = {"HX-Request": "true"}
+    answer = client.get(f"/runs/{going.pk}/progress/?done=19", headers=htmx)
+    assert "HX-Trigger" not in answer
+    assert '<span id="outcome" hx-swap-oob="true"><span class="badge running">running</span></span>' in (
+        answer.content.decode()
+    )
+    assert client.get(f"/runs/{going.pk}/progress/?done=0", headers=htmx)["HX-Trigger"] == "responses-stored"
+
+
+def test_results_are_shown_once_all_responses_are_stored_while_tracking_goes_on(client: Client, going: Run) -> None:
+    assert "80.0 %" not in page(client, f"/runs/{going.pk}/")
+    Run.objects.filter(pk=going.pk).update(played_at=timezone.now())
+    htmx = {"HX-Request": "true"}
+    assert client.get(f"/runs/{going.pk}/progress/?done=19", headers=htmx)["HX-Refresh"] == "true"
+    shown = page(client, f"/runs/{going.pk}/")
+    assert "80.0 %" in shown and "still goes on" in shown and ">finishing</span>" in shown
+    again = client.get(f"/runs/{going.pk}/progress/", headers=htmx)
+    assert "HX-Refresh" not in again and "still goes on" in again.content.decode()
+    Run.objects.filter(pk=going.pk).update(status=Run.Status.COMPLETED, finished_at=timezone.now())
+    assert client.get(f"/runs/{going.pk}/progress/", headers=htmx)["HX-Refresh"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "kind", "label"),
+    [
+        ("pppppppppp", "completed", "completed"),
+        ("ppppppppfe", "incomplete", "completed with errors"),
+        ("eeeeeeeeee", "errored", "all errored"),
+    ],
+)
+def test_a_run_with_errors_is_not_called_completed_alone(
+    client: Client, user: User, outcomes: str, kind: str, label: str
+) -> None:
+    run = stored_run(public_version(cases=10), ["alpha"], name="first")
+    stored_outcomes(run, outcomes)
+    badge = f'<span class="badge {kind}">{label}</span>'
+    assert badge in page(client, f"/runs/{run.pk}/")
+    assert badge in page(client, "/runs/")
+    assert (badge in page(client, "/")) == ("e" in outcomes)
+    assert f"Run {run.pk}, {label}." in page(client, f"/runs/{run.pk}/report")
+    assert client.get(f"/api/v1/runs/{run.pk}/").json()["status"] == "completed"
+
+
 def test_cancelling_a_waiting_run_ends_it_and_a_running_one_is_asked_to_end(client: Client, going: Run) -> None:
     client.post(f"/runs/{going.pk}/cancel/")
     going.refresh_from_db()

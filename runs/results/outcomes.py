@@ -1,0 +1,45 @@
+"""How runs ended, in words that do not promise more than there is: "completed" says nothing about errors."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Count, Q
+
+from runs.models import Response, Run, RunModel
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`kind` is a run's status, or `incomplete` or `errored` for one that completed with errors; `label` is shown."""
+
+    kind: str
+    label: str
+
+
+def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcome]:
+    """By run id. The stored status stays as it is: such a run did reach its end, and can be resumed."""
+    runs = list(runs)
+    completed = [run.pk for run in runs if run.status == Run.Status.COMPLETED]
+    counts = {
+        row["run_environment__run"]: (row["stored"], row["errored"])
+        for row in Response.objects.filter(run_environment__run__in=completed)
+        .order_by()
+        .values("run_environment__run")
+        .annotate(stored=Count("id"), errored=Count("id", filter=Q(status=Response.Status.ERRORED)))
+    }
+    stopped = set(RunModel.objects.filter(run__in=completed).exclude(stopped="").values_list("run_id", flat=True))
+    return {run.pk: _outcome(run, *counts.get(run.pk, (0, 0)), run.pk in stopped) for run in runs}
+
+
+def outcome_of(run: Run) -> Outcome:
+    return outcomes_of([run])[run.pk]
+
+
+def _outcome(run: Run, stored: int, errored: int, model_stopped: bool) -> Outcome:
+    if run.status == Run.Status.RUNNING and run.played_at is not None:
+        return Outcome("running", "finishing")
+    if run.status == Run.Status.COMPLETED and errored == stored and (stored or model_stopped):
+        return Outcome("errored", "all errored")
+    if run.status == Run.Status.COMPLETED and (errored or model_stopped):
+        return Outcome("incomplete", "completed with errors")
+    return Outcome(run.status, run.get_status_display())
