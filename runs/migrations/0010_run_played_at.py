@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0008_ordered_json'),
+        ('runs', '0009_free_endpoint_names'),
     ]
 
     operations = [
