@@ -13,6 +13,7 @@ from hub.models import CaseDefect
 from preferences.exporters.base import completion_of, prompt_of
 from preferences.insight.agreement import correlation
 from preferences.models import Preference
+from preferences.precedence import of_first_source
 from preferences.spans import text_of
 from runs.models import Response
 
@@ -181,12 +182,9 @@ def _against_tests(preference: Preference) -> str:
 
 def _one_of(group: list[Claim], dropped: Counter[str]) -> Claim | None:
     """The one claim that stands for a pair; people outrank execution, which outranks judges."""
-    for source in (HUMAN, EXECUTION):
-        if any(claim.source == source for claim in group):
-            others = [claim for claim in group if claim.source != source]
-            dropped[OUTRANKED if source == HUMAN else REPEATED] += len(others)
-            group = [claim for claim in group if claim.source == source]
-            break
+    first = of_first_source(group)
+    dropped[OUTRANKED if first[0].source == HUMAN else REPEATED] += len(group) - len(first)
+    group = first
     if len({claim.meaning for claim in group}) > 1:
         dropped[DISAGREE] += len(group)
         return None

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 from django.db.models.functions import Length
@@ -23,8 +23,9 @@ from preferences.insight.agreement import (
     raw_agreement,
     share,
 )
-from preferences.insight.ranking import Match, Standing, standings
+from preferences.insight.ranking import Match, SeparateGroups, Standing, standings
 from preferences.models import Preference
+from preferences.precedence import of_first_source
 from preferences.selectors import found_wrong, standing
 from runs.models import RunModel
 
@@ -330,17 +331,56 @@ def _couple(names: tuple[str, str], groups: list[list[tuple[str, str]]]) -> TwoR
 # ---- ranking ---------------------------------------------------------------------------------------------------------
 
 
-def ranking_of(rows: QuerySet[Preference]) -> dict[str, list[Standing]]:
-    """Standings by environment, from *rows*. Both bad counts as a tie: neither is better."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The standings of one environment, or the `problem` why there are none."""
+
+    standings: list[Standing] = field(default_factory=list)
+    problem: str = ""
+
+
+class _Said(NamedTuple):
+    """One verdict on a pair: who gave it, and as a score of the pair's first model."""
+
+    source: str
+    match: Match
+
+
+def ranking_of(rows: QuerySet[Preference]) -> dict[str, Ranking]:
+    """Return the standings by environment, from one verdict for each pair of responses.
+
+    As in exports, a person's verdict counts before execution's, and execution's before a judge's; a pair on which
+    verdicts of one source contradict each other does not count. Both bad is a tie: neither is better. Accepted wrong
+    suggestions that were seeded as checks do not count.
+    """
+    pairs: dict[str, dict[tuple[int, int], list[_Said]]] = defaultdict(lambda: defaultdict(list))
+    counted = standing(rows).exclude(check_result=Preference.Check.FAILED)
     columns = (
         "version__environment__slug",
+        "source",
+        "first_id",
+        "second_id",
         "first__run_model__label",
         "second__run_model__label",
         "verdict",
         "case_id",
     )
-    matches: dict[str, list[Match]] = defaultdict(list)
-    for slug, a, b, verdict, case in standing(rows).order_by("-id").values_list(*columns)[:MAX_ROWS]:
-        if a != b:
-            matches[slug].append(Match(a, b, {"first": 1.0, "second": 0.0}.get(verdict, 0.5), case))
-    return {slug: standings(found) for slug, found in sorted(matches.items())}
+    for slug, source, first, second, a, b, verdict, case in counted.order_by("-id").values_list(*columns)[:MAX_ROWS]:
+        if a == b:
+            continue
+        score = _WORTH.get(verdict, 0.5)
+        match = Match(a, b, score, case) if first < second else Match(b, a, 1 - score, case)
+        pairs[slug][min(first, second), max(first, second)].append(_Said(source, match))
+    return {slug: _ranking(found.values()) for slug, found in sorted(pairs.items())}
+
+
+def _ranking(pairs: Iterable[Sequence[_Said]]) -> Ranking:
+    matches = []
+    for said in pairs:
+        found = {verdict.match for verdict in of_first_source(said)}
+        if len(found) == 1:
+            matches.append(found.pop())
+    try:
+        return Ranking(standings=standings(matches))
+    except SeparateGroups as error:
+        return Ranking(problem=str(error))

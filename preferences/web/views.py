@@ -139,6 +139,6 @@ def ranking(request: HttpRequest) -> HttpResponse:
     """Bradley-Terry standings of each environment; `?source=`: human, llm, execution, or all."""
     form = PreferencesFilter(request.GET)
     found = ranking_of(_filtered(request, form))
-    plots = [(slug, ranking_plot(rows)) for slug, rows in found.items()]
+    plots = [(slug, ranking_plot(item.standings), item.problem) for slug, item in found.items()]
     context = {"form": form, "filtered": any(form.chosen.values()), "plots": plots}
     return render_list(request, "preferences/ranking.html", context, form)

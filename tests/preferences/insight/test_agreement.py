@@ -210,7 +210,7 @@ def test_a_ranking_is_of_two_models_and_both_bad_is_a_tie() -> None:
     pairs = pairs_of("ff", "ff", "ff", "ff")
     for pair, verdict in zip(pairs, ("first", "first", "tie", "both_bad"), strict=True):
         decided(pair, verdict)
-    alpha, beta = ranking_of(preferences_current())["sums"]
+    alpha, beta = ranking_of(preferences_current())["sums"].standings
     assert (alpha.name, alpha.wins, alpha.matches, beta.wins) == ("alpha", 3.0, 4, 1.0)
     # 3 wins to 1, with half a win added on either side
     assert alpha.strength - beta.strength == pytest.approx(400 * math.log10(3.5 / 1.5), abs=0.01)
@@ -231,3 +231,42 @@ def test_attempts_of_one_model_do_not_rank_it_against_itself() -> None:
     first, second = (stored_response(run, Case.objects.get(), "failed", attempt=attempt) for attempt in (1, 2))
     decided((first, second), "first")
     assert ranking_of(preferences_current()) == {}
+
+
+def test_one_verdict_counts_for_each_pair_in_a_ranking() -> None:
+    pairs = pairs_of("ff", "ff")
+    judged(pairs[0], "second")
+    decided(pairs[0], "first", "ann")  # a person's counts before the judge's
+    decided(pairs[0], "first", "bob")  # and once
+    judged(pairs[1], "first")
+    alpha, beta = ranking_of(preferences_current())["sums"].standings
+    assert (alpha.wins, alpha.matches, beta.wins) == (2.0, 2, 0.0)
+
+
+def test_pairs_that_people_disagree_about_do_not_count_in_a_ranking() -> None:
+    pairs = pairs_of("ff", "ff")
+    decided(pairs[0], "first", "ann")
+    decided(pairs[0], "second", "bob")
+    judged(pairs[0], "first")
+    decided(pairs[1], "second", "ann")
+    alpha, _ = sorted(ranking_of(preferences_current())["sums"].standings, key=lambda row: row.name)
+    assert (alpha.wins, alpha.matches) == (0.0, 1)
+
+
+def test_failed_attention_checks_do_not_count_in_a_ranking() -> None:
+    pairs = pairs_of("ff", "ff")
+    decided(pairs[0], "first", check_result="failed")
+    decided(pairs[1], "second")
+    alpha, _ = sorted(ranking_of(preferences_current())["sums"].standings, key=lambda row: row.name)
+    assert (alpha.wins, alpha.matches) == (0.0, 1)
+
+
+def test_models_that_no_comparison_connects_are_named_instead_of_ranked() -> None:
+    version = stored_version(cases=1)
+    for labels in (["a", "b"], ["c", "d"]):
+        run = stored_run(version, labels)
+        first, second = (stored_response(run, Case.objects.get(), "failed", model=label) for label in labels)
+        decided((first, second), "first")
+    found = ranking_of(preferences_current())["sums"]
+    assert found.standings == []
+    assert "no comparison connects them: a, b; c, d." in found.problem

@@ -2,9 +2,11 @@
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import beta
 from sklearn.metrics import cohen_kappa_score
 
 from preferences.insight.agreement import (
@@ -22,7 +24,7 @@ from preferences.insight.agreement import (
     share,
 )
 from preferences.insight.plots import calibration_plot, ranking_plot
-from preferences.insight.ranking import Match, Standing, standings, strengths
+from preferences.insight.ranking import Match, SeparateGroups, Standing, groups_of, standings, strengths
 
 
 def test_kappa_agrees_with_a_table_worked_by_hand() -> None:
@@ -161,6 +163,43 @@ def test_standings_are_ordered_with_intervals_over_cases() -> None:
     assert all(row.low < row.strength < row.high for row in rows)
     assert standings(matches[:5])[0].low is None
     assert [(row.wins, row.matches) for row in rows] == [(30, 40), (40, 80), (10, 40)]
+
+
+def test_a_chain_of_thirty_models_gets_the_odds_of_each_link() -> None:
+    # In a chain each link is fitted alone: 10 wins to 1, with half a win added on either side.
+    names = [f"m{i:02}" for i in range(30)]
+    links = [Match(better, worse, float(case < 10), case) for better, worse in pairwise(names) for case in range(11)]
+    found = strengths(links)
+    for better, worse in pairwise(names):
+        assert found[better] - found[worse] == pytest.approx(400 * math.log10(10.5 / 1.5), abs=0.001)
+    rows = standings(links, resamples=100)
+    assert [row.name for row in rows] == names
+    assert all(row.low < row.strength < row.high for row in rows if row.name not in ("m14", "m15"))
+
+
+def test_a_model_that_always_won_has_an_interval() -> None:
+    best, worst = standings([Match("a", "b", 1.0, i) for i in range(12)])
+    # Two models: 200 log10 of the odds at the percentiles of Beta(12 + 1/2, 1/2)
+    low, high = (200 * math.log10(p / (1 - p)) for p in beta(12.5, 0.5).ppf([0.025, 0.975]))
+    assert (best.low, best.high) == (pytest.approx(low, abs=20), pytest.approx(high, rel=0.1))
+    assert (worst.low, worst.high) == pytest.approx((-best.high, -best.low))
+
+
+def test_models_that_nothing_connects_are_refused_by_name() -> None:
+    matches = [Match("a", "b", 1.0, 1), Match("c", "d", 0.0, 2), Match("b", "e", 0.5, 3)]
+    assert groups_of(matches) == [["a", "b", "e"], ["c", "d"]]
+    for rank in (strengths, standings):
+        with pytest.raises(SeparateGroups, match="no comparison connects them: a, b, e; c, d\\."):
+            rank(matches)
+
+
+def test_nothing_is_ranked_without_matches() -> None:
+    assert (strengths([]), standings([])) == ({}, [])
+
+
+def test_extreme_results_converge() -> None:
+    found = strengths([Match("a", "b", 1.0, i) for i in range(100_000)])
+    assert found["a"] - found["b"] == pytest.approx(400 * math.log10(200_001), abs=0.01)
 
 
 def test_matches_of_one_case_are_drawn_together() -> None:

@@ -10,7 +10,7 @@ from django.test import Client
 from hub.models import Environment
 from preferences.models import Preference
 from runs.models import Run
-from tests.factories import stored_score
+from tests.factories import stored_response, stored_run, stored_score, stored_version
 from tests.preferences.exporters.test_exports import record, responses
 
 pytestmark = pytest.mark.django_db
@@ -89,6 +89,17 @@ def test_agreement_and_ranking_show_figures_with_tables(visitor: Client, two: Pr
     page = visitor.get("/ranking/").content.decode()
     assert "<svg" in page
     assert "m0" in page
+
+
+def test_the_ranking_page_names_groups_that_no_comparison_connects(visitor: Client) -> None:
+    version = stored_version("sums", 1)
+    for labels in (["a", "b"], ["c", "<d>"]):
+        run = stored_run(version, labels)
+        record(*(stored_response(run, version.cases.get(), model=label) for label in labels))
+    Environment.objects.update(visibility="published")
+    page = visitor.get("/ranking/").content.decode()
+    assert "no comparison connects them: &lt;d&gt;, c; a, b." in page
+    assert "<svg" not in page
 
 
 @pytest.mark.parametrize(
