@@ -7,6 +7,12 @@ import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 from llmeval_site.env import Environment
+from llmeval_site.private_files import (
+    create_private_file,
+    make_private_database,
+    make_private_folder,
+    restrict_files,
+)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENV = Environment.load(BASE_DIR / ".env")
@@ -14,7 +20,7 @@ ENV = Environment.load(BASE_DIR / ".env")
 # Everything that the product writes lies under one folder: database, uploads, queue, tracking store.
 VAR_DIR = Path(ENV.text("LLMEVAL_VAR", str(BASE_DIR / "var"))).resolve()
 try:
-    VAR_DIR.mkdir(parents=True, exist_ok=True)
+    make_private_folder(VAR_DIR)
 except OSError as error:
     raise ImproperlyConfigured(f"LLMEVAL_VAR: {VAR_DIR} cannot be made: {error.strerror}.") from None
 
@@ -31,15 +37,14 @@ def _secret_key() -> str:
         return given
     path = VAR_DIR / "secret_key"
     try:
-        with path.open("x", encoding="ascii") as file:
-            path.chmod(0o600)
-            file.write(secrets.token_urlsafe(50))
+        create_private_file(path, secrets.token_urlsafe(50))
     except FileExistsError:
         pass
     return path.read_text(encoding="ascii")
 
 
 SECRET_KEY = _secret_key()
+restrict_files([VAR_DIR / "secret_key", BASE_DIR / ".env"])
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -120,6 +125,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = False
     # A file, because the executor's threads each have a connection of their own.
     DATABASES["default"]["TEST"] = {"NAME": VAR_DIR / "test.sqlite3"}
+    if DATABASES["default"]["NAME"] != ":memory:":
+        make_private_database(Path(DATABASES["default"]["NAME"]))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # ---- web ------------------------------------------------------------------------------------------------------------

@@ -261,8 +261,8 @@ def warnings(run: Run, cells: Iterable[CellResult]) -> list[str]:
     found += [f"{label}{f' ({role})' if role else ''} was stopped: {reason}" for label, role, reason in stopped]
     if any(cell.tier == "C" for cell in cells):
         found.append(
-            "Code ran under isolation tier C: separate processes and limits only. Verdicts cannot be forged, but what "
-            "the code did was hardly contained."
+            "Code ran under isolation tier C: separate processes and limits only. What the code did was hardly "
+            "contained; it may have read tests that its user can read."
         )
     for cell in cells:
         tampered = cell.executions["tampered"]

@@ -29,8 +29,12 @@ class Command(BaseCommand):
 
 
 def _database_is_there() -> bool:
+    """Whether there is something to look into: settings make an empty file for SQLite."""
     database = settings.DATABASES["default"]
-    return database["ENGINE"] != "django.db.backends.sqlite3" or Path(database["NAME"]).is_file()
+    if database["ENGINE"] != "django.db.backends.sqlite3":
+        return True
+    path = Path(database["NAME"])
+    return path.is_file() and path.stat().st_size > 0
 
 
 def _state() -> str:

@@ -1,7 +1,9 @@
 """Forgeries over the wire, by what lies about on disk, and by the tests' own tools (kind F)."""
 
+import os
+
 from sandbox.results import Status
-from tests.sandbox.conformance.case import ADD_TESTS, FORGED, Case, Plain, function_job
+from tests.sandbox.conformance.case import ADD_TESTS, FORGED, Case, Plain, Tests, function_job
 from tests.sandbox.conformance.forgeries import LOOKS_EQUAL, forgery
 from tests.sandbox.conformance.host import Host
 
@@ -307,10 +309,44 @@ SECRETS = [
 ]
 
 
-def _secret_tests(host: Host) -> dict[str, str | list[dict[str, object]]]:
+_SAME_USER = "An engine that root did not start runs code as the user who owns the data folder."
+SECRETS += [
+    Case(
+        f"reads-the-{name}-of-the-installation/{form}",
+        "F",
+        "The data folder of the product, with the database that has the tests, cannot be read by the code.",
+        lambda host, name=name, form=form: function_job(  # type: ignore[misc]
+            f"""
+            import glob, re
+            def steal():
+                for path in [{str(host.var / name)!r}, *glob.glob({str(host.var / "*")!r})]:
+                    try:
+                        found = re.search(rb"llmeval-secret-[0-9a-f]{{16}}", open(path, "rb").read())
+                    except OSError:
+                        continue
+                    if found:
+                        return found[0].decode()
+            """,
+            _secret_tests(host)[form],
+            "steal",
+        ),
+        FORGED,
+        skips={} if os.geteuid() == 0 else {"C": _SAME_USER},
+        plain=Plain() if form == "literal" else "Shown with the first form of the tests.",
+    )
+    for name in ("llmeval.sqlite3", "llmeval.sqlite3-wal", "secret_key")
+    for form in ("literal", "rows", "judged", "lines", "unittest")
+]
+
+
+def _secret_tests(host: Host) -> dict[str, Tests]:
     return {
         "literal": f"def check(candidate):\n    assert candidate() == {host.secret!r}\n",
         "rows": [{"args": [], "expect": host.secret}],
+        "judged": f"def check(candidate):\n    for _ in range(2):\n        assert candidate() == {host.secret!r}\n",
+        "lines": [f"assert steal() == {host.secret!r}"],
+        "unittest": "import unittest\nclass T(unittest.TestCase):\n"
+        f"    def test(self):\n        self.assertEqual(steal(), {host.secret!r})\n",
     }
 
 

@@ -6,6 +6,7 @@ import secrets
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
+
+from llmeval_site import private_files
 
 IPC_CREAT, IPC_RMID = 0o1000, 0
 LONG_AGO = 1_000_000_000
@@ -78,6 +81,11 @@ class Host:
         return self.home / ".env"
 
     @property
+    def var(self) -> Path:
+        """The data folder of an installation."""
+        return self.home / "var"
+
+    @property
     def owned_file(self) -> Path:
         """A file of the sandbox's own user: mode 0644, last changed long ago."""
         return self.home / "owned"
@@ -134,6 +142,19 @@ class Host:
             path.write_text(self.secret)
             path.chmod(0o644)
         os.utime(self.owned_file, (LONG_AGO, LONG_AGO))
+        self._plant_installation()
+
+    def _plant_installation(self) -> None:
+        """A data folder as the product makes it, with tests in its database."""
+        private_files.make_private_folder(self.var)
+        private_files.create_private_file(self.var / "secret_key", self.secret)
+        private_files.make_private_database(self.var / "llmeval.sqlite3")
+        database = sqlite3.connect(self.var / "llmeval.sqlite3")
+        self._undo.callback(database.close)  # what was written last is in the file beside it until then
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE cases (expected TEXT)")
+        database.execute("INSERT INTO cases VALUES (?)", [self.secret])
+        database.commit()
 
     def _plant_environment(self) -> None:
         os.environ["LLMEVAL_PLANTED_KEY"] = self.secret
