@@ -1,5 +1,7 @@
 """A comparison on a terminal or in a pipe."""
 
+from collections.abc import Sequence
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -11,6 +13,15 @@ from runs.reports.terminal import PIPE_WIDTH
 from runs.results.comparison import Comparison, EnvironmentComparison, ModelComparison
 
 _FLIPS = 10  # case ids listed each way
+# From the widest: figures that a narrower layout lacks are printed below the table.
+_FIRST = ("cases", "A", "B", "A - B", "95 %", "p")
+_LAYOUTS = (
+    (*_FIRST, "p (Holm)", "detectable", "better A", "better B"),
+    (*_FIRST, "p (Holm)", "detectable"),
+    (*_FIRST, "p (Holm)"),
+    _FIRST,
+    ("A - B", "95 %", "p"),
+)
 _TESTS = {
     "mcnemar": "exact McNemar",
     "paired_score": "score test with the effective number of cases",
@@ -27,9 +38,10 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     _print(console, _side("B", comparison.run_b))
     for pair in comparison.models:
         console.print()
-        console.print(_table(pair))
+        columns = _columns(pair, console)
+        console.print(_table(pair, columns))
         for item in pair.environments:
-            _print_details(console, item)
+            _print_details(console, item, columns)
     for note in comparison.notes:
         _print(console, Text.assemble(("Note: ", "bold yellow"), write.clean(note)))
 
@@ -38,34 +50,50 @@ def _side(letter: str, run: Run) -> Text:
     return Text.assemble((letter, "bold"), f"  {write.clean(run.name)}, run {run.pk}, config {run.config_hash[:12]}")
 
 
-def _table(pair: ModelComparison) -> Table:
+def _table(pair: ModelComparison, columns: Sequence[str]) -> Table:
     title = f"A {write.clean(pair.model_a)}  -  B {write.clean(pair.model_b)}  (percentage points)"
     table = Table(
         title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0
     )
-    table.add_column("environment", overflow="fold", min_width=12)
-    for head in ("cases", "A", "B", "A - B", "95 %", "p", "p (Holm)", "detectable", "better A", "better B"):
+    table.add_column("environment", overflow="fold", min_width=12)  # the only column that may shrink
+    for head in columns:
         table.add_column(head, justify="right", no_wrap=True)
     for item in pair.environments:
-        paired = item.paired
-        table.add_row(
-            Text(write.clean(item.slug)),
-            f"{paired.n:,}",
-            write.percent(paired.mean_a),
-            write.percent(paired.mean_b),
-            Text(write.points(paired.difference), style="bold"),
-            Text(write.interval(paired.low, paired.high)),
-            write.p_value(paired.p_value),
-            write.p_value(item.p_adjusted),
-            write.points(paired.mde).lstrip("+"),
-            f"{len(item.better_a):,}",
-            f"{len(item.better_b):,}",
-        )
+        figures = _figures(item)
+        table.add_row(Text(write.clean(item.slug)), *(figures[head] for head in columns))
     return table
 
 
-def _print_details(console: Console, item: EnvironmentComparison) -> None:
+def _columns(pair: ModelComparison, console: Console) -> tuple[str, ...]:
+    """The first layout that fits with the environments' names uncut, else the narrowest."""
+    for columns in _LAYOUTS:
+        if console.measure(_table(pair, columns), options=console.options.update(width=1000)).maximum <= console.width:
+            return columns
+    return _LAYOUTS[-1]
+
+
+def _figures(item: EnvironmentComparison) -> dict[str, Text]:
+    """What the table shows of *item*, by the column's head."""
+    paired = item.paired
+    return {
+        "cases": Text(f"{paired.n:,}"),
+        "A": Text(write.percent(paired.mean_a)),
+        "B": Text(write.percent(paired.mean_b)),
+        "A - B": Text(write.points(paired.difference), style="bold"),
+        "95 %": Text(write.interval(paired.low, paired.high)),
+        "p": Text(write.p_value(paired.p_value)),
+        "p (Holm)": Text(write.p_value(item.p_adjusted)),
+        "detectable": Text(write.points(paired.mde).lstrip("+")),
+        "better A": Text(f"{len(item.better_a):,}"),
+        "better B": Text(f"{len(item.better_b):,}"),
+    }
+
+
+def _print_details(console: Console, item: EnvironmentComparison, columns: Sequence[str]) -> None:
     slug = write.clean(item.slug)
+    beside = [f"{head} {figure.plain}" for head, figure in _figures(item).items() if head not in columns]
+    if beside:
+        _print(console, Text(f"  {slug}: {', '.join(beside)}"))
     methods = f"interval: {write.method(item.paired.method)}; test: {_TESTS[item.paired.test]}"
     _print(console, Text(f"  {slug}: {methods}", style="dim"))
     for letter, cases in (("A", item.better_a), ("B", item.better_b)):

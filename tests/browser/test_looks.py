@@ -7,11 +7,12 @@ from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from django.template.loader import render_to_string
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.services import bundle_import
 from runs.models import ModelEndpoint, Response, Run
+from runs.reports import render_html
 from tests.browser.conftest import Visit
 from tests.factories import stored_outcomes, stored_run, stored_score
 from tests.hub.bundle_files import write_bundle
@@ -173,3 +174,35 @@ def test_the_documentation_of_rest_opens_under_the_sites_policy(visit: Visit) ->
     page = visit("/api/v1/docs/", member())
     page.wait_for_selector(".opblock")
     assert page.locator(".opblock").count() >= 10
+
+
+@pytest.mark.parametrize("width", [390, 640, 1280])
+def test_the_menu_of_failing_cases_stays_on_the_screen(visit: Visit, pages: tuple[User, list[str]], width: int) -> None:
+    run = Run.objects.get(name__startswith="Nightly")
+    page = visit(f"/runs/{run.pk}/", pages[0], width=width)
+    page.get_by_text("Failing cases", exact=True).click()
+    box = page.locator("details.menu[open] > ul").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [1024, 1280, 1440, 1920])
+def test_the_report_shows_all_columns_at_desktop_widths(
+    browser: Browser, pages: tuple[User, list[str]], tmp_path: Path, width: int
+) -> None:
+    run = Run.objects.get(name__startswith="Nightly")
+    Response.objects.filter(run_environment__run=run).update(
+        latency_ms=123_456.0, input_tokens=98_765_432, output_tokens=1_234_567, cost_usd=123.4567
+    )
+    run.models.update(spec={"price": {"input": 1.0, "output": 2.0}})
+    report = tmp_path / "report.html"
+    report.write_text(render_html(run), encoding="utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(report.as_uri())
+    clipped = page.evaluate(
+        "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.scrollWidth)"
+    )
+    page.close()
+    assert clipped == []

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from hub.management.base import ReportConsole
 from hub.models import Case, EnvironmentVersion
 from runs.models import Run
+from runs.reports import text as write
+from runs.reports.comparison import print_comparison
 from runs.results.comparison import Comparison, ComparisonError, EnvironmentComparison, compare
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 
@@ -238,3 +241,31 @@ def test_the_command_refuses_unknown_runs_with_exit_code_2(arguments: list[str])
     with pytest.raises(SystemExit) as left:
         call_command("compare", *arguments)
     assert left.value.code == 2
+
+
+# ---- on a terminal ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.parametrize("slugs", [["python-functions"], ["python-functions", "instruction-following-with-care"]])
+def test_a_comparison_keeps_environments_and_figures_whole_at_any_width(width: int, slugs: list[str]) -> None:
+    versions = [stored_version(slug, cases=200) for slug in slugs]
+    runs = stored_run(versions), stored_run(versions)
+    for version in versions:
+        for run, outcomes in zip(runs, ("p" * 160 + "f" * 40, "p" * 80 + "f" * 80 + "p" * 40), strict=True):
+            stored_outcomes(run, outcomes, version=version)
+    found = compare(*runs)
+    out = io.StringIO()
+    print_comparison(found, ReportConsole(file=out, width=width, force_terminal=True, color_system=None))
+    lines = out.getvalue().splitlines()
+    for item in found.models[0].environments:
+        (row,) = [line for line in lines if line.startswith(f"{item.slug} ")]
+        assert write.points(item.paired.difference) in row
+        assert write.interval(item.paired.low, item.paired.high) in row
+        assert write.p_value(item.paired.p_value) in row
+        # A figure without a column of its own is told below the table.
+        assert f"detectable {write.points(item.paired.mde).lstrip('+')}" in out.getvalue() or "detectable" in (
+            next(line for line in lines if "A - B" in line)
+        )
+    assert "…" not in out.getvalue()
+    assert max(len(line.rstrip()) for line in lines if line.startswith("python-functions ")) <= width
