@@ -1,48 +1,87 @@
 """Which of several options an answer chooses: by its label, or by its own words."""
 
+import functools
 import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
-from hub.extraction.final import bare, final_answer
+from hub.extraction.corrections import ALTERNATIVELY, reopenings, revised
+from hub.extraction.final import Mark, Statement, bare, final_answer, statements
 from hub.extraction.reading import spoken
 
 # A label that is a word of its own ("A", "I") counts before other words only if one of these follows.
 _AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|based|not|with|the"
 _VERDICT = (
-    r"(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+){0,2}(?:correct|right|best|true|answer)"
+    r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+){0,2}(?:correct|right|best"
+    r"|true|answer|left|only)"
+    r"|fits|applies|matches|remains|(?:is\s+)?the\s+only)"
 )
 _DENIAL = re.compile(r"\b(?:not|neither|nor|none|never)\b|n['’]t\b", re.IGNORECASE)
+_REASON = re.compile(r"(?<=[.!?])\s+(?=[A-Z][a-z])|\b(?:because|since|as|while|whereas|given|due)\b")
+_CLAUSE = re.compile(r"(?<=[,;!?])\s|(?<=\.)\s|\bbut\b|\brather\b")
+_SEVERAL = "\0several"  # in place of a label: the text names more than one
+_MOST_STATEMENTS = 20  # that are tried before others are given up
 _TELLING = 2  # characters of an option from which its own words can tell it: "a" stands everywhere
 _SHORT = 200  # characters up to which an option's words anywhere are the answer, not part of a deliberation
 _CHOSEN = (
-    r"(?:(?:i|we)(?:'d|\s+would|\s+will|'ll)?\s+(?:choose|chose|pick|select|say|go\s+with|think\s+it(?:'s|\s+is))"
-    r"|(?:correct|right|best)\s+(?:answer|option|choice)\s+(?:is|would\s+be)|(?:it(?:'s|\s+is)|must\s+be|choose|select))"
+    r"(?:(?:i|we)(?:'d|\s+would|\s+will|'ll)?\s+(?:choose|chose|pick|select|say|go\s+with|settle\s+on|opt\s+for|conclude|think\s+it(?:'s|\s+is))"
+    r"|ich\s+(?:wähle|nehme)|je\s+choisis|elijo|escolho|scelgo|выбираю"
+    r"|(?:correct|right|best|selected|chosen|final)\s+(?:answer|option|choice|letter|one)\s*(?:is|would\s+be|:)"
+    r"|(?:answer|option|choice)\s+(?:has\s+to|must|should|would)\s+be|(?:it(?:'s|\s+is)|must\s+be|choose|select))"
 )
 
 
-def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str | None:
-    """The label that *text* chooses, or None where it chooses none or more than one.
+_LEADS_TO = (
+    r"(?:hence|thus|therefore|so|ergo|consequently|accordingly|finally|overall|in (?:conclusion|summary|short)|"
+    r"also|donc|"
+    r"por (?:lo )?tanto|portanto|quindi|daher|deshalb|folglich|因此|所以|故|よって|したがって|따라서)[,:]?"
+)
+_OPTION = (
+    r"(?:options?|choice|letter|answer|antwort|opción|opcion|opção|opzione|variante?|alternativa|möglichkeit|buchstabe|"
+    r"lettre|letra|вариант|ответ|optie)"
+)
+_RIGHT = (
+    r"(?:richtig\w*|korrekt\w*|correct\w*|correto|correta|corrett[ao]|bonne|juste|giust[ao]|rätt|juist|goed|zutreffend|"
+    r"верн\w*|правильн\w*)"
+)
+_WRONG = (
+    r"(?:not\b|n['’]t\b|cannot\b|wrong|incorrect|false|out\b|eliminated|ruled out|excluded|impossible|invalid|untrue|"
+    r"falsch|incorrecta|fausse?)"
+)
+_MOST_REOPENINGS = 3  # the last ones that are tried
 
-    In order: a text that is nothing but a label; the marked answer; a sentence such as "B is correct" or "I choose B";
-    a marked letter (`**B.**`, `(B)`, `B)`) at the beginning or the end, outside of a list that repeats the options; an
-    option's own words, in the last sentence or in a short text.
+
+def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str | None:
+    """Return the label that *text* chooses, or None if it chooses none or more than one.
+
+    In order: a text that is nothing but a label; what follows the last correction ("Wait, it's B"); the stated answer
+    (see `statements`); a sentence such as "B is correct" or "I choose B"; a marked letter (`**B.**`, `(B)`) at the
+    beginning or the end, outside of a list of the options; an option's own words, in the last sentence or in a short
+    text; the one option that is left if all others are ruled out.
     """
     text = unicodedata.normalize("NFKC", spoken(text))
     reader = _Reader(labels, choices)
-    marked = final_answer(text)
-    if reader.alone(text):
-        return reader.alone(text)
-    if marked is not None and (reader.hedges(marked) or reader.begins(marked)):
-        return None if reader.hedges(marked) else reader.begins(marked)
+    if alone := reader.alone(text):
+        return alone
+    if len(text) <= _SHORT and len(reader.all_labels(text)) > 1:
+        return None
+    for position in reversed(reopenings(text)[-_MOST_REOPENINGS:]):
+        rest = text[position:].strip(" ,.:;!—–-")
+        label = reader.alone(rest.split("\n")[0]) or reader.alone(rest) or reader.stated(rest) or reader.concluded(rest)
+        if label:
+            return None if label == _SEVERAL else label
+    label = reader.stated(text) or reader.concluded(text)
+    if label:
+        return None if label == _SEVERAL else label
     lines = reader.without_listing([line for line in text.split("\n") if line.strip()])
-    found = reader.concluded(text) or reader.lettered(lines)
-    if found is not None:
-        return found
     last = re.split(r"(?<=[.!?])\s+", lines[-1])[-1] if lines else ""
-    places = [marked or "", last, text if len(text) <= _SHORT else ""]
-    return next((label for label in map(reader.worded, places) if label), None)
+    versions = revised(lines[-1]) if lines else []
+    corrected = next(filter(None, map(reader.alone, versions)), None) if len(versions) > 1 else None
+    if label := corrected or reader.lettered(lines) or reader.pointed(last):
+        return label
+    places = [final_answer(text) or "", last, text if len(text) <= _SHORT else ""]
+    return next((label for label in map(reader.worded, places) if label), None) or reader.left(text)
 
 
 class _Reader:
@@ -56,22 +95,78 @@ class _Reader:
         self._start = rf"^[ \t]*(?:\*\*|__)?[(\[]?(?P<label>{self._any})(?:[)\].:]|\*\*|__)"
         emphasised = rf"(?:\*\*|__)[(\[]?(?P<label>{self._any})[)\]]?[.:]?(?:\s[^*\n]{{0,200}})?(?:\*\*|__)"
         self._anywhere = rf"{emphasised}|\((?P<round>{self._any})\)"
+        self._alternative = (
+            r"(?:\bor\b|\band\b|\bo\b|\boder\b|\bou\b|\bund\b|/|&|\+|,|;|或|和|、)\s*"
+            r"(?i:(?:or|and|maybe|possibly|perhaps|also|even|either|the|option|choice|answer|letter)\s+){0,4}"
+            rf"[(\[*_\"']{{0,4}}(?P<other>{self._any})(?![\w'’])"
+            rf"(?![)\]*_.:]*\s*(?:\S+\s+){{0,3}}?(?:(?:is|are|was|were|be|can|could|would|does|do)\s*)?{_WRONG})"
+            r"(?=[)\]*_\"'.,;:!?/]|\s*$|\s+(?:or|and|as|are|is|seems?|looks?|could|might|both)\b|\s*[^\x00-\x7f])"
+        )
         self._label = rf"[(\[*_\"'$ \t]{{0,6}}(?P<label>{self._any})"
 
     def alone(self, text: str) -> str | None:
         """The label that *text* is, with nothing but marks around it."""
-        core = bare(text).strip("()[]{}.:*_` \t$")
-        return self._by_fold.get(core.casefold())
+        core = bare(text).strip("()[]{}<>.:!?*_`'\"# \t$")
+        numbered = re.fullmatch(r"\d{1,2}[.)]\s+(\S+)", core)
+        return self._by_fold.get((numbered[1] if numbered else core).casefold())
+
+    def all_labels(self, text: str) -> set[str]:
+        """The labels of a text that consists of labels alone, such as "A B" or "A, B"; empty for other texts."""
+        words = set(re.findall(r"\w+", text)) - {"and", "or"}
+        return words if words <= set(self._labels) else set()
+
+    def stated(self, text: str) -> str | None:
+        """The label that the statement of the answer gives; _SEVERAL if it hedges."""
+        for statement in statements(text)[:_MOST_STATEMENTS]:
+            if statement.mark == Mark.DECISION:
+                continue  # `concluded` reads those
+            version = next((said for said in revised(statement.said) if self.begins(said)), statement.said)
+            if (
+                self.hedges(version)
+                or self._joined(text, statement)
+                or self._other_follows(text[statement.end : statement.end + 100], version)
+            ):
+                return _SEVERAL
+            label = self.begins(version)
+            if label:
+                return label
+        return None
+
+    def _joined(self, text: str, last: Statement) -> bool:
+        r"""Whether "or" or a comma joins a statement to one before it: "\boxed{A} or \boxed{B}"."""
+        return any(
+            re.fullmatch(r"[\s$)*.]{0,6}(?:,|/|\bor\b|\band\b)[\s$(*]{0,6}", text[other.end : last.start][:30])
+            is not None
+            and self.begins(other.said) != self.begins(last.said)
+            for other in statements(text)[:_MOST_STATEMENTS]
+            if 0 <= last.start - other.end <= 20
+        )
 
     def hedges(self, said: str) -> bool:
-        """Whether a marked answer names several labels: "A or B", "B and C"."""
-        rest = rf"[)\]*_.]*\s*(?:,|/|&|\bor\b|\band\b)\s*(?:option\s+)?[(\[*_]{{0,6}}(?P<other>{self._any})(?![\w'’])"
-        match = re.match(self._label + rest, bare(said))
-        return match is not None and match["other"] != match["label"]
+        """Whether a statement names several labels: "A or B", "B and C", "A) Paris or B) London", "B (or C)"."""
+        said = _REASON.split(bare(said), maxsplit=1)[0]
+        first = re.match(rf"(?i:either|both|between|options?)?\s*{self._label}(?![\w'’])", said)
+        return first is not None and any(
+            match["other"] != first["label"] for match in re.finditer(self._alternative, said[first.end() :])
+        )
+
+    def _other_follows(self, after: str, said: str) -> bool:
+        """Whether the sentence after a statement offers another label: "Or maybe C." """
+        if not ALTERNATIVELY.match(after):
+            return False
+        named = re.search(
+            rf"(?<![\w'’])[(\[*_\"']{{0,4}}(?P<label>{self._any})(?=[)\]*_\"'.,;:!?]|\s*$|\s+(?:is|as|if)\b)", after
+        )
+        return named is not None and named["label"] != self.begins(said)
 
     def begins(self, said: str) -> str | None:
         """The label that a marked answer begins with or is, or the option that it is in words."""
-        said = re.sub(r"^(?:option|choice|answer|letter)\b[ \t:]*", "", bare(said), flags=re.IGNORECASE)
+        said = re.sub(
+            rf"^(?:(?:la|el|die|der|das|le|the|o|probably|likely|definitely|clearly)\s+)?(?:{_OPTION}\b[ \t:]*)?",
+            "",
+            bare(said),
+            flags=re.IGNORECASE,
+        )
         if said in self._labels:
             return said
         found = self._equal(said, _flat, 1) or self.alone(said) or self._equal(said, _squeezed, 3)
@@ -88,23 +183,93 @@ class _Reader:
 
     def concluded(self, text: str) -> str | None:
         """The label of the last sentence that says so: "option B is correct", "I choose B", "it's B because …"."""
+        any_ = self._any
+        end = rf"(?=[)\]*\"'.,;:!。]|\s*$|\s+(?:{_AFTER_LABEL})\b)"
+        label = rf"[(\[*_\"']{{0,6}}(?P<label>{any_})(?![\w'’])"
         patterns = (
-            rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{self._any})[)*\"'.:]*\s+{_VERDICT}\b",
-            rf"(?i:\b{_CHOSEN}\s*:?\s+(?:the\s+)?(?:option|choice|answer)?\s*)[(\[*\"']{{0,6}}(?P<label>{self._any})"
-            rf"(?=[)\]*\"'.,;:!]|\s*$|\s+(?:{_AFTER_LABEL})\b)",
-            rf"(?i:\b(?:option|choice)\s+)[(\[*\"']{{0,6}}(?P<label>{self._any})(?=[)\]*\"'.!]*\s*$)",
+            rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{any_})[)*\"'.:]*\s+{_VERDICT}\b",
+            rf"(?<![\w'’])(?P<label>{any_})[)*]{{0,3}}:?\s{{1,3}}(?i:yes|correct|true|right)\b",
+            rf"(?i:\b{_RIGHT}\s+(?:ist|is|es|est|è|é|är)\s+(?:la |el |die |le )?){label}{end}",
+            rf"(?i:\b{_CHOSEN}\s*:?\s+(?:the\s+)?(?:option|choice|answer|letter)?\s*){label}{end}",
+            rf"(?i:\b(?:option|choice)\s+){label}(?=[)\]*\"'.!]*\s*$)",
+            # "Hence, C."
+            rf"(?i:(?<!\w){_LEADS_TO}\s*(?:it(?:['’]s| is| must be| has to be)\s+)?(?:the\s+)?(?:{_OPTION}\s+)?){label}"
+            rf"[)\]*_\"']{{0,4}}(?=\s*[.!。]|\s*$|,\s*(?:not|because|since|as)\b|\s+(?:is|because|since|as)\b)",
+            # "C, not A", "not A but C"
+            rf"(?<![\w'’])(?<![Nn]ot )(?<![Nn]or ){label}[)\]*_\"']{{0,4}},?\s+(?:and\s+|but\s+)?"
+            rf"(?i:not|rather than|instead of)\s+(?i:{_OPTION}\s+)?"
+            rf"[(\[*_\"']{{0,4}}(?:{any_})(?![\w'’])",
+            rf"(?i:\bnot\s+(?:{_OPTION}\s+)?)[(\[*]{{0,4}}(?:{any_})[)\]*]{{0,4}},?\s+but\s+(?:rather\s+)?(?i:{_OPTION}\s+)?{label}",
+            # "La opción correcta es la C", "C ist richtig", "正确选项是C", "选C"
+            rf"(?i:\b{_OPTION}(?:\s+[^\W\d]{{2,14}}){{0,2}}?\s*(?:es|est|é|è|ist|is|lautet|—|–|-|:)?\s+"
+            rf"(?:la |el |a |die |le |o )?)"
+            rf"{label}(?=[)\]*\"'.,!。]*\s*$|[)\]*\"']*[.!。])",
+            rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{any_})[)*\"'.:]*\s+(?:ist|es|est|è|é|är|is)\s+(?:die\s|la\s|le\s|a\s|o\s|das\s)?"
+            rf"(?:respuesta\s|réponse\s|resposta\s|risposta\s|antwort\s|opción\s)?{_RIGHT}",
+            rf"(?:选择|应选|选项|选|選択肢|選)(?:是|为|は)?\s*[:：]?\s*[(\[*]{{0,4}}(?P<label>{any_})(?![A-Za-z])",
+            rf"(?<![A-Za-z'’])(?P<label>{any_})[)\]*.]{{0,3}}\s*(?:选项|項)?\s*(?:是正确|正确|是对的|が正解|が正しい"
+            rf"|이 정답|가 정답|입니다|です)",
         )
         found = [match for pattern in patterns for match in re.finditer(pattern, text, re.MULTILINE)]
-        return max(found, key=lambda match: match.start())["label"] if found else None
+        if not found:
+            return None
+        last = max(found, key=lambda match: match.start("label"))
+        after = text[last.end("label") : last.end("label") + 120]
+        if re.match(rf"[)\]*_\"']{{0,4}}\s*{self._alternative}", after) or self._other_follows(
+            re.split(r"(?<=[.!?])\s", after, maxsplit=1)[-1] if re.search(r"[.!?]\s", after) else after, last["label"]
+        ):
+            return _SEVERAL
+        return last["label"]
+
+    def pointed(self, sentence: str) -> str | None:
+        """The label that a sentence ends with after a colon, a dash or an adverb: "It speeds up: B.", "Probably B"."""
+        adverb = (
+            r"(?i:probably|likely|most likely|definitely|clearly|surely|obviously|certainly|i think|i guess|i believe)"
+        )
+        match = re.search(
+            rf"(?:[:—–]|\s-|->|→|^\W*{adverb},?)\s{{0,4}}[(\[*_\"']{{0,4}}(?P<label>{self._any})[)\]*_\"'.!]{{0,6}}\s*$",
+            sentence,
+        )
+        return match["label"] if match else None
+
+    def left(self, text: str) -> str | None:
+        """The one label that is left if *text* rules out all others."""
+        if len(self._labels) < 2:
+            return None
+        one = rf"[(\[*_\"']{{0,4}}(?:{self._any})[)\]*_\"'.:]{{0,4}}(?![\w'’])"
+        several = (
+            rf"(?P<several>{one}"
+            rf"(?:(?:\s*,\s*(?:and\s+|or\s+|nor\s+)?|\s+(?:and|or|nor)\s+|\s*/\s*)(?i:{_OPTION}\s+)?{one}){{0,30}})"
+        )
+        patterns = (
+            rf"(?<![\w'’]){several}\s*(?:(?:is|are|was|were|can|could|must|do|does)\s*)?(?:all\s+|both\s+|clearly\s+|also\s+|be\s+)*{_WRONG}",
+            rf"(?i:\b(?:not|neither|nor|rul(?:e|es|ed|ing) out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed|ing)"
+            rf"|isn['’]t|can['’]t be|"
+            rf"cannot be)\s+(?:{_OPTION}\s+)?){several}",
+        )
+        out = {
+            label
+            for pattern in patterns
+            for match in re.finditer(pattern, text)
+            for label in re.findall(
+                rf"(?<![\w'’]){self._any if len(self._labels) == 1 else f'(?:{self._any})'}(?![\w'’])", match["several"]
+            )
+        }
+        kept = [label for label in self._labels if label not in out]
+        return kept[0] if len(kept) == 1 else None
 
     def lettered(self, lines: Sequence[str]) -> str | None:
         """The label that a short first line begins with, or that one of the last two lines marks."""
-        for line in [*lines[:1], *reversed(lines[-2:])]:
+        for line in reversed(lines[-2:]):
+            if len(line) <= _SHORT and (label := self.alone(line)):
+                return label
+        for whole in [*lines[:1], *reversed(lines[-2:])]:
+            first, line = whole is lines[0], _affirmed(whole)
             named = {m["label"] or m["round"] for m in re.finditer(self._anywhere, line)}
             match = re.match(self._start, line)
-            if match and (line is not lines[0] or len(line) <= _SHORT) and named <= {match["label"]}:
+            if match and (not first or len(line) <= _SHORT) and named <= {match["label"]}:
                 return match["label"]
-            if line is not lines[0] or len(lines) == 1:
+            if not first or len(lines) == 1:
                 if len(named) == 1:
                     return str(named.pop())
                 if named:
@@ -129,9 +294,10 @@ class _Reader:
 
     def worded(self, text: str) -> str | None:
         """The one option whose words stand in *text*, unless it is denied; within a longer option they do not count."""
-        if _DENIAL.search(text):
-            return None
         flat = _flat(text)
+        own = [_flat(option) for _, option in self._options if _DENIAL.search(option)]
+        if _DENIAL.search(functools.reduce(lambda rest, option: rest.replace(option, " "), own, flat)):
+            flat = _flat(_affirmed(text))
         found = [(label, _flat(option)) for label, option in self._options if _stands(_flat(option), flat)]
         labels = {
             label
@@ -141,6 +307,13 @@ class _Reader:
         return labels.pop() if len(labels) == 1 else None
 
 
+def _affirmed(text: str) -> str:
+    """*text* without the clauses that deny something: "the whale, not the shark" is "the whale"."""
+    if not _DENIAL.search(text):
+        return text
+    return " ".join(clause for clause in _CLAUSE.split(text) if not _DENIAL.search(clause))
+
+
 def _stands(option: str, text: str) -> bool:
     if len(option) < _TELLING:
         return False
@@ -148,7 +321,8 @@ def _stands(option: str, text: str) -> bool:
 
 
 def _flat(text: str) -> str:
-    """Case, emphasis, white space and a closing mark aside."""
+    """Case, emphasis, white space, a subject at the beginning and a closing mark aside."""
+    text = re.sub(r"^\s*(?:it|they|he|she)\s+(?=\S+\s+\S)", "", text, flags=re.IGNORECASE)
     return re.sub(r"\s+", " ", re.sub(r"[*`]", "", text)).casefold().strip(" .,;:!")
 
 

@@ -51,7 +51,7 @@ _WORDS = [
 ]
 _IS = (
     r"(?:\s+(?:is|was|would\s+be|should\s+be|must\s+be|will\s+be|has\s+to\s+be|ist|lautet|es|est|é|è|är|er|jest|je|"
-    r"adalah|هي|هو|है|là|είναι)\b|\s*[:：=]|\s+[—–-]\s|\s*(?:是|为|為|は|은|는|應為|应为))"
+    r"adalah|هي|هو|है|là|είναι)\b|\s*[:：=]|\s+[—–-]\s|\s*(?:应该|應該)?(?:是|为|為|は|은|는|應為|应为))"
 )
 # "Answer: 42", "**Final answer (in km):** 42", at the beginning of a line.
 _LABELLED = re.compile(
@@ -62,7 +62,7 @@ _LABELLED = re.compile(
 _HEADING = re.compile(rf"^{_EDGE}(?:the\s+)?{_SUBJECT}{_EDGE}$", re.IGNORECASE)
 # "so the answer to this is 42", anywhere; what follows is the statement.
 _SAID = re.compile(
-    rf"(?:\b{_SUBJECT}|{_CJK})(?:\s+to\s+[^\n.:?!]{{0,60}}?)?(?:\s+i\s+(?:get|got|found)\b)?{_IS}"
+    rf"(?:\b{_SUBJECT}|{_CJK})(?:\s+to\s+[^\n.:?!]{{0,60}}?)?(?:\s+i\s+(?:get|got|found)\b|,[^,\n]{{1,40}},)?{_IS}"
     rf"(?!\s+(?:definitely\s+|clearly\s+|certainly\s+)?not\b(?![^.\n]{{0,40}}\bbut\b))[ \t]*:?{_EDGE}",
     re.IGNORECASE,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hub.extraction import read_number
+from hub.extraction import choice, read_number
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -27,3 +27,8 @@ def test_number_is_read_as_a_person_reads_it(row: dict[str, Any]) -> None:
     else:
         assert found is not None
         assert Fraction(row["expected"]) in {found.value, found.value * found.scale}
+
+
+@pytest.mark.parametrize("row", rows("choices"))
+def test_choice_is_read_as_a_person_reads_it(row: dict[str, Any]) -> None:
+    assert choice(row["answer"], row["labels"], row["choices"]) == row["expected"]
