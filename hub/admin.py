@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from hub import services
-from hub.bundles.schema import CATEGORIES
+from hub.manifest.schema import CATEGORIES
 from hub.models import CaseDefect, Environment, EnvironmentVersion
 from hub.selectors import is_curator
 

@@ -7,10 +7,10 @@ from functools import lru_cache
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Q, QuerySet
 
-from hub.bundles.schema import Manifest
 from hub.common import wording
 from hub.common.errors import NotFound
 from hub.environments.compiled import CompiledEnvironment, code_paths
+from hub.manifest.schema import Manifest
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 
 CURATE = "hub.curate_environment"

@@ -6,8 +6,8 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from hub.web import api as hub
 from preferences.web import api as preferences
 from review.web import api as review
-from runs.rollouts import api as rollouts
 from runs.web import api as runs
+from runs.web import rollouts_api as rollouts
 
 urlpatterns = [
     path("schema/", SpectacularAPIView.as_view(), name="api-schema"),

@@ -14,9 +14,10 @@ from hub.selectors import defects_open, is_curator
 from hub.web.queries import environments_filtered
 from review.queue.backlog import progress_of
 from runs.models import Run
-from runs.results.history import latest_results, result_before, same_cases
+from runs.reports.history import latest_results, result_before, same_cases
 from runs.results.outcomes import outcomes_of
-from runs.web.queries import live_counts, runs_in_trouble, runs_visible
+from runs.selectors import runs_visible
+from runs.web.queries import live_counts, runs_in_trouble
 
 SHOWN = 5
 

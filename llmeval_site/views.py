@@ -15,7 +15,7 @@ from rest_framework.authtoken.models import Token
 from hub.models import Case
 from hub.selectors import environments_visible
 from hub.web.queries import environments_filtered
-from runs.web.queries import runs_visible
+from runs.selectors import runs_visible
 
 FOUND = 15  # of each kind
 

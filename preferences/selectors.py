@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from hub.models import CaseDefect
 from preferences.models import IssueCategory, Preference
-from runs.web.queries import runs_visible
+from runs.selectors import runs_visible
 
 
 def preferences_current() -> QuerySet[Preference]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from hub.environments.protocols import Message
+from hub.protocols.calls import Message
 
 Side = Literal["first", "second"]
 Item = TypeVar("Item")

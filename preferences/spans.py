@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hub.environments.protocols import Message
+from hub.protocols.calls import Message
 
 CONTEXT = 32  # code points of prefix and suffix
 

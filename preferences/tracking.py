@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Max, Q
 
-from hub.environments.protocols import JSON
+from hub.protocols.calls import JSON
 from preferences.insight.figures import agreement_of
 from preferences.models import Preference
 from preferences.selectors import preferences_current, with_everything

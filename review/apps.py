@@ -10,7 +10,7 @@ class ReviewConfig(AppConfig):
     def ready(self) -> None:
         # Both import models, which exist only once the apps are loaded.
         from review.stages import JudgeStage, ReviewStage
-        from runs.execution.stages import register
+        from runs.stages import register
 
         register(JudgeStage())
         register(ReviewStage())

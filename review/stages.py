@@ -10,7 +10,7 @@ from django.db import transaction
 from pydantic import Field
 
 from hub.common import wording
-from hub.environments.protocols import JSON, Ask
+from hub.protocols.calls import JSON, Ask
 from preferences.evidence import evidence_of
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import categories
@@ -29,11 +29,11 @@ from review.models import JudgeCall, Pair
 from review.queue.pairing import Across, Policy
 from review.services import execution_preferences, pairs_make, pairs_queue, pairs_whole
 from runs.config.resolve import fingerprint
-from runs.execution.stages import Estimate, Stage, StageConfig, StageContext
 from runs.execution.storage import Reader
 from runs.models import Response, Run, RunModel
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
+from runs.stages import Estimate, Stage, StageConfig, StageContext
 
 OTHER = "wrong-result"  # where the judge names no category of the list
 _AT_ONCE = 64  # pairs read and judged together

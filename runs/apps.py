@@ -9,7 +9,7 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         # Both import models, which exist only once the apps are loaded.
-        from runs.execution.stages import register
+        from runs.stages import register
         from runs.tracking.stage import TrackingStage
 
         register(TrackingStage())

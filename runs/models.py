@@ -51,6 +51,16 @@ class Run(models.Model):
         return f"{self.name} (run {self.pk})"
 
 
+# Statuses of runs that no process executes or will execute without a person asking for it.
+ENDED = [
+    Run.Status.COMPLETED,
+    Run.Status.INTERRUPTED,
+    Run.Status.STOPPED,
+    Run.Status.CANCELLED,
+    Run.Status.FAILED,
+]
+
+
 class RunEnvironment(models.Model):
     """An environment version within a run, and which of its cases were chosen."""
 

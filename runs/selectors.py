@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
-from django.db.models import Count, F, Sum
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import Count, Exists, F, OuterRef, QuerySet, Sum
 
 from hub.common.errors import NotFound
-from hub.models import Case
+from hub.models import Case, Environment
+from hub.selectors import is_curator
 from runs.models import Response, Run, RunEnvironment, RunModel
 
 
@@ -21,6 +23,19 @@ def run_get(run_id: int | str) -> Run:
         latest = Run.objects.values_list("pk", flat=True).first()
         known = f"the latest is {latest}" if latest else "none is stored yet"
         raise RunNotFound(f"There is no run {run_id}; {known}.") from None
+
+
+def runs_visible(user: User | AnonymousUser) -> QuerySet[Run]:
+    """Runs whose environments *user* may see: a run shows its cases."""
+    runs = Run.objects.select_related("created_by").defer("host")
+    if is_curator(user):
+        return runs
+    foreign = RunEnvironment.objects.filter(
+        run=OuterRef("pk"), version__environment__visibility=Environment.Visibility.PRIVATE
+    )
+    if user.pk:
+        foreign = foreign.exclude(version__environment__owner_id=user.pk)
+    return runs.filter(~Exists(foreign))
 
 
 def case_chunk(part: RunEnvironment, after: int, size: int) -> list[Case]:

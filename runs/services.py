@@ -14,7 +14,7 @@ from hub.services import bundle_import
 from runs.config.parsing import parse
 from runs.config.resolve import Chosen, config_hash, fingerprint, source_for_command
 from runs.config.schema import RunConfig
-from runs.execution.leases import LEASE
+from runs.leases import LEASE
 from runs.models import Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
 

@@ -10,8 +10,8 @@ from celery.signals import worker_shutting_down
 
 from runs.config.parsing import ConfigError
 from runs.execution.dispatch import LOOK
-from runs.execution.leases import LeaseLost, lease_next, lease_release, owner_name
 from runs.execution.runner import Execution, run_execute
+from runs.leases import LeaseLost, lease_next, lease_release, owner_name
 from runs.models import Response, Run
 from runs.rollouts.services import rollouts_sweep
 from runs.services import config_of, run_fail

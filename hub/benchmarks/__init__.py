@@ -11,11 +11,11 @@ from typing import IO, Any
 import yaml
 from pydantic import ValidationError
 
-from hub.bundles.problems import BundleError, Problem
-from hub.bundles.schema import DATA_SUFFIXES, Dataset, is_data_path
 from hub.common import yaml_source
 from hub.common.wording import sentence
 from hub.datasets.rows import DatasetError, Row, file_rows, join_rows, rows
+from hub.manifest.problems import BundleError, Problem
+from hub.manifest.schema import DATA_SUFFIXES, Dataset, is_data_path
 
 FOLDER = Path(__file__).resolve().parent
 DATA = "data.jsonl.gz"

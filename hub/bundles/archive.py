@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO
 
-from hub.bundles.problems import BundleError, Problem
+from hub.manifest.problems import BundleError, Problem
 
 MAX_ENTRIES = 10_000
 MAX_UNPACKED = 512 * 1024 * 1024

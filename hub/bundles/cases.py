@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hub.bundles.problems import BundleError, Problem
-from hub.bundles.schema import Manifest
 from hub.datasets.disk_index import DiskIndex
 from hub.datasets.mapping import CaseMapper
 from hub.datasets.rows import DatasetError, Opener, Row, rows
-from hub.environments import templating
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CaseError, CompiledEnvironment
+from hub.manifest.problems import BundleError, Problem
+from hub.manifest.schema import Manifest
+from hub.protocols import templating
+from hub.protocols.cases import CaseData
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from hub.bundles.schema import Answers, Dataset, Join, Manifest, Scoring
 from hub.common.wording import found, sentence
+from hub.manifest.schema import Answers, Dataset, Join, Manifest, Scoring
 
 _REMEDIES = {
     "spec": "Write `spec: 1`, the version of this format.",

@@ -22,11 +22,11 @@ from hub.bundles.archive import (
 )
 from hub.bundles.cases import prepared_cases
 from hub.bundles.explain import explain
-from hub.bundles.problems import BundleError, Problem
-from hub.bundles.schema import Manifest
 from hub.common import digests, yaml_source
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CompiledEnvironment, CompileError, code_paths
+from hub.manifest.problems import BundleError, Problem
+from hub.manifest.schema import Manifest
+from hub.protocols.cases import CaseData
 
 MANIFEST = "environment.yaml"
 CERTIFICATE = "certificate.json"  # speaks of the digest, so it cannot be part of it

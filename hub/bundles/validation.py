@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
+from hub.bundles.answers import AnswerBook, RecordedAsk
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import Bundle, open_bundle
-from hub.bundles.problems import BundleError, Problem, ProblemList
-from hub.bundles.schema import Answers, Manifest
 from hub.datasets.disk_index import DiskIndex
-from hub.environments import templating
 from hub.environments.compiled import CompiledEnvironment
-from hub.gates.answers import AnswerBook, RecordedAsk
+from hub.manifest.problems import BundleError, Problem, ProblemList
+from hub.manifest.schema import Answers, Manifest
+from hub.protocols import templating
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

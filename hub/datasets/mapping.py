@@ -4,10 +4,10 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hub.bundles.problems import BundleError, Problem
-from hub.environments import templating
-from hub.environments.cases import CaseData
-from hub.environments.protocols import JSON
+from hub.manifest.problems import BundleError, Problem
+from hub.protocols import templating
+from hub.protocols.calls import JSON
+from hub.protocols.cases import CaseData
 
 MAX_ID = 200  # characters; the column's width
 

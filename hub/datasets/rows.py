@@ -18,10 +18,10 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
-from hub.bundles.problems import BundleError, Problem
-from hub.bundles.schema import Dataset
 from hub.datasets.disk_index import DiskIndex
-from hub.environments.protocols import JSON
+from hub.manifest.problems import BundleError, Problem
+from hub.manifest.schema import Dataset
+from hub.protocols.calls import JSON
 
 MAX_ROW_BYTES = 8 * 1024 * 1024
 MAX_DATA_BYTES = 512 * 1024 * 1024  # after decompression

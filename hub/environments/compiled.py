@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from hub.bundles.schema import Manifest, RuleSpec
 from hub.common import digests, wording, yaml_source
-from hub.environments import templating
-from hub.environments.cases import CaseData
-from hub.environments.protocols import JSON
 from hub.harnesses.base import Harness
 from hub.harnesses.registry import HARNESSES
+from hub.manifest.schema import Manifest, RuleSpec
+from hub.protocols import templating
+from hub.protocols.calls import JSON
+from hub.protocols.cases import CaseData
 from hub.scorers.base import Scorer
 from hub.scorers.registry import SCORERS
 

@@ -8,11 +8,11 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CompiledEnvironment
-from hub.environments.protocols import JSON, CallKey, Message, Tool
 from hub.environments.scoring import EpisodeScore, combine, rule_score
 from hub.harnesses.base import HarnessError, Play, Services, Turn
+from hub.protocols.calls import JSON, CallKey, Message, Tool
+from hub.protocols.cases import CaseData
 from hub.scorers.base import Submission
 
 MAX_STATE_BYTES = 1024 * 1024

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hub.bundles.schema import RuleSpec
-from hub.environments.protocols import JSON
+from hub.manifest.schema import RuleSpec
+from hub.protocols.calls import JSON
 from hub.scorers.base import Verdict
 from sandbox.results import Outcome
 

@@ -7,11 +7,11 @@ objects of its own process) and looks for the expected answers, which it carries
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hub.environments.cases import CaseData
+from hub.bundles.answers import Answer
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.environments.episodes import Step, text_of
-from hub.environments.protocols import Message
-from hub.gates.answers import Answer
+from hub.protocols.calls import Message
+from hub.protocols.cases import CaseData
 
 MIN_NEEDLE = 16  # characters; shorter answers turn up by chance
 MARK = "LLMEVAL-LEAK"

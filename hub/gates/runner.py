@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hub.bundles.answers import AnswerBook, RecordedAsk
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import Bundle
-from hub.bundles.problems import BundleError, Problem
 from hub.common.digests import attempt_seed
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.episodes import Episode, Step
-from hub.environments.protocols import AskError, CallKey, Message
-from hub.gates.answers import AnswerBook, RecordedAsk
 from hub.gates.leaks import file_leaks, spy_answer, spy_report
 from hub.harnesses.base import HarnessError, Services
+from hub.manifest.problems import BundleError, Problem
+from hub.protocols.calls import AskError, CallKey, Message
+from hub.protocols.cases import CaseData
 from hub.scorers.base import ScoringFailed
 from sandbox.pool import Pool
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from hub.environments.cases import CaseData
-from hub.environments.protocols import JSON, Ask, CallKey, Message, Tool
+from hub.protocols.calls import JSON, Ask, CallKey, Message, Tool
+from hub.protocols.cases import CaseData
 from sandbox.pool import Pool
 
 

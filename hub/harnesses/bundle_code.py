@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hub.environments.protocols import JSON
 from hub.harnesses.base import HarnessError, Play
+from hub.protocols.calls import JSON
 from sandbox.jobs import CallJob
 from sandbox.limits import Limits
 from sandbox.pool import Pool

@@ -8,12 +8,12 @@ from typing import Annotated, Any, cast
 
 from pydantic import Field
 
-from hub.environments.cases import file_bytes
-from hub.environments.protocols import JSON, Tool
 from hub.harnesses.base import HarnessError, Play
 from hub.harnesses.bundle_code import need_pool
 from hub.harnesses.tool_calls import Call, call_problem
 from hub.harnesses.tool_loop import Acted, ToolLoop, ToolLoopOptions
+from hub.protocols.calls import JSON, Tool
+from hub.protocols.cases import file_bytes
 from sandbox.jobs import ProgramJob
 from sandbox.limits import Limits
 from sandbox.results import Status

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hub.bundles.code_check import code_problems
-from hub.environments.protocols import JSON, Message
 from hub.harnesses.base import Harness, HarnessError, HarnessOptions, Play, Turn
 from hub.harnesses.bundle_code import call_function
 from hub.harnesses.tools import undeclared_imports
+from hub.manifest.code_check import code_problems
+from hub.protocols.calls import JSON, Message
 
 
 class CustomOptions(HarnessOptions):

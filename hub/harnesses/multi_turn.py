@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from hub.environments.protocols import JSON, Message
 from hub.harnesses.base import Harness, HarnessOptions, Play, Turn
 from hub.harnesses.user_turns import UserOptions, exhausted, open_conversation, user_roles, user_turn
+from hub.protocols.calls import JSON, Message
 
 
 class MultiTurnOptions(HarnessOptions):

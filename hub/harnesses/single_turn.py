@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from hub.environments.protocols import JSON, Message
 from hub.harnesses.base import Harness, HarnessOptions, Play, Turn
+from hub.protocols.calls import JSON, Message
 
 
 class SingleTurnOptions(HarnessOptions):

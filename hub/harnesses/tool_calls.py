@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hub import extraction
-from hub.environments.protocols import JSON, Message, Tool
+from hub.protocols.calls import JSON, Message, Tool
 
 Protocol = Literal["native", "text"]
 MAX_RESULT_CHARS = 50_000  # of one tool message; what a tool prints beyond that would only crowd out the conversation

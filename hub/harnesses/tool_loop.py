@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from hub.environments.protocols import JSON, Message, Tool
 from hub.harnesses.base import Harness, HarnessOptions, Play, Turn
 from hub.harnesses.tool_calls import (
     Answer,
@@ -22,6 +21,7 @@ from hub.harnesses.tool_calls import (
     without_answers,
 )
 from hub.harnesses.user_turns import UserOptions, exhausted, open_conversation, user_turn
+from hub.protocols.calls import JSON, Message, Tool
 
 
 class ToolLoopOptions(HarnessOptions):

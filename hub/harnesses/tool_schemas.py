@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from hub.environments.protocols import JSON, Tool
+from hub.protocols.calls import JSON, Tool
 from sandbox.parsing import parse, parse_expression
 
 STATE = "state"  # the parameter that is handed over behind the model's back

@@ -4,13 +4,13 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from hub.environments.protocols import JSON, Message, Tool
 from hub.harnesses.base import HarnessError, Play, Turn
 from hub.harnesses.bundle_code import BundleCodeFailed, call_function, call_tool
 from hub.harnesses.tool_calls import Call, call_problem, native_calls, result_text, text_calls, wire_call
 from hub.harnesses.tool_loop import Acted, ToolLoop, ToolLoopOptions
 from hub.harnesses.tool_schemas import ToolModule, ToolSourceError, declared_tools, read_tools
 from hub.harnesses.user_turns import UserOptions, user_roles
+from hub.protocols.calls import JSON, Message, Tool
 from sandbox.parsing import parse
 
 

@@ -7,9 +7,9 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from hub import extraction
-from hub.environments.protocols import JSON, Message
 from hub.harnesses.base import HarnessError, HarnessOptions, Play
 from hub.harnesses.single_turn import opening
+from hub.protocols.calls import JSON, Message
 
 # Endpoints want a conversation to begin with a user message, and for a simulated user the roles are turned round.
 _BEGIN = "The conversation begins. Write your messages only, one at a time."

@@ -10,7 +10,7 @@ def restore_key_order(apps, schema_editor):
         return
     from hub.bundles.cases import PreparedCase, prepared_cases
     from hub.bundles.loader import Bundle, Packed
-    from hub.bundles.problems import BundleError
+    from hub.manifest.problems import BundleError
 
     Case = apps.get_model("hub", "Case")
     EnvironmentVersion = apps.get_model("hub", "EnvironmentVersion")

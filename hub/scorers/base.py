@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from hub.environments.cases import CaseData
-from hub.environments.protocols import JSON, CallKey, Message
 from hub.harnesses.base import Services
+from hub.protocols.calls import JSON, CallKey, Message
+from hub.protocols.cases import CaseData
 from sandbox.results import Outcome
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from hub.environments.protocols import JSON
 from hub.harnesses.tool_calls import Call
+from hub.protocols.calls import JSON
 from hub.scorers.equality import same
 
 ABSENT = ""  # among the acceptable values of the leaderboard's notation: the argument may be left out

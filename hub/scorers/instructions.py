@@ -6,8 +6,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from hub import extraction
-from hub.environments.protocols import JSON
 from hub.harnesses.base import Services
+from hub.protocols.calls import JSON
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.constraints.base import Constraint
 from hub.scorers.constraints.registry import CONSTRAINTS

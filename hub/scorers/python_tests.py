@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from hub import extraction
-from hub.environments.cases import file_bytes
-from hub.environments.protocols import JSON
 from hub.harnesses.base import Services
+from hub.protocols.calls import JSON
+from hub.protocols.cases import file_bytes
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.running import run
 from sandbox.jobs import FunctionJob, Trust

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
 from hub import extraction
-from hub.environments.protocols import JSON, Message
-from hub.environments.structured_replies import DATA_RULE, Judgement, as_data, judgement
 from hub.harnesses.base import Services
+from hub.protocols.calls import JSON, Message
+from hub.protocols.structured_replies import DATA_RULE, Judgement, as_data, judgement
 from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
 from hub.scorers.texts import shown
 

@@ -5,10 +5,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from hub.bundles.code_check import code_problems
-from hub.bundles.schema import check_relative
-from hub.environments.protocols import JSON
 from hub.harnesses.base import Services
+from hub.manifest.code_check import code_problems
+from hub.manifest.schema import check_relative
+from hub.protocols.calls import JSON
 from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
 from hub.scorers.running import run
 from sandbox.jobs import CallJob

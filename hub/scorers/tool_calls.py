@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from hub.environments.protocols import JSON
 from hub.harnesses.base import Services
 from hub.harnesses.tool_calls import Call, native_calls
+from hub.protocols.calls import JSON
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.expected_calls import Expected, expected
 

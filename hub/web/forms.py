@@ -5,8 +5,8 @@ from typing import Any
 from django import forms
 
 from hub.bundles.archive import MAX_UNPACKED
-from hub.bundles.schema import CATEGORIES
 from hub.common.filters import FilterForm
+from hub.manifest.schema import CATEGORIES
 from hub.models import Environment
 
 MAX_UPLOAD = MAX_UNPACKED  # bytes; a bundle that does not shrink is as large packed

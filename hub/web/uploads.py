@@ -5,8 +5,8 @@ from typing import IO
 from django.contrib.auth.models import User
 
 from hub.bundles.loader import open_archive
-from hub.bundles.problems import BundleError, Problem
 from hub.gates.queue import gates_dispatch
+from hub.manifest.problems import BundleError, Problem
 from hub.models import EnvironmentVersion
 from hub.services import EnvironmentRefused, bundle_import
 

@@ -10,14 +10,14 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hub.bundles.changes import VersionChanges, manifest_yaml, version_changes
-from hub.bundles.problems import BundleError, Problem
 from hub.common.pagination import Order, keyset_page, order_of, page_or_part, render_list, render_part
 from hub.common.rendering import markdown_html
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CaseError, CompileError
-from hub.environments.protocols import Message
 from hub.gates.queue import TRIES, gates_dispatch
+from hub.manifest.problems import BundleError, Problem
 from hub.models import Case, Environment, EnvironmentVersion, GateRequest
+from hub.protocols.calls import Message
+from hub.protocols.cases import CaseData
 from hub.selectors import CURATE, compile_version, defects_open, is_curator
 from hub.services import EnvironmentRefused, defect_report
 from hub.web import queries

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hub.common.errors import UserError
-from hub.environments.protocols import JSON, Message
+from hub.protocols.calls import JSON, Message
 from preferences.models import Preference
 from preferences.spans import text_of
 from runs.models import Response

@@ -5,7 +5,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
-from hub.environments.protocols import JSON
+from hub.protocols.calls import JSON
 from preferences.exporters.base import CannotHold, Exporter, Row, completion_text, prompt_text
 from preferences.models import Preference
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from math import comb
 from typing import Any, NamedTuple
 
-from hub.environments.protocols import Message
 from hub.models import CaseDefect
+from hub.protocols.calls import Message
 from preferences.exporters.base import completion_of, prompt_of
 from preferences.insight.agreement import correlation
 from preferences.models import Preference

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator
 
-from hub.environments.protocols import JSON
+from hub.protocols.calls import JSON
 from preferences.exporters.base import CannotHold, Exporter, completion_text, prompt_of, sides
 from preferences.models import Preference
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hub.environments.protocols import JSON
+from hub.protocols.calls import JSON
 from preferences.exporters.base import Exporter, completion_text, prompt_text, sides
 from preferences.models import Preference
 

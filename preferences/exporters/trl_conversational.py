@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hub.environments.protocols import JSON, Message
+from hub.protocols.calls import JSON, Message
 from preferences.exporters.base import Exporter, completion_of, prompt_of, sides
 from preferences.models import Preference
 

@@ -22,8 +22,8 @@ from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
 from preferences.models import Preference
 from preferences.selectors import filtered, history, preferences_visible, with_everything
 from preferences.web.forms import ExportForm, PreferencesFilter
+from runs.selectors import runs_visible
 from runs.tracking.links import mlflow_url
-from runs.web.queries import runs_visible
 
 PAGE = 50
 

@@ -19,7 +19,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Error, Keyword, Name, Number, Operator, String
 
-from hub.environments.protocols import Message
+from hub.protocols.calls import Message
 from preferences.spans import text_hash, text_of
 from runs.models import Response
 

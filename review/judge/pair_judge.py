@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from hub.environments.protocols import Ask, AskError, CallKey, Message
-from hub.environments.structured_replies import DATA_RULE, Judgement, as_data, judgement
+from hub.protocols.calls import Ask, AskError, CallKey, Message
+from hub.protocols.structured_replies import DATA_RULE, Judgement, as_data, judgement
 from preferences.sides import Sides, lists_choices
 from preferences.spans import Span, find_quote, text_of
 

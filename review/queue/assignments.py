@@ -18,7 +18,7 @@ from preferences.evidence import winner
 from preferences.sides import Sides, lists_choices, worded
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue.backlog import pair_first
-from runs.web.queries import runs_visible
+from runs.selectors import runs_visible
 
 LEASE = timedelta(minutes=10)
 HIDDEN_SHARE = 0.2  # of the pairs with a suggestion, where it is shown after a first verdict only

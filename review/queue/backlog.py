@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
 
 from review.models import Assignment, Pair
-from runs.web.queries import runs_visible
+from runs.selectors import runs_visible
 
 WAITING_SHOWN = 100  # more are shown as 100+
 RUNS_AT_ONCE = 20  # whose pairs are handed out mixed; the oldest that have one waiting

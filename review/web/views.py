@@ -21,8 +21,9 @@ from review.queue.backlog import progress_of
 from review.services import pairs_whole
 from review.web.forms import DecisionForm
 from review.web.page import page_of
+from runs.selectors import runs_visible
 from runs.tracking.links import mlflow_url, mlflow_url_of
-from runs.web.queries import response_of, run_of, runs_visible
+from runs.web.queries import response_of, run_of
 
 DECIDE = "review.decide_pair"
 reviewer_only = permission_required(DECIDE, raise_exception=True)

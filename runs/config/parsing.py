@@ -7,8 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -16,9 +15,10 @@ from pydantic import BaseModel, ValidationError
 from hub.common import wording, yaml_source
 from hub.common.errors import UserError
 from runs.config.schema import EnvironmentRef, Limits, RunConfig, SandboxConfig
-from runs.execution.stages import stage, stages
+from runs.config_source import Source
 from runs.providers.base import ModelSpec, Provider
 from runs.providers.registry import PROVIDERS
+from runs.stages import stage, stages
 
 _MAX_ALIKE = 3  # problems shown of those that say the same
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -77,20 +77,6 @@ class ConfigError(UserError):
             if seen[problem.message] == _MAX_ALIKE < alike[problem.message]:
                 shown.append(f"  and {alike[problem.message] - _MAX_ALIKE:,} more like it")
         return shown
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where a config came from, and what it may therefore name.
-
-    `lookup(name)` gives an allowed variable's value or None; None as `lookup` forbids `${}` altogether (web and REST).
-    """
-
-    name: str = "config"
-    base_dir: Path | None = None
-    lookup: Callable[[str], str | None] | None = None
-    variables: frozenset[str] = field(default_factory=frozenset)
-    key_variables: frozenset[str] = field(default_factory=frozenset)
 
 
 class Reading:

@@ -14,13 +14,14 @@ from pydantic import ValidationError
 
 from hub.common import wording, yaml_source
 from hub.selectors import environments_visible
-from runs.config.parsing import ConfigError, Note, Problem, Reading, Source, read
+from runs.config.parsing import ConfigError, Note, Problem, Reading, read
 from runs.config.resolve import Chosen, plan
 from runs.config.schema import RunConfig
-from runs.execution.stages import stages
+from runs.config_source import Source
 from runs.models import ModelEndpoint
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
+from runs.stages import stages
 
 MAX_CONFIG = 1024 * 1024  # bytes
 _WHERE = "a registered model's name, as /models/ lists them"

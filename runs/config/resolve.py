@@ -7,18 +7,19 @@ from typing import Any
 from django.conf import settings
 
 from hub.bundles.loader import open_bundle
-from hub.bundles.problems import BundleError
 from hub.bundles.validation import PreparedCase, bundle_problems
 from hub.common import digests, wording, yaml_source
 from hub.common.errors import NotFound
 from hub.environments.compiled import CompiledEnvironment
+from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
 from hub.selectors import VersionNotFound, case_ids, compile_version, version_get
-from runs.config.parsing import Note, Reading, Source
+from runs.config.parsing import Note, Reading
 from runs.config.schema import EnvironmentRef, RunConfig
-from runs.execution.stages import stages
+from runs.config_source import Source
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
+from runs.stages import stages
 
 _UNPRICED = (
     "has no price, by which a budget is kept; add `price: {input: ..., output: ...}`, with 0 where it is free, "

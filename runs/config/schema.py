@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from hub.bundles.schema import SLUG, VERSION
 from hub.common import wording
+from hub.manifest.schema import SLUG, VERSION
 from runs.providers.base import ModelSpec, one_line
 
 _REFERENCE = re.compile(rf"^({SLUG})(?:@({VERSION}))?$")

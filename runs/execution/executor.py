@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hub.common.digests import attempt_seed, storable
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.environments.episodes import Episode, Step, text_of
-from hub.environments.protocols import AskError, CallKey, Reply
 from hub.environments.scoring import EpisodeScore
 from hub.harnesses.base import HarnessError, Services
 from hub.models import Case
+from hub.protocols.calls import AskError, CallKey, Reply
+from hub.protocols.cases import CaseData
 from hub.scorers.base import ScoringFailed
 from runs.execution.model_client import Asker, Connection, Tally, TimeUp
 from runs.execution.storage import Played, Reader, Writer

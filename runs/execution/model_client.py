@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hub.common import digests
-from hub.environments.protocols import JSON, AskError, CallKey, Message, Reply, Tool, Usage
+from hub.protocols.calls import JSON, AskError, CallKey, Message, Reply, Tool, Usage
 from runs.providers.base import ModelSpec, Provider, Request
 
 

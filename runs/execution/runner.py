@@ -15,19 +15,19 @@ from django.utils import timezone
 
 from hub.common.digests import attempt_seed
 from hub.common.sandbox_pools import pool_options
-from hub.environments.protocols import CallKey
+from hub.protocols.calls import CallKey
 from hub.selectors import compile_version
 from runs.config.schema import RunConfig
 from runs.execution.executor import Contender, Executor, Listener, Part, Plan
-from runs.execution.leases import RENEW_EVERY_S, LeaseLost, lease_release, lease_renew, lease_take, owner_name
 from runs.execution.model_client import Asker, Budget, Connection
-from runs.execution.stages import StageContext, stages
 from runs.execution.storage import DatabaseCache, Reader, Writer
+from runs.leases import RENEW_EVERY_S, LeaseLost, lease_release, lease_renew, lease_take, owner_name
 from runs.models import Response, Run, RunModel
 from runs.providers.base import ModelSpec, ProviderContext
 from runs.providers.registry import PROVIDERS
 from runs.selectors import answering_models, role_models
 from runs.services import KEPT
+from runs.stages import StageContext, stages
 from runs.tracking.stage import Tracker
 from sandbox.errors import SandboxUnavailable
 from sandbox.pool import Pool, PoolOptions

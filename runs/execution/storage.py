@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from django.db import connections, transaction
 
 from hub.common.digests import storable
-from hub.environments.protocols import CallKey, Reply, Usage
+from hub.protocols.calls import CallKey, Reply, Usage
 from runs.models import ModelCall, Response, RunModel, Score
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from django.db.models import QuerySet
 
 from hub.bundles.loader import Bundle, open_archive
 from hub.common.errors import UserError
-from hub.environments.protocols import JSON, Message
 from hub.models import EnvironmentVersion
+from hub.protocols.calls import JSON, Message
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import defective_cases
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import yaml
 
 from hub.bundles.loader import MANIFEST, Bundle, open_bundle
-from hub.bundles.schema import Manifest
 from hub.common.digests import digest
 from hub.datasets.rows import DatasetError, file_rows
+from hub.manifest.schema import Manifest
 from runs.exports.base import CHUNK, Exported, ExportError, Failures, opened
 from runs.models import RunEnvironment
 

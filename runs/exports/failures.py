@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hub.bundles.problems import BundleError
+from hub.bundles.answers import AnswerBook
 from hub.common.output_files import Outputs
 from hub.common.registry import Registry
-from hub.environments.cases import CaseData
-from hub.environments.protocols import JSON
-from hub.gates.answers import AnswerBook
+from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
+from hub.protocols.calls import JSON
+from hub.protocols.cases import CaseData
 from runs.exports.base import (
     CHUNK,
     Exported,

@@ -7,9 +7,9 @@ from typing import Any
 
 from hub.common.digests import digest
 from hub.common.output_files import Outputs
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CompiledEnvironment
-from hub.environments.protocols import CallKey
+from hub.protocols.calls import CallKey
+from hub.protocols.cases import CaseData
 from hub.selectors import compile_version
 from runs.exports.base import CHUNK, Exported, lines, opening, usage_of
 from runs.models import Response, Run, RunEnvironment, RunModel

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from hub.common.output_files import Outputs
-from hub.environments.protocols import JSON
 from hub.models import CaseDefect, EnvironmentVersion
+from hub.protocols.calls import JSON
 from runs.exports.base import CHUNK, Exported, is_held_out, lines, refuse_held_out, run_model, run_parts
 from runs.exports.base import usage_of as response_usage
 from runs.models import EpisodeSession, Response, Run, RunEnvironment

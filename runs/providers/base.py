@@ -3,15 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hub.common import digests
-from hub.environments.protocols import JSON, CallKey, Message, Reply, Tool, Usage
-
-if TYPE_CHECKING:
-    from runs.config.parsing import Source
+from hub.protocols.calls import JSON, CallKey, Message, Reply, Tool, Usage
+from runs.config_source import Source
 
 
 class Price(BaseModel):

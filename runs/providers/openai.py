@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
@@ -14,11 +14,9 @@ from openai._models import FinalRequestOptions
 from pydantic import Field, field_validator
 
 from hub.common import wording
-from hub.environments.protocols import JSON, AskError, Message, Reply, Usage
+from hub.protocols.calls import JSON, AskError, Message, Reply, Usage
+from runs.config_source import Source
 from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
-
-if TYPE_CHECKING:
-    from runs.config.parsing import Source
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _KEY_LENGTH = 24  # longer than any variable's name here; what looks like a key is refused before it is stored

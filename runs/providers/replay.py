@@ -7,16 +7,14 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hub.common import wording
-from hub.environments.protocols import JSON, AskError, CallKey, Message, Purpose, Reply, Usage
+from hub.protocols.calls import JSON, AskError, CallKey, Message, Purpose, Reply, Usage
+from runs.config_source import Source
 from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
-
-if TYPE_CHECKING:
-    from runs.config.parsing import Source
 
 _MAX_WRONG = 5  # lines of a recording that are named
 _Place = tuple[str, ...]

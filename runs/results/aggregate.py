@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from hub.environments.protocols import JSON
-from runs.execution.stages import stages
+from hub.protocols.calls import JSON
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of, case_clusters, cell_responses, quarantined_cases
 from runs.results.statistics import Estimate, mean_estimate, pass_at_k, pass_hat_k, quantile
+from runs.stages import stages
 
 COMPLETE_SHARE = 0.95  # of the expected responses must be scored; below, no result is final
 _EVERY_K = 10  # up to so many attempts each k is reported; above, a few of them

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from hub.common import wording
 from hub.common.errors import UserError
 from hub.environments.compiled import CompiledEnvironment
-from hub.environments.protocols import JSON, AskError, CallKey, Message, Reply, Tool
+from hub.protocols.calls import JSON, AskError, CallKey, Message, Reply, Tool
 from runs.config.endpoints import endpoint_spec
 from runs.execution.model_client import Asker, Budget, Connection
 from runs.models import EpisodeSession, ModelEndpoint

@@ -20,9 +20,9 @@ from hub.common import wording
 from hub.common.digests import attempt_seed
 from hub.common.errors import Conflict, UserError
 from hub.environments.episodes import Episode, EpisodeError, Observation, Step
-from hub.environments.protocols import JSON, AskError, Message, Usage
 from hub.harnesses.base import HarnessError
 from hub.models import Case, EnvironmentVersion
+from hub.protocols.calls import JSON, AskError, Message, Usage
 from hub.scorers.base import ScoringFailed
 from hub.selectors import compile_version
 from runs.models import EpisodeSession, ModelEndpoint

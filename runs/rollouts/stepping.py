@@ -9,12 +9,12 @@ from uuid import UUID
 
 from hub.common.digests import storable
 from hub.common.sandbox_pools import pool_options
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.episodes import Episode
-from hub.environments.protocols import CallKey
 from hub.harnesses.base import Services
 from hub.models import Case
+from hub.protocols.calls import CallKey
+from hub.protocols.cases import CaseData
 from hub.selectors import compile_version
 from runs.models import EpisodeSession
 from runs.rollouts.roles import TRAINER, RoleModels, endpoints_of

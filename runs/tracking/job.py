@@ -11,7 +11,7 @@ from typing import Any, Literal
 import yaml
 from django.utils import timezone
 
-from hub.environments.protocols import JSON
+from hub.protocols.calls import JSON
 from runs.models import Response, Run
 from runs.reports.html import render_html
 from runs.reports.text import clean, cut

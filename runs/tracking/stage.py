@@ -23,9 +23,9 @@ from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 
-from hub.environments.protocols import JSON
-from runs.execution.stages import Estimate, Stage, StageConfig, StageContext
+from hub.protocols.calls import JSON
 from runs.models import Run
+from runs.stages import Estimate, Stage, StageConfig, StageContext
 from runs.tracking import launch
 from runs.tracking.additions import newest
 from runs.tracking.job import build_job

@@ -7,18 +7,10 @@ from django.db.models import Count, Exists, F, OuterRef, QuerySet, Sum
 from django.db.models.functions import Lower
 from django.http import Http404
 
-from hub.models import Environment
-from hub.selectors import is_curator
-from runs.models import Response, Run, RunEnvironment, RunModel
+from runs.models import ENDED, Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of
+from runs.selectors import runs_visible
 
-ENDED = [
-    Run.Status.COMPLETED,
-    Run.Status.INTERRUPTED,
-    Run.Status.STOPPED,
-    Run.Status.CANCELLED,
-    Run.Status.FAILED,
-]
 # What lists can be sorted by: name in the address -> field of the rows.
 RUN_COLUMNS = {"run": "name_key", "status": "status", "took": "seconds", "cost": "cost_usd", "started": "id"}
 RESPONSE_COLUMNS = {
@@ -32,19 +24,6 @@ RESPONSE_COLUMNS = {
 }
 WITH_RESULTS = [Run.Status.COMPLETED, Run.Status.INTERRUPTED, Run.Status.STOPPED, Run.Status.CANCELLED]
 HEAVY = ("messages", "text")  # a response's columns that lists do not load
-
-
-def runs_visible(user: User | AnonymousUser) -> QuerySet[Run]:
-    """Runs whose environments *user* may see: a run shows its cases."""
-    runs = Run.objects.select_related("created_by").defer("host")
-    if is_curator(user):
-        return runs
-    foreign = RunEnvironment.objects.filter(
-        run=OuterRef("pk"), version__environment__visibility=Environment.Visibility.PRIVATE
-    )
-    if user.pk:
-        foreign = foreign.exclude(version__environment__owner_id=user.pk)
-    return runs.filter(~Exists(foreign))
 
 
 def run_of(user: User | AnonymousUser, pk: int) -> Run:

@@ -15,14 +15,15 @@ from hub.web.queries import environment_of
 from runs.config.registered import SoundConfig
 from runs.execution.dispatch import run_dispatch
 from runs.exports import FORMATS
-from runs.models import ModelEndpoint, Response, Run
+from runs.models import ENDED, ModelEndpoint, Response, Run
+from runs.reports import history as past_results
 from runs.reports import render_html, stage_sentences
-from runs.results import history as past_results
 from runs.results.aggregate import known_cost
 from runs.results.comparison import ComparisonError
 from runs.results.comparison import compare as compare_runs
 from runs.results.counting import attempts_of
 from runs.results.outcomes import outcome_of, outcomes_of
+from runs.selectors import runs_visible
 from runs.services import run_cancel, run_create, run_resume
 from runs.tracking.links import mlflow_url
 from runs.web import queries
@@ -117,7 +118,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _results(run: Run) -> dict[str, Any]:
     """Counts while it goes on, results once all responses are stored: intervals of half a run would only mislead."""
-    context: dict[str, Any] = {"ended": run.status in queries.ENDED, "outcome": outcome_of(run)}
+    context: dict[str, Any] = {"ended": run.status in ENDED, "outcome": outcome_of(run)}
     if context["ended"] or run.played_at is not None:
         context |= {"results": past_results.shown_results(run), "cost": known_cost(run)}
     if not context["ended"]:
@@ -134,7 +135,7 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
     """
     found = queries.run_of(request.user, pk)
     results_appeared = found.played_at is not None and "done" in request.GET
-    if found.status in queries.ENDED or results_appeared:
+    if found.status in ENDED or results_appeared:
         if not getattr(request, "htmx", False):
             return redirect("runs:run", pk=pk)
         return HttpResponse(headers={"HX-Refresh": "true"})
@@ -149,7 +150,7 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
 @permission_required(CHANGE, raise_exception=True)
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     found = queries.run_of(request.user, pk)
-    ended_before = found.status in queries.ENDED
+    ended_before = found.status in ENDED
     run_cancel(run=found)
     if ended_before:
         messages.warning(request, "The run had ended before.")
@@ -245,7 +246,7 @@ def raw(request: HttpRequest, pk: int) -> JsonResponse:
 def compare(request: HttpRequest) -> HttpResponse:
     """/compare/?a=&b=&model_a=&model_b="""
     form = CompareForm(request.GET or None)
-    recent = list(queries.runs_visible(request.user)[:50])
+    recent = list(runs_visible(request.user)[:50])
     context: dict[str, Any] = {"recent": recent, "may_add": request.user.has_perm(ADD)}
     if not (form.is_bound and form.is_valid()):
         a = next((run for run in recent if run.status == Run.Status.COMPLETED), recent[0] if recent else None)

@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hub.bundles.schema import Manifest
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.episodes import Episode
-from hub.environments.protocols import CallKey, Message, Reply, Tool
 from hub.harnesses.base import Services
+from hub.manifest.schema import Manifest
+from hub.protocols.calls import CallKey, Message, Reply, Tool
+from hub.protocols.cases import CaseData
 from sandbox.pool import PoolOptions, shared
 from sandbox.results import Outcome, Status
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hub.environments import templating
-from hub.environments.cases import CaseData
-from hub.environments.protocols import CallKey, Message
 from hub.harnesses.base import Services
+from hub.protocols import templating
+from hub.protocols.calls import CallKey, Message
+from hub.protocols.cases import CaseData
 from hub.scorers.base import Submission, Verdict
 from hub.scorers.registry import SCORERS
 

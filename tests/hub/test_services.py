@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 
 from hub import services
-from hub.bundles.problems import BundleError
+from hub.manifest.problems import BundleError
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.selectors import (
     VersionNotFound,

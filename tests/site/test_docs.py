@@ -7,13 +7,13 @@ import pytest
 from django.conf import settings
 from django.core.management import get_commands
 
-from hub.bundles.schema import Manifest
 from hub.harnesses.registry import HARNESSES
+from hub.manifest.schema import Manifest
 from hub.scorers.registry import SCORERS
 from runs.config.schema import RunConfig
-from runs.execution.stages import stages
 from runs.exports import FORMATS
 from runs.providers.registry import PROVIDERS
+from runs.stages import stages
 
 ROOT: Path = settings.BASE_DIR
 APPS = {"llmeval_site", "sandbox", "hub", "runs", "preferences", "review"}

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from hub.benchmarks import Benchmark, benchmarks, data_rows, hub_rows, write_bundle
-from hub.bundles.problems import BundleError
 from hub.common.wording import counted, meant
 from hub.datasets.rows import Row
 from hub.management.bundles import BundleCommand
+from hub.manifest.problems import BundleError
 from hub.services import bundle_import
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from hub.bundles.loader import open_bundle
-from hub.bundles.problems import BundleError
 from hub.bundles.validation import validate_bundle
 from hub.common.wording import counted
 from hub.management.bundles import BundleCommand, failed_gates
+from hub.manifest.problems import BundleError
 from hub.services import bundle_import
 
 

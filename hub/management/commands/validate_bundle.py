@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from hub.bundles.loader import CERTIFICATE, open_bundle
-from hub.bundles.problems import BundleError
 from hub.bundles.validation import Report, validate_bundle
 from hub.common.wording import counted
 from hub.management.base import INCOMPLETE
 from hub.management.bundles import BundleCommand, failed_gates
+from hub.manifest.problems import BundleError
 
 
 class Command(BundleCommand):

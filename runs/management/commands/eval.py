@@ -24,14 +24,14 @@ from runs.config.parsing import read_text
 from runs.config.resolve import Chosen, plan, source_for_command
 from runs.config.schema import RunConfig
 from runs.execution.dispatch import run_dispatch
-from runs.execution.leases import lease_take, owner_name
 from runs.execution.progress import RunProgress
 from runs.execution.runner import Execution, run_execute
-from runs.execution.stages import stages
+from runs.leases import lease_take, owner_name
 from runs.models import Run
 from runs.reports import print_report, results_json
 from runs.selectors import run_get, stored_counts
 from runs.services import config_of, run_create, run_fail, run_interrupt, run_reopen, run_resume
+from runs.stages import stages
 from runs.tracking.stage import Tracker
 from runs.web.queries import run_is_whole
 from sandbox.errors import SandboxUnavailable

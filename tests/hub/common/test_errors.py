@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hub.bundles.problems import BundleError, Problem
 from hub.common.errors import Conflict, NotFound, UserError
 from hub.common.rest import error_response
 from hub.management import base
+from hub.manifest.problems import BundleError, Problem
 
 
 class Failing(base.Command):

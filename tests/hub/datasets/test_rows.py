@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hub.bundles.problems import BundleError
-from hub.bundles.schema import Dataset
 from hub.datasets.mapping import CaseMapper
 from hub.datasets.rows import MAX_ROW_BYTES, DatasetError, file_rows, rows
+from hub.manifest.problems import BundleError
+from hub.manifest.schema import Dataset
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

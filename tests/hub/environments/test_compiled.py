@@ -2,9 +2,9 @@
 
 import pytest
 
-from hub.bundles.schema import Manifest
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CaseError, CompiledEnvironment, CompileError
+from hub.manifest.schema import Manifest
+from hub.protocols.cases import CaseData
 from tests.hub.bundle_files import MANIFEST
 
 

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from hub.environments.cases import CaseData
 from hub.environments.episodes import Episode, EpisodeError, text_of
-from hub.environments.protocols import CallKey
 from hub.harnesses.base import HarnessError, Services, Turn
 from hub.harnesses.registry import HARNESSES
 from hub.harnesses.single_turn import SingleTurn
+from hub.protocols.calls import CallKey
+from hub.protocols.cases import CaseData
 from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Verdict
 from hub.scorers.registry import SCORERS
 from tests.hub.playing import environment, says

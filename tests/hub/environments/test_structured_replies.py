@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from hub.environments.cases import CaseData
-from hub.environments.protocols import AskError, CallKey, Reply, Usage
-from hub.environments.structured_replies import DATA_RULE, as_data, judgement, read
 from hub.harnesses.base import Services
+from hub.protocols.calls import AskError, CallKey, Reply, Usage
+from hub.protocols.cases import CaseData
+from hub.protocols.structured_replies import DATA_RULE, as_data, judgement, read
 from hub.scorers.base import ScoringFailed, Submission, Verdict
 from hub.scorers.registry import SCORERS
 from hub.scorers.rubric_judge import JudgeOptions, prompt

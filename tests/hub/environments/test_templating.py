@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from hub.environments.templating import MAX_RENDERED, RenderError, check, render
+from hub.protocols.templating import MAX_RENDERED, RenderError, check, render
 
 
 def test_a_lone_expression_keeps_its_type_and_text_around_it_makes_it_text():
@@ -82,7 +82,7 @@ def test_filters_dig_answers_out_of_prose_and_json():
 
 
 def test_a_pattern_that_explodes_is_ended_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hub.environments.template_guard.SEARCH_S", 0.05)
+    monkeypatch.setattr("hub.protocols.template_guard.SEARCH_S", 0.05)
     with pytest.raises(RenderError, match=r"takes more than 0\.05 s; make it simpler"):
         render("{{ x | regex_search('(a|aa)+$') }}", {"x": "a" * 60 + "b"})
     assert render("{{ x | regex_search('a+') }}", {"x": "baab"}) == "aa"
@@ -95,8 +95,8 @@ def test_the_searches_of_one_rendering_share_its_time(monkeypatch: pytest.Monkey
     def search(pattern: str, text: str, *, timeout: float, concurrent: bool) -> None:
         given.append(timeout)
 
-    monkeypatch.setattr("hub.environments.template_guard.time.thread_time", lambda: next(ticks) * 0.25)
-    monkeypatch.setattr("hub.environments.template_guard.regex.search", search)
+    monkeypatch.setattr("hub.protocols.template_guard.time.thread_time", lambda: next(ticks) * 0.25)
+    monkeypatch.setattr("hub.protocols.template_guard.regex.search", search)
     for _ in range(2):
         render("{% for i in x %}{{ i | regex_search('a') }}{% endfor %}", {"x": "abc"})
     assert given == [1.0, 0.75, 0.5] * 2

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from hub.bundles.loader import open_bundle
-from hub.environments.cases import CaseData
 from hub.gates.leaks import FOLDERS, MARK, spy_answer
 from hub.gates.runner import gates_run
+from hub.protocols.cases import CaseData
 from sandbox.errors import SandboxUnavailable
 from sandbox.pool import PoolOptions, shared
 from tests.hub.bundle_files import lines, write_bundle

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from hub.bundles.loader import open_bundle
-from hub.bundles.problems import BundleError
 from hub.bundles.validation import validate
-from hub.environments.protocols import CallKey
 from hub.gates import runner
 from hub.gates.runner import gates_run
 from hub.harnesses.registry import HARNESSES
 from hub.harnesses.single_turn import SingleTurn
+from hub.manifest.problems import BundleError
+from hub.protocols.calls import CallKey
 from hub.scorers.base import Scorer, ScorerOptions, Verdict
 from hub.scorers.registry import SCORERS
 from tests.hub.bundle_files import ROWS, WRONG, lines, write_bundle

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CaseError
 from hub.harnesses.base import HarnessError
+from hub.protocols.cases import CaseData
 from tests.hub.playing import BrokenPool, calls, contents, episode, says
 
 FILES = {

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from hub.environments.cases import CaseData
 from hub.environments.compiled import CompileError
 from hub.harnesses.base import HarnessError
+from hub.protocols.cases import CaseData
 from tests.hub.playing import BrokenPool, Recorded, calls, contents, environment, episode, says
 
 TOOLS = '''

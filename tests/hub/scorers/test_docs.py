@@ -6,7 +6,7 @@ import pytest
 import yaml
 from django.conf import settings
 
-from hub.environments.templating import is_template
+from hub.protocols.templating import is_template
 from hub.scorers.constraints.registry import CONSTRAINTS
 from hub.scorers.expected_calls import expected
 from hub.scorers.registry import SCORERS

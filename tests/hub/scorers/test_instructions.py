@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from hub.environments.cases import CaseData
-from hub.environments.protocols import CallKey
 from hub.harnesses.base import Services
+from hub.protocols.calls import CallKey
+from hub.protocols.cases import CaseData
 from hub.scorers.base import Submission, Verdict
 from hub.scorers.constraints.base import sentences
 from hub.scorers.constraints.registry import CONSTRAINTS

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from hub.environments.protocols import CallKey
-from runs.config.parsing import ConfigError, Source, parse_text
+from hub.protocols.calls import CallKey
+from runs.config.parsing import ConfigError, parse_text
 from runs.config.schema import RunConfig
+from runs.config_source import Source
 from runs.providers.replay import open_recording
 
 GOOD = """\

@@ -15,15 +15,15 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.conf import settings
 
+from runs import stages as stages_module
 from runs.config.parsing import ConfigError, parse_text, read_text
 from runs.config.resolve import config_hash, environments_find, plan, source_for_command
 from runs.config.schema import RunConfig
-from runs.execution import stages as stages_module
 from runs.execution.runner import Execution, run_execute
-from runs.execution.stages import Estimate, Stage, StageConfig, StageContext
 from runs.models import ModelCall, Response, Run
 from runs.results.aggregate import warnings
 from runs.services import config_of, run_create, run_reopen
+from runs.stages import Estimate, Stage, StageConfig, StageContext
 from runs.web.queries import run_is_whole
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version

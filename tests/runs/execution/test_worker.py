@@ -19,16 +19,7 @@ from django.utils import timezone
 
 from hub import selectors
 from runs.config.resolve import environments_find
-from runs.execution.leases import (
-    LEASE,
-    LeaseLost,
-    RunBusy,
-    lease_next,
-    lease_release,
-    lease_renew,
-    lease_take,
-    owner_name,
-)
+from runs.leases import LEASE, LeaseLost, RunBusy, lease_next, lease_release, lease_renew, lease_take, owner_name
 from runs.models import Response, Run
 from runs.services import run_cancel, run_create, run_interrupt
 from runs.tasks import look

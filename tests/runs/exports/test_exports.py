@@ -10,8 +10,8 @@ import pytest
 import yaml
 from django.core.management import call_command
 
-from hub.environments.protocols import CallKey
 from hub.models import Case, EnvironmentVersion
+from hub.protocols.calls import CallKey
 from hub.services import bundle_import
 from runs.exports import FORMATS, ExportError, export_failures, export_responses
 from runs.models import Run, RunModel

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from hub.environments.protocols import AskError, CallKey, Reply, Usage
+from hub.protocols.calls import AskError, CallKey, Reply, Usage
 from runs.providers.base import ModelSpec, ProviderContext, Request
 from runs.providers.openai import OpenAI, OpenAIOptions
 from tests.endpoint import Answer, completion, endpoint

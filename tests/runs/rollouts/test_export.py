@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from hub.environments.protocols import Usage
 from hub.models import Case, Environment, EnvironmentVersion
+from hub.protocols.calls import Usage
 from hub.services import bundle_import
 from runs.exports import ExportError, Which, export_episodes, export_run_rollouts
 from runs.models import EpisodeSession, Response

@@ -16,8 +16,8 @@ import pytest
 from django.core.management import call_command
 
 from hub.models import Case
-from runs.execution.stages import StageContext
 from runs.models import Run
+from runs.stages import StageContext
 from runs.tracking import launch
 from runs.tracking.job import build_job
 from runs.tracking.stage import Tracker, TrackingConfig, TrackingError, TrackingStage, pending_runs, track

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from hub.models import Case, Environment
 from runs.models import ModelEndpoint, Response, Run
-from runs.results import history
+from runs.reports import history
 from runs.web import queries as browsing
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
 from tests.members import member

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from hub import extraction
 from hub.common import wording
-from hub.environments.protocols import JSON, Ask, CallKey, Message, Reply, Usage
+from hub.protocols.calls import JSON, Ask, CallKey, Message, Reply, Usage
 
 Shape = TypeVar("Shape", bound=BaseModel)
 

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hub.bundles.problems import BundleError, Problem
-from hub.bundles.schema import Answers
 from hub.common import wording
 from hub.datasets.disk_index import DiskIndex
 from hub.datasets.rows import DatasetError, Opener, Row, file_rows
-from hub.environments import templating
-from hub.environments.cases import CaseData
-from hub.environments.protocols import JSON, AskError, CallKey, Message, Reply, Tool
+from hub.manifest.problems import BundleError, Problem
+from hub.manifest.schema import Answers
+from hub.protocols import templating
+from hub.protocols.calls import JSON, AskError, CallKey, Message, Reply, Tool
+from hub.protocols.cases import CaseData
 
 WHOSE = {"purpose", "environment", "case", "id", "attempt", "model", "turn", "rule", "seat"}
 _MESSAGE_KEYS = {"role", "content", "tool_calls"}

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from hub.common.registry import Registry
-from hub.environments.protocols import JSON, Ask
+from hub.protocols.calls import JSON, Ask
 from runs.models import Run
 
 

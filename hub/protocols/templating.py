@@ -9,7 +9,7 @@ from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError
 from jinja2.nodes import Output, TemplateData
 
 from hub.common.wording import meant
-from hub.environments.template_guard import check_syntax, guarded_environment, rendering_begins
+from hub.protocols.template_guard import check_syntax, guarded_environment, rendering_begins
 
 # The marks that control white space belong to the braces: in `{{ -x }}` the minus is the expression's own.
 _LONE = re.compile(r"^\s*\{\{[-+]?(.*?)[-+]?\}\}\s*$", re.DOTALL)

@@ -9,12 +9,12 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.core.cache import cache
 from django.db.models import Count, Exists, Max, OuterRef
 
-from hub.environments.protocols import JSON
 from hub.models import Environment
-from runs.models import Run, RunEnvironment, RunModel
+from hub.protocols.calls import JSON
+from runs.models import ENDED, Run, RunEnvironment, RunModel
 from runs.reports.terminal import detail_lines
 from runs.results.aggregate import CellResult, run_results, warnings
-from runs.web.queries import ENDED, runs_visible
+from runs.selectors import runs_visible
 
 RUNS = 20  # the most recent ones that are looked into
 _KEEP_S = 3600
