@@ -103,8 +103,6 @@ class Preference(models.Model):
     supersedes = models.OneToOneField("self", models.PROTECT, null=True, blank=True, related_name="successor")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
-    tests_found_wrong: bool  # annotated by preferences.selectors.with_everything
-
     class Meta:
         ordering = ["-id"]
         indexes = [
@@ -122,6 +120,14 @@ class Preference(models.Model):
         if not self._state.adding:
             raise AppendOnly("A preference is never changed; record one that supersedes it.")
         super().save(*args, **kwargs)
+
+    @property
+    def tests_found_wrong(self) -> bool:
+        """Whether a curator has accepted a defect of the case; `selectors.with_everything` brings it along."""
+        annotated = self.__dict__.get("case_found_wrong")
+        if annotated is None:
+            return self.case.defects.filter(status=CaseDefect.Status.ACCEPTED).exists()
+        return bool(annotated)
 
     @property
     def decisive(self) -> bool:

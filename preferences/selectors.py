@@ -58,7 +58,7 @@ def standing(rows: QuerySet[Preference]) -> QuerySet[Preference]:
 def with_everything(rows: QuerySet[Preference]) -> QuerySet[Preference]:
     """With all that a page or an export names of each row."""
     return (
-        rows.annotate(tests_found_wrong=found_wrong())
+        rows.annotate(case_found_wrong=found_wrong())
         .select_related(
             "first__run_model",
             "second__run_model",

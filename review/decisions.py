@@ -18,7 +18,7 @@ from preferences.sides import Sides, lists_choices
 from preferences.spans import span_at, text_hash, text_of
 from review.judge.suggestions import check_of
 from review.models import Assignment, AttentionCheck, Pair
-from review.queue.assignments import DONE, LEASE, OPEN, SKIPPED, SeatGone, by_numbers, seat_at
+from review.queue.assignments import DONE, LEASE, OPEN, SKIPPED, SeatGone, by_numbers, seat_at, seats_give_back
 from review.services import pairs_whole
 
 _MARK_FIELDS = ("severity", "message", "start", "end", "text_hash", "quote")
@@ -229,9 +229,11 @@ def undo_last(*, user: User) -> Assignment | None:
         except SeatGone:
             return None
     draft = _draft_of(last, last.preference) if last.preference else {}
-    reopened = Assignment.objects.filter(pk=last.pk, state=DONE).update(
-        state=OPEN, lease_until=timezone.now() + LEASE, draft=draft, finished_at=None
-    )
+    with transaction.atomic():
+        seats_give_back(user)
+        reopened = Assignment.objects.filter(pk=last.pk, state=DONE).update(
+            state=OPEN, lease_until=timezone.now() + LEASE, draft=draft, finished_at=None
+        )
     last.refresh_from_db()
     return last if reopened else None
 

@@ -46,7 +46,10 @@ class Pair(models.Model):
 
 
 class Assignment(models.Model):
-    """A reviewer's seat at a pair. Held while `open` and within its lease; one row for each reviewer and pair."""
+    """A reviewer's seat at a pair. Held while `open` and within its lease; one row for each reviewer and pair.
+
+    A reviewer has one open seat at most: taking another one gives the first back, which keeps its draft.
+    """
 
     class State(models.TextChoices):
         OPEN = "open", "open"
@@ -72,6 +75,7 @@ class Assignment(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["pair", "reviewer"], name="one_seat_per_reviewer"),
+            models.UniqueConstraint(fields=["reviewer"], condition=Q(state="open"), name="one_open_seat_per_reviewer"),
             models.UniqueConstraint(fields=["pair", "seat"], condition=Q(state__in=["open", "done"]), name="one_seat"),
         ]
         indexes = [

@@ -11,6 +11,7 @@ urlpatterns = [
     path("runs/<int:pk>/", views.of_run, name="of_run"),
     path("responses/<int:pk>/", views.of_response, name="of_response"),
     path("<int:pk>/", views.pair, name="pair"),
+    path("<int:pk>/take/", views.take, name="take"),
     path("<int:pk>/decision/", views.decide, name="decide"),
     path("<int:pk>/skip/", views.skip, name="skip"),
     path("<int:pk>/draft/", views.draft, name="draft"),

@@ -100,10 +100,7 @@ def sides(preference: Preference) -> tuple[Response, Response]:
 
 
 def everything(preference: Preference) -> dict[str, Any]:
-    """A preference with all that is known of it, as JSON; also the line of provenance without the texts.
-
-    *preference* comes from `preferences.selectors.with_everything`.
-    """
+    """A preference with all that is known of it, as JSON; also the line of provenance without the texts."""
     first, second, defect = preference.first, preference.second, preference.defect
     return {
         "id": preference.pk,

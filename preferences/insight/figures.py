@@ -136,7 +136,7 @@ _COLUMNS = (
     "suggestion__verdict",
     "seconds",
     "evidence__winner",
-    "tests_found_wrong",
+    "case_found_wrong",
     "first_length",
     "second_length",
 )
@@ -145,7 +145,7 @@ _COLUMNS = (
 def verdicts_of(rows: QuerySet[Preference]) -> list[Verdict]:
     """The newest of *rows*, in short."""
     lengths = {"first_length": Length("first__text"), "second_length": Length("second__text")}
-    found = rows.annotate(**lengths, tests_found_wrong=found_wrong()).order_by("-id").values(*_COLUMNS)[:MAX_ROWS]
+    found = rows.annotate(**lengths, case_found_wrong=found_wrong()).order_by("-id").values(*_COLUMNS)[:MAX_ROWS]
     own = _own_sides(rows)
     return [
         Verdict(
@@ -162,7 +162,7 @@ def verdicts_of(rows: QuerySet[Preference]) -> list[Verdict]:
             check=row["check_result"],
             suggested=row["suggestion__verdict"] or "",
             seconds=row["seconds"],
-            passes="" if row["tests_found_wrong"] else row["evidence__winner"] or "",
+            passes="" if row["case_found_wrong"] else row["evidence__winner"] or "",
             length_difference=(row["first_length"] or 0) - (row["second_length"] or 0),
             own=own.get(row["pk"], ""),
         )

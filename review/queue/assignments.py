@@ -5,7 +5,7 @@ gets another one, or is told that the pair is decided.
 """
 
 import hashlib
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -30,39 +30,71 @@ _SWEPT = 100
 OPEN, DONE, SKIPPED, LAPSED = (Assignment.State(value) for value in ("open", "done", "skipped", "lapsed"))
 
 
+TAKEN = "All seats at this pair are taken: others review it, or have decided it."
+
+
 class SeatGone(Conflict):
     """The reviewer holds no seat at the pair (any more); the text says why."""
 
 
 def pair_next(user: User, *, run: int | None = None) -> Assignment | None:
     """The seat that *user* holds, else a new one at the next pair; None where the queue is empty for them."""
-    visible = runs_visible(user).order_by().filter(pk=OuterRef("pair__run_id"))
-    held = Assignment.objects.filter(Exists(visible), reviewer=user, state=OPEN)
-    if run is not None:
-        held = held.filter(pair__run_id=run)
-    for assignment in held.order_by("-started_at"):
-        if seat_renew(assignment=assignment):
-            return assignment
+    held = _held(user, run)
+    if held is not None:
+        return held
     leases_sweep()
     for _ in range(_TRIES):
         pair = pair_first(user, run=run)
         if pair is None:
             return None
-        taken = _seat_take(pair, user)
+        taken = _seat_take(pair, user) or _held(user, run)  # another window of theirs may have been quicker
         if taken is not None:
             return taken
     return None
 
 
-def seat_at(pair: Pair, user: User) -> Assignment:
-    """The seat of *user* at *pair*: the one held or decided, or a new one. Raises SeatGone where none is free."""
+def _held(user: User, run: int | None) -> Assignment | None:
+    visible = runs_visible(user).order_by().filter(pk=OuterRef("pair__run_id"))
+    held = Assignment.objects.filter(Exists(visible), reviewer=user, state=OPEN)
+    if run is not None:
+        held = held.filter(pair__run_id=run)
+    assignment = held.first()
+    return assignment if assignment is not None and seat_renew(assignment=assignment) else None
+
+
+def seat_had(pair: Pair, user: User) -> Assignment | None:
+    """The seat that *user* holds at *pair* or has decided it at; None where they would first have to take one."""
     mine = Assignment.objects.filter(pair=pair, reviewer=user).first()
     if mine is not None and (mine.state == DONE or (mine.state == OPEN and seat_renew(assignment=mine))):
+        return mine
+    return None
+
+
+def seat_to_look(pair: Pair, user: User) -> Assignment:
+    """What *user* would have at *pair*, not stored: with the sides of a seat taken later and no suggestion."""
+    earlier = Assignment.objects.filter(pair=pair, reviewer=user).first()
+    swapped = earlier.swapped if earlier is not None else _drawn("side", pair, user) < 0.5
+    return Assignment(pair=pair, reviewer=user, swapped=swapped, hides_suggestion=True, state=LAPSED)
+
+
+def seat_free(pair: Pair) -> tuple[bool, datetime | None]:
+    """Whether a seat at *pair* can be taken, and else until when the first of those who hold one has it."""
+    leases_sweep()
+    if Pair.objects.filter(pk=pair.pk, free__gt=0).exists():
+        return True, None
+    leases = pair.assignments.filter(state=OPEN).order_by("lease_until").values_list("lease_until", flat=True)
+    return False, leases.first()
+
+
+def seat_at(pair: Pair, user: User) -> Assignment:
+    """The seat of *user* at *pair*: the one held or decided, or a new one. Raises SeatGone where none is free."""
+    mine = seat_had(pair, user)
+    if mine is not None:
         return mine
     leases_sweep()
     taken = _seat_take(pair, user)
     if taken is None:
-        raise SeatGone("All seats at this pair are taken: others review it, or have decided it.")
+        raise SeatGone(TAKEN)
     return taken
 
 
@@ -73,6 +105,7 @@ def _seat_take(pair: Pair, user: User) -> Assignment | None:
             if not Pair.objects.filter(pk=pair.pk, free__gt=0).update(free=F("free") - 1):
                 return None
             pair = Pair.objects.get(pk=pair.pk)
+            seats_give_back(user)
             at_pair = list(pair.assignments.all())
             used = {other.seat for other in at_pair if other.state in (OPEN, DONE)}
             seat = next(number for number in range(pair.overlap) if number not in used)
@@ -80,6 +113,15 @@ def _seat_take(pair: Pair, user: User) -> Assignment | None:
             return _seat_again(earlier, seat) if earlier is not None else _seat_new(pair, user, seat)
     except IntegrityError:  # the same person in two windows: one of them has the seat
         return Assignment.objects.filter(pair=pair, reviewer=user, state=OPEN).first()
+
+
+def seats_give_back(user: User) -> None:
+    """Give back the seat that *user* holds, since they take another; its draft stays."""
+    for assignment in Assignment.objects.filter(reviewer=user, state=OPEN):
+        if assignment.preference_id is None:
+            _leave(assignment.pk, assignment.pair_id, state=LAPSED)
+        else:
+            Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(state=DONE, finished_at=timezone.now())
 
 
 def _seat_again(earlier: Assignment, seat: int) -> Assignment:
@@ -167,9 +209,16 @@ def seat_skip(*, assignment: Assignment, reason: str) -> None:
 
 
 def draft_save(*, assignment: Assignment, draft: dict[str, Any]) -> None:
-    """Keep what was entered so far, and the seat. Raises SeatGone."""
-    saved = Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(
-        draft=draft, lease_until=timezone.now() + LEASE
-    )
-    if not saved:
-        raise SeatGone("Your seat at this pair has lapsed; what you enter is not kept.")
+    """Keep what was entered so far, and the seat. One that has lapsed is taken again if it is free and no other held.
+
+    Raises SeatGone where it is gone; the draft is kept all the same, for when the reviewer comes back.
+    """
+    now = timezone.now()
+    if Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(draft=draft, lease_until=now + LEASE):
+        return
+    if not Assignment.objects.filter(pk=assignment.pk, state=LAPSED).update(draft=draft):
+        raise SeatGone("You have decided or skipped this pair; what you enter here is not kept.")
+    if Assignment.objects.filter(reviewer=assignment.reviewer_id, state=OPEN).exists():
+        raise SeatGone("You hold another pair now. What you entered here is kept as its draft.")
+    if _seat_take(assignment.pair, assignment.reviewer) is None:
+        raise SeatGone("Your seat at this pair has lapsed and others have it. What you entered is kept as your draft.")

@@ -1,9 +1,10 @@
 """Which pairs wait for whom, in which order, and how far each reviewer is."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
 
 from review.models import Assignment, Pair
 from runs.selectors import runs_visible
@@ -13,8 +14,8 @@ RUNS_AT_ONCE = 20  # whose pairs are handed out mixed; the oldest that have one 
 
 
 def _untouched(user: User) -> QuerySet[Pair]:
-    """Pairs with a free seat that *user* has not had, whatever run they are of."""
-    mine = Assignment.objects.filter(pair=OuterRef("pk"), reviewer=user)
+    """Pairs with a free seat that *user* neither holds nor has decided or skipped, whatever run they are of."""
+    mine = Assignment.objects.filter(pair=OuterRef("pk"), reviewer=user).exclude(state=Assignment.State.LAPSED)
     return Pair.objects.filter(~Exists(mine), free__gt=0)
 
 
@@ -34,6 +35,25 @@ def pair_first(user: User, *, run: int | None = None) -> Pair | None:
     """The pair that waits next for *user*; None where the queue is empty for them."""
     waiting = heads(user, run=run).values()
     return Pair.objects.filter(pk__in=list(waiting)).order_by("position", "id").first() if waiting else None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A pair that would wait for a reviewer if others did not hold its seats. `until`: when the first lease ends."""
+
+    pair: int
+    until: datetime
+
+
+def held_by_others(user: User, *, run: int | None = None) -> list[Held]:
+    """The first WAITING_SHOWN of them, those that may be free soonest first."""
+    mine = Assignment.objects.filter(pair=OuterRef("pair"), reviewer=user).exclude(state=Assignment.State.LAPSED)
+    held = Assignment.objects.filter(~Exists(mine), state=Assignment.State.OPEN, pair__free=0)
+    held = held.filter(pair__run__in=runs_visible(user).order_by().values("pk"))
+    if run is not None:
+        held = held.filter(pair__run_id=run)
+    rows = held.order_by().values_list("pair").annotate(until=Min("lease_until")).order_by("until", "pair")
+    return [Held(pair, until) for pair, until in rows[:WAITING_SHOWN]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from review.decisions import Decision, MarkedIssue, decide
 from review.evidence.display import opening_length
 from review.judge.suggestions import suggestion_shown
 from review.models import Assignment
-from review.queue.assignments import pair_next, seat_at
+from review.queue.assignments import TAKEN, SeatGone, pair_next, seat_at, seat_free, seat_had, seat_to_look
 from review.web.forms import RunFilter
 from review.web.views import DECIDE, pair_visible
 from runs.models import Response
@@ -62,15 +62,18 @@ class DecisionIn(serializers.Serializer[Any]):
 
 
 def pair_json(assignment: Assignment) -> dict[str, Any]:
-    """A pair as its reviewer sees it: no model named, sides as shuffled, the suggestion unless it is hidden."""
+    """A pair as its reviewer sees it: no model named, sides as shuffled, the suggestion unless it is hidden.
+
+    An assignment that is not stored is of somebody who only looks.
+    """
     pair, sides = assignment.pair, Sides(assignment.swapped)
     a, b = sides.ordered(pair.first, pair.second)
     evidence = evidence_of(a, b)
     shown = suggestion_shown(assignment=assignment)
     return {
         "pair": pair.pk,
-        "state": assignment.state,
-        "lease_until": assignment.lease_until.isoformat(),
+        "state": assignment.state if assignment.pk else "free",
+        "lease_until": assignment.lease_until.isoformat() if assignment.pk else None,
         "environment": str(pair.first.run_environment.version),
         "case": pair.case.external_id,
         "prompt": a.messages[: opening_length(a.messages)],
@@ -127,13 +130,23 @@ class PairNext(APIView):
 
 
 class PairDetail(APIView):
-    """One pair, at your seat; 409 where all seats are taken."""
+    """One pair, as you would see it at your seat, which is not taken by this; 409 where all seats are taken.
+
+    Without a seat the state is `free` and the suggestion hidden; a decision takes a seat.
+    """
 
     permission_classes = [IsAuthenticated, Reviewers]
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT, 409: OpenApiResponse(ErrorBody)})
     def get(self, request: Request, pk: int) -> Answer:
-        return Answer(pair_json(_seat(request, pk)))
+        pair, user = pair_visible(request.user, pk), _user(request)
+        assignment = seat_had(pair, user)
+        if assignment is None:
+            if not seat_free(pair)[0]:
+                raise SeatGone(TAKEN)
+            assignment = seat_to_look(pair, user)
+        assignment.pair = pair
+        return Answer(pair_json(assignment))
 
 
 def _user(request: Request) -> User:

@@ -17,7 +17,7 @@ from review import decisions
 from review.links import PAIRS_SHOWN, response_trace, run_trace
 from review.models import Assignment, Pair
 from review.queue import assignments
-from review.queue.backlog import progress_of
+from review.queue.backlog import held_by_others, progress_of
 from review.services import pairs_whole
 from review.web.forms import DecisionForm
 from review.web.page import page_of
@@ -72,12 +72,17 @@ def _shown(
 
 
 def _taken(request: HttpRequest, why: str) -> HttpResponse:
-    return render(request, "review/taken.html", {"why": why}, status=_status(request, 409))
+    """That a seat is gone, with what was typed for it: nothing that somebody wrote is lost with a lease."""
+    typed = [(label, text) for name, label in _TYPED if (text := _entered(request, name).strip())]
+    return render(request, "review/taken.html", {"why": why, "typed": typed}, status=_status(request, 409))
 
 
 def _status(request: HttpRequest, status: int) -> int:
     """htmx swaps in only what succeeded; a page that says what is wrong is to be swapped in, too."""
     return 200 if request.headers.get("HX-Request") else status
+
+
+_TYPED = (("critique", "Your critique"), ("defect", "What is wrong with the tests"))
 
 
 @require_safe
@@ -90,7 +95,9 @@ def start(request: HttpRequest) -> HttpResponse:
 
 
 def _empty(request: HttpRequest, run: int | None) -> HttpResponse:
-    return render(request, "review/empty.html", {"progress": progress_of(_user(request), run=run), "run": run})
+    user = _user(request)
+    context = {"progress": progress_of(user, run=run), "run": run, "held": held_by_others(user, run=run)}
+    return render(request, "review/empty.html", context)
 
 
 def _address(assignment: Assignment | None, run: int | None) -> str:
@@ -101,14 +108,30 @@ def _address(assignment: Assignment | None, run: int | None) -> str:
 @require_safe
 @reviewer_only
 def pair(request: HttpRequest, pk: int) -> HttpResponse:
-    """One pair, at the seat of whoever asks."""
+    """One pair, at the seat that whoever asks has; without one it can be looked at, which takes no seat."""
     shown = pair_visible(request.user, pk)
-    try:
-        assignment = assignments.seat_at(shown, _user(request))
-    except assignments.SeatGone as error:
-        return _taken(request, str(error))
+    assignment = assignments.seat_had(shown, _user(request))
+    if assignment is None:
+        return _looked_at(request, shown)
     assignment.pair = shown
     return _shown(request, assignment)
+
+
+def _looked_at(request: HttpRequest, pair: Pair) -> HttpResponse:
+    free, until = assignments.seat_free(pair)
+    context = page_of(assignments.seat_to_look(pair, _user(request)), run=_run(request))
+    return render(request, "review/pair.html", {**context, "looking": True, "free": free, "until": until})
+
+
+@require_POST
+@reviewer_only
+def take(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take a seat at one pair, in the place of the one held, and go there."""
+    try:
+        assignment = assignments.seat_at(pair_visible(request.user, pk), _user(request))
+    except assignments.SeatGone as error:
+        return _taken(request, str(error))
+    return redirect(_address(assignment, _run(request)))
 
 
 @require_safe
@@ -138,10 +161,10 @@ def of_response(request: HttpRequest, pk: int) -> HttpResponse:
 @reviewer_only
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
     """Take the decision, then the next pair; what is wrong with it is shown where it was entered."""
-    assignment = _held(request, pk)
-    if assignment is None:
-        pair_visible(request.user, pk)
-        return _taken(request, "You hold no seat at this pair.")
+    try:
+        assignment = _seat_for_decision(request, pk)
+    except assignments.SeatGone as error:
+        return _taken(request, str(error))
     given = request.POST.copy()
     if "accept" in given:  # the button that accepts the suggestion needs no verdict chosen
         given["verdict"] = given.get("accept", "")
@@ -153,12 +176,39 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
         except decisions.DecisionRefused as error:
             form.add_error(error.path if error.path in form.fields else None, str(error))
         except assignments.SeatGone as error:
+            _keep(request, assignment)
             return _taken(request, str(error))
     if stored is not None:
         return _onwards(request)
     assignment.refresh_from_db()
     assignment.pair = pair_visible(request.user, pk)
     return _shown(request, assignment, form, _status(request, 200 if form.is_valid() else 422))
+
+
+def _seat_for_decision(request: HttpRequest, pk: int) -> Assignment:
+    """The seat to decide at; one that has lapsed or was never taken is taken now, if it is free. Raises SeatGone."""
+    assignment = _held(request, pk)
+    if assignment is not None and assignment.state in (assignments.OPEN, assignments.DONE):
+        return assignment
+    pair = pair_visible(request.user, pk)
+    try:
+        return assignments.seat_at(pair, _user(request))
+    except assignments.SeatGone:
+        if assignment is None:
+            raise
+        _keep(request, assignment)
+        raise assignments.SeatGone("Your seat at this pair has lapsed, and others have it now.") from None
+
+
+def _keep(request: HttpRequest, assignment: Assignment) -> None:
+    """Keep what was entered as the draft of a seat that is gone, for when it is taken again."""
+    Assignment.objects.filter(pk=assignment.pk, state=assignments.LAPSED).update(draft=_draft(request))
+
+
+def _draft(request: HttpRequest) -> dict[str, Any]:
+    kept: dict[str, Any] = {key: _entered(request, key) for key in ("verdict", "critique", "defect", "issues")}
+    kept["kept"] = request.POST.getlist("kept")[:200]
+    return kept
 
 
 def _onwards(request: HttpRequest) -> HttpResponse:
@@ -210,12 +260,10 @@ def undo(request: HttpRequest) -> HttpResponse:
 def draft(request: HttpRequest, pk: int) -> HttpResponse:
     """Keep what was entered so far; this is the heartbeat of the seat, too."""
     assignment = _held(request, pk)
-    kept: dict[str, Any] = {key: _entered(request, key) for key in ("verdict", "critique", "defect", "issues")}
-    kept["kept"] = request.POST.getlist("kept")[:200]
     try:
         if assignment is None:
             raise assignments.SeatGone("You hold no seat at this pair.")
-        assignments.draft_save(assignment=assignment, draft=kept)
+        assignments.draft_save(assignment=assignment, draft=_draft(request))
     except assignments.SeatGone as error:
         return HttpResponse(str(error), status=409, content_type="text/plain; charset=utf-8")
     return HttpResponse(status=204)

@@ -193,7 +193,7 @@ def test_reviewers_who_come_at_once_never_hold_one_seat(sign_in: SignIn) -> None
     assert len(seats_held) == len(set(seats_held)) == 2
     loser = next(page for page in pages if not page.locator("#decision").count())
     loser.goto(taken[0])
-    expect(loser.get_by_role("heading", name="No seat at this pair")).to_be_visible()
+    expect(loser.get_by_text("Others hold all seats at this pair")).to_be_visible()
 
 
 def test_a_lapsed_lease_is_taken_by_the_next_who_comes_and_the_late_decision_is_told_so(sign_in: SignIn) -> None:

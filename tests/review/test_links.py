@@ -32,7 +32,7 @@ def decided(client: Client) -> tuple[Pair, Preference]:
     """A pair whose suggestion, the first, a person overrode."""
     (pair,) = waiting_pairs(1)
     suggest(pair, "first")
-    client.get(f"/review/{pair.pk}/")
+    client.get("/review/", follow=True)
     client.post(f"/review/{pair.pk}/decision/", {"verdict": "b"})
     return pair, Preference.objects.get(source="human")
 

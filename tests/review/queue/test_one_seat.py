@@ -1,0 +1,159 @@
+"""A reviewer holds one seat at most, looking at a pair takes none, and what was typed outlives the seat."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from preferences.models import Preference
+from review import decisions
+from review.decisions import Decision
+from review.models import Assignment, Pair
+from review.queue import assignments
+from tests.review.pages import reviewer, suggest, waiting_pairs
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def nothing_drawn(monkeypatch: Any) -> None:
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+
+
+@pytest.fixture
+def ann() -> User:
+    return reviewer("ann")
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def held() -> list[int]:
+    return list(Assignment.objects.filter(state="open").values_list("pair", flat=True))
+
+
+def test_opening_pairs_takes_no_seat(ann: User) -> None:
+    pairs = waiting_pairs(3)
+    suggest(pairs[0], "first")
+    client = signed_in(ann)
+    for pair in pairs:
+        page = client.get(f"/review/{pair.pk}/")
+        assert page.status_code == 200
+        assert 'id="decision"' not in page.content.decode()
+        assert "Suggested" not in page.content.decode()
+        assert f'action="/review/{pair.pk}/take/"' in page.content.decode()
+    assert not Assignment.objects.exists()
+    assert set(Pair.objects.values_list("free", flat=True)) == {1}
+
+
+def test_taking_another_pair_gives_the_first_back_with_its_draft(ann: User) -> None:
+    first, second = waiting_pairs(2)
+    client = signed_in(ann)
+    client.post(f"/review/{first.pk}/take/")
+    client.post(f"/review/{first.pk}/draft/", {"critique": "So far"})
+    assert client.post(f"/review/{second.pk}/take/").headers["Location"] == f"/review/{second.pk}/"
+    assert held() == [second.pk]
+    assert assignments.pair_next(reviewer("bob")).pair == first
+    assignments.seat_skip(assignment=Assignment.objects.get(pair=first, state="open"), reason="")
+    client.post(f"/review/{first.pk}/take/")
+    assert held() == [first.pk]
+    assert "So far" in client.get(f"/review/{first.pk}/").content.decode()
+
+
+def test_keeping_to_another_run_holds_one_seat_and_what_was_left_comes_back(ann: User) -> None:
+    (first,), (second,) = waiting_pairs(1), waiting_pairs(1)
+    assignments.pair_next(ann, run=first.run_id)
+    mine = assignments.pair_next(ann, run=second.run_id)
+    assert held() == [second.pk]
+    decisions.decide(assignment=mine, decision=Decision(verdict="tie"))
+    assert assignments.pair_next(ann).pair == first
+
+
+def test_taking_a_decision_back_gives_the_next_seat_back(ann: User) -> None:
+    first, _second = waiting_pairs(2)
+    decisions.decide(assignment=assignments.pair_next(ann), decision=Decision(verdict="tie"))
+    assignments.pair_next(ann)
+    decisions.undo_last(user=ann)
+    assert held() == [first.pk]
+
+
+def test_the_empty_page_says_what_is_held_and_until_when(ann: User) -> None:
+    first, second = waiting_pairs(2)
+    for name in ("bob", "cat"):
+        assignments.pair_next(reviewer(name))
+    page = signed_in(ann).get("/review/").content.decode()
+    assert "2 pairs are held by other reviewers" in page
+    for pair in (first, second):
+        until = Assignment.objects.get(pair=pair).lease_until
+        assert f'/review/{pair.pk}/">Pair {pair.pk}</a>, until {timezone.localtime(until):%H:%M}' in page
+
+
+def test_a_pair_that_others_hold_can_be_looked_at(ann: User) -> None:
+    (pair,) = waiting_pairs(1)
+    assignments.pair_next(reviewer("bob"))
+    client = signed_in(ann)
+    page = client.get(f"/review/{pair.pk}/").content.decode()
+    assert "Others hold all seats at this pair" in page
+    assert "/take/" not in page
+    assert client.post(f"/review/{pair.pk}/take/").status_code == 409
+
+
+def test_over_rest_looking_takes_no_seat_and_a_decision_does(ann: User) -> None:
+    (pair,) = waiting_pairs(1)
+    suggest(pair, "first")
+    api = APIClient()
+    api.force_authenticate(ann)
+    shown = api.get(f"/api/v1/pairs/{pair.pk}/").json()
+    assert (shown["state"], shown["lease_until"], shown["suggestion"]) == ("free", None, None)
+    assert not Assignment.objects.exists()
+    api.post(f"/api/v1/pairs/{pair.pk}/decision", {"verdict": "A"}, format="json")
+    assert Preference.objects.get(source="human").verdict == "first"
+
+
+# ---- a seat that is lost ---------------------------------------------------------------------------------------------
+
+
+def lapsed(ann: User) -> Assignment:
+    mine = assignments.pair_next(ann)
+    Assignment.objects.filter(pk=mine.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+    assignments.leases_sweep()
+    return mine
+
+
+def test_a_decision_after_the_lease_is_taken_where_the_seat_is_still_free(ann: User) -> None:
+    (pair,) = waiting_pairs(1)
+    lapsed(ann)
+    assert signed_in(ann).post(f"/review/{pair.pk}/decision/", {"verdict": "a"}).status_code == 302
+    assert Preference.objects.get().verdict == "first"
+
+
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
+def test_what_was_typed_is_shown_and_kept_where_the_seat_is_gone(ann: User, headers: dict[str, str]) -> None:
+    (pair,) = waiting_pairs(1)
+    mine = lapsed(ann)
+    assignments.pair_next(reviewer("bob"))
+    sent = {"verdict": "a", "critique": "Two pages of <thoughts>."}
+    answer = signed_in(ann).post(f"/review/{pair.pk}/decision/", sent, headers=headers)
+    assert "Two pages of &lt;thoughts&gt;." in answer.content.decode()
+    mine.refresh_from_db()
+    assert (mine.state, mine.draft["critique"]) == ("lapsed", "Two pages of <thoughts>.")
+
+
+def test_a_draft_is_kept_after_the_lease_and_the_seat_with_it_where_it_is_free(ann: User) -> None:
+    first, second = waiting_pairs(2)
+    mine = lapsed(ann)
+    client = signed_in(ann)
+    assert client.post(f"/review/{first.pk}/draft/", {"critique": "More"}).status_code == 204
+    assert held() == [first.pk]
+    client.post(f"/review/{second.pk}/take/")
+    answer = client.post(f"/review/{first.pk}/draft/", {"critique": "Still more"})
+    assert (answer.status_code, held()) == (409, [second.pk])  # a window left open takes no seat from another
+    mine.refresh_from_db()
+    assert mine.draft["critique"] == "Still more"
