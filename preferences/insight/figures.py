@@ -1,8 +1,8 @@
 """What the agreement and ranking pages show, read from the preferences in force."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import median
 from typing import Any, NamedTuple
@@ -13,6 +13,9 @@ from django.db.models.functions import Length
 from preferences.insight.agreement import (
     Bin,
     Figure,
+    Rated,
+    Statistic,
+    Unit,
     calibration,
     calibration_error,
     cohen_kappa,
@@ -51,6 +54,7 @@ class Verdict:
     saw_evidence: bool
     taken: bool | None
     first_verdict: str
+    seen: bool  # whether a suggestion was shown before the verdict
     check: str
     suggested: str
     seconds: float | None
@@ -61,6 +65,11 @@ class Verdict:
     @property
     def decisive(self) -> bool:
         return self.verdict in _WORTH
+
+    @property
+    def blind(self) -> str:
+        """The verdict given before a suggestion was seen; empty if there is none."""
+        return self.first_verdict or ("" if self.seen else self.verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +87,16 @@ class ReviewerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoReviewers:
-    """Two people who decided the same pairs, `same.n` of them: the share that they agree on, and kappa."""
+    """Two people who decided the same pairs: the share that they agree on, and kappa.
+
+    `same` and `kappa` are of blind verdicts, `final` and `final_kappa` of the verdicts in force.
+    """
 
     names: tuple[str, str]
     same: Figure
     kappa: Figure
+    final: Figure
+    final_kappa: Figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +120,13 @@ class Agreement:
                 {name: getattr(row, name) for name in ReviewerRow.__dataclass_fields__} for row in self.reviewers
             ],
             "two_reviewers": [
-                {"names": list(row.names), "agreement": _figure_json(row.same), "kappa": _figure_json(row.kappa)}
+                {
+                    "names": list(row.names),
+                    "agreement": _figure_json(row.same),
+                    "kappa": _figure_json(row.kappa),
+                    "agreement_final": _figure_json(row.final),
+                    "kappa_final": _figure_json(row.final_kappa),
+                }
                 for row in self.couples
             ],
         }
@@ -131,6 +151,7 @@ _COLUMNS = (
     "orders",
     "saw_evidence",
     "suggestion_taken",
+    "suggestion_seen_at",
     "first_verdict",
     "check_result",
     "suggestion__verdict",
@@ -159,6 +180,7 @@ def verdicts_of(rows: QuerySet[Preference]) -> list[Verdict]:
             saw_evidence=row["saw_evidence"],
             taken=row["suggestion_taken"],
             first_verdict=row["first_verdict"],
+            seen=row["suggestion_seen_at"] is not None,
             check=row["check_result"],
             suggested=row["suggestion__verdict"] or "",
             seconds=row["seconds"],
@@ -222,23 +244,66 @@ People = dict[tuple[int, int], list[Verdict]]
 
 
 def _between(judged: dict[tuple[int, int], Verdict], people: People) -> Named:
-    """Judge, people and execution against each other."""
-    with_people = [
-        [(judged[pair].verdict, v.verdict) for v in found] for pair, found in people.items() if pair in judged
-    ]
-    together = [tuple(v.verdict for v in found) for found in people.values() if len(found) > 1]
-    blind = [[(v.verdict, v.passes)] for v in judged.values() if v.passes and not v.saw_evidence]
+    """Judge, people and execution against each other; people by their blind verdicts first, then by those in force."""
+    final_with = _beside_judge(judged, people, _final)
+    blind_with = _beside_judge(judged, people, _blind)
+    final, blind = _together(people, _final), _together(people, _blind)
+    blind_judge = [[(v.verdict, v.passes)] for v in judged.values() if v.passes and not v.saw_evidence]
     tested = [[(v.verdict, v.passes) for v in found if v.passes] for found in people.values()]
     return [
-        ("judge_people", "The judge and people say the same", figure(with_people, raw_agreement)),
-        ("judge_people_kappa", "The same beyond chance (Cohen's kappa)", figure(with_people, cohen_kappa)),
-        ("people", "Two people say the same of a pair",
-         figure([list(combinations(said, 2)) for said in together], raw_agreement)),
+        ("judge_people", "The judge and people say the same, before people see a suggestion",
+         _headline(blind_with, final_with, raw_agreement)),
+        ("judge_people_kappa", "The same beyond chance (Cohen's kappa)",
+         _headline(blind_with, final_with, cohen_kappa)),
+        ("judge_people_final", "The judge and people say the same in the end, also after seeing a suggestion",
+         figure(final_with, raw_agreement)),
+        ("judge_people_final_kappa", "The same in the end beyond chance (Cohen's kappa)",
+         figure(final_with, cohen_kappa)),
+        ("people", "Two people say the same of a pair, before they see a suggestion",
+         _headline(_couples_of(blind), _couples_of(final), raw_agreement)),
         ("people_alpha", "The same beyond chance, all people together (Krippendorff's alpha)",
-         figure([[said] for said in together], krippendorff_alpha)),
-        ("judge_execution", "The judge, blind, says what the tests say", figure(blind, raw_agreement)),
+         _headline([[said] for said in blind], [[said] for said in final], krippendorff_alpha)),
+        ("people_final", "Two people say the same of a pair in the end, also after seeing a suggestion",
+         figure(_couples_of(final), raw_agreement)),
+        ("people_final_alpha", "The same in the end beyond chance (Krippendorff's alpha)",
+         figure([[said] for said in final], krippendorff_alpha)),
+        ("judge_execution", "The judge, blind, says what the tests say", figure(blind_judge, raw_agreement)),
         ("people_execution", "People say what the tests say", figure([g for g in tested if g], raw_agreement)),
     ]  # fmt: skip
+
+
+def _blind(verdict: Verdict) -> str:
+    return verdict.blind
+
+
+def _final(verdict: Verdict) -> str:
+    return verdict.verdict
+
+
+def _beside_judge(
+    judged: dict[tuple[int, int], Verdict], people: People, said: Callable[[Verdict], str]
+) -> list[list[Rated]]:
+    """Return, for each pair of both, the judge's verdict beside what each person *said*."""
+    pairs = [
+        [(judged[pair].verdict, said(v)) for v in found if said(v)] for pair, found in people.items() if pair in judged
+    ]
+    return [group for group in pairs if group]
+
+
+def _together(people: People, said: Callable[[Verdict], str]) -> list[tuple[str, ...]]:
+    """Return what people *said* of each pair that two or more decided."""
+    groups = [tuple(said(v) for v in found if said(v)) for found in people.values()]
+    return [group for group in groups if len(group) > 1]
+
+
+def _couples_of(groups: list[tuple[str, ...]]) -> list[list[Rated]]:
+    return [list(combinations(said, 2)) for said in groups]
+
+
+def _headline(blind: list[list[Unit]], final: list[list[Unit]], statistic: Statistic[Unit]) -> Figure:
+    """Return the figure of *blind* verdicts, with a note if there are only *final* ones."""
+    found = figure(blind, statistic)
+    return replace(found, note="nobody decided before seeing a suggestion") if final and not blind else found
 
 
 def _biases(judged: dict[tuple[int, int], Verdict], people: People) -> Named:
@@ -283,10 +348,10 @@ def _pull(people: People) -> Named:
 
 
 def _reference(judged: Verdict, people: list[Verdict]) -> str:
-    """What counts as right: execution, else what people unanimously say."""
+    """What counts as right: execution, else what people unanimously say before they see a suggestion."""
     if judged.passes:
         return judged.passes
-    said = {v.verdict for v in people}
+    said = {v.blind for v in people if v.blind}
     return said.pop() if len(said) == 1 else ""
 
 
@@ -316,16 +381,24 @@ def _reviewer(name: str, mine: list[Verdict]) -> ReviewerRow:
 
 def _couples(found: Iterable[list[Verdict]]) -> list[TwoReviewers]:
     """The reviewers two by two, those with the most pairs in common first."""
-    shared: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    shared: dict[tuple[str, str], list[tuple[Verdict, Verdict]]] = defaultdict(list)
     for verdicts in found:
         for a, b in combinations(sorted(verdicts, key=lambda v: v.who), 2):
-            shared[a.who, b.who].append((a.verdict, b.verdict))
+            shared[a.who, b.who].append((a, b))
     most = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:MAX_COUPLES]
-    return [_couple(names, [[rated] for rated in said]) for names, said in most]
+    return [_couple(names, both) for names, both in most]
 
 
-def _couple(names: tuple[str, str], groups: list[list[tuple[str, str]]]) -> TwoReviewers:
-    return TwoReviewers(names=names, same=figure(groups, raw_agreement), kappa=figure(groups, cohen_kappa))
+def _couple(names: tuple[str, str], both: list[tuple[Verdict, Verdict]]) -> TwoReviewers:
+    final: list[list[Rated]] = [[(a.verdict, b.verdict)] for a, b in both]
+    blind: list[list[Rated]] = [[(a.blind, b.blind)] for a, b in both if a.blind and b.blind]
+    return TwoReviewers(
+        names=names,
+        same=_headline(blind, final, raw_agreement),
+        kappa=_headline(blind, final, cohen_kappa),
+        final=figure(final, raw_agreement),
+        final_kappa=figure(final, cohen_kappa),
+    )
 
 
 # ---- ranking ---------------------------------------------------------------------------------------------------------

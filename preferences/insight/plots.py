@@ -10,7 +10,14 @@ from preferences.insight.ranking import Standing
 SIZE = 260  # of the calibration plot, within margins of 40
 
 
-SIGNED = {"judge_people_kappa", "people_alpha", "own_family_excess", "length"}  # from -1 to 1; other figures from 0
+SIGNED = {  # from -1 to 1; other figures from 0
+    "judge_people_kappa",
+    "judge_people_final_kappa",
+    "people_alpha",
+    "people_final_alpha",
+    "own_family_excess",
+    "length",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,3 +270,52 @@ def test_models_that_no_comparison_connects_are_named_instead_of_ranked() -> Non
     found = ranking_of(preferences_current())["sums"]
     assert found.standings == []
     assert "no comparison connects them: a, b; c, d." in found.problem
+
+
+def test_agreement_is_of_verdicts_given_before_a_suggestion_was_seen() -> None:
+    pairs = pairs_of("ff", "ff", "ff", "ff")
+    judge = [judged(pair, "first") for pair in pairs]
+    now = timezone.now()
+    decided(pairs[0], "first", suggestion=judge[0], taken=True, seen_at=now, first_verdict="second")  # gave way
+    decided(pairs[1], "first", suggestion=judge[1], taken=True, seen_at=now, first_verdict="first")
+    decided(pairs[2], "first", suggestion=judge[2], taken=True, seen_at=now)  # saw it at once
+    decided(pairs[3], "second")  # saw none
+    assert worth("judge_people") == (pytest.approx(1 / 3), 3)
+    assert worth("judge_people_final") == (0.75, 4)
+    assert figures()["judge_people_kappa"].n == 3
+    assert figures()["judge_people_final_kappa"].n == 4
+
+
+def test_people_agree_by_their_blind_verdicts() -> None:
+    (pair,) = pairs_of("ff")
+    suggestion, now = judged(pair, "first"), timezone.now()
+    decided(pair, "first", "ann", suggestion=suggestion, taken=True, seen_at=now, first_verdict="second")
+    decided(pair, "first", "bob", suggestion=suggestion, taken=True, seen_at=now, first_verdict="first")
+    assert (worth("people"), worth("people_final")) == ((0.0, 1), (1.0, 1))
+    (couple,) = found().couples
+    assert (couple.same.value, couple.final.value) == (0.0, 1.0)
+    (row,) = found().to_json()["two_reviewers"]
+    assert (row["agreement"]["value"], row["agreement_final"]["value"]) == (0.0, 1.0)
+
+
+def test_verdicts_given_after_a_suggestion_do_not_say_that_the_judge_is_right() -> None:
+    (pair,) = pairs_of("ff")
+    suggestion = judged(pair, "first", confidence=0.9)
+    decided(pair, "first", suggestion=suggestion, taken=True, seen_at=timezone.now())
+    assert found().bins == []
+
+
+def test_without_blind_verdicts_the_headline_says_why_it_is_undefined() -> None:
+    (pair,) = pairs_of("ff")
+    suggestion = judged(pair, "first")
+    decided(pair, "first", suggestion=suggestion, taken=True, seen_at=timezone.now())
+    headline = figures()["judge_people"]
+    assert (headline.value, headline.n, headline.note) == (None, 0, "nobody decided before seeing a suggestion")
+    assert worth("judge_people_final") == (1.0, 1)
+
+
+def test_a_verdict_on_a_seeded_check_is_not_blind() -> None:
+    (pair,) = pairs_of("ff")
+    judged(pair, "first")
+    decided(pair, "second", seen_at=timezone.now(), check_result="failed")
+    assert worth("judge_people") == (None, 0)
