@@ -284,7 +284,7 @@ def _beside_judge(
     judged: dict[tuple[int, int], Verdict], people: People, said: Callable[[Verdict], str]
 ) -> list[list[Rated]]:
     """Return, for each pair of both, the judge's verdict beside what each person *said*."""
-    pairs = [
+    pairs: list[list[Rated]] = [
         [(judged[pair].verdict, said(v)) for v in found if said(v)] for pair, found in people.items() if pair in judged
     ]
     return [group for group in pairs if group]
