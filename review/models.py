@@ -115,7 +115,7 @@ class JudgeCall(models.Model):
     struck = models.PositiveSmallIntegerField(default=0, help_text="Quotes that are not in the response.")
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
-    cost_usd = models.FloatField(default=0.0)
+    cost_usd = models.FloatField(default=0.0, null=True, help_text="Null where it is not known.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -10,7 +10,7 @@ from django.db import transaction
 from pydantic import Field
 
 from hub.common import wording
-from hub.protocols.calls import JSON, Ask
+from hub.protocols.calls import JSON, Ask, total_cost
 from preferences.evidence import evidence_of
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import categories
@@ -357,5 +357,5 @@ def _stored_figures(run: Run, bench: _Bench) -> dict[str, JSON]:
         "first_position": {"answers": len(sided), "first": sided.count("A")},
         "with_execution": {"pairs": len(blind), "agreed": agreed},
         "verdicts": dict(Counter(str(item.verdict) for item in verdicts)),
-        "cost_usd": sum(cost for _, _, _, cost in calls),
+        "cost_usd": total_cost(cost for _, _, _, cost in calls),
     }

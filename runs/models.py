@@ -35,7 +35,7 @@ class Run(models.Model):
         null=True, blank=True, help_text="When its last response was stored; judging and tracking follow."
     )
     seconds = models.FloatField(default=0.0, help_text="Wall time over all its sittings, in seconds.")
-    cost_usd = models.FloatField(default=0.0)
+    cost_usd = models.FloatField(default=0.0, null=True, help_text="Null where a part of it is not known.")
     host = OrderedJSONField(default=dict, help_text="Machine, Python and package versions.")
     tracking = OrderedJSONField(default=dict, help_text='{"state": off|pending|logged, "parent": id, "cells": {...}}')
     summaries = OrderedJSONField(default=dict, help_text="What each later stage reported, by its config key.")
@@ -141,8 +141,8 @@ class Response(models.Model):
     output_tokens = models.PositiveIntegerField(default=0)
     reasoning_tokens = models.PositiveIntegerField(default=0)
     latency_ms = models.FloatField(null=True)
-    cost_usd = models.FloatField(default=0.0)
-    role_cost_usd = models.FloatField(default=0.0)
+    cost_usd = models.FloatField(default=0.0, null=True, help_text="Null where it is not known.")
+    role_cost_usd = models.FloatField(default=0.0, null=True, help_text="Null where it is not known.")
 
     execution_status = models.CharField(max_length=32, blank=True, help_text="The sandbox's word, where code ran.")
     execution_ms = models.FloatField(null=True)
@@ -196,7 +196,7 @@ class ModelCall(models.Model):
     finish_reason = models.CharField(max_length=32)
     usage = OrderedJSONField(default=dict)
     latency_ms = models.FloatField(null=True)
-    cost_usd = models.FloatField(default=0.0)
+    cost_usd = models.FloatField(default=0.0, null=True)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
     def __str__(self) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Count, Exists, F, OuterRef, QuerySet, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
 
 from hub.common.errors import NotFound
 from hub.models import Case, Environment
@@ -53,15 +54,21 @@ def stored_attempts(model: RunModel, case_ids: Sequence[int]) -> set[tuple[int, 
     return set(rows.values_list("case_id", "attempt"))
 
 
-def stored_counts(run: Run) -> tuple[dict[str, int], float]:
-    """How many responses of each status are stored, and what they cost in USD."""
+# Aggregates over responses: what is known of their cost, and how many have a part that is not known.
+KNOWN_COST = Sum(Coalesce("cost_usd", 0.0) + Coalesce("role_cost_usd", 0.0))
+UNKNOWN_COSTS = Count("id", filter=Q(cost_usd=None) | Q(role_cost_usd=None))
+
+
+def stored_counts(run: Run) -> tuple[dict[str, int], float, bool]:
+    """How many responses of each status are stored, their known cost in USD, and whether more of it is unknown."""
     rows = (
         Response.objects.filter(run_environment__run=run)
         .order_by()
         .values("status")
-        .annotate(count=Count("id"), cost=Sum(F("cost_usd") + F("role_cost_usd")))
+        .annotate(count=Count("id"), cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
     )
-    return {row["status"]: row["count"] for row in rows}, sum(row["cost"] or 0.0 for row in rows)
+    counts = {row["status"]: row["count"] for row in rows}
+    return counts, sum(row["cost"] or 0.0 for row in rows), any(row["unknown"] for row in rows)
 
 
 def answering_models(run: Run) -> list[RunModel]:

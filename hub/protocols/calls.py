@@ -5,7 +5,7 @@ A message is a chat-completions message as JSON: `{"role", "content"}`, for the 
 A tool is `{"type": "function", "function": {"name", "description", "parameters": <JSON schema>}}`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -61,15 +61,27 @@ class Reply:
 
     `finish_reason` is the wire's: stop, length, content_filter, tool_calls, or refusal where the message is one.
     `latency_ms` is the time of the attempt that succeeded, None for cached and replayed answers; `cost_usd` is 0 for
-    those.
+    those, and None where it is not known. `metered` says whether the endpoint reported its token counts; `usage` is 0
+    where it did not.
     """
 
     message: Message
     finish_reason: str = "stop"
     usage: Usage = field(default_factory=Usage)
     latency_ms: float | None = None
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
     cached: bool = False
+    metered: bool = True
+
+
+def total_cost(costs: Iterable[float | None]) -> float | None:
+    """The sum of *costs* in USD; None where one of them is not known."""
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total
 
 
 class AskError(Exception):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from hub import extraction
 from hub.common import wording
-from hub.protocols.calls import JSON, Ask, CallKey, Message, Reply, Usage
+from hub.protocols.calls import JSON, Ask, CallKey, Message, Reply, Usage, total_cost
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -55,8 +55,9 @@ class Judgement(Generic[Shape]):
         return sum((reply.usage for reply in self.replies), Usage())
 
     @property
-    def cost_usd(self) -> float:
-        return sum(reply.cost_usd for reply in self.replies)
+    def cost_usd(self) -> float | None:
+        """What all calls cost; None where that is not known."""
+        return total_cost(reply.cost_usd for reply in self.replies)
 
 
 async def judgement(

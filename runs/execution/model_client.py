@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hub.common import digests
-from hub.protocols.calls import JSON, AskError, CallKey, Message, Reply, Tool, Usage
+from hub.protocols.calls import JSON, AskError, CallKey, Message, Reply, Tool, Usage, total_cost
 from runs.providers.base import ModelSpec, Provider, Request
 
 
@@ -29,14 +29,44 @@ class TimeUp(Exception):
 
 @dataclass(slots=True)
 class Budget:
-    """What a run may spend and has spent, in USD. Calls in flight are finished: it can be passed by their cost."""
+    """What a run may spend and has spent, in USD. Calls in flight are finished: it can be passed by their cost.
+
+    `spent` is what is known. `unknown` says that there are calls whose cost is not known; `unmetered` is the model
+    whose reply was the first such in this session, after which a run with a limit stops.
+    """
 
     limit: float | None = None
     spent: float = 0.0
+    unknown: bool = False
+    unmetered: str = ""
+
+    def add(self, label: str, cost: float | None) -> None:
+        """Count a call of the model *label*."""
+        if cost is None:
+            self.unknown = True
+            self.unmetered = self.unmetered or label
+        else:
+            self.spent += cost
+
+    @property
+    def total(self) -> float | None:
+        """What the run has cost; None where that is not known."""
+        return None if self.unknown else self.spent
 
     @property
     def exhausted(self) -> bool:
-        return self.limit is not None and self.spent >= self.limit
+        return self.limit is not None and (self.unmetered != "" or self.spent >= self.limit)
+
+    @property
+    def reason(self) -> str:
+        """Why nothing more is asked, once the budget is exhausted."""
+        if self.unmetered:
+            return (
+                f"Stopped: a reply of {self.unmetered} carried no token counts (`usage`), so what it cost is unknown "
+                f"and the budget of ${self.limit:,.2f} cannot be kept. Have the endpoint report usage and resume, or "
+                "start a run without limits.budget_usd."
+            )
+        return f"Stopped: ${self.spent:,.4f} of the budget of ${self.limit:,.2f} is spent."
 
 
 @dataclass(slots=True)
@@ -88,18 +118,18 @@ class Tally:
 
     seconds_left: float
     usage: Usage = field(default_factory=Usage)
-    cost_usd: float = 0.0
-    role_cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
+    role_cost_usd: float | None = 0.0
     latency_ms: float | None = None
     last: Reply | None = None
 
     def add(self, key: CallKey, reply: Reply) -> None:
         if key.role:
-            self.role_cost_usd += reply.cost_usd
+            self.role_cost_usd = total_cost([self.role_cost_usd, reply.cost_usd])
             return
         self.last = reply
         self.usage = self.usage + reply.usage
-        self.cost_usd += reply.cost_usd
+        self.cost_usd = total_cost([self.cost_usd, reply.cost_usd])
         if reply.latency_ms is not None:
             self.latency_ms = (self.latency_ms or 0.0) + reply.latency_ms
             self.seconds_left -= reply.latency_ms / 1000
@@ -181,7 +211,7 @@ class Asker:
             if connection.stopped is not None:
                 raise connection.stopped
             if self.budget.exhausted:
-                raise AskError("budget", f"The budget of ${self.budget.limit:,.2f} is spent.")
+                raise AskError("budget", self.budget.reason)
             try:
                 reply = await connection.provider.complete(request)
             except AskError as error:
@@ -189,11 +219,11 @@ class Asker:
                     raise  # a recording that is missing concerns its case alone
                 raise connection.failed(error) from None
         connection.replied()
-        price = connection.spec.price
-        if price is None or not connection.provider.live:
+        if not connection.provider.live:
             return reply
-        cost = price.cost(reply.usage)
-        self.budget.spent += cost
+        price = connection.spec.price
+        cost = price.cost(reply.usage) if price is not None and (reply.metered or price.free) else None
+        self.budget.add(connection.label, cost)
         return replace(reply, cost_usd=cost)
 
 

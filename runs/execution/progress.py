@@ -22,7 +22,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         self._console = console
         self._total = total
         self._counts: Counter[str] = Counter()
-        self._cost = 0.0
+        self._cost, self._cost_unknown = 0.0, False
         self._started = self._last_line = time.monotonic()
         self._live = console.is_terminal and not console.is_dumb_terminal
         wide = console.width >= _WIDE
@@ -49,12 +49,16 @@ class RunProgress(AbstractContextManager["RunProgress"]):
 
     def played(self, response: Response) -> None:
         self._counts[response.status] += 1
-        self._cost += response.cost_usd + response.role_cost_usd
+        self._cost += (response.cost_usd or 0.0) + (response.role_cost_usd or 0.0)
+        self._cost_unknown |= response.cost_usd is None or response.role_cost_usd is None
         self._show()
 
-    def counted(self, counts: Mapping[str, int], cost: float) -> None:
-        """The same from a distance: what is stored so far of a run that somebody else executes."""
-        self._counts, self._cost = Counter(counts), cost
+    def counted(self, counts: Mapping[str, int], cost: float, cost_unknown: bool) -> None:
+        """The same from a distance: what is stored so far of a run that somebody else executes.
+
+        *cost* is what is known, *cost_unknown* whether there is more.
+        """
+        self._counts, self._cost, self._cost_unknown = Counter(counts), cost, cost_unknown
         self._show()
 
     def _show(self) -> None:
@@ -75,5 +79,5 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         parts += [f"{name} {counts[name]:,}" for name in ("errored", "unscored") if counts[name]]
         parts.append(f"{done / max(now - self._started, 0.001):,.0f}/s")
         if self._cost:
-            parts.append(f"${self._cost:,.4f}")
+            parts.append(f"{'at least ' if self._cost_unknown else ''}${self._cost:,.4f}")
         return "  ".join(parts)

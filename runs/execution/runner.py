@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from django.conf import settings
-from django.db.models import F, Sum
 from django.utils import timezone
 
 from hub.common.digests import attempt_seed
@@ -25,7 +24,7 @@ from runs.leases import RENEW_EVERY_S, LeaseLost, lease_release, lease_renew, le
 from runs.models import Response, Run, RunModel
 from runs.providers.base import ModelSpec, ProviderContext
 from runs.providers.registry import PROVIDERS
-from runs.selectors import answering_models, role_models
+from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, answering_models, role_models
 from runs.services import KEPT
 from runs.stages import StageContext, stages
 from runs.tracking.stage import Tracker
@@ -172,7 +171,8 @@ class _Session:
         roles = {role: [self._connect(row, spec) for row, spec in seats] for role, seats in self._roles.items()}
         connections = [*models.values(), *(item for seats in roles.values() for item in seats)]
         reader, writer = Reader(), Writer(replaces=self._resumed)
-        budget = Budget(self._config.limits.budget_usd, spent=await reader.run(_spent, self._run))
+        spent, unknown = await reader.run(_spent, self._run)
+        budget = Budget(self._config.limits.budget_usd, spent=spent, unknown=unknown)
         asker = Asker(
             models=models,
             roles=roles,
@@ -203,7 +203,7 @@ class _Session:
             heart.cancel()
             await asyncio.gather(heart, return_exceptions=True)
             await writer.close()
-            self._run.cost_usd = budget.spent
+            self._run.cost_usd = budget.total
             await reader.close()
             await asyncio.gather(*(item.provider.aclose() for item in connections), return_exceptions=True)
 
@@ -264,7 +264,7 @@ class _Session:
             run.status, run.message = self._left, "" if self._left == Status.QUEUED else KEPT
         elif budget.exhausted:
             run.status = Status.STOPPED
-            run.message = f"Stopped: ${budget.spent:,.4f} of the budget of ${budget.limit:,.2f} is spent."
+            run.message = budget.reason
         else:
             run.status, run.message = Status.COMPLETED, ""
 
@@ -282,7 +282,7 @@ class _Session:
                 tracker=self._tracker,
             )
             # A stage may report the run's figures, as tracking does.
-            self._run.seconds, self._run.cost_usd = self._sitting.seconds(), asker.budget.spent
+            self._run.seconds, self._run.cost_usd = self._sitting.seconds(), asker.budget.total
             try:
                 summary = await stage.execute(context, part)
             except Exception as error:
@@ -295,10 +295,10 @@ def _store_played(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(played_at=run.played_at)
 
 
-def _spent(run: Run) -> float:
-    """What earlier sittings of *run* cost, in USD."""
-    sums = Response.objects.filter(run_environment__run=run).aggregate(cost=Sum(F("cost_usd") + F("role_cost_usd")))
-    return max(run.cost_usd, sums["cost"] or 0.0)
+def _spent(run: Run) -> tuple[float, bool]:
+    """What is known of the cost of earlier sittings of *run* in USD, and whether a part of it is unknown."""
+    sums = Response.objects.filter(run_environment__run=run).aggregate(cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
+    return max(run.cost_usd or 0.0, sums["cost"] or 0.0), run.cost_usd is None or sums["unknown"] > 0
 
 
 def _seed_of(seed: int, key: CallKey) -> int:

@@ -11,7 +11,7 @@ from hub.common.output_files import Outputs
 from hub.common.registry import Registry
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
-from hub.protocols.calls import JSON
+from hub.protocols.calls import JSON, total_cost
 from hub.protocols.cases import CaseData
 from runs.exports.base import (
     CHUNK,
@@ -165,7 +165,7 @@ def _whole(run: Run, part: RunEnvironment, response: Response) -> dict[str, JSON
         "text": response.text,
         "usage": usage_of(response),
         "latency_ms": response.latency_ms,
-        "cost_usd": response.cost_usd + response.role_cost_usd,
+        "cost_usd": total_cost([response.cost_usd, response.role_cost_usd]),
         "scores": [
             {
                 "rule": score.rule,

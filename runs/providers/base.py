@@ -20,6 +20,11 @@ class Price(BaseModel):
     cached_input: Annotated[float, Field(ge=0)] | None = None
     output: Annotated[float, Field(ge=0)] = 0.0
 
+    @property
+    def free(self) -> bool:
+        """Whether every token costs nothing, so that the cost is known without counting them."""
+        return not (self.input or self.cached_input or self.output)
+
     def cost(self, usage: Usage) -> float:
         """The price of *usage*, in USD."""
         cached = self.input if self.cached_input is None else self.cached_input

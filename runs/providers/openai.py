@@ -229,6 +229,7 @@ def _reply(body: bytes, latency_ms: float) -> Reply:
         message=message,
         finish_reason=finish[:_MAX_FINISH],
         usage=wire_usage(usage),
+        metered=_count(usage, "prompt_tokens") is not None and _count(usage, "completion_tokens") is not None,
         latency_ms=round(latency_ms, 1),
     )
 

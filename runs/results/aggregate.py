@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from hub.protocols.calls import JSON
+from hub.common import wording
+from hub.protocols.calls import JSON, total_cost
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of, case_clusters, cell_responses, quarantined_cases
 from runs.results.statistics import Estimate, mean_estimate, pass_at_k, pass_hat_k, quantile
@@ -36,8 +37,8 @@ class _Row(NamedTuple):
     output_tokens: int
     cached_input_tokens: int
     reasoning_tokens: int
-    cost_usd: float
-    role_cost_usd: float
+    cost_usd: float | None
+    role_cost_usd: float | None
     execution_status: str
     execution_ms: float | None
     sandbox_tier: str
@@ -49,6 +50,7 @@ class CellResult:
     """One environment played by one model.
 
     Counts, accuracy and times leave quarantined cases out; tokens and cost are of everything that was asked.
+    Costs are None where a part of them is not known; `unmetered` counts the model's responses without a known cost.
     `limits` counts episodes that a limit of turns or time ended, by limit; `expected` the responses that the run owes.
     """
 
@@ -69,8 +71,9 @@ class CellResult:
     pass_cases: dict[int, int] = field(default_factory=dict)
     latencies: "array[float]" = field(default_factory=lambda: array("d"))
     tokens: Counter[str] = field(default_factory=Counter)
-    cost_usd: float = 0.0
-    role_cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
+    role_cost_usd: float | None = 0.0
+    unmetered: int = 0
     executions: Counter[str] = field(default_factory=Counter)
     execution_times: "array[float]" = field(default_factory=lambda: array("d"))
     trust: Counter[str] = field(default_factory=Counter)
@@ -111,8 +114,10 @@ class CellResult:
         return self.scored < COMPLETE_SHARE * self.expected or self.expected == 0
 
     @property
-    def total_cost_usd(self) -> float:
-        return self.cost_usd + self.role_cost_usd
+    def total_cost_usd(self) -> float | None:
+        """What it cost with its role models; None where a part of it is not known. Recordings cost nothing."""
+        known = self.run_model.priced or self.recorded
+        return total_cost([self.cost_usd, self.role_cost_usd]) if known else None
 
     @property
     def known_cost_usd(self) -> float | None:
@@ -221,8 +226,8 @@ def results_json(run: Run, cells: list[CellResult] | None = None) -> dict[str, J
 
 
 def known_cost(run: Run) -> float | None:
-    """What *run* cost in USD, as far as prices are known; None where no model of it has one."""
-    if run.cost_usd or run.models.filter(spec__price__isnull=False).exists():
+    """What *run* cost in USD; None where a part of it is not known, or no model of it has a price."""
+    if run.cost_usd is not None and (run.cost_usd or run.models.filter(spec__price__isnull=False).exists()):
         return run.cost_usd
     return None
 
@@ -280,6 +285,17 @@ def warnings(run: Run, cells: Iterable[CellResult]) -> list[str]:
     unpriced = sorted({cell.model for cell in cells if not cell.recorded and not cell.run_model.priced})
     if unpriced:
         found.append(f"No price is given for {', '.join(unpriced)}: what it cost is unknown.")
+    for cell in cells:
+        if cell.unmetered and cell.run_model.priced:
+            found.append(
+                f"{wording.counted(cell.unmetered, 'response')} of {cell.model} on {cell.environment} came without "
+                "token counts (`usage`): what they cost is unknown."
+            )
+        if cell.role_cost_usd is None:
+            found.append(
+                f"What role models (judges, simulated users) for {cell.model} on {cell.environment} cost is unknown: "
+                "one has no price, or its replies carried no token counts."
+            )
     for environment, count in {cell.environment: cell.quarantined for cell in cells if cell.quarantined}.items():
         cases = "1 case" if count == 1 else f"{count:,} cases"
         found.append(f"Left out of {environment}, because a curator found it wrong: {cases}.")
@@ -332,8 +348,9 @@ def _rows(part: RunEnvironment, model: RunModel) -> Iterator[_Row]:
 
 
 def _add_cost(cell: CellResult, row: _Row) -> None:
-    cell.cost_usd += row.cost_usd
-    cell.role_cost_usd += row.role_cost_usd
+    cell.cost_usd = total_cost([cell.cost_usd, row.cost_usd])
+    cell.role_cost_usd = total_cost([cell.role_cost_usd, row.role_cost_usd])
+    cell.unmetered += row.cost_usd is None
     tokens = cell.tokens
     tokens["input"] += row.input_tokens
     tokens["output"] += row.output_tokens

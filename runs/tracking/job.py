@@ -90,7 +90,7 @@ def _parent(run: Run, cells: list[CellResult], more: Added, folder: Path) -> dic
         "params": _texts({"config": {k: v for k, v in run.config.items() if k not in ("models", "environments")}}),
         "metrics": {
             "seconds": run.seconds,
-            "cost_usd": run.cost_usd,
+            **({} if run.cost_usd is None else {"cost_usd": run.cost_usd}),  # unknown is no metric, least of all 0
             "responses": sum(cell.responses for cell in cells),
             **{status: sum(cell.statuses[status] for cell in cells) for status in map(str, Response.Status.values)},
             **_numbers(run.summaries),

@@ -3,13 +3,13 @@
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Count, Exists, F, OuterRef, QuerySet, Sum
+from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Lower
 from django.http import Http404
 
 from runs.models import ENDED, Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of
-from runs.selectors import runs_visible
+from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, runs_visible
 
 # What lists can be sorted by: name in the address -> field of the rows.
 RUN_COLUMNS = {"run": "name_key", "status": "status", "took": "seconds", "cost": "cost_usd", "started": "id"}
@@ -164,14 +164,17 @@ def response_of(user: User | AnonymousUser, pk: int) -> Response:
 
 
 def live_counts(run: Run) -> dict[str, Any]:
-    """How far *run* is: `{"done", "expected", "cost_usd", "cells": [{"environment", "model", "passed", ...}]}`."""
+    """How far *run* is: `{"done", "expected", "cost_usd", "cells": [{"environment", "model", "passed", ...}]}`.
+
+    `cost_usd` is None where a part of it is not known.
+    """
     parts = list(run.environments.select_related("version__environment").order_by("position"))
     models = list(run.models.filter(role="").order_by("position"))
     rows = (
         Response.objects.filter(run_environment__in=parts)
         .order_by()
         .values("run_environment_id", "run_model_id", "status")
-        .annotate(count=Count("id"), cost=Sum(F("cost_usd") + F("role_cost_usd")))
+        .annotate(count=Count("id"), cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
     )
     counts = {(row["run_environment_id"], row["run_model_id"], row["status"]): row["count"] for row in rows}
     cells = []
@@ -192,6 +195,6 @@ def live_counts(run: Run) -> dict[str, Any]:
     return {
         "done": sum(cell["done"] for cell in cells),
         "expected": sum(cell["expected"] for cell in cells),
-        "cost_usd": sum(row["cost"] or 0.0 for row in rows),
+        "cost_usd": None if any(row["unknown"] for row in rows) else sum(row["cost"] or 0.0 for row in rows),
         "cells": cells,
     }

@@ -21,10 +21,11 @@ from runs.config.resolve import config_hash, environments_find, plan, source_for
 from runs.config.schema import RunConfig
 from runs.execution.runner import Execution, run_execute
 from runs.models import ModelCall, Response, Run
-from runs.results.aggregate import warnings
+from runs.results.aggregate import results_json, warnings
+from runs.selectors import stored_counts
 from runs.services import config_of, run_create, run_reopen
 from runs.stages import Estimate, Stage, StageConfig, StageContext
-from runs.web.queries import run_is_whole
+from runs.web.queries import live_counts, run_is_whole
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
 
@@ -405,6 +406,71 @@ def counting(folder: Path, *, step_seconds: float = 0.0) -> list[dict[str, str]]
     (bundle / "harness.py").write_text(COUNTING.replace("SECONDS", str(step_seconds)))
     (bundle / "cases.jsonl").write_text('{"id": "five", "input": "Count."}\n')
     return [{"path": "counting"}]
+
+
+def unmetered(request: dict[str, Any], _: int = 0) -> Answer:
+    """The right capital, without token counts."""
+    return completion(capital(request).body["choices"][0]["message"]["content"], usage={})
+
+
+def test_what_replies_without_token_counts_cost_is_unknown_and_not_nothing(folder: Path) -> None:
+    with endpoint(lambda request, number: unmetered(request) if number == 2 else capital(request)) as server:
+        run, _ = start(folder, config_text(server.url, concurrency=1))
+        again, _ = start(folder, config_text(server.url))  # from the cache, which costs nothing
+    assert all_passed(run)
+    run.refresh_from_db()
+    assert run.cost_usd is None and again.cost_usd == 0.0
+    costs = Response.objects.filter(run_environment__run=run).order_by("id").values_list("cost_usd", flat=True)
+    assert [cost is None for cost in costs] == [False, False, True, False, False, False]
+    document = results_json(run)
+    assert (document["cost_usd"], document["results"][0]["cost_usd"]) == (None, None)
+    assert document["results"][0]["cost_per_correct_usd"] is None
+    assert any(
+        "1 response of small on capitals@1.0.0 came without token counts" in line for line in document["warnings"]
+    )
+    assert live_counts(run)["cost_usd"] is None and stored_counts(run)[2]
+
+
+@pytest.mark.parametrize("usage", [{}, None, {"prompt_tokens": 10}, {"prompt_tokens": -1, "completion_tokens": 5}])
+def test_a_run_with_a_budget_stops_at_the_first_reply_without_token_counts(folder: Path, usage: Any) -> None:
+    def script(request: dict[str, Any], _: int) -> Answer:
+        answer = capital(request)
+        answer.body["usage"] = usage
+        return answer
+
+    with endpoint(script) as server:
+        run, _ = start(folder, config_text(server.url, concurrency=1, limits={"budget_usd": 5.0}))
+        assert len(server.requests) == 1
+    assert run.status == "stopped"
+    assert "a reply of small carried no token counts" in run.message and "$5.00" in run.message
+    assert list(statuses(run).values()) == ["passed"]
+
+
+def test_a_run_that_stopped_for_missing_token_counts_goes_on_once_they_come_with_its_cost_unknown(folder: Path) -> None:
+    broken = True
+    with endpoint(lambda request, _: unmetered(request) if broken else capital(request)) as server:
+        run, _ = start(folder, config_text(server.url, concurrency=1, limits={"budget_usd": 5.0}))
+        broken = False
+        run, _ = resume(run)
+    assert run.status == "completed" and all_passed(run)
+    assert run.cost_usd is None
+
+
+def test_missing_token_counts_of_a_free_model_cost_nothing(folder: Path) -> None:
+    with endpoint(unmetered) as server:
+        model = {"name": "free", "provider": "openai", "model": "m", "base_url": server.url}
+        model["price"] = {"input": 0, "output": 0}
+        run, _ = start(folder, config_text(server.url, models=[model], limits={"budget_usd": 5.0}))
+    assert all_passed(run) and run.cost_usd == 0.0
+
+
+def test_the_cost_of_a_model_without_a_price_is_unknown(folder: Path) -> None:
+    with endpoint(capital) as server:
+        model = {"name": "small", "provider": "openai", "model": "m", "base_url": server.url}
+        run, _ = start(folder, config_text(server.url, models=[model]))
+    assert all_passed(run)
+    assert run.cost_usd is None
+    assert results_json(run)["results"][0]["cost_usd"] is None
 
 
 def test_replies_that_arrive_and_use_up_the_time_end_the_episode_at_a_limit_that_is_scored(folder: Path) -> None:

@@ -169,6 +169,20 @@ def test_what_an_answer_cost_is_unknown_without_a_price(provider: str) -> None:
     assert printed(run).count("$0") == 2  # of the model and of the run
 
 
+def test_a_cost_of_which_a_part_is_unknown_is_unknown_in_every_report() -> None:
+    run = stored_run(stored_version(cases=2), price=PRICE, cost_usd=None)
+    stored_response(run, cases(run)[0], cost_usd=0.5)
+    stored_response(run, cases(run)[1], cost_usd=None, role_cost_usd=None)
+    (result,) = results_json(run)["results"]
+    assert (result["cost_usd"], result["role_cost_usd"], result["cost_per_correct_usd"]) == (None, None, None)
+    for text in (printed(run), render_html(run)):
+        assert "$" not in text
+        assert "1 response of alpha on sums@1.0.0 came without token counts" in " ".join(text.split())
+        assert "What role models (judges, simulated users) for alpha on sums@1.0.0 cost is unknown" in " ".join(
+            text.split()
+        )
+
+
 def test_reading_results_takes_few_queries_and_never_a_transcript() -> None:
     run = stored_run(stored_version(cases=30))
     stored_outcomes(run, "p" * 30)

@@ -16,7 +16,7 @@ import pytest
 from django.core.management import call_command
 
 from hub.models import Case
-from runs.models import Run
+from runs.models import Response, Run
 from runs.stages import StageContext
 from runs.tracking import launch
 from runs.tracking.job import build_job
@@ -66,6 +66,15 @@ def test_a_run_is_logged_as_a_parent_with_a_child_for_each_cell_and_linked_both_
     assert child["metrics"]["accuracy"] == pytest.approx(2 / 3)
     assert child["metrics"]["ci95.low"] == pytest.approx(0.2024, abs=1e-3)
     assert child["params"]["model.name"] == "alpha"
+
+
+def test_a_cost_that_is_not_known_is_no_metric(tracker: Tracker, in_mlflow: Reader) -> None:
+    run = played(name="unmetered", cost_usd=None)
+    run.models.update(spec={"name": "alpha", "price": {"input": 1.0, "output": 2.0}})
+    Response.objects.filter(run_environment__run=run, status="passed").update(cost_usd=None)
+    assert track(run, tracker, TrackingConfig())["state"] == "logged"
+    for logged in in_mlflow("unmetered")["runs"]:
+        assert not [name for name in logged["metrics"] if name in ("cost_usd", "cost_per_correct_usd")]
 
 
 def test_artifacts_hold_the_report_the_results_and_every_response(tracker: Tracker, in_mlflow: Reader) -> None:

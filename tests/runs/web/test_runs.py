@@ -74,6 +74,23 @@ def test_a_cost_is_shown_where_a_price_is_known_and_nowhere_else(client: Client,
         assert "$0" in page(client, url), url
 
 
+def test_a_cost_of_which_a_part_is_unknown_is_shown_as_unknown(client: Client, run: Run) -> None:
+    run.models.filter(label="alpha").update(spec={"price": {"input": 1.0, "output": 2.0}})
+    responses = Response.objects.filter(run_model__label="alpha").order_by("id")
+    responses.update(cost_usd=0.5)
+    responses.filter(pk=responses[0].pk).update(cost_usd=None, role_cost_usd=None)
+    Run.objects.filter(pk=run.pk).update(cost_usd=None)
+    for url in ("/runs/", "/models/alpha/"):
+        assert "$" not in page(client, url), url
+    shown = page(client, f"/runs/{run.pk}/")
+    assert "$" not in shown and "1 response of alpha on sums@1.0.0 came without token counts" in shown
+    shown = page(client, f"/responses/{responses[0].pk}/")
+    assert "the endpoint reported no token counts" in shown and "an unknown cost for role models" in shown
+    assert "$0.5000" in page(client, f"/responses/{responses[1].pk}/")
+    answer = client.get(f"/api/v1/runs/{run.pk}/").json()
+    assert (answer["cost_usd"], answer["progress"]["cost_usd"]) == (None, None)
+
+
 def test_an_empty_list_says_what_makes_the_first_run(client: Client, user: User) -> None:
     assert "make eval" in page(client, "/runs/")
 
