@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from hub.common.errors import NotFound

@@ -29,5 +29,5 @@ def test_the_migration_forgets_costs_that_were_never_known(
 ) -> None:
     run = stored_run(stored_version(cases=1), provider=provider, price=price, cost_usd=0.3)
     stored_response(run, Case.objects.get(), **fields)
-    import_module("runs.migrations.0010_unknown_costs").forget_costs_that_were_never_known(apps, None)
+    import_module("runs.migrations.0011_unknown_costs").forget_costs_that_were_never_known(apps, None)
     assert (Response.objects.get().cost_usd is None) == (Run.objects.get().cost_usd is None) == unknown

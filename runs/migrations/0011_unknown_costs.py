@@ -25,7 +25,7 @@ def forget_costs_that_were_never_known(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0009_free_endpoint_names'),
+        ('runs', '0010_run_played_at'),
     ]
 
     operations = [
