@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('review', '0005_ordered_json'),
+        ('review', '0007_one_open_seat'),
     ]
 
     operations = [
