@@ -180,8 +180,8 @@ def main() -> int:
     else:
         passing = result.passing - result.problems
         print(
-            f"{result.problems} solutions: {result.failing} mutants failing, {passing} passing, {result.left_out} left out, "
-            f"{len(result.disagreements)} disagreements"
+            f"{result.problems} solutions: {result.failing} mutants failing, {passing} passing, "
+            f"{result.left_out} left out, {len(result.disagreements)} disagreements"
         )
         for found in result.disagreements:
             print("\n" + "\n".join(f"{name}: {text}" for name, text in found.items()))
