@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
 from hub.selectors import is_curator
 from preferences.models import IssueCategory, Preference
+from preferences.selectors import revealed
 from preferences.sides import worded
 
 
@@ -60,6 +62,9 @@ class PreferenceAdmin(ForCurators):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Preference]:
+        return revealed(request.user, super().get_queryset(request))
 
     @admin.display(description="critique")
     def critique_worded(self, obj: Preference) -> str:

@@ -1,5 +1,6 @@
 """Reading preferences: those in force, filtered, and one with everything it leads to."""
 
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -16,9 +17,28 @@ def preferences_current() -> QuerySet[Preference]:
     return Preference.objects.filter(successor__isnull=True)
 
 
-def preferences_visible(user: User | AnonymousUser) -> QuerySet[Preference]:
-    """Those of runs that *user* may see."""
-    return preferences_current().filter(run__in=runs_visible(user).order_by().values("pk"))
+Withheld = Callable[[User | AnonymousUser], Q | None]
+_withheld: list[Withheld] = []
+
+
+def withhold(which: Withheld) -> None:
+    """Hide from each user the preferences that *which* names for them; apps above register this from ready()."""
+    _withheld.append(which)
+
+
+def revealed(user: User | AnonymousUser, rows: QuerySet[Preference]) -> QuerySet[Preference]:
+    """*rows* without those that are withheld from *user*."""
+    for which in _withheld:
+        hidden = which(user)
+        if hidden is not None:
+            rows = rows.exclude(hidden)
+    return rows
+
+
+def preferences_visible(user: User | AnonymousUser, *, superseded: bool = False) -> QuerySet[Preference]:
+    """Those in force of runs that *user* may see, without what is withheld from them; also the *superseded* ones."""
+    rows = Preference.objects.all() if superseded else preferences_current()
+    return revealed(user, rows.filter(run__in=runs_visible(user).order_by().values("pk")))
 
 
 def filtered(

@@ -8,9 +8,12 @@ class ReviewConfig(AppConfig):
     verbose_name = "Review"
 
     def ready(self) -> None:
-        # Both import models, which exist only once the apps are loaded.
+        # All import models, which exist only once the apps are loaded.
+        from preferences.selectors import withhold
+        from review.queue.blinding import withheld
         from review.stages import JudgeStage, ReviewStage
         from runs.stages import register
 
         register(JudgeStage())
         register(ReviewStage())
+        withhold(withheld)

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
+from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, Q
 
 from preferences.models import Preference
-from preferences.selectors import preferences_current
+from preferences.selectors import preferences_current, revealed
 from review.models import Pair
+from review.queue.blinding import pairs_owed
 from runs.models import Response, Run
 
 PAIRS_SHOWN = 50  # of one response; attempts compared with each other make many
@@ -31,26 +33,32 @@ def run_trace(run: Run) -> RunTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairTrace:
-    """A pair of a response, the response beside it, and the verdicts in force: each with whom it prefers."""
+    """A pair of a response, the response beside it, and the verdicts in force: each with whom it prefers.
+
+    A pair that the user may still review is `owed`: then neither verdicts nor the other response are named.
+    """
 
     pair: Pair
     other: Response
+    owed: bool
     verdicts: list[tuple[Preference, str]]
 
 
-def response_trace(response: Response) -> list[PairTrace]:
-    """The response's first PAIRS_SHOWN pairs."""
+def response_trace(user: User | AnonymousUser, response: Response) -> list[PairTrace]:
+    """The response's first PAIRS_SHOWN pairs, as *user* may see them."""
     with_it = Q(first=response) | Q(second=response)
     pairs = Pair.objects.filter(with_it).select_related("first__run_model", "second__run_model")
     pairs = pairs.defer("first__messages", "first__text", "second__messages", "second__text").order_by("pk")
     verdicts: dict[int, list[tuple[Preference, str]]] = {}
-    for preference in preferences_current().filter(with_it).select_related("reviewer").order_by("pk"):
+    found_of = revealed(user, preferences_current().filter(with_it))
+    for preference in found_of.select_related("reviewer").order_by("pk"):
         other = preference.second_id if preference.first_id == response.pk else preference.first_id
         verdicts.setdefault(other, []).append((preference, _seen_from(preference, response)))
     found = []
+    owed = set(pairs_owed(user).filter(with_it).values_list("pk", flat=True))
     for pair in pairs[:PAIRS_SHOWN]:
         beside = pair.second if pair.first_id == response.pk else pair.first
-        found.append(PairTrace(pair=pair, other=beside, verdicts=verdicts.get(beside.pk, [])))
+        found.append(PairTrace(pair=pair, other=beside, owed=pair.pk in owed, verdicts=verdicts.get(beside.pk, [])))
     return found
 
 

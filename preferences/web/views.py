@@ -22,7 +22,6 @@ from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
 from preferences.models import Preference
 from preferences.selectors import filtered, history, preferences_visible, with_everything
 from preferences.web.forms import ExportForm, PreferencesFilter
-from runs.selectors import runs_visible
 from runs.tracking.links import mlflow_url
 
 PAGE = 50
@@ -53,11 +52,12 @@ def _filtered(request: HttpRequest, form: PreferencesFilter) -> QuerySet[Prefere
 @require_safe
 def preference(request: HttpRequest, pk: int) -> HttpResponse:
     """One preference with everything behind it: both responses, models, run, config, version, tracking, history."""
-    runs = runs_visible(request.user).order_by().values("pk")
-    visible = with_everything(Preference.objects.filter(run__in=runs))
-    shown = visible.filter(pk=pk).first()
+    shown = with_everything(preferences_visible(request.user, superseded=True)).filter(pk=pk).first()
     if shown is None:
-        raise Http404(f"There is no preference {pk}, or it is of an environment that is private to somebody else.")
+        raise Http404(
+            f"There is no preference {pk}, or it is of an environment that is private to somebody else, or of a pair "
+            "that you may still review: then it is shown once you have decided it."
+        )
     context = {
         "preference": shown,
         "sides": [

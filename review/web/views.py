@@ -18,6 +18,7 @@ from review.links import PAIRS_SHOWN, response_trace, run_trace
 from review.models import Assignment, Pair
 from review.queue import assignments
 from review.queue.backlog import held_by_others, progress_of
+from review.queue.blinding import DECIDE
 from review.services import pairs_whole
 from review.web.forms import DecisionForm
 from review.web.page import page_of
@@ -25,7 +26,6 @@ from runs.selectors import runs_visible
 from runs.tracking.links import mlflow_url, mlflow_url_of
 from runs.web.queries import response_of, run_of
 
-DECIDE = "review.decide_pair"
 reviewer_only = permission_required(DECIDE, raise_exception=True)
 
 
@@ -146,7 +146,7 @@ def of_run(request: HttpRequest, pk: int) -> HttpResponse:
 def of_response(request: HttpRequest, pk: int) -> HttpResponse:
     """Pairs and judgments of a response: a fragment of its page, or a page of its own."""
     response = response_of(request.user, pk)
-    pairs = response_trace(response)
+    pairs = response_trace(request.user, response)
     context = {
         "response": response,
         "run": response.run_environment.run,

@@ -58,7 +58,7 @@ def test_reviewing_needs_the_permission_and_a_free_seat(ann: APIClient) -> None:
 
 
 def test_preferences_are_listed_filtered_and_exported(ann: APIClient) -> None:
-    (pair,) = waiting_pairs(1)
+    (pair,) = waiting_pairs(1, overlap=0)
     suggest(pair, "first")
     rows = ann.get("/api/v1/preferences/").json()["results"]
     assert [(row["source"], row["verdict"], row["judge"]) for row in rows] == [("llm", "first", "j")]

@@ -1,0 +1,118 @@
+"""Reviewers who still owe a pair a verdict see nobody else's verdict of it, and no model's name with one."""
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from preferences.models import Preference
+from review import decisions
+from review.decisions import Decision
+from review.models import Pair
+from review.queue import assignments
+from tests.review.pages import reviewer, suggest, waiting_pairs
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def nothing_drawn(monkeypatch: Any) -> None:
+    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+
+
+@pytest.fixture
+def pairs() -> list[Pair]:
+    """Two pairs for two people each: Bob has decided the first, and the judge both."""
+    found = waiting_pairs(2, overlap=2)
+    for pair in found:
+        suggest(pair, "first")
+    decisions.decide(assignment=assignments.pair_next(reviewer("bob")), decision=Decision(verdict="second"))
+    return found
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def seen_by(client: Client) -> set[int]:
+    """Preferences that a user finds in lists, over REST and in exports, which must agree."""
+    page = client.get("/preferences/").content.decode()
+    listed = {pk for pk in Preference.objects.values_list("pk", flat=True) if f'/preferences/{pk}/"' in page}
+    rest = {row["id"] for row in client.get("/api/v1/preferences/").json()["results"]}
+    opened = {
+        pk
+        for pk in Preference.objects.values_list("pk", flat=True)
+        if client.get(f"/preferences/{pk}/").status_code == 200
+    }
+    assert listed == rest == opened
+    for address in ("/preferences/export/?format=jsonl", "/api/v1/preferences/export?format=jsonl"):
+        answer = client.get(address)
+        if answer["Content-Type"] == "application/zip":
+            with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+                exported = {json.loads(line)["id"] for line in archive.read("data.jsonl").splitlines()}
+        else:
+            exported = set()
+        assert exported <= rest
+    return rest
+
+
+def of(pair: Pair) -> set[int]:
+    return set(Preference.objects.filter(first=pair.first).values_list("pk", flat=True))
+
+
+def test_verdicts_of_a_pair_are_shown_once_it_is_decided(pairs: list[Pair]) -> None:
+    first = pairs[0]
+    ann = reviewer("ann")
+    client = signed_in(ann)
+    assert seen_by(client) == set()
+    assert client.get("/api/v1/agreement/").json()["verdicts"] == 0
+    decisions.decide(assignment=assignments.pair_next(ann), decision=Decision(verdict="tie"))
+    assert seen_by(client) == of(first)
+    assert len(of(first)) == 3
+    assignments.seat_skip(assignment=assignments.pair_next(ann), reason="")
+    assert seen_by(client) == of(first)  # a skip can be taken back
+
+
+def test_a_response_s_pairs_name_neither_verdicts_nor_the_other_model(pairs: list[Pair]) -> None:
+    first = pairs[0]
+    ann = reviewer("ann")
+    client = signed_in(ann)
+    page = client.get(f"/review/responses/{first.first_id}/").content.decode()
+    assert "is better" not in page
+    assert "beta" not in page
+    assert f'href="/review/{first.pk}/"' in page
+    decisions.decide(assignment=assignments.pair_next(ann), decision=Decision(verdict="tie"))
+    page = client.get(f"/review/responses/{first.first_id}/").content.decode()
+    assert "the other is better" in page
+    assert "beta" in page
+
+
+def test_the_refusal_says_what_to_do(pairs: list[Pair]) -> None:
+    pk = Preference.objects.filter(source="llm", first=pairs[0].first).get().pk
+    answer = signed_in(reviewer("ann")).get(f"/preferences/{pk}/")
+    assert answer.status_code == 404
+    assert "once you have decided" in answer.content.decode()
+
+
+def test_who_does_not_review_sees_them_and_an_administrator_until_they_hold_the_pair(pairs: list[Pair]) -> None:
+    every = set(Preference.objects.values_list("pk", flat=True))
+    assert seen_by(signed_in(User.objects.create_user("trainer"))) == every
+    root = User.objects.create_superuser("root")
+    assert seen_by(signed_in(root)) == every
+    held = assignments.pair_next(root)
+    assert seen_by(signed_in(root)) == every - of(held.pair)
+    Preference.objects.update(first_verdict="")
+    page = signed_in(root).get("/admin/preferences/preference/").content.decode()
+    assert page.count('class="action-select"') in (0, len(every - of(held.pair)))
+
+
+def test_pairs_that_are_decided_by_others_are_owed_by_nobody(pairs: list[Pair]) -> None:
+    first, _second = pairs
+    decisions.decide(assignment=assignments.pair_next(reviewer("cat")), decision=Decision(verdict="tie"))
+    assert seen_by(signed_in(reviewer("ann"))) == of(first)
