@@ -272,6 +272,7 @@ SANDBOX_BACKEND = ENV.choice(
 SANDBOX_SOCKET = ENV.text("LLMEVAL_SANDBOX_SOCKET", "/run/llmeval/sandbox.sock")
 SANDBOX_IMAGE = ENV.text("LLMEVAL_SANDBOX_IMAGE")
 SANDBOX_RUNTIME = ENV.text("LLMEVAL_SANDBOX_RUNTIME")
+SANDBOX_PACKAGES = ENV.text("LLMEVAL_SANDBOX_PACKAGES", str(VAR_DIR / "packages"))
 SANDBOX_WORKERS = ENV.number("LLMEVAL_SANDBOX_WORKERS", 0)  # 0: one for each core
 # Tier C separates processes but hardly contains them: live models may use it only where an operator says so here.
 SANDBOX_WEAK_ISOLATION_FOR_LIVE_MODELS = ENV.flag("LLMEVAL_SANDBOX_WEAK_ISOLATION", False)

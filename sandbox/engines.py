@@ -74,6 +74,7 @@ class Engine:
         self.harmed = False
         self.tier = ""
         self.missing: dict[str, str] = {}
+        self.offered: frozenset[str] = frozenset()  # what can be imported out of the directories in `packages`
         self._options: dict[str, Any] = {"strongest": strongest, "packages": packages, "groups": groups}
         self._name = secrets.token_hex(16)
         if judges is not None:
@@ -98,6 +99,7 @@ class Engine:
             raise SandboxUnavailable("The sandbox engine did not start: it speaks another protocol.")
         ready = json.loads(payload)
         self.tier, self.missing, self.met = ready["tier"], ready["missing"], ready.get("met", False)
+        self.offered = frozenset(ready.get("offered", ()))
         if self.transport.renewal and ready.get("digest") != _own_digest():
             self.close()
             raise SandboxUnavailable(

@@ -18,7 +18,6 @@ from sandbox.results import Failure, Outcome, Status
 from sandbox.station import Station
 from sandbox.verdicts import InfrastructureFailed
 
-_LIBRARIES = {"numpy", "pandas", "pytest", "hypothesis", "scipy"}  # never a project's file, even if not installed
 _SIGSYS = 31
 
 
@@ -100,7 +99,7 @@ def prelude(job: FunctionJob) -> str:
 def _project_modules(job: FunctionJob) -> list[str]:
     """Top-level names that the project's files can be imported by, where nothing else has the name."""
     tops = {PurePosixPath(path).parts[0] for path in job.files if path.endswith(".py")}
-    return sorted({top.removesuffix(".py") for top in tops} - sys.stdlib_module_names - _LIBRARIES)
+    return sorted({top.removesuffix(".py") for top in tops} - sys.stdlib_module_names - judge.LIBRARIES)
 
 
 class _Judged:

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -39,6 +40,7 @@ class PoolOptions:
     workers    jobs at once; None means twice the processors, four at least
     strongest  leave out what makes a stronger tier, as if this machine did not have it
     packages   directories of packages that candidates may import besides the standard library
+    required   packages that the backend's own directory must offer, by the names they are imported by
     transport  image, runtime and socket, for the backends that have them
     """
 
@@ -47,6 +49,7 @@ class PoolOptions:
     workers: int | None = None
     strongest: str = "A"
     packages: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
     transport: TransportOptions = field(default_factory=TransportOptions)
 
     def __post_init__(self) -> None:
@@ -78,6 +81,7 @@ class Pool:
         self._leased: set[Station] = set()
         self._closed = False
         self._threads: ThreadPoolExecutor | None = None
+        self._offering: dict[tuple[str, ...], Pool] = {}
         _pools.add(self)
 
     @classmethod
@@ -107,10 +111,35 @@ class Pool:
             raise
         return pool
 
+    def offering(self, required: Sequence[str]) -> "Pool":
+        """The pool whose code may import the packages *required*: this one if none are, else one that ends with it.
+
+        Raises SandboxUnavailable where a package is not installed, with how to install it.
+        """
+        key = tuple(sorted(required))
+        if set(key) <= set(self.options.required):
+            return self
+        with self._lock:
+            pool = self._offering.get(key)
+        if pool is None:
+            transport = replace(self.options.transport, offering=True)
+            opened = type(self)._open(replace(self.options, required=key, transport=transport), self.backend)
+            with self._lock:
+                pool = self._offering.setdefault(key, opened)
+            if pool is not opened:
+                opened.close()
+        return pool
+
     def _first_station(self) -> Station:
         """The first engine, attacked unless this process has done so before. Raises SandboxUnavailable."""
         station = self._new_station()
         try:
+            absent = sorted(set(self.options.required) - station.engine.offered)
+            if absent:
+                raise SandboxUnavailable(
+                    f"The environment needs {', '.join(absent)}, which the {self.backend} sandbox does not have: "
+                    f"{self._transport.installation}."
+                )
             tested = _tested.get(self._setup)
             if tested is None or tested.claimed != station.engine.tier:
                 tested = _tested[self._setup] = selftest.attack(station.engine)
@@ -129,7 +158,8 @@ class Pool:
     @property
     def _setup(self) -> tuple[Any, ...]:
         """What decides about isolation."""
-        return self.backend, self.options.strongest, self.options.packages, self.options.transport
+        options = self.options
+        return self.backend, options.strongest, options.packages, options.required, options.transport
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
@@ -231,10 +261,12 @@ class Pool:
 
     def _new_engine(self, groups: bool = False, judges: Engine | None = None) -> Engine:
         options = self.options
+        transport = judges.transport.beside() if judges else self._transport(options.transport)
+        offered = (transport.packages_folder,) if options.required else ()
         engine = Engine(
-            judges.transport.beside() if judges else self._transport(options.transport),
+            transport,
             strongest=options.strongest,
-            packages=options.packages,
+            packages=(*options.packages, *offered),
             groups=groups,
             judges=judges,
         )
@@ -294,6 +326,9 @@ class Pool:
             idle, self._idle = [station for station, _ in self._idle], []
             leased = list(self._leased)
             threads, self._threads = self._threads, None
+            offering, self._offering = list(self._offering.values()), {}
+        for pool in offering:
+            pool.close()
         for station in idle:
             station.close()
         for station in leased:
@@ -313,7 +348,7 @@ class Pool:
             station.forget()
         self._lock, self._watching = threading.Lock(), threading.Lock()
         self._free = threading.Semaphore(self.options.size)
-        self._idle, self._leased, self._threads = [], set(), None
+        self._idle, self._leased, self._threads, self._offering = [], set(), None, {}
 
 
 def _refusal(backend: str, tested: SelfTest, accept: frozenset[str]) -> str:

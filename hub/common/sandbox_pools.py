@@ -18,5 +18,6 @@ def pool_options(*, backend: str = "auto", accept: Iterable[str] = "AB") -> Pool
             image=settings.SANDBOX_IMAGE or None,
             runtime=settings.SANDBOX_RUNTIME or None,
             socket=settings.SANDBOX_SOCKET,
+            packages=settings.SANDBOX_PACKAGES,
         ),
     )

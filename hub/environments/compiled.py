@@ -17,6 +17,7 @@ from hub.protocols.calls import JSON
 from hub.protocols.cases import CaseData
 from hub.scorers.base import Scorer
 from hub.scorers.registry import SCORERS
+from sandbox.pool import Pool
 
 
 class CompileError(ValueError):
@@ -74,6 +75,10 @@ class CompiledEnvironment:
     def needs_sandbox(self) -> bool:
         plays = self.harness.uses_sandbox(self.manifest.harness.options)
         return plays or any(rule.scorer.needs == "sandbox" for rule in self.rules)
+
+    def pool(self, pool: Pool | None) -> Pool | None:
+        """*pool*, with the packages that the environment names. Raises SandboxUnavailable where one is missing."""
+        return pool.offering(self.manifest.packages) if pool is not None and self.needs_sandbox else pool
 
     @cached_property
     def roles(self) -> list[str]:
@@ -135,9 +140,10 @@ class CompiledEnvironment:
                     "code": self._hashes(code),
                 }
             )
-        return digests.digest(
-            {"pass": self.manifest.scoring.pass_at, "rules": rules, "case": case.to_json() if whole_case else None}
-        )
+        # Named only where there are any, so that digests of environments without packages stay what they are.
+        packages = {"packages": list(self.manifest.packages)} if self.manifest.packages else {}
+        case_json = case.to_json() if whole_case else None
+        return digests.digest({"pass": self.manifest.scoring.pass_at, "rules": rules, "case": case_json, **packages})
 
     def _hashes(self, paths: Iterable[str]) -> dict[str, str]:
         return {path: hashlib.sha256(self.files[path]).hexdigest() for path in paths if path in self.files}

@@ -145,7 +145,8 @@ async def _run_gates(
     ask = RecordedAsk.read(manifest.recordings, bundle.file) if manifest.recordings else RecordedAsk()
     seats = dict.fromkeys(environment.roles, 1)
     gates = {gate.name: gate for gate in _gates()}
-    run = _Run(bundle, environment, Services(ask=ask, pool=pool, seats=seats), gates)
+    services = Services(ask=ask, pool=environment.pool(pool), seats=seats)
+    run = _Run(bundle, environment, services, gates)
     total = _count_ids(run)
     wanted = _spread(total)
     with (

@@ -22,8 +22,9 @@ class BundleCommand(Command):
     def gates(self, bundle: Bundle, accept: frozenset[str]) -> dict[str, Any]:
         """Run the gates and give the certificate. Leaves the process where the sandbox is unavailable."""
         pool = None
-        if bundle.compile().needs_sandbox:
-            pool = shared(pool_options(accept=accept))
+        environment = bundle.compile()
+        if environment.needs_sandbox:
+            pool = environment.pool(shared(pool_options(accept=accept)))
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         console = Console(stderr=True)
         with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:

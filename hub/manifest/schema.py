@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
+from sandbox import packages
+
 Category = Literal["instruction-following", "code-generation", "reasoning", "tool-use", "domain-knowledge"]
 CATEGORIES: tuple[str, ...] = (
     "instruction-following",
@@ -165,9 +167,20 @@ class Manifest(Strict):
     dataset: Dataset
     harness: HarnessSpec = Field(default_factory=HarnessSpec)
     scoring: Scoring = Field(default_factory=Scoring)
+    packages: list[str] = Field(default_factory=list)  # what code and tests may import besides the standard library
     gold: AnswerSource | None = None
     wrong: AnswerSource | None = None
     recordings: str | None = None  # answers of role models (judges, simulated users), for the gates
+
+    @field_validator("packages")
+    @classmethod
+    def _known_packages(cls, value: list[str]) -> list[str]:
+        unknown = [name for name in value if name not in packages.known()]
+        if unknown:
+            raise ValueError(
+                f"{', '.join(unknown)}: the sandbox has no such package; it can have {', '.join(packages.known())}"
+            )
+        return sorted(set(value))
 
     @field_validator("gold", "wrong", "recordings")
     @classmethod

@@ -196,7 +196,8 @@ class _Player:
         self._environment = assignment.part.compiled
         self._tally = Tally(seconds_left=plan.case_seconds)
         self._ask = asker.for_response(self._tally)
-        self._services = Services(ask=self._ask, pool=pool, seats=plan.seats, isolated=False, took=self._tally.took)
+        offering = self._environment.pool(pool)
+        self._services = Services(ask=self._ask, pool=offering, seats=plan.seats, isolated=False, took=self._tally.took)
         self._episode: Episode | None = None
         self._seed = attempt_seed(plan.seed, self._environment.slug, assignment.case.external_id, assignment.attempt)
 

@@ -85,6 +85,8 @@ def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Executi
             tracker = how.tracker.opened(tracking) if how.tracker else Tracker.start(tracking)
             held.callback(tracker.close)
             pool = held.enter_context(Pool.open(run_pool_options(config))) if needs_pool else None
+            for part in parts:
+                part.compiled.pool(pool)  # so that a missing package is reported before anything is asked
             sitting = Sitting(
                 run=run,
                 config=config,

@@ -38,7 +38,7 @@ def drive(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
     Raises what the episode raises; the session is then as it was.
     """
     scene = _scene(session.pk, session.case_id)
-    pool = shared(pool_options()) if scene.compiled.needs_sandbox else None
+    pool = scene.compiled.pool(shared(pool_options())) if scene.compiled.needs_sandbox else None
     endpoints = endpoints_of(session)
     key = CallKey(
         purpose="answer",

@@ -4,6 +4,7 @@ import ast
 import builtins
 import importlib
 import importlib.machinery
+import importlib.util
 import random
 import sys
 import types
@@ -17,6 +18,7 @@ from .remote import Peer
 from .testing import Recorder, asserts_nothing, units
 from .verdict import Tally
 
+LIBRARIES = frozenset(("numpy", "pandas", "pytest", "hypothesis", "scipy"))  # never a module of the code under test
 _ALIASES = {"np": "numpy", "pd": "pandas"}
 
 
@@ -35,6 +37,7 @@ def run(job: dict[str, Any], channel: Channel) -> None:
 
 
 def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    check_imports(job)
     recorder = Recorder()
     namespace: dict[str, Any] = {"__name__": "tests", **recorder.hooks()}
     prompt, tree = _completed(job["prompt"])
@@ -68,6 +71,45 @@ def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
         return tally.run(units(job["tests"], namespace, recorder, candidate, tree))
     except SyntaxError as error:  # one of a list of tests
         raise BadTests(f"A test does not compile: {error.msg}: {error.text}") from None
+
+
+def check_imports(job: dict[str, Any]) -> None:
+    """Raise BadTests if the tests or their setup import a package that is not installed here.
+
+    That is the environment's mistake. Left to the run, it would look as if the code had failed.
+    """
+    tests = job["tests"] if isinstance(job["tests"], str) else "\n".join(job["tests"])
+    text = f"{job['setup']}\n{tests}"
+    mentioned = {name for name in LIBRARIES if name in text}  # most tests mention none, and need not be parsed here
+    for name in sorted(mentioned & (_imported(tests) | _imported(job["setup"])) if mentioned else ()):
+        if importlib.util.find_spec(name) is None:
+            raise _absent(name)
+
+
+def _absent(package: str) -> BadTests:
+    return BadTests(
+        f"The tests need {package}, which the sandbox does not offer them. Name it under `packages:` in "
+        "environment.yaml; `manage.py sandbox_packages install` installs it."
+    )
+
+
+def _imported(source: str) -> set[str]:
+    """The top-level modules that *source* imports, wherever in it, except where it handles their absence."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return set()  # reported when they are compiled
+    found: set[str] = set()
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.split(".")[0])
+        elif not isinstance(node, ast.Try):
+            waiting += ast.iter_child_nodes(node)
+    return found
 
 
 def define(
@@ -166,7 +208,7 @@ def _bind(tree: ast.Module, namespace: dict[str, Any], peer: Peer, job: dict[str
                 namespace[name] = importlib.import_module(module)
                 continue
             except ImportError as error:
-                raise BadTests(f"The tests need {module}, which is not installed here.") from error
+                raise _absent(module) from error
         if entry_point is not None:
             raise BadTests(f"The tests use {name}, which neither they nor their setup define.")
         namespace[name] = peer.find(name)

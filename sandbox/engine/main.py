@@ -377,7 +377,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     read_fd, write_fd = _spare_low_descriptors()
     options = _read_options(read_fd)
-    packages = tuple(options.get("packages", ()))
+    packages = tuple(path for path in options.get("packages", ()) if os.path.isdir(path))
+    offered = sorted({name.removesuffix(".py") for path in packages for name in os.listdir(path)})
     digest = identity.digest(os.path.dirname(__file__))  # while it can be read
     links = meeting(options)  # while it can be reached
     base = lockdown.survey(packages, options.get("strongest", "A"))
@@ -394,7 +395,7 @@ def main() -> None:
         zygote.main(base, zygote_end)
     zygote_end.close()
     engine = Engine(base, control, read_fd, write_fd, links or Links())
-    ready = {"tier": base.tier, "missing": base.missing, "digest": digest, "met": links is not None}
+    ready = {"tier": base.tier, "missing": base.missing, "digest": digest, "met": links is not None, "offered": offered}
     os.write(write_fd, frames.to_engine(0, frames.READY, json.dumps(ready).encode()))
     try:
         engine.serve()

@@ -21,6 +21,11 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     """Define the code, run the tests in its namespace. Reports like a candidate that failed, or a judge."""
     if "unittest" in job["tests"] if isinstance(job["tests"], str) else False:
         import unittest  # noqa: F401  # before the code, so that its changes show
+    try:
+        judge.check_imports(job)
+    except judge.BadTests as error:
+        channel.send(frames.REPORT, codec.dumps({"bad_tests": str(error)}))
+        return
     before = Surroundings()
     try:
         module = define(job["prompt"] + "\n", "prompt") if job["prompt"] else types.ModuleType("prompt")

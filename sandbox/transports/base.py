@@ -15,6 +15,8 @@ class TransportOptions:
     cpus       docker: processors of one container, as far as there are so many. With one, an engine that prepares the
                next run beside the present one would be held up
     socket     socket: path of the unix socket that the engine's service listens on
+    packages   local: the directory into which `manage.py sandbox_packages install` puts packages
+    offering   whether engines offer packages to the code: docker then takes the image that holds them
     """
 
     image: str | None = None
@@ -22,6 +24,8 @@ class TransportOptions:
     memory_mb: int = 1024
     cpus: float = 2.0
     socket: str = "/run/llmeval/sandbox.sock"
+    packages: str = ""
+    offering: bool = False
 
 
 class Transport(ABC):
@@ -31,6 +35,7 @@ class Transport(ABC):
     separate_judge   whether a judge must run in another engine than the code it judges
     max_runs         runs after which an engine is replaced
     keep_after_harm  whether an engine may be used again after a run timed out or tampered
+    installation     how packages get to where engines can offer them, as an imperative
     renewal          what to do where the engine is not this installation's own; "" where it always is
     """
 
@@ -38,6 +43,7 @@ class Transport(ABC):
     separate_judge: ClassVar[bool] = False
     max_runs: ClassVar[int] = 2000
     keep_after_harm: ClassVar[bool] = False
+    installation: ClassVar[str]
     renewal: ClassVar[str] = ""
 
     def __init__(self, options: TransportOptions) -> None:
@@ -46,6 +52,11 @@ class Transport(ABC):
     def beside(self) -> "Transport":
         """Another of the kind, for the engine that judges what runs in this one's."""
         return type(self)(self.options)
+
+    @property
+    def packages_folder(self) -> str:
+        """Where the packages lie that engines may offer, as an engine sees it."""
+        return "/opt/packages"
 
     @property
     def name(self) -> str:

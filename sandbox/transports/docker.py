@@ -20,6 +20,7 @@ from sandbox.errors import EngineFailed, SandboxUnavailable
 from sandbox.transports.base import Transport, TransportOptions
 
 DEFAULT_IMAGE = "llmeval-sandbox:latest"
+PACKAGES_IMAGE = "llmeval-sandbox:packages"
 LABEL = "llmeval.sandbox"
 OWNER_LABEL = "llmeval.sandbox.owner"
 
@@ -69,6 +70,7 @@ class DockerTransport(Transport):
 
     backend = "docker"
     separate_judge = True
+    installation = "build the image that holds them with `make sandbox-image PACKAGES=1`"
     renewal = "build it anew with `make sandbox-image`, and restart what has used the old one"
 
     def __init__(self, options: TransportOptions) -> None:
@@ -86,13 +88,17 @@ class DockerTransport(Transport):
 
     @property
     def name(self) -> str:
-        return f"The sandbox image {self.options.image or DEFAULT_IMAGE}"
+        return f"The sandbox image {self._image}"
+
+    @property
+    def _image(self) -> str:
+        return self.options.image or (PACKAGES_IMAGE if self.options.offering else DEFAULT_IMAGE)
 
     def open(self) -> None:
         try:
             self._api = docker.from_env(timeout=_API_TIMEOUT_S).api
             _sweep_once(self._api)
-            self._start(self._api, *_daemon(self._api, self.options.image or DEFAULT_IMAGE))
+            self._start(self._api, *_daemon(self._api, self._image))
         except SandboxUnavailable:
             self.close()
             raise
@@ -203,7 +209,8 @@ def _daemon(api: docker.APIClient, image: str) -> tuple[str, int]:
                 known = _known[api.base_url, image] = found, int(api.info()["NCPU"])
             except ImageNotFound as error:
                 raise SandboxUnavailable(
-                    f"The sandbox image {image} is not on this Docker engine: build it with `make sandbox-image`."
+                    f"The sandbox image {image} is not on this Docker engine: build it with "
+                    f"`make sandbox-image{' PACKAGES=1' if image == PACKAGES_IMAGE else ''}`."
                 ) from error
     return known
 

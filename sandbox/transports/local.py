@@ -27,10 +27,15 @@ class LocalTransport(Transport):
     """
 
     backend = "local"
+    installation = "run `manage.py sandbox_packages install`"
 
     def __init__(self, options: TransportOptions) -> None:
         super().__init__(options)
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def packages_folder(self) -> str:
+        return self.options.packages
 
     def open(self) -> None:
         command = [interpreter(), "-I", "-S", "-X", "utf8", str(ENGINE)]

@@ -13,6 +13,7 @@ class SocketTransport(Transport):
     """A connection to `sandbox/image/serve.py`. The engine at its other end lives as long as the connection."""
 
     backend = "socket"
+    installation = "start its service with LLMEVAL_SANDBOX_TARGET=packages (`docker-compose up --build sandbox`)"
     renewal = "build the `sandbox` service's image anew (`docker-compose up --build`) and restart the service"
 
     def __init__(self, options: TransportOptions) -> None:

@@ -111,3 +111,10 @@ def test_an_archive_without_a_manifest_at_its_root_is_refused(names):
 
 def test_a_path_that_is_not_there_is_refused(tmp_path):
     assert "no such file" in refusal(tmp_path / "nowhere")
+
+
+def test_packages_are_those_that_the_sandbox_can_have(tmp_path):
+    with open_bundle(write_bundle(tmp_path / "good", packages=["pandas", "numpy"])) as bundle:
+        assert bundle.manifest.packages == ["numpy", "pandas"]
+    with pytest.raises(BundleError, match="left-pad: the sandbox has no such package; it can have numpy, pandas"):
+        open_bundle(write_bundle(tmp_path / "bad", packages=["left-pad"])).manifest  # noqa: B018

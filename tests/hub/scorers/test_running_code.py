@@ -171,6 +171,13 @@ async def test_broken_tests_leave_the_response_unscored(sandbox_pool: Any) -> No
         assert verdict.value is None, tests
 
 
+async def test_tests_that_miss_a_package_leave_the_response_unscored(sandbox_pool: Any) -> None:
+    tests = "def check(candidate):\n    assert candidate(1, 2) == 3\n    import numpy as np\n    assert np.pi\n"
+    verdict = await judge("python_tests", ADD, pool=sandbox_pool, tests=tests, entry_point="add")
+    assert verdict.value is None
+    assert "numpy" in verdict.reason and "`packages:`" in verdict.reason
+
+
 async def test_a_sandbox_that_fails_is_no_wrong_answer() -> None:
     with pytest.raises(ScoringFailed) as failed:
         await judge("python_tests", ADD, pool=BrokenPool(), tests=CHECK, entry_point="add")

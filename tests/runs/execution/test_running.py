@@ -26,6 +26,7 @@ from runs.selectors import stored_counts
 from runs.services import config_of, run_create, run_reopen
 from runs.stages import Estimate, Stage, StageConfig, StageContext
 from runs.web.queries import live_counts, run_is_whole
+from sandbox.errors import SandboxUnavailable
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
 
@@ -810,3 +811,16 @@ def test_fail_under_decides_the_exit_code(folder: Path, floor: str, code: int) -
     process = manage(folder, "--config", str(folder / "run.yaml"), "--fail-under", floor)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
+
+
+def test_a_package_that_is_not_installed_is_reported_before_anything_is_asked(folder: Path, settings: Any) -> None:
+    settings.SANDBOX_PACKAGES = str(folder / "none")
+    settings.SANDBOX_BACKEND = "local"
+    manifest = MANIFEST.replace(
+        "{rules: [{type: exact_match}]}", "{rules: [{type: python_tests, tests: 'assert f()'}]}"
+    )
+    (folder / "capitals" / "environment.yaml").write_text(manifest + "packages: [numpy]\n")
+    with endpoint(capital) as server:
+        with pytest.raises(SandboxUnavailable, match=r"needs numpy.*sandbox_packages install"):
+            start(folder, config_text(server.url, sandbox={"backend": "local", "accept": ["A", "B"]}))
+        assert server.requests == []

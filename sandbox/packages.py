@@ -1,0 +1,49 @@
+"""The packages that an environment may have its code import, and their installation for the local backend."""
+
+import importlib.machinery
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+REQUIREMENTS = (
+    Path(__file__).resolve().parent / "image" / "packages.txt"
+)  # the image of `make sandbox-image` has the same
+
+
+class InstallationFailed(Exception):
+    """The packages could not be installed; the message says why."""
+
+
+@cache
+def known() -> Mapping[str, str]:
+    """The version of each package, by its name."""
+    lines = REQUIREMENTS.read_text(encoding="utf-8").split()
+    return dict(re.fullmatch(r"([\w-]+)==([\w.]+)", line).groups() for line in lines)  # type: ignore[union-attr]
+
+
+def installed(folder: Path) -> list[str]:
+    """The known packages that can be imported out of *folder*."""
+    return [name for name in known() if importlib.machinery.PathFinder.find_spec(name, [str(folder)])]
+
+
+def install(folder: Path, pip_options: Sequence[str] = ()) -> None:
+    """Install the known packages into *folder*, in the place of what is there. Raises InstallationFailed."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
+    try:
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        command += ["--only-binary", ":all:", "--target", str(fresh), "-r", str(REQUIREMENTS), *pip_options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise InstallationFailed(f"pip failed: {done.stderr.strip()[-2000:]}")
+        fresh.chmod(0o755)  # runs have a user of their own
+        if folder.exists():
+            shutil.rmtree(folder)
+        fresh.rename(folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
