@@ -1,7 +1,6 @@
 """The packages that an environment may have its code import, and their installation for the local backend."""
 
 import importlib.machinery
-import re
 import shutil
 import subprocess
 import sys
@@ -22,8 +21,8 @@ class InstallationFailed(Exception):
 @cache
 def known() -> Mapping[str, str]:
     """The version of each package, by its name."""
-    lines = REQUIREMENTS.read_text(encoding="utf-8").split()
-    return dict(re.fullmatch(r"([\w-]+)==([\w.]+)", line).groups() for line in lines)  # type: ignore[union-attr]
+    pins = (line.partition("==") for line in REQUIREMENTS.read_text(encoding="utf-8").split())
+    return {name: version for name, _, version in pins}
 
 
 def installed(folder: Path) -> list[str]:
