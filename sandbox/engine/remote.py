@@ -7,6 +7,7 @@ called only on objects of a class that the tests name (see `standing`), and two 
 """
 
 import builtins
+from _thread import allocate_lock, get_ident  # `threading` is not loaded, and few tests need it
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -54,6 +55,8 @@ class Peer:
         self._namespace = namespace
         self._shared_names = shared
         self._number = 0
+        self._lock = allocate_lock()
+        self._asking = 0  # the thread that holds the lock
         self._callbacks: list[Callable[..., Any]] = []
         self._objects: dict[int, Remote] = {}
         self._exceptions: dict[str, type[BaseException]] = {}
@@ -122,6 +125,11 @@ class Peer:
         Raises Tampered for every reply that the table in `replies` does not allow. Tests may catch everything that is
         raised here, so `on_lost` and `too_large` make sure that a loss of the candidate is not taken for an answer.
         """
+        thread = get_ident()
+        is_nested = self._asking == thread  # by a function that the code has called back
+        if not is_nested:
+            self._lock.acquire()  # one question at a time, whichever thread of the tests asks
+            self._asking = thread
         try:
             return self._ask(operation, changing, trusted, grants, request)
         except (CandidateGone, Tampered, Missing) as signal:
@@ -130,6 +138,10 @@ class Peer:
         except TooLarge as signal:
             self.too_large = signal
             raise
+        finally:
+            if not is_nested:
+                self._asking = 0
+                self._lock.release()
 
     def _ask(
         self, operation: str, changing: tuple[Any, ...], trusted: bool, grants: str, request: dict[str, Any]

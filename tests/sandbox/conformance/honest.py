@@ -279,6 +279,25 @@ CLASSES = [
     for name, condition in USES.items()
 ]
 
+THREADED = [
+    honest(
+        f"threads-of-the-tests-{name}",
+        "Tests may call the code from several threads.",
+        "import time\nclass Counter:\n    def __init__(self): self.n = 0\n    def inc(self): self.n += 1\n"
+        "def f(x):\n    time.sleep(0.001)\n    return x + 1\ndef apply(g, x): return g(x)\n",
+        text,
+    )
+    for name, text in {
+        "calls": "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as threads:\n"
+        "    assert list(threads.map(f, range(40))) == list(range(1, 41))\n",
+        "methods": "import threading\ncounter = Counter()\n"
+        "threads = [threading.Thread(target=lambda: [counter.inc() for _ in range(20)]) for _ in range(8)]\n"
+        "for t in threads: t.start()\nfor t in threads: t.join()\nassert counter.n == 160\n",
+        "callbacks": "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as threads:\n"
+        "    assert list(threads.map(lambda x: apply(lambda y: f(y) + x, x), range(20))) == [2 * x + 1 for x in range(20)]\n",
+    }.items()
+]
+
 CATCHING = [
     honest(
         f"expected-exception-{name}",
@@ -426,4 +445,4 @@ PROGRAMS = [
     ),
 ]
 
-ROWS = [*CORRECT, *WRONG, *ROUND_TRIPS, *ODD_VALUES, *CLASSES, *CATCHING, *ODD_SOURCES, *PROGRAMS]
+ROWS = [*CORRECT, *WRONG, *ROUND_TRIPS, *ODD_VALUES, *CLASSES, *THREADED, *CATCHING, *ODD_SOURCES, *PROGRAMS]
