@@ -41,9 +41,9 @@ class FilterForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         unknown = sorted(set(self.data) - set(self.fields) - self.ignored)
-        known = ", ".join(self.fields)
+        known = f"Known are {', '.join(self.fields)}." if self.fields else "This list takes no filter."
         for name in unknown:
-            self.add_error(None, forms.ValidationError(f"{name} is no parameter here. Known are {known}.", code=name))
+            self.add_error(None, forms.ValidationError(f"{name} is no parameter here. {known}", code=name))
         return self.cleaned_data
 
     @property

@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
+from hub.common.filters import FilterForm
 from hub.common.rest import ErrorBody, Refused, needs
 from runs.config.registered import MAX_CONFIG, config_text
 from runs.execution.dispatch import run_dispatch
@@ -148,6 +149,10 @@ class Models(ListAPIView[ModelEndpoint]):
     filter_backends: list[Any] = []
     ordering = "name"
     queryset = ModelEndpoint.objects.filter(enabled=True)
+
+    def get_queryset(self) -> QuerySet[ModelEndpoint]:
+        FilterForm(self.request.query_params).values()
+        return super().get_queryset()
 
 
 def _words(*names: str) -> list[OpenApiParameter]:

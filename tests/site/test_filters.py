@@ -109,6 +109,13 @@ def test_failures_are_not_downloaded_with_a_parameter_that_is_not_known(client: 
     assert "modell: modell is no parameter here." in "".join(map(str, answer.context["messages"]))
 
 
+def test_a_list_without_filters_refuses_every_parameter_but_those_of_paging(api: APIClient) -> None:
+    assert api.get("/api/v1/models/?page_size=10").status_code == 200
+    answer = api.get("/api/v1/models/?provider=openai")
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["message"] == "provider is no parameter here. This list takes no filter."
+
+
 def test_known_filters_and_paging_are_taken(api: APIClient, client: Client, ann: User, run: Run) -> None:
     assert EnvironmentVersion.objects.count() == 1
     assert len(api.get("/api/v1/runs/?status=completed&page_size=10").json()["results"]) == 1
