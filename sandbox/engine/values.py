@@ -49,11 +49,12 @@ def rebuild(content: Any, classes: dict[str, Any], decode: Callable[[Any], Any])
 def _is_behaviour(kind: type, name: str) -> bool:
     """Whether the class computes something under that name, which no attribute may take the place of.
 
-    Everything with `__get__` does, such as methods, properties and cached properties. Slots hold data.
+    Everything with `__get__` does, such as methods, properties and cached properties. Slots hold data, and so do other
+    attributes of a class, which are defaults for those of its instances, unless they are constants by their name.
     """
     if name.startswith("__"):
         return True
     found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
     if isinstance(found, types.MemberDescriptorType):
         return False
-    return callable(found) or hasattr(type(found), "__get__")
+    return callable(found) or hasattr(type(found), "__get__") or (found is not None and name.isupper())

@@ -240,6 +240,27 @@ def _shadowing(name: str) -> list[Case]:
     )
 
 
-SHADOWED = [row for name in _MEMBERS for row in _shadowing(name)]
+SHADOWED = [
+    *(row for name in _MEMBERS for row in _shadowing(name)),
+    *forgery(
+        "shadows-a-constant",
+        "An attribute set on an object does not replace a constant that the methods of the prompt's class use.",
+        """
+        class Row:
+            LONGEST = 3
+            def __init__(self, items): self.items = list(items)
+            def fits(self): return len(self.items) <= self.LONGEST
+        def cut(row):
+            row.LONGEST = 99
+            return row
+        """,
+        tests={
+            "returned": "def check(candidate):\n    for n in (4, 5):\n        assert candidate(Row(range(n))).fits()\n"
+        },
+        entry_point="cut",
+        prompt="class Row:\n    LONGEST = 3\n    def __init__(self, items): self.items = list(items)\n"
+        "    def fits(self): return len(self.items) <= self.LONGEST\n",
+    ),
+]
 
 ROWS = [*CAUGHT, *NAMED, *SHADOWED]
