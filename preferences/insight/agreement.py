@@ -1,8 +1,9 @@
 """How far judgments agree: kappa, alpha, calibration and bias. Pure functions; undefined values are None.
 
 Verdicts are any hashable labels. Units are given as a sequence, or as a mapping from a unit to how often it occurs.
-Intervals are percentile bootstraps at 95 % over groups of units, drawn with a fixed seed: verdicts on one pair of
-responses depend on each other, so that pairs are drawn, each with all of its verdicts.
+Intervals of shares are those of accuracies. All others are percentile bootstraps at 95 % over groups of units, drawn
+with a fixed seed: verdicts on one pair of responses depend on each other, so pairs are drawn, each with all of its
+verdicts.
 """
 
 import math
@@ -10,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+
+from runs.results.statistics import mean_estimate
 
 RESAMPLES = 1000
 _GROUPS = 10  # fewer say too little of how they vary
@@ -35,21 +38,9 @@ class Figure:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
-def share(units: Iterable[bool] | Mapping[bool, int]) -> float | None:
-    """The share of units that are true."""
-    counts = Counter(units)
-    return counts[True] / counts.total() if counts else None
-
-
 def mean(units: Iterable[float] | Mapping[float, int]) -> float | None:
     counts = Counter(units)
     return math.fsum(value * count for value, count in counts.items()) / counts.total() if counts else None
-
-
-def raw_agreement(pairs: Iterable[Rated] | Mapping[Rated, int]) -> float | None:
-    """The share of units on which both say the same."""
-    counts = Counter(pairs)
-    return sum(count for (a, b), count in counts.items() if a == b) / counts.total() if counts else None
 
 
 def cohen_kappa(pairs: Iterable[Rated] | Mapping[Rated, int]) -> float | None:
@@ -130,6 +121,22 @@ def figure(groups: Sequence[Sequence[Unit]], statistic: Statistic[Unit]) -> Figu
     """*statistic* of the units in *groups* with its interval, or the reason why there is none."""
     units = Counter(unit for group in groups for unit in group)
     return _figure(statistic(units), units.total(), lambda: bootstrap(groups, statistic))
+
+
+def share_figure(groups: Sequence[Sequence[bool]]) -> Figure:
+    """Return the share of units that are true, with the interval of an accuracy; groups of several are clusters."""
+    values = [float(unit) for group in groups for unit in group]
+    if not values:
+        return Figure(value=None, n=0, note="nothing to compare yet")
+    clusters = [place for place, group in enumerate(groups) for _ in group]
+    found = mean_estimate(values, clusters if len(values) > len(set(clusters)) else None)
+    note = "too few pairs for an interval" if found.low is None else ""
+    return Figure(value=found.value, n=found.n, low=found.low, high=found.high, note=note)
+
+
+def agreement_figure(groups: Sequence[Sequence[Rated]]) -> Figure:
+    """Return the share of units on which both say the same, with its interval."""
+    return share_figure([[a == b for a, b in group] for group in groups])
 
 
 def _figure(value: float | None, n: int, bounds_of: Callable[[], Point | None]) -> Figure:

@@ -14,8 +14,7 @@ from preferences.insight.agreement import (
     Bin,
     Figure,
     Rated,
-    Statistic,
-    Unit,
+    agreement_figure,
     calibration,
     calibration_error,
     cohen_kappa,
@@ -23,8 +22,7 @@ from preferences.insight.agreement import (
     figure,
     krippendorff_alpha,
     mean,
-    raw_agreement,
-    share,
+    share_figure,
 )
 from preferences.insight.ranking import Match, SeparateGroups, Standing, standings
 from preferences.models import Preference
@@ -252,23 +250,23 @@ def _between(judged: dict[tuple[int, int], Verdict], people: People) -> Named:
     tested = [[(v.verdict, v.passes) for v in found if v.passes] for found in people.values()]
     return [
         ("judge_people", "The judge and people say the same, before people see a suggestion",
-         _headline(blind_with, final_with, raw_agreement)),
+         _headline(agreement_figure(blind_with), final_with)),
         ("judge_people_kappa", "The same beyond chance (Cohen's kappa)",
-         _headline(blind_with, final_with, cohen_kappa)),
+         _headline(figure(blind_with, cohen_kappa), final_with)),
         ("judge_people_final", "The judge and people say the same in the end, also after seeing a suggestion",
-         figure(final_with, raw_agreement)),
+         agreement_figure(final_with)),
         ("judge_people_final_kappa", "The same in the end beyond chance (Cohen's kappa)",
          figure(final_with, cohen_kappa)),
         ("people", "Two people say the same of a pair, before they see a suggestion",
-         _headline(_couples_of(blind), _couples_of(final), raw_agreement)),
+         _headline(agreement_figure(_couples_of(blind)), final)),
         ("people_alpha", "The same beyond chance, all people together (Krippendorff's alpha)",
-         _headline([[said] for said in blind], [[said] for said in final], krippendorff_alpha)),
+         _headline(figure([[said] for said in blind], krippendorff_alpha), final)),
         ("people_final", "Two people say the same of a pair in the end, also after seeing a suggestion",
-         figure(_couples_of(final), raw_agreement)),
+         agreement_figure(_couples_of(final))),
         ("people_final_alpha", "The same in the end beyond chance (Krippendorff's alpha)",
          figure([[said] for said in final], krippendorff_alpha)),
-        ("judge_execution", "The judge, blind, says what the tests say", figure(blind_judge, raw_agreement)),
-        ("people_execution", "People say what the tests say", figure([g for g in tested if g], raw_agreement)),
+        ("judge_execution", "The judge, blind, says what the tests say", agreement_figure(blind_judge)),
+        ("people_execution", "People say what the tests say", agreement_figure([g for g in tested if g])),
     ]  # fmt: skip
 
 
@@ -300,10 +298,9 @@ def _couples_of(groups: list[tuple[str, ...]]) -> list[list[Rated]]:
     return [list(combinations(said, 2)) for said in groups]
 
 
-def _headline(blind: list[list[Unit]], final: list[list[Unit]], statistic: Statistic[Unit]) -> Figure:
+def _headline(blind: Figure, final: Sequence[object]) -> Figure:
     """Return the figure of *blind* verdicts, with a note if there are only *final* ones."""
-    found = figure(blind, statistic)
-    return replace(found, note="nobody decided before seeing a suggestion") if final and not blind else found
+    return replace(blind, note="nobody decided before seeing a suggestion") if final and not blind.n else blind
 
 
 def _biases(judged: dict[tuple[int, int], Verdict], people: People) -> Named:
@@ -319,11 +316,11 @@ def _biases(judged: dict[tuple[int, int], Verdict], people: People) -> Named:
     lengths = [(float(v.length_difference), _WORTH[v.verdict]) for v in judged.values() if v.decisive]
     return [
         ("order_sensitive", "The judge's two orders disagree",
-         figure([[v.order_sensitive] for v in judged.values()], share)),
+         share_figure([[v.order_sensitive] for v in judged.values()])),
         ("first_position", "Of the judge's answers for one side, those for the side shown first (0.5: no bias)",
-         figure([group for group in shown_first if group], share)),
+         share_figure([group for group in shown_first if group])),
         ("own_family", "Of the judge's verdicts for one side, those for its own model family",
-         figure([[v.verdict == v.own] for v in own if v.decisive], share)),
+         share_figure([[v.verdict == v.own] for v in own if v.decisive])),
         ("own_family_excess", "How much more it favours its own family than tests or people do",
          figure([[value] for value in excess], mean)),
         ("length", "Correlation of being longer with winning, judge", correlation_figure(lengths)),
@@ -342,8 +339,8 @@ def _pull(people: People) -> Named:
     shown = [[v.verdict == v.suggested for v in found if not v.first_verdict] for found in asked]
     hidden = [[v.first_verdict == v.suggested for v in found if v.first_verdict] for found in asked]
     return [
-        ("accept_shown", "People follow a suggestion they saw at once", figure([g for g in shown if g], share)),
-        ("accept_hidden", "People say the same before they see it", figure([g for g in hidden if g], share)),
+        ("accept_shown", "People follow a suggestion they saw at once", share_figure([g for g in shown if g])),
+        ("accept_hidden", "People say the same before they see it", share_figure([g for g in hidden if g])),
     ]
 
 
@@ -394,9 +391,9 @@ def _couple(names: tuple[str, str], both: list[tuple[Verdict, Verdict]]) -> TwoR
     blind: list[list[Rated]] = [[(a.blind, b.blind)] for a, b in both if a.blind and b.blind]
     return TwoReviewers(
         names=names,
-        same=_headline(blind, final, raw_agreement),
-        kappa=_headline(blind, final, cohen_kappa),
-        final=figure(final, raw_agreement),
+        same=_headline(agreement_figure(blind), final),
+        kappa=_headline(figure(blind, cohen_kappa), final),
+        final=agreement_figure(final),
         final_kappa=figure(final, cohen_kappa),
     )
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 RESAMPLES = 1000
 _SCALE = 400 / math.log(10)
 _PRIOR = 0.5  # wins each way between every two models that met: keeps strengths finite, as in Jeffreys' prior
+# In intervals the prior weighs more: with 1/2 the interval of two models covers as little as 87 % (10 cases, p = 0.22).
+_INTERVAL_PRIOR = 0.75
 _ITERATIONS, _CLOSE = 500, 1e-7
 _CASES = 10  # fewer say too little of how they vary
 _BATCH = 2_000_000  # numbers in memory at a time while resamples are fitted
@@ -86,8 +88,8 @@ def standings(matches: Sequence[Match], *, resamples: int = RESAMPLES, seed: int
     """Return every name, the strongest first, with 95 % intervals from ten cases on. Raises SeparateGroups.
 
     The intervals are percentiles of Rubin's Bayesian bootstrap (1981) over cases: each resample weights every case by a
-    standard exponential variable, and the prior's half wins by Gamma(1/2) variables. For two models this is the
-    interval of Beta(wins + 1/2, losses + 1/2), which has a width also if one of them always won.
+    standard exponential variable, and gives each prior win the weight of a Gamma(3/4) variable. For two models this is
+    the interval of Beta(wins + 3/4, losses + 3/4), which has a width also if one of them always won.
     """
     found = strengths(matches)
     low, high = _bounds(matches, resamples, seed) if found else ({}, {})
@@ -107,7 +109,7 @@ def _bounds(matches: Sequence[Match], resamples: int, seed: int) -> tuple[dict[s
     fitted = []
     for start in range(0, resamples, at_once):
         size = min(at_once, resamples - start)
-        prior = np.maximum(draw.standard_gamma(_PRIOR, (2, size, table.pairs)), 1e-9)
+        prior = np.maximum(draw.standard_gamma(_INTERVAL_PRIOR, (2, size, table.pairs)), 1e-9)
         fitted.append(table.fit(draw.standard_exponential((size, table.cases)), prior))
     low, high = np.quantile(np.concatenate(fitted), [0.025, 0.975], axis=0).tolist()
     return dict(zip(table.names, low, strict=True)), dict(zip(table.names, high, strict=True))

@@ -11,6 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from preferences.insight.agreement import (
     Bin,
+    agreement_figure,
     bootstrap,
     calibration,
     calibration_error,
@@ -20,11 +21,11 @@ from preferences.insight.agreement import (
     figure,
     krippendorff_alpha,
     mean,
-    raw_agreement,
-    share,
+    share_figure,
 )
 from preferences.insight.plots import calibration_plot, ranking_plot
 from preferences.insight.ranking import Match, SeparateGroups, Standing, groups_of, standings, strengths
+from runs.results.statistics import wilson
 
 
 def test_kappa_agrees_with_a_table_worked_by_hand() -> None:
@@ -32,7 +33,7 @@ def test_kappa_agrees_with_a_table_worked_by_hand() -> None:
     pairs = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
     assert cohen_kappa(pairs) == pytest.approx(0.4)
     assert cohen_kappa(pairs) == pytest.approx(cohen_kappa_score(*zip(*pairs, strict=True)))
-    assert raw_agreement(pairs) == 0.7
+    assert agreement_figure([[pair] for pair in pairs]).value == 0.7
 
 
 def test_kappa_is_undefined_where_chance_alone_agrees() -> None:
@@ -91,27 +92,39 @@ def test_units_may_be_counted_instead_of_listed() -> None:
     pairs = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
     units = [("a", "b"), ("a", "b"), ("a", "a", "c"), ("b",)]
     assert cohen_kappa(Counter(pairs)) == cohen_kappa(pairs)
-    assert raw_agreement(Counter(pairs)) == raw_agreement(pairs)
     assert krippendorff_alpha(Counter(units)) == krippendorff_alpha(units)
     assert mean({0.5: 3, 1.0: 1}) == mean([0.5, 0.5, 0.5, 1.0]) == 0.625
-    assert share({True: 1, False: 3}) == share([True, False, False, False]) == 0.25
 
 
 def test_intervals_are_as_wide_as_theory_says_and_need_ten_groups() -> None:
     # the standard error of 30 of 40 is sqrt(0.75 * 0.25 / 40) = 0.0685, and 1.96 of them are 0.134
     groups = [[True]] * 30 + [[False]] * 10
-    low, high = bootstrap(groups, share)
+    low, high = bootstrap(groups, mean)
     assert (low, high) == (pytest.approx(0.75 - 0.134, abs=0.03), pytest.approx(0.75 + 0.134, abs=0.03))
-    assert bootstrap(groups[:9], share) is None
-    assert figure(groups[:9], share).note == "too few for an interval"
+    assert bootstrap(groups[:9], mean) is None
+    assert figure(groups[:9], mean).note == "too few for an interval"
+
+
+def test_shares_have_the_intervals_of_accuracies() -> None:
+    found = share_figure([[True]] * 30 + [[False]] * 10)
+    assert (found.value, found.n) == (0.75, 40)
+    assert found.ci95 == wilson(0.75, 40)
+    assert agreement_figure([[("a", "a")]] * 12).ci95 == (pytest.approx(0.7575, abs=1e-4), 1.0)
+    assert share_figure([]).note == "nothing to compare yet"
+
+
+def test_verdicts_on_one_pair_are_a_cluster_of_a_share() -> None:
+    together = share_figure([[True] * 4] * 8 + [[False] * 4] * 8)
+    assert (together.n, together.ci95) == (64, wilson(0.5, 15))
+    assert share_figure([[True, False]]).note == "too few pairs for an interval"
 
 
 def test_verdicts_on_one_pair_are_drawn_together() -> None:
     # four verdicts that always agree are worth one: the interval of 16 such pairs is twice that of 64 pairs
-    alone = bootstrap([[True]] * 32 + [[False]] * 32, share)
-    together = bootstrap([[True] * 4] * 8 + [[False] * 4] * 8, share)
+    alone = bootstrap([[True]] * 32 + [[False]] * 32, mean)
+    together = bootstrap([[True] * 4] * 8 + [[False] * 4] * 8, mean)
     assert (together[1] - together[0]) / (alone[1] - alone[0]) == pytest.approx(2, abs=0.3)
-    assert figure([[True] * 4] * 8 + [[False] * 4] * 8, share).n == 64
+    assert figure([[True] * 4] * 8 + [[False] * 4] * 8, mean).n == 64
 
 
 def test_an_interval_of_a_correlation_is_that_of_fishers_z() -> None:
@@ -179,8 +192,8 @@ def test_a_chain_of_thirty_models_gets_the_odds_of_each_link() -> None:
 
 def test_a_model_that_always_won_has_an_interval() -> None:
     best, worst = standings([Match("a", "b", 1.0, i) for i in range(12)])
-    # Two models: 200 log10 of the odds at the percentiles of Beta(12 + 1/2, 1/2)
-    low, high = (200 * math.log10(p / (1 - p)) for p in beta(12.5, 0.5).ppf([0.025, 0.975]))
+    # Two models: 200 log10 of the odds at the percentiles of Beta(12 + 3/4, 3/4)
+    low, high = (200 * math.log10(p / (1 - p)) for p in beta(12.75, 0.75).ppf([0.025, 0.975]))
     assert (best.low, best.high) == (pytest.approx(low, abs=20), pytest.approx(high, rel=0.1))
     assert (worst.low, worst.high) == pytest.approx((-best.high, -best.low))
 
@@ -227,5 +240,5 @@ def test_standings_are_drawn_on_one_scale_about_nought() -> None:
 
 
 def test_where_all_are_alike_there_is_no_interval() -> None:
-    found = figure([[True]] * 30, share)
+    found = figure([[True]] * 30, mean)
     assert (found.value, found.ci95, found.note) == (1.0, None, "all are alike, which leaves no interval")
