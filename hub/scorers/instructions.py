@@ -10,6 +10,7 @@ from hub.harnesses.base import Services
 from hub.protocols.calls import JSON
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.constraints.base import Constraint
+from hub.scorers.constraints.ifeval import AS_IN_IFEVAL
 from hub.scorers.constraints.registry import CONSTRAINTS
 
 
@@ -17,12 +18,15 @@ class InstructionsOptions(ScorerOptions):
     """`ids`: kinds of instructions. `kwargs`: the keyword arguments of each, in the same order; nulls are left out.
 
     `mode: loose` also accepts the answer without its first line, its last line, its asterisks, or any of these
-    together, as IFEval does. `partial`: score the share of instructions followed, rather than all or nothing.
+    together, as IFEval does. `checks: ifeval` counts sentences, words in capitals, paragraphs and placeholders and
+    tells languages as IFEval's own checker does, for figures that compare with published ones. `partial`: score the
+    share of instructions followed, rather than all or nothing.
     """
 
     ids: list[str] = Field(min_length=1)
     kwargs: list[dict[str, Any]] = Field(default_factory=list)
     mode: Literal["strict", "loose"] = "strict"
+    checks: Literal["standard", "ifeval"] = "standard"
     partial: bool = False
 
     @field_validator("ids", mode="before")
@@ -47,13 +51,17 @@ class InstructionsOptions(ScorerOptions):
 
     def constraints(self) -> list[Constraint]:
         """The instructions, made. Raises ValueError for an unknown kind and for wrong arguments."""
-        return [_constraint(name, kw) for name, kw in zip(self.ids, self.kwargs or [{}] * len(self.ids), strict=True)]
+        arguments = self.kwargs or [{}] * len(self.ids)
+        return [
+            _constraint(name, kwargs, as_in_ifeval=self.checks == "ifeval")
+            for name, kwargs in zip(self.ids, arguments, strict=True)
+        ]
 
 
-def _constraint(name: str, arguments: dict[str, Any]) -> Constraint:
+def _constraint(name: str, arguments: dict[str, Any], *, as_in_ifeval: bool) -> Constraint:
     if name not in CONSTRAINTS:
         raise ValueError(CONSTRAINTS.describe_unknown(name))
-    kind = CONSTRAINTS[name]
+    kind = AS_IN_IFEVAL.get(name, CONSTRAINTS[name]) if as_in_ifeval else CONSTRAINTS[name]
     try:
         return kind.model_validate(arguments)
     except ValidationError as error:
@@ -72,8 +80,12 @@ class Instructions(Scorer):
         outcomes: list[JSON] = []
         broken: list[str] = []
         for name, constraint in zip(options.ids, options.constraints(), strict=True):
-            problem = problem_of(constraint, text, loose=options.mode == "loose")
-            outcomes.append({"id": name, "followed": not problem, "problem": problem})
+            strict = problem_of(constraint, text, loose=False)
+            loose = strict and problem_of(constraint, text, loose=True)
+            problem = loose if options.mode == "loose" else strict
+            outcomes.append(
+                {"id": name, "followed": not problem, "problem": problem, "strict": not strict, "loose": not loose}
+            )
             if problem:
                 broken.append(f"{name}: {problem}")
         followed, total = len(outcomes) - len(broken), len(outcomes)

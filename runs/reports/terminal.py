@@ -150,6 +150,13 @@ def detail_lines(cell: CellResult) -> list[str]:
             f"mean score {write.percent(cell.score.value)} of the most possible "
             f"{write.interval(cell.score.low, cell.score.high)}"
         )
+    if found := cell.instructions:
+        prompts = [write.percent(count / found.responses) for count in (found.responses_strict, found.responses_loose)]
+        each = [write.percent(count / found.instructions) for count in (found.strict, found.loose)]
+        lines.append(
+            f"instructions: prompt level strict {prompts[0]}, loose {prompts[1]}; "
+            f"instruction level strict {each[0]}, loose {each[1]}"
+        )
     if cell.executions:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in cell.execution_failures.items()) or "no failures"
         p50, p95 = (write.milliseconds(cell.execution_time(q)) for q in (0.5, 0.95))

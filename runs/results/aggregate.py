@@ -5,14 +5,14 @@ Responses are read as a stream of light columns, so that memory hardly grows wit
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from hub.common import wording
 from hub.protocols.calls import JSON, total_cost
-from runs.models import Response, Run, RunEnvironment, RunModel
+from runs.models import Response, Run, RunEnvironment, RunModel, Score
 from runs.results.counting import attempts_of, case_clusters, cell_responses, quarantined_cases
 from runs.results.statistics import Estimate, mean_estimate, pass_at_k, pass_hat_k, quantile
 from runs.stages import stages
@@ -45,6 +45,42 @@ class _Row(NamedTuple):
     execution_trust: str
 
 
+@dataclass(slots=True)
+class InstructionCounts:
+    """What the rule `instructions` found: the four figures that IFEval publishes, as counts."""
+
+    responses: int = 0
+    responses_strict: int = 0
+    responses_loose: int = 0
+    instructions: int = 0
+    strict: int = 0
+    loose: int = 0
+
+    def add(self, outcomes: Sequence[Mapping[str, Any]]) -> None:
+        strict = sum(bool(outcome["strict"]) for outcome in outcomes)
+        loose = sum(bool(outcome["loose"]) for outcome in outcomes)
+        self.responses += 1
+        self.responses_strict += strict == len(outcomes)
+        self.responses_loose += loose == len(outcomes)
+        self.instructions += len(outcomes)
+        self.strict += strict
+        self.loose += loose
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "responses": self.responses,
+            "instructions": self.instructions,
+            "prompt_level": {
+                "strict": _rounded(self.responses_strict / self.responses),
+                "loose": _rounded(self.responses_loose / self.responses),
+            },
+            "instruction_level": {
+                "strict": _rounded(self.strict / self.instructions),
+                "loose": _rounded(self.loose / self.instructions),
+            },
+        }
+
+
 @dataclass(slots=True, kw_only=True)
 class CellResult:
     """One environment played by one model.
@@ -69,6 +105,7 @@ class CellResult:
     pass_at: dict[int, float | None] = field(default_factory=dict)
     pass_hat: dict[int, float | None] = field(default_factory=dict)
     pass_cases: dict[int, int] = field(default_factory=dict)
+    instructions: "InstructionCounts | None" = None
     latencies: "array[float]" = field(default_factory=lambda: array("d"))
     tokens: Counter[str] = field(default_factory=Counter)
     cost_usd: float | None = 0.0
@@ -171,6 +208,7 @@ class CellResult:
             "mean_score_ci95": _pair(self.score),
             "mean_score_ci_method": self.score.method,
             "pass_at": {str(k): _rounded(value) for k, value in self.pass_at.items()},
+            "instructions": self.instructions.to_json() if self.instructions else None,
             "pass_hat": {str(k): _rounded(value) for k, value in self.pass_hat.items()},
             "latency_ms": {"p50": _rounded(self.latency(0.5), 1), "p95": _rounded(self.latency(0.95), 1)},
             "tokens": {name: self.tokens[name] for name in ("input", "output", "cached_input", "reasoning")},
@@ -339,7 +377,28 @@ def _cell(
     cell.accuracy = mean_estimate(accuracies, cluster_of if clusters else None)
     cell.score = mean_estimate(scores, cluster_of if clusters else None)
     _add_pass_rates(cell, outcomes)
+    cell.instructions = _instruction_counts(cell)
     return cell
+
+
+def _instruction_counts(cell: CellResult) -> InstructionCounts | None:
+    """The outcomes of the rules `instructions` of one cell; None without such a rule or such an outcome."""
+    rules = cell.run_environment.version.manifest.get("scoring", {}).get("rules", [])
+    if not any(rule.get("type") == "instructions" for rule in rules):
+        return None
+    found = Score.objects.filter(
+        type="instructions",
+        value__isnull=False,
+        response__run_environment=cell.run_environment,
+        response__run_model=cell.run_model,
+        response__status__in=("passed", "failed"),
+    ).values_list("response__case_id", "detail")
+    counts = InstructionCounts()
+    for case_id, detail in found.iterator(chunk_size=2000):
+        outcomes = detail.get("instructions") or []
+        if case_id not in cell.left_out and outcomes and all("loose" in outcome for outcome in outcomes):
+            counts.add(outcomes)
+    return counts if counts.responses else None
 
 
 def _rows(part: RunEnvironment, model: RunModel) -> Iterator[_Row]:

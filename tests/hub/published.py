@@ -73,7 +73,10 @@ IFEVAL = [
         "kwargs": [{"relation": "at least", "num_words": 5}, {"end_phrase": "the end."}],
     },
 ]
-IFEVAL_ANSWERS = {"1": "* red\n* green\n* blue", "2": "The sea is wide and blue until the end."}
+IFEVAL_ANSWERS = {
+    "1": "* red like the evening sky\n* green like the grass in the garden\n* blue like the water of the sea",
+    "2": "The sea is wide and blue until the end.",
+}
 IFEVAL_KEYS = ["num_bullets", "relation", "num_words", "end_phrase", "keywords", "forbidden_words"]
 
 MMLU = [

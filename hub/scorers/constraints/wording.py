@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # ---- language --------------------------------------------------------------------------------------------------------
 
 SURE = 0.7  # calibrated probability from which a text counts as being in a language
+UNLIKELY = 20  # so many times as likely is another language than one that the text is not in
 _READ = 10_000  # characters that are looked at
 
 
@@ -26,12 +27,16 @@ def _identifier() -> "LanguageIdentifier":
 
 
 def other_language(text: str, language: str) -> str:
-    """The code of the language that *text* surely is in, where that is not *language*; "" where it may be.
+    """Return the code of the language that *text* is in if that is not *language*; "" if it may be *language*.
 
-    Deterministic: a fixed model. Short texts are never sure, and IFEval too lets pass what it cannot tell.
+    Deterministic: the model is fixed. A text may be in a language if no other is sure and this one is not unlikely.
     """
-    found, probability = _identifier().classify(text[:_READ].lower())
-    return str(found) if found != language and probability >= SURE else ""
+    ranked = _identifier().rank(text[:_READ].lower())
+    found, probability = ranked[0]
+    if found == language:
+        return ""
+    asked = next((share for code, share in ranked if code == language), 0.0)
+    return str(found) if probability >= SURE or probability > UNLIKELY * asked else ""
 
 
 class ResponseLanguage(Constraint):
@@ -82,6 +87,10 @@ def _first_letter(text: str, wrong: Callable[[str], bool], kind: str) -> str:
     return f"{word!r} has {kind} letter" if word else "it has no letters"
 
 
+# An abbreviation such as U.S. is one word.
+_WORD = re.compile(r"(?:[^\W_]\.){2,}|[^\W_]+(?:[-'’][^\W_]+)*")
+
+
 class CapitalWords(Constraint):
     id = "change_case:capital_word_frequency"
     summary = "There are so many words in capital letters only; a single capital letter is one."
@@ -89,7 +98,7 @@ class CapitalWords(Constraint):
     capital_relation: Relation = "at least"
 
     def problem(self, text: str) -> str:
-        found = [word for word in re.findall(r"[^\W_]+(?:[-'’][^\W_]+)*", text) if word.isupper()]
+        found = [word for word in _WORD.findall(text) if word.isupper()]
         return counted("words in capitals", len(found), self.capital_relation, self.capital_frequency)
 
 

@@ -8,6 +8,7 @@ from hub.harnesses.base import Services
 from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
 from hub.scorers.base import Submission, Verdict
+from hub.scorers.constraints import ifeval
 from hub.scorers.constraints.base import sentences
 from hub.scorers.constraints.registry import CONSTRAINTS
 from hub.scorers.instructions import InstructionsOptions, variants
@@ -162,6 +163,70 @@ def test_sentences_end_where_a_reader_sees_them_end(text: str, count: int) -> No
 def test_no_text_makes_a_check_explode(name: str, text: str) -> None:
     kwargs = next(kwargs for kind, kwargs, *_ in KINDS if kind == name)
     assert isinstance(CONSTRAINTS[name].model_validate(kwargs).problem(text), str)
+
+
+# ---- as IFEval counts ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("1. First do this.\n2. Then that.", 4),
+        ("Use fruit, e.g. Apples. Or pears.", 3),
+        ("Dr. Smith met Mrs. Jones in the U.S. Senate. They talked.", 2),
+        ("It costs 3.15 dollars. Really? Yes!", 3),
+        ("It ended at 5 p.m. The rest went home.", 2),
+        ("no mark at all", 1),
+    ],
+)
+def test_ifeval_counts_sentences_as_punkt_does(text: str, count: int) -> None:
+    assert len(ifeval.sentences(text)) == count, ifeval.sentences(text)
+
+
+def capitals(text: str, count: int, **options: Any) -> bool:
+    chosen = InstructionsOptions.model_validate(
+        {
+            "ids": ["change_case:capital_word_frequency"],
+            "kwargs": [{"capital_frequency": count, "capital_relation": "exactly"}],
+            **options,
+        }
+    )
+    return not chosen.constraints()[0].problem(text)
+
+
+@pytest.mark.parametrize("checks", ["standard", "ifeval"])
+def test_an_abbreviation_with_full_stops_is_one_word_in_capitals(checks: str) -> None:
+    assert capitals("They came to the U.S. with a NASA-led team", 1, checks=checks)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "followed"),
+    [(GERMAN, "de", True), (GERMAN, "en", False), ("42!", "en", True), ("la casa es muy grande y bonita", "en", False)],
+)
+def test_ifeval_passes_only_texts_whose_language_cannot_be_told(text: str, language: str, followed: bool) -> None:
+    options = InstructionsOptions.model_validate(
+        {"ids": "language:response_language", "kwargs": [{"language": language}], "checks": "ifeval"}
+    )
+    assert [not options.constraints()[0].problem(text) for _ in range(3)] == [followed] * 3
+
+
+def test_a_language_is_not_accepted_because_the_likelier_one_is_not_sure() -> None:
+    constraint = CONSTRAINTS["language:response_language"].model_validate({"language": "en"})
+    assert constraint.problem("la casa es")
+    assert not constraint.problem("ok")
+
+
+@pytest.mark.parametrize("text", ["." * 200_000 + "x", "*" * 200_000, "[" * 200_000, "\n \n" * 60_000, "a. " * 30_000])
+@pytest.mark.parametrize("name", sorted(ifeval.AS_IN_IFEVAL))
+def test_no_text_makes_a_check_of_ifeval_explode(name: str, text: str) -> None:
+    kwargs = next(kwargs for kind, kwargs, *_ in KINDS if kind == name)
+    assert isinstance(ifeval.AS_IN_IFEVAL[name].model_validate(kwargs).problem(text), str)
+
+
+async def test_each_outcome_is_listed_strictly_and_loosely() -> None:
+    verdict = await judged("Sure, here it is:\nno commas here", "punctuation:no_comma")
+    (outcome,) = verdict.detail["instructions"]
+    assert (outcome["followed"], outcome["strict"], outcome["loose"]) == (False, False, True)
 
 
 # ---- the rule --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from hub.common.invocation import command
 from hub.models import Case
-from runs.models import Run
+from runs.models import Run, Score
 from runs.reports import print_report, render_html, results_json, run_results
 from runs.reports import text as write
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
@@ -62,6 +62,23 @@ def test_the_json_has_every_key_of_the_contract() -> None:
         "trust": {"isolated": 0, "in_process": 0},
         "failures": {},
     }
+
+
+def test_instructions_are_reported_by_prompt_and_by_instruction_strictly_and_loosely() -> None:
+    run = stored_run(stored_version(cases=3, scoring={"rules": [{"name": "i", "type": "instructions"}]}))
+    outcomes = [[(True, True)], [(False, True), (True, True)], [(False, False), (True, True)]]
+    for case, pairs in zip(cases(run), outcomes, strict=True):
+        response = stored_response(run, case, "passed" if all(strict for strict, _ in pairs) else "failed")
+        detail = {"instructions": [{"id": "x", "strict": strict, "loose": loose} for strict, loose in pairs]}
+        Score.objects.create(response=response, position=0, rule="i", type="instructions", value=1.0, detail=detail)
+    assert only_result(run)["instructions"] == {
+        "responses": 3,
+        "instructions": 5,
+        "prompt_level": {"strict": pytest.approx(1 / 3, abs=1e-6), "loose": pytest.approx(2 / 3, abs=1e-6)},
+        "instruction_level": {"strict": 0.6, "loose": 0.8},
+    }
+    assert "prompt level strict 33.3 %, loose 66.7 %; instruction level strict 60.0 %, loose 80.0 %" in printed(run)
+    assert "instruction level strict 60.0 %" in render_html(run)
 
 
 def test_errored_and_unscored_responses_are_not_counted_as_wrong() -> None:
