@@ -177,7 +177,7 @@ class Looking(Stage):
 
 
 def test_a_run_says_that_all_is_stored_before_its_stages_begin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages_module, "_stages", {"looking": Looking()})
+    monkeypatch.setattr(stages_module, "STAGES", {"looking": Looking()})
     with endpoint(capital) as server:
         run, _ = start(folder, config_text(server.url).replace('"tracking": {"mlflow": false}', '"seed": 0'))
         assert run.summaries["looking"] == {"status": "running", "played": True, "stored": len(CAPITALS)}
