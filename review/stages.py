@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Annotated, Any
@@ -10,14 +11,16 @@ from django.db import transaction
 from pydantic import Field
 
 from hub.common import wording
-from hub.protocols.calls import JSON, Ask, total_cost
+from hub.protocols.calls import JSON, Usage, total_cost
 from preferences.evidence import evidence_of
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import categories
 from preferences.services import Judged, JudgeIdentity, Judgment, NewIssue, preferences_record
+from preferences.spans import text_of
 from review.judge.pair_judge import (
     PROMPT_VERSION,
     Order,
+    PairVerdict,
     Question,
     Side,
     Suggestion,
@@ -137,6 +140,9 @@ class JudgeStage(Stage):
             calls=calls, cost_usd=cost, line=f"Judge {config.model.name}: up to {pairs:,} pairs, both orders."
         )
 
+    def spent(self, run: Run) -> float | None:
+        return total_cost(JudgeCall.objects.filter(pair__run=run).values_list("cost_usd", flat=True))
+
     async def execute(self, context: StageContext, config: JudgeConfig) -> dict[str, JSON]:
         """The summary is that of `_Tally.summary`."""
         database = Reader()
@@ -169,15 +175,15 @@ class JudgeStage(Stage):
                 break
             ids = [pair.pk for pair in pairs[start : start + _AT_ONCE]]
             waiting = await database.run(bench.unjudged, ids)
-            judged = await asyncio.gather(*(self._judge_one(context.ask, pair, bench) for pair in waiting))
+            known = await database.run(bench.answers, waiting)
+            judged = await asyncio.gather(
+                *(judge_pair(context.ask, bench.question(pair), known.get(pair.pk)) for pair in waiting)
+            )
             await database.run(bench.store, list(zip(waiting, judged, strict=True)))
             for orders in judged:
                 tally.add(orders)
             done += len(ids)
             context.progress(done, len(pairs))
-
-    async def _judge_one(self, ask: Ask, pair: Pair, bench: "_Bench") -> tuple[Order, Order]:
-        return await judge_pair(ask, bench.question(pair))
 
 
 def _pairs_to_judge(run: Run, config: JudgeConfig) -> list[Pair]:
@@ -196,6 +202,7 @@ class _Tally:
     errors: Counter[str] = field(default_factory=Counter)
     sentence: str = ""
     fatal: bool = False
+    stopped: str = ""  # why, where the budget ended it
 
     def add(self, orders: tuple[Order, Order]) -> None:
         errors = [order.error for order in orders if order.error is not None]
@@ -203,15 +210,20 @@ class _Tally:
             self.errors[error.kind] += 1
             self.sentence = self.sentence or str(error)
             self.fatal = self.fatal or error.fatal or error.kind == "budget"
+            if error.kind == "budget":
+                self.stopped = self.stopped or str(error)
 
     def summary(self, stored: dict[str, JSON]) -> dict[str, JSON]:
         """`{"judge", "recorded", "pairs", "suggested", "failed", "order_sensitive", ..., "cost_usd"}`.
 
-        `failed` pairs got an answer that could not be used; `errors` counts calls that got none, by kind.
+        `failed` pairs got an answer that could not be used; `errors` counts calls that got none, by kind. `stopped` is
+        there where the run's budget ended the judging.
         """
         found = {"judge": self.judge, "recorded": self.recorded, "pairs": self.pairs, **stored}
         if self.errors:
             found |= {"errors": dict(self.errors), "error": self.sentence}
+        if self.stopped:
+            found |= {"stopped": self.stopped}
         return found
 
 
@@ -250,9 +262,15 @@ class _Bench:
 
     def store(self, judged: list[tuple[Pair, tuple[Order, Order]]]) -> None:
         """Keep every call that was answered, and the suggestions."""
+        earlier = self._calls([pair for pair, _ in judged])
         JudgeCall.objects.bulk_create(
-            [self._call(pair, order) for pair, orders in judged for order in orders if order.judged is not None],
-            update_conflicts=True,  # what was said of the same order before had no use
+            [
+                self._call(pair, order, earlier.get((pair.pk, order.swapped)))
+                for pair, orders in judged
+                for order in orders
+                if order.replies
+            ],
+            update_conflicts=True,  # what was said of the same order before had no use, but what it cost counts
             unique_fields=["pair", "fingerprint", "prompt_version", "swapped"],
             update_fields=_SAID,
         )
@@ -264,9 +282,29 @@ class _Bench:
                 pair.suggestion = preference
             Pair.objects.bulk_update([pair for pair, _ in suggested], ["suggestion"])
 
-    def _call(self, pair: Pair, order: Order) -> JudgeCall:
-        judged = order.judged
-        assert judged is not None
+    def _calls(self, pairs: Sequence[Pair]) -> dict[tuple[int, bool], JudgeCall]:
+        """What this judge has said of *pairs* before, by pair and order."""
+        rows = JudgeCall.objects.filter(
+            pair__in=pairs, fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION
+        )
+        return {(row.pair_id, row.swapped): row for row in rows}
+
+    def answers(self, pairs: Sequence[Pair]) -> dict[int, dict[bool, PairVerdict]]:
+        """By pair, the orders that were answered before, in a session that stopped between the two."""
+        found: dict[int, dict[bool, PairVerdict]] = {}
+        for (pair, swapped), row in self._calls(pairs).items():
+            if row.answer is not None:
+                found.setdefault(pair, {})[swapped] = PairVerdict.model_validate(row.answer)
+        return found
+
+    def _call(self, pair: Pair, order: Order, earlier: JudgeCall | None) -> JudgeCall:
+        answer = order.judged.answer if order.judged else None
+        problem = str(order.error) if order.error else order.judged.problem if order.judged else ""
+        text = text_of(order.replies[-1].message)
+        # A reply from the cache was counted when it was first given.
+        counted = [reply.usage for reply in order.replies if earlier is None or not reply.cached]
+        usage = sum(counted, Usage())
+        cost = total_cost(reply.cost_usd for reply in order.replies)
         return JudgeCall(
             pair=pair,
             fingerprint=self.model.fingerprint,
@@ -274,14 +312,14 @@ class _Bench:
             swapped=order.swapped,
             judge=self.model.label,
             saw_evidence=pair.kind != Pair.Kind.ONE_PASSES,
-            answer=judged.answer.model_dump() if judged.answer else None,
-            text=judged.text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode(),
-            problem=judged.problem,
-            replies=len(judged.replies),
+            answer=answer.model_dump() if answer else None,
+            text=text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode(),
+            problem=problem,
+            replies=len(order.replies),
             struck=order.struck,
-            input_tokens=judged.usage.input,
-            output_tokens=judged.usage.output,
-            cost_usd=judged.cost_usd,
+            input_tokens=usage.input + (earlier.input_tokens if earlier else 0),
+            output_tokens=usage.output + (earlier.output_tokens if earlier else 0),
+            cost_usd=total_cost([cost, earlier.cost_usd]) if earlier else cost,
         )
 
     def _judged(self, pair: Pair, suggestion: Suggestion) -> Judged:

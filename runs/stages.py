@@ -70,8 +70,14 @@ class Stage(ABC):
     async def execute(self, context: StageContext, config: Any) -> dict[str, JSON]:
         """Do it, and return the summary that is stored in Run.summaries[key].
 
-        A failure that concerns the stage alone is part of its summary; raising would leave the run unfinished.
+        A failure that concerns the stage alone is part of its summary; raising would leave the run unfinished. A
+        summary with the key `stopped`, a sentence, says that the budget ended the stage: the run is stopped, and goes
+        on with this stage when it is resumed.
         """
+
+    def spent(self, run: Run) -> float | None:
+        """What the stage's calls of all sessions cost in USD, as stored; None where a part is not known."""
+        return 0.0
 
     def told(self, summary: dict[str, Any]) -> str:
         """*summary* as a sentence of a report; empty where a report says it elsewhere."""

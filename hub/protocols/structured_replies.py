@@ -98,6 +98,7 @@ async def judgement(
 def read(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
     """The object of *shape* in *text*, and what is wrong where there is none.
 
+    An object that alone holds the wanted one, or a list of it alone, is taken for it.
     The object may stand in a fence or within prose; of several values the last that fits counts. One that was cut is
     completed where everything needed had been said before the cut.
     """
@@ -107,6 +108,9 @@ def read(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
         try:
             return shape.model_validate(value), ""
         except ValidationError as error:
+            unwrapped = _unwrapped(value, shape)
+            if unwrapped is not None:
+                return unwrapped, ""
             problem = problem or _mistakes(error, shape)
     cut = extraction.completed_json(text)
     if cut is not None:
@@ -115,6 +119,18 @@ def read(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
         except ValidationError as error:
             problem = problem or f"the JSON object is cut off, and so far {_mistakes(error, shape)}"
     return None, problem or ("the answer is empty" if not text.strip() else "it holds no JSON object")
+
+
+def _unwrapped(value: JSON, shape: type[Shape]) -> Shape | None:
+    """The object of *shape* that *value*, an object or a list, holds as its only object; None where it does not."""
+    held = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    inner = [item for item in held if isinstance(item, dict)]
+    if len(inner) != 1:
+        return None
+    try:
+        return shape.model_validate(inner[0])
+    except ValidationError:
+        return None
 
 
 def _mistakes(error: ValidationError, shape: type[BaseModel]) -> str:

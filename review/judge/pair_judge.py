@@ -2,15 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from hub.protocols.calls import Ask, AskError, CallKey, Message
+from hub.protocols.calls import JSON, Ask, AskError, CallKey, Message, Reply, Tool
 from hub.protocols.structured_replies import DATA_RULE, Judgement, as_data, judgement
 from preferences.sides import Sides, lists_choices
 from preferences.spans import Span, find_quote, text_of
@@ -21,30 +22,56 @@ _MAX_ISSUES = 20
 _MAX_TEXT = 8000  # characters kept of a critique or a note
 
 
+def _named(value: Any) -> Any:
+    """A side or a winner as models write it: in lower case, emphasised, with "Response" before it."""
+    if not isinstance(value, str):
+        return value
+    word = re.sub(r"[^a-z]+", "_", value.lower()).strip("_")
+    word = re.sub(r"^(?:the_)?(?:response|assistant|answer|side|model|candidate)_(?=[ab]$)", "", word)
+    return word.upper() if word in ("a", "b") else word
+
+
+def _share(value: Any) -> Any:
+    """A confidence written as a percentage, as a number."""
+    written = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
+    return float(written[1]) / 100 if written else value
+
+
+def _given(value: Any) -> Any:
+    return "" if value is None else value
+
+
+_SideName = Annotated[Literal["A", "B"], BeforeValidator(_named)]
+_Text = Annotated[str, BeforeValidator(_given)]
+
+
 class JudgedIssue(BaseModel):
     """One issue as the judge writes it."""
 
     model_config = ConfigDict(extra="ignore")
-    side: Literal["A", "B"]
-    category: str = ""
+    side: _SideName
+    category: _Text = ""
     severity: Literal["minor", "major", "critical"] = "major"
-    quote: str = ""
-    note: str = ""
+    quote: _Text = ""
+    note: _Text = ""
 
     @field_validator("severity", mode="before")
     @classmethod
     def _known(cls, value: Any) -> Any:
-        return value if value in ("minor", "major", "critical") else "major"
+        written = value.strip().lower() if isinstance(value, str) else ""
+        return written if written in ("minor", "major", "critical") else "major"
 
 
 class PairVerdict(BaseModel):
     """The judge's answer to one order."""
 
     model_config = ConfigDict(extra="ignore")
-    critique: str = ""
-    issues: list[JudgedIssue] = Field(default_factory=list)
-    winner: Literal["A", "B", "tie", "both_bad"]
-    confidence: Annotated[float, Field(ge=0, le=1)]
+    critique: _Text = ""
+    issues: Annotated[list[JudgedIssue], BeforeValidator(lambda value: [] if value is None else value)] = Field(
+        default_factory=list
+    )
+    winner: Annotated[Literal["A", "B", "tie", "both_bad"], BeforeValidator(_named)]
+    confidence: Annotated[float, Field(ge=0, le=1), BeforeValidator(_share)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +110,13 @@ class FoundIssue:
 class Order:
     """One order's call: `judged` as it came, or `error` where the judge could not be reached.
 
+    `replies` are those of this call, also where an error came after the first; there are none of an answer that is
+    known from before.
     `critique` and the notes of `issues` are what the judge wrote, with the tokens of `preferences.sides`.
     """
 
     swapped: bool
+    replies: list[Reply] = field(default_factory=list)
     judged: Judgement[PairVerdict] | None = None
     error: AskError | None = None
     critique: str = ""
@@ -119,9 +149,21 @@ class Suggestion:
     issues: list[FoundIssue]
 
 
-async def judge_pair(ask: Ask, question: Question) -> tuple[Order, Order]:
-    """Ask in both orders at once. Never raises for what the judge does."""
-    return await asyncio.gather(_ask(ask, question, swapped=False), _ask(ask, question, swapped=True))
+Answers = Mapping[bool, PairVerdict]  # by whether the second response was shown as A
+
+
+async def judge_pair(ask: Ask, question: Question, known: Answers | None = None) -> tuple[Order, Order]:
+    """Ask in both orders at once, except for those whose answer is *known*. Never raises for what the judge does."""
+    known = known or {}
+    return await asyncio.gather(*(_order(ask, question, swapped, known.get(swapped)) for swapped in (False, True)))
+
+
+async def _order(ask: Ask, question: Question, swapped: bool, known: PairVerdict | None) -> Order:
+    if known is None:
+        return await _ask(ask, question, swapped=swapped)
+    order = Order(swapped=swapped, judged=Judgement(answer=known, replies=[], problems=[]))
+    _resolve(order, known, question)
+    return order
 
 
 async def _ask(ask: Ask, question: Question, *, swapped: bool) -> Order:
@@ -135,8 +177,19 @@ async def _ask(ask: Ask, question: Question, *, swapped: bool) -> Order:
         second=b.label,
     )
     order = Order(swapped=swapped)
+
+    async def asked(
+        key: CallKey,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        parameters: Mapping[str, JSON] | None = None,
+    ) -> Reply:
+        reply = await ask(key, messages, tools, parameters)
+        order.replies.append(reply)
+        return reply
+
     try:
-        order.judged = await judgement(ask, key, prompt(question, a, b), PairVerdict)
+        order.judged = await judgement(asked, key, prompt(question, a, b), PairVerdict)
     except AskError as error:
         order.error = error
         return order
@@ -166,7 +219,6 @@ def _resolve(order: Order, answer: PairVerdict, question: Question) -> None:
                 span=span,
             )
         )
-    order.struck += max(0, len(answer.issues) - _MAX_ISSUES)
 
 
 def combine(orders: Sequence[Order]) -> Suggestion | None:

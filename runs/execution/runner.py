@@ -271,10 +271,13 @@ class _Session:
             run.status, run.message = Status.COMPLETED, ""
 
     async def _stages(self, executor: Executor, asker: Asker) -> None:
-        """Every stage that the config names, in order; one that fails says so in its summary and ends nothing."""
+        """Every stage that the config names, in order; one that fails says so in its summary and ends nothing.
+
+        One that is stopped by the budget stops the run: of the later ones only those that every run has follow.
+        """
         for stage in stages():
             part = self._config.stage_configs.get(stage.key)
-            if part is None or executor.stopping:
+            if part is None or executor.stopping or (self._run.status == Status.STOPPED and not stage.implicit):
                 continue
             context = StageContext(
                 run=self._run,
@@ -291,6 +294,8 @@ class _Session:
                 logger.exception("stage %s of run %s", stage.key, self._run.pk)
                 summary = {"error": f"{type(error).__name__}: {error}"}
             self._run.summaries = {**self._run.summaries, stage.key: summary}
+            if summary.get("stopped"):
+                self._run.status, self._run.message = Status.STOPPED, str(summary["stopped"])
 
 
 def _store_played(run: Run) -> None:
@@ -300,7 +305,9 @@ def _store_played(run: Run) -> None:
 def _spent(run: Run) -> tuple[float, bool]:
     """What is known of the cost of earlier sittings of *run* in USD, and whether a part of it is unknown."""
     sums = Response.objects.filter(run_environment__run=run).aggregate(cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
-    return max(run.cost_usd or 0.0, sums["cost"] or 0.0), run.cost_usd is None or sums["unknown"] > 0
+    of_stages = [stage.spent(run) for stage in stages()]
+    known = (sums["cost"] or 0.0) + sum(cost for cost in of_stages if cost is not None)
+    return max(run.cost_usd or 0.0, known), run.cost_usd is None or sums["unknown"] > 0 or None in of_stages
 
 
 def _seed_of(seed: int, key: CallKey) -> int:

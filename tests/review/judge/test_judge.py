@@ -14,6 +14,7 @@ from runs.execution.runner import Execution, run_execute
 from runs.models import Response, Run
 from runs.reports import results_json
 from runs.services import config_of, run_create, run_reopen
+from tests.endpoint import completion, endpoint
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -180,3 +181,89 @@ def test_what_the_judge_writes_in_either_order_names_the_same_responses(folder: 
     assert stored.critique == "⟦first⟧ is right, ⟦second⟧ is not."
     assert stored.order_critiques == ["⟦first⟧ is right, ⟦second⟧ is not.", "⟦second⟧ is wrong."]
     assert [issue.note for issue in stored.issues.order_by("pk")] == ["⟦second⟧ is Lyon.", "Response ⟦second⟧ rambles."]
+
+
+# ---- what models write, and what it costs ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        judged(winner="a", issues=[{"side": "b", "note": "lower case"}]),
+        judged(winner="Response A", confidence="75%"),
+        judged(winner="**A**", confidence="75 %"),
+        judged(issues=None, critique=None),
+        judged(issues=[{"side": "Response B", "category": None, "severity": "Minor", "quote": None, "note": None}]),
+        json.dumps({"judgement": json.loads(judged())}),
+        json.dumps([json.loads(judged())]),
+        json.dumps({"reasoning": "Because.", "verdict": json.loads(judged())}),
+    ],
+)
+def test_what_models_write_is_read_at_the_first_call(folder: Path, said: str) -> None:
+    play(folder, both_orders("france", said, judged(winner="B")))
+    stored = Preference.objects.get(source="llm")
+    assert (stored.verdict, stored.confidence) == ("first", 0.75)
+    assert set(JudgeCall.objects.values_list("replies", flat=True)) == {1}
+
+
+@pytest.mark.parametrize(("winner", "stored"), [("Tie", "tie"), ("Both bad", "both_bad"), ("both-bad", "both_bad")])
+def test_verdicts_without_a_winner_may_be_written_freely(folder: Path, winner: str, stored: str) -> None:
+    play(folder, both_orders("france", judged(winner=winner), judged(winner=winner)))
+    assert Preference.objects.get(source="llm").verdict == stored
+
+
+def test_issues_beyond_the_twentieth_are_not_counted_as_struck(folder: Path) -> None:
+    issues = [{"side": "A", "category": "style", "quote": "", "note": f"n{i}"} for i in range(25)]
+    run = play(folder, both_orders("france", judged(issues=issues), judged(winner="B")))
+    assert run.summaries["judge"]["quotes_struck"] == 0
+    assert Issue.objects.count() == 20
+
+
+def paid(folder: Path, url: str, budget: float) -> dict[str, Any]:
+    """The judge is asked at an endpoint, at a cent for each call."""
+    model = {
+        "name": "j",
+        "provider": "openai",
+        "base_url": url,
+        "model": "j",
+        "price": {"input": 0.0, "output": 10_000 / 5},
+    }
+    return {"judge": {"model": model}, "limits": {"budget_usd": budget}, "concurrency": 1}
+
+
+def test_a_judge_stopped_by_the_budget_says_so_and_goes_on_where_it_was(folder: Path) -> None:
+    with endpoint(lambda body, number: completion(judged(winner="tie"))) as judge:
+        run = play(folder, [], **paid(folder, judge.url, 0.03))
+        assert (run.status, len(judge.requests)) == (Run.Status.STOPPED, 3)
+        assert "of the budget of $0.03 is spent" in run.message
+        summary = results_json(run)["judge"]
+        assert (summary["pairs"], summary["suggested"]) == (3, 1)
+        assert summary["stopped"] == run.message
+        assert summary["cost_usd"] == pytest.approx(0.03)
+        assert run.cost_usd == pytest.approx(0.03)
+        assert "review" not in run.summaries
+        assert Pair.objects.filter(free__gt=0).count() == 0  # people come after the judge
+        Run.objects.filter(pk=run.pk).update(cost_usd=0.0)  # as if the process had been killed
+        run.refresh_from_db()
+        run_reopen(run=run)
+        execute(run, config_of(run))
+        assert (run.status, len(judge.requests)) == (Run.Status.STOPPED, 3)  # what was spent is not forgotten
+        run.config["limits"]["budget_usd"] = 1.0
+        run_reopen(run=run)
+        execute(run, config_of(run))
+        assert (run.status, len(judge.requests)) == (Run.Status.COMPLETED, 6)
+    summary = results_json(run)["judge"]
+    assert (summary["suggested"], "stopped" in summary) == (3, False)
+    assert summary["cost_usd"] == run.cost_usd == pytest.approx(0.06)
+    assert Pair.objects.filter(free__gt=0).count() == 3
+
+
+def test_an_answer_that_was_paid_for_and_not_used_keeps_its_cost(folder: Path) -> None:
+    with endpoint(lambda body, number: completion("No idea." if number < 2 else judged(winner="tie"))) as judge:
+        run = play(folder, [], **paid(folder, judge.url, 0.02))
+        assert run.summaries["judge"]["cost_usd"] == pytest.approx(0.02)
+        run.config["limits"]["budget_usd"] = 1.0
+        run_reopen(run=run)
+        execute(run, config_of(run))
+    assert run.summaries["judge"]["suggested"] == 3
+    assert run.summaries["judge"]["cost_usd"] == run.cost_usd == pytest.approx(0.01 * len(judge.requests))
