@@ -34,7 +34,11 @@ class ExactMatch(Scorer):
         how = {"ignore_case": options.ignore_case, "ignore_punctuation": options.ignore_punctuation}
         found = answer(submission, options.extract)
         accepted = targets(options.target)
-        if folded(found, **how) in {folded(target, **how) for target in accepted}:
+        wanted_forms = {folded(target, **how) for target in accepted}
+        whole = answer(submission, "whole")
+        if folded(whole, **how) in wanted_forms:
+            found = whole  # a target such as {"answer": 1} is marked like an answer itself
+        if folded(found, **how) in wanted_forms:
             return Verdict.of(True, f"{shown(found)} is the target.", found=found)
         wanted = " or ".join(shown(target) for target in accepted[:3])
         return Verdict.of(False, f"Expected {wanted}, found {shown(found)}.", found=found)

@@ -12,6 +12,12 @@ from tests.hub.scoring import judge
 # ---- exact_match -----------------------------------------------------------------------------------------------------
 
 
+async def test_exact_match_accepts_an_answer_that_is_the_target_with_its_marks() -> None:
+    target = '{"answer": "C"}'
+    assert (await judge("exact_match", target, case={"target": target})).value == 1.0
+    assert (await judge("exact_match", target, case={"target": "C"})).value == 1.0
+
+
 @pytest.mark.parametrize(
     ("text", "options"),
     [
