@@ -154,8 +154,9 @@ class Preference(models.Model):
 class Issue(models.Model):
     """Something wrong in one response: a span of one of its messages, or the whole (`start` null).
 
-    `start` and `end` count Unicode code points in `messages[message]["content"]`. Quote, prefix and suffix are the
-    W3C text-quote selector of the same place, and `text_hash` the SHA-256 of the text they were taken from.
+    `start` and `end` count Unicode code points in `messages[message]["content"]`, or, with `call`, in the text of that
+    tool call of the message (`preferences.spans.call_text`). Quote, prefix and suffix are the W3C text-quote selector
+    of the same place, and `text_hash` the SHA-256 of the text they were taken from.
     """
 
     class Severity(models.TextChoices):
@@ -169,6 +170,7 @@ class Issue(models.Model):
     severity = models.CharField(max_length=10, choices=Severity, default=Severity.MAJOR)
     note = models.TextField(blank=True, help_text="Names the responses by the tokens of preferences.sides.")
     message = models.PositiveIntegerField(default=0)
+    call = models.PositiveSmallIntegerField(null=True, blank=True, help_text="The tool call of the message, if in one.")
     start = models.PositiveIntegerField(null=True)
     end = models.PositiveIntegerField(null=True)
     quote = models.TextField(blank=True)

@@ -2,17 +2,22 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hub.protocols.calls import Message
 
 CONTEXT = 32  # code points of prefix and suffix
+_LONGEST_CALL_QUOTE = 2000  # characters; a pattern is made of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A place in the text of `messages[message]`: offsets in code points, with the W3C text-quote selector."""
+    """A place in the text of `messages[message]`: offsets in code points, with the W3C text-quote selector.
+
+    `call`: the place is in the text of that tool call of the message, as `call_text` has it.
+    """
 
     message: int
     start: int
@@ -21,6 +26,7 @@ class Span:
     prefix: str
     suffix: str
     text_hash: str
+    call: int | None = None
 
 
 def text_of(message: Message) -> str:
@@ -31,12 +37,30 @@ def text_of(message: Message) -> str:
     return content if isinstance(content, str) else ""
 
 
+def call_text(call: Mapping[str, Any]) -> str:
+    """A tool call as it is shown, marked and quoted: `name(arguments)`, the arguments as the model wrote them."""
+    function = call.get("function") or {}
+    return f"{function.get('name')}({function.get('arguments')})"
+
+
+def text_at(messages: Sequence[Message], message: int, call: int | None) -> str:
+    """The text of a message, or of one of its calls. Raises ValueError where there is none."""
+    if not 0 <= message < len(messages):
+        raise ValueError("A mark is in a message that the response does not have.")
+    if call is None:
+        return text_of(messages[message])
+    calls = messages[message].get("tool_calls") or []
+    if not 0 <= call < len(calls):
+        raise ValueError("A mark is in a tool call that the message does not have.")
+    return call_text(calls[call])
+
+
 def text_hash(text: str) -> str:
     """SHA-256 of *text*; halves of surrogate pairs, which UTF-8 cannot carry, count as their escapes."""
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def span_at(text: str, start: int, end: int, message: int) -> Span:
+def span_at(text: str, start: int, end: int, message: int, call: int | None = None) -> Span:
     """The span from *start* to *end*. Raises ValueError where it is empty or outside the text."""
     if not 0 <= start < end <= len(text):
         raise ValueError(f"There is no text from {start} to {end}; the answer has {len(text)} characters.")
@@ -48,13 +72,15 @@ def span_at(text: str, start: int, end: int, message: int) -> Span:
         prefix=text[max(0, start - CONTEXT) : start],
         suffix=text[end : end + CONTEXT],
         text_hash=text_hash(text),
+        call=call,
     )
 
 
 def find_quote(messages: Sequence[Message], quote: str) -> Span | None:
-    """Where an assistant's turn says *quote*, the last turn first; None where none does.
+    """Where an assistant's turn says *quote*, the last turn first, its text before its calls; None where none does.
 
-    Verbatim, and failing that with any run of white space for any other: models wrap lines anew when they quote.
+    Verbatim, and failing that with any run of white space for any other: models wrap lines anew when they quote. In
+    calls white space does not count at all: models lay out JSON anew.
     """
     if not quote.strip():
         return None
@@ -68,4 +94,21 @@ def find_quote(messages: Sequence[Message], quote: str) -> Span | None:
         match = pattern.search(text)
         if match:
             return span_at(text, match.start(), match.end(), index)
+    return _find_in_calls(messages, quote)
+
+
+def _find_in_calls(messages: Sequence[Message], quote: str) -> Span | None:
+    words = re.sub(r"^\s*calls\s+", "", quote)  # as the judge's prompt introduces a call
+    characters = "".join(words.split())
+    if not characters or len(characters) > _LONGEST_CALL_QUOTE:
+        return None
+    pattern = re.compile(r"\s*".join(map(re.escape, characters)))
+    for index, message in reversed([*enumerate(messages)]):
+        if message.get("role") != "assistant":
+            continue
+        for number, call in enumerate(message.get("tool_calls") or []):
+            text = call_text(call)
+            match = pattern.search(text)
+            if match:
+                return span_at(text, match.start(), match.end(), index, number)
     return None

@@ -15,13 +15,13 @@ from preferences.evidence import evidence_of
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import Judgment, NewIssue, Reaction, preference_record
 from preferences.sides import Sides, lists_choices
-from preferences.spans import span_at, text_hash, text_of
+from preferences.spans import span_at, text_at, text_hash
 from review.judge.suggestions import check_of
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue.assignments import DONE, LEASE, OPEN, SKIPPED, SeatGone, by_numbers, seat_at, seats_give_back
 from review.services import pairs_whole
 
-_MARK_FIELDS = ("severity", "message", "start", "end", "text_hash", "quote")
+_MARK_FIELDS = ("severity", "message", "call", "start", "end", "text_hash", "quote")
 
 
 class DecisionRefused(UserError):
@@ -36,13 +36,17 @@ class DecisionRefused(UserError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedIssue:
-    """A span as the page sends it: `side` of the pair (first, second), message index, code-point offsets."""
+    """A span as the page sends it: `side` of the pair (first, second), message index, code-point offsets.
+
+    `call`: the index of the tool call within the message in whose text the offsets are.
+    """
 
     side: str
     category: str
     severity: str = Issue.Severity.MAJOR
     note: str = ""
     message: int = 0
+    call: int | None = None
     start: int | None = None
     end: int | None = None
     text_hash: str = ""
@@ -180,13 +184,11 @@ def _new_issue(pair: Pair, item: MarkedIssue, sides: Sides, choices: bool) -> Ne
         raise DecisionRefused("issues", f"A severity is one of {', '.join(Issue.Severity.values)}.")
     span = None
     if item.start is not None and item.end is not None:
-        if not 0 <= item.message < len(response.messages):
-            raise DecisionRefused("issues", "A mark is in a message that the response does not have.")
-        text = text_of(response.messages[item.message])
-        if item.text_hash and item.text_hash != text_hash(text):
-            raise DecisionRefused("issues", "A mark belongs to another state of the response; reload the page.")
         try:
-            span = span_at(text, item.start, item.end, item.message)
+            text = text_at(response.messages, item.message, item.call)
+            if item.text_hash and item.text_hash != text_hash(text):
+                raise ValueError("A mark belongs to another state of the response; reload the page.")
+            span = span_at(text, item.start, item.end, item.message, item.call)
         except ValueError as error:
             raise DecisionRefused("issues", str(error)) from None
     note = sides.neutral(item.note, choices=choices)
@@ -201,7 +203,8 @@ def _kept(pair: Pair, ids: list[int]) -> list[NewIssue]:
     for issue in pair.suggestion.issues.filter(pk__in=ids).select_related("category", "response"):
         span = None
         if issue.start is not None and issue.end is not None:
-            span = span_at(text_of(issue.response.messages[issue.message]), issue.start, issue.end, issue.message)
+            text = text_at(issue.response.messages, issue.message, issue.call)
+            span = span_at(text, issue.start, issue.end, issue.message, issue.call)
         kept.append(
             NewIssue(
                 response=issue.response,

@@ -12,7 +12,9 @@
 
   const marks = () => { try { return JSON.parse(form().elements.issues.value || "[]"); } catch { return []; } };
   const answers = () => [...document.querySelectorAll("pre.answer[data-side]")];
-  const answerOf = (mark) => answers().find((e) => e.dataset.side === mark.side && Number(e.dataset.message) === mark.message);
+  const callOf = (data) => (data.call === undefined ? null : Number(data.call)); // null: in the message's own text
+  const answerOf = (mark) => answers().find((e) => e.dataset.side === mark.side &&
+    Number(e.dataset.message) === mark.message && callOf(e.dataset) === (mark.call ?? null));
 
   const place = (element, at) => { // the text node and offset of a code point
     const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
@@ -56,14 +58,18 @@
   const selected = () => {
     const selection = window.getSelection();
     if (!selection.rangeCount || selection.isCollapsed) return null;
-    const range = selection.getRangeAt(0);
-    const element = answers().find((e) => e.contains(range.startContainer) && e.contains(range.endContainer));
+    const range = selection.getRangeAt(0).cloneRange();
+    // A triple click or a drag may end beyond the response that it began in: what lies outside is not meant.
+    const around = (node) => answers().find((e) => e.contains(node));
+    const element = around(selection.anchorNode) || around(selection.focusNode);
     if (!element) return null;
+    if (!element.contains(range.startContainer)) range.setStart(element, 0);
+    if (!element.contains(range.endContainer)) range.setEnd(element, element.childNodes.length);
     const before = new Range();
     before.selectNodeContents(element);
     before.setEnd(range.startContainer, range.startOffset);
     const start = points(before.toString());
-    const quote = range.toString();
+    const quote = range.toString().replace(/\n+$/, ""); // a selected line brings its end
     return quote ? { element, start, end: start + points(quote), quote } : null;
   };
   const written = (side, words) => { // words typed into the dialog, found in the response
@@ -107,7 +113,7 @@
       const data = found ? found.element.dataset : {};
       keep([...marks(), {
         side, category: by("mark-category").value, severity: by("mark-severity").value, note: by("mark-note").value,
-        message: found ? Number(data.message) : 0, start: found ? found.start : null, end: found ? found.end : null,
+        message: found ? Number(data.message) : 0, call: found ? callOf(data) : null, start: found ? found.start : null, end: found ? found.end : null,
         text_hash: found ? data.hash : "", quote: found ? found.quote : "",
       }]);
     };

@@ -132,6 +132,7 @@ def everything(preference: Preference) -> dict[str, Any]:
                 "severity": issue.severity,
                 "note": preference.worded(issue.note),
                 "message": issue.message,
+                "call": issue.call,
                 "start": issue.start,
                 "end": issue.end,
                 "quote": issue.quote,

@@ -7,7 +7,7 @@ each, with its name on hover: nothing is dropped, so no offset moves.
 import difflib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
@@ -20,7 +20,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Error, Keyword, Name, Number, Operator, String
 
 from hub.protocols.calls import Message
-from preferences.spans import text_hash, text_of
+from preferences.spans import call_text, text_hash, text_of
 from runs.models import Response
 
 MAX_HIGHLIGHTED = 20_000  # characters of a text whose tokens are marked: marking these takes some 50 ms
@@ -66,6 +66,18 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One tool call of a message, ready to show."""
+
+    index: int
+    html: SafeString
+    text_hash: str
+
+
+Marks = Mapping[tuple[int, int | None], Sequence[Mark]]  # by message, and tool call where they are in one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """One message of a response, ready to show."""
 
@@ -75,13 +87,13 @@ class Turn:
     said: bool
     text_hash: str
     markable: bool
-    calls: list[dict[str, Any]] = field(default_factory=list)
+    calls: list["Call"] = field(default_factory=list)
 
 
-def turns_of(response: Response, marks: dict[int, list[Mark]]) -> list[Turn]:
+def turns_of(response: Response, marks: Marks) -> list[Turn]:
     """What was played in answer to the prompt: the assistant's turns, and what tools and users said between."""
     first = opening_length(response.messages)
-    return [_turn(i, message, marks.get(i, [])) for i, message in enumerate(response.messages) if i >= first]
+    return [_turn(i, message, marks) for i, message in enumerate(response.messages) if i >= first]
 
 
 def opening_length(messages: Sequence[Message]) -> int:
@@ -89,16 +101,17 @@ def opening_length(messages: Sequence[Message]) -> int:
     return next((i for i, m in enumerate(messages) if m.get("role") == "assistant"), len(messages))
 
 
-def _turn(index: int, message: Message, marks: list[Mark]) -> Turn:
+def _turn(index: int, message: Message, marks: Marks) -> Turn:
     text = text_of(message)
-    calls = []
-    for call in message.get("tool_calls") or []:
-        function = call.get("function") or {}
-        calls.append({"name": visible(str(function.get("name"))), "arguments": visible(str(function.get("arguments")))})
+    called = [call_text(call) for call in message.get("tool_calls") or []]
+    calls = [
+        Call(index=i, html=text_html(said, marks.get((index, i), ())), text_hash=text_hash(said))
+        for i, said in enumerate(called)
+    ]
     return Turn(
         index=index,
         role=str(message.get("role", "")),
-        html=text_html(text, marks),
+        html=text_html(text, marks.get((index, None), ())),
         said=bool(text),
         text_hash=text_hash(text),
         markable=message.get("role") == "assistant",

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any
 
-from preferences.spans import text_of
+from preferences.spans import call_text, text_of
 from review.evidence.display import code_blocks
 from runs.models import Response, Score
 
@@ -126,8 +126,8 @@ def call_rows(a: Response, b: Response) -> list[CallRow]:
 
 
 def _calls(response: Response) -> list[str]:
-    functions = [call.get("function") or {} for m in response.messages for call in m.get("tool_calls") or []]
-    return [f"{function.get('name')}({function.get('arguments')})" for function in functions][:MAX_CALLS]
+    calls = [call for message in response.messages for call in message.get("tool_calls") or []]
+    return [call_text(call) for call in calls[:MAX_CALLS]]
 
 
 # ---- tests -----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from hub.protocols.calls import JSON, Ask, AskError, CallKey, Message, Reply, Tool
 from hub.protocols.structured_replies import DATA_RULE, Judgement, as_data, judgement
 from preferences.sides import Sides, lists_choices
-from preferences.spans import Span, find_quote, text_of
+from preferences.spans import Span, call_text, find_quote, text_of
 
 PROMPT_VERSION = "pair-1"
 _PROMPTS = Path(__file__).parent / "prompts"
@@ -155,7 +155,9 @@ Answers = Mapping[bool, PairVerdict]  # by whether the second response was shown
 async def judge_pair(ask: Ask, question: Question, known: Answers | None = None) -> tuple[Order, Order]:
     """Ask in both orders at once, except for those whose answer is *known*. Never raises for what the judge does."""
     known = known or {}
-    return await asyncio.gather(*(_order(ask, question, swapped, known.get(swapped)) for swapped in (False, True)))
+    return await asyncio.gather(
+        _order(ask, question, False, known.get(False)), _order(ask, question, True, known.get(True))
+    )
 
 
 async def _order(ask: Ask, question: Question, swapped: bool, known: PairVerdict | None) -> Order:
@@ -287,8 +289,7 @@ def written(messages: Sequence[Message]) -> str:
     for message in messages:
         lines = [text_of(message)] if text_of(message) else []
         for call in message.get("tool_calls") or []:
-            function = call.get("function") or {}
-            lines.append(f"calls {function.get('name')}({function.get('arguments')})")
+            lines.append(f"calls {call_text(call)}")
         blocks.append((message.get("role", ""), "\n".join(lines)))
     if len(blocks) == 1:
         return blocks[0][1]

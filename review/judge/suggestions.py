@@ -23,6 +23,7 @@ class ShownIssue:
     severity: str
     note: str
     message: int = 0
+    call: int | None = None
     start: int | None = None
     end: int | None = None
     quote: str = ""
@@ -36,6 +37,7 @@ class ShownIssue:
             severity=issue.severity,
             note=issue.note,
             message=issue.message,
+            call=issue.call,
             start=issue.start,
             end=issue.end,
             quote=issue.quote,
@@ -105,6 +107,7 @@ def _exchanged(issue: ShownIssue, assignment: Assignment) -> ShownIssue:
         severity=issue.severity,
         note=exchanged(issue.note),
         message=span.message if span else 0,
+        call=span.call if span else None,
         start=span.start if span else None,
         end=span.end if span else None,
         quote=span.quote if span else "",

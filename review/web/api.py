@@ -12,10 +12,11 @@ from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
 from hub.common.rest import ErrorBody
+from hub.protocols.calls import Message
 from preferences.evidence import evidence_of
 from preferences.models import Issue, Preference
 from preferences.sides import Sides
-from preferences.spans import text_hash, text_of
+from preferences.spans import call_text, text_hash, text_of
 from review.decisions import Decision, MarkedIssue, decide
 from review.evidence.display import opening_length
 from review.judge.suggestions import suggestion_shown
@@ -38,13 +39,17 @@ class Reviewers(BasePermission):
 
 
 class IssueIn(serializers.Serializer[Any]):
-    """A mark. `start` and `end` are code points within the message's text; without them it is of the whole response."""
+    """A mark. `start` and `end` are code points within the message's text; without them it is of the whole response.
+
+    With `call` they are within the text of that tool call: `messages[…].calls[call].text`.
+    """
 
     side = serializers.ChoiceField(["A", "B"])
     category = serializers.SlugField()
     severity = serializers.ChoiceField(Issue.Severity.values, default="major")
     note = serializers.CharField(default="", allow_blank=True, max_length=2000)
     message = serializers.IntegerField(default=0, min_value=0)
+    call = serializers.IntegerField(default=None, min_value=0, allow_null=True)
     start = serializers.IntegerField(default=None, min_value=0, allow_null=True)
     end = serializers.IntegerField(default=None, min_value=0, allow_null=True)
     text_hash = serializers.CharField(default="", allow_blank=True, max_length=64)
@@ -86,6 +91,7 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
             "confidence": shown.confidence,
             "critique": sides.shown(shown.critique),
             "order_sensitive": shown.order_sensitive,
+            "acceptable": evidence["winner"] in ("", shown.verdict),
             "issues": [
                 {
                     "id": issue.pk,
@@ -94,6 +100,7 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
                     "severity": issue.severity,
                     "note": sides.shown(issue.note),
                     "message": issue.message,
+                    "call": issue.call,
                     "start": issue.start,
                     "end": issue.end,
                     "quote": issue.quote,
@@ -107,11 +114,17 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
 
 def _side(response: Response, evidence: dict[str, Any]) -> dict[str, Any]:
     messages = [
-        {"index": i, "text_hash": text_hash(text_of(message)), **message}
+        {"index": i, "text_hash": text_hash(text_of(message)), **_calls(message), **message}
         for i, message in enumerate(response.messages)
         if i >= opening_length(response.messages)
     ]
     return {"messages": messages, "status": response.status, "score": response.score, "rules": evidence["rules"]}
+
+
+def _calls(message: Message) -> dict[str, Any]:
+    """The calls of a message as marks count their characters."""
+    texts = [call_text(call) for call in message.get("tool_calls") or []]
+    return {"calls": [{"text": text, "text_hash": text_hash(text)} for text in texts]} if texts else {}
 
 
 class PairNext(APIView):

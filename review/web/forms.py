@@ -23,6 +23,7 @@ class MarkIn(BaseModel):
     severity: str = "major"
     note: str = Field(default="", max_length=2000)
     message: int = Field(default=0, ge=0)
+    call: int | None = Field(default=None, ge=0)
     start: int | None = Field(default=None, ge=0)
     end: int | None = Field(default=None, ge=0)
     text_hash: str = Field(default="", max_length=64)

@@ -34,7 +34,7 @@ def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: in
     a, b = sides.ordered(pair.first, pair.second)
     suggestion = suggestion_shown(assignment=assignment)
     guideline = Guideline.objects.filter(active=True).first()
-    rows = rule_rows(a, b)
+    rows, right = rule_rows(a, b), winner(pair.first, pair.second)
     return {
         "assignment": assignment,
         "pair": pair,
@@ -47,7 +47,8 @@ def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: in
         "differing": [row for row in rows if row.differs],
         "agreeing": [row for row in rows if not row.differs],
         "calls": call_rows(a, b),
-        "decided_by_tests": bool(winner(a, b)),
+        "decided_by_tests": bool(right),
+        "acceptable": suggestion is not None and right in ("", suggestion.verdict),
         "diff": diff_lines(final_text(a), final_text(b)),
         "suggestion": suggestion,
         "suggested": sides.letter(suggestion.verdict).lower() if suggestion else "",
@@ -89,11 +90,11 @@ def _critiques(suggestion: Shown | None, sides: Sides) -> list[str]:
 
 
 def _side(name: str, response: Response, suggestion: Shown | None, rows: list[RuleRow], sides: Sides) -> dict[str, Any]:
-    marks: dict[int, list[Mark]] = {}
+    marks: dict[tuple[int, int | None], list[Mark]] = {}
     for issue in suggestion.issues if suggestion else []:
         if sides.letter(issue.side).lower() == name and issue.start is not None and issue.end is not None:
             label = f"{issue.category} ({issue.severity}): {sides.shown(issue.note)}"
-            marks.setdefault(issue.message, []).append(Mark(issue.start, issue.end, "judge", label))
+            marks.setdefault((issue.message, issue.call), []).append(Mark(issue.start, issue.end, "judge", label))
     side = 0 if name == "a" else 1
     for row in rows:
         found = row.sides[side]
@@ -101,6 +102,6 @@ def _side(name: str, response: Response, suggestion: Shown | None, rows: list[Ru
             tests = [test.test for test in row.tests if test.cells[side].blame is not None]
             label = "\n".join([*tests, found.reason])
             mark = Mark(found.blame.start, found.blame.end, "blamed", label)
-            marks.setdefault(found.blame.message, []).append(mark)
+            marks.setdefault((found.blame.message, None), []).append(mark)
     turns = turns_of(response, marks)
     return {"name": name, "title": name.upper(), "response": response, "turns": turns, "single": len(turns) == 1}

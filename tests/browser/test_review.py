@@ -257,3 +257,51 @@ def test_a_verdict_against_the_tests_is_asked_for_a_reason_in_place(sign_in: Sig
     page.get_by_label("What is wrong with it?").fill("It tests something else.")
     page.get_by_role("button", name="Decide and go on").click()
     expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+
+
+def marked(page: Page) -> list[str]:
+    """Mark the selection with the dialog's defaults; what is highlighted then."""
+    page.keyboard.press("m")
+    page.locator("#mark-dialog").get_by_role("button", name="Mark").click()
+    expect(page.locator("#mark-dialog")).to_be_hidden()
+    return highlighted(page)
+
+
+def test_a_triple_click_marks_the_line_and_not_the_whole_response(sign_in: SignIn) -> None:
+    waiting_pairs(1, texts=("first line\nlast line", "two"))
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.locator('pre.answer[data-side="a"] .line').last.click(click_count=3)
+    assert marked(page) == ["last line"]
+
+
+def test_a_drag_beyond_the_end_marks_only_what_is_selected_of_the_response(sign_in: SignIn) -> None:
+    waiting_pairs(1, texts=("first line\nlast line", "two"))
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.evaluate(
+        """() => {
+            const line = document.querySelectorAll('pre.answer[data-side="a"] .line')[1].firstChild;
+            const after = document.getElementById("diff");
+            getSelection().setBaseAndExtent(line, 5, after, 0);
+        }"""
+    )
+    assert marked(page) == ["line"]
+
+
+def test_words_in_a_call_of_a_tool_are_marked(sign_in: SignIn) -> None:
+    (pair,) = waiting_pairs(1)
+    call = {"id": "1", "type": "function", "function": {"name": "refund", "arguments": '{"order": 7}'}}
+    pair.first.messages = [pair.first.messages[0], {"role": "assistant", "content": None, "tool_calls": [call]}]
+    pair.first.save()
+    page = sign_in(reviewer())
+    page.goto("/review/")
+    page.keyboard.press("m")
+    page.get_by_label("Words").fill('"order": 7')
+    page.locator("#mark-dialog").get_by_role("button", name="Mark").click()
+    assert highlighted(page) == ['"order": 7']
+    page.keyboard.press("b")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    issue = Issue.objects.get()
+    assert (issue.message, issue.call, issue.quote) == (1, 0, '"order": 7')
