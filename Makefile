@@ -5,7 +5,7 @@ BIN := .venv/bin
 CONFIG ?= configs/eval_v1.yaml
 ARGS ?=
 
-.PHONY: help eval test serve check format setup dev-setup requirements sandbox-image clean
+.PHONY: help eval test test-all serve check format setup dev-setup requirements sandbox-image clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -13,8 +13,11 @@ help: ## this list
 eval: setup ## run CONFIG=configs/eval_v1.yaml and print its report; ARGS="--limit 5" adds options
 	@$(BIN)/python manage.py eval --config $(CONFIG) $(ARGS)
 
-test: dev-setup ## the test suite; parts whose server or browser is missing are skipped by name
-	@$(BIN)/python -m tests $(ARGS)
+test: dev-setup ## the test suite, as plain `pytest`; parts whose server or browser is missing are skipped by name
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-all: test ## also the exhaustive tests, and those that use the database on PostgreSQL
+	@$(BIN)/python -m tests
 
 serve: setup ## the web site and its worker; prints the address and how to sign in
 	@$(BIN)/python manage.py serve $(ARGS)

@@ -1,6 +1,6 @@
-"""`python -m tests`: the suite on SQLite, then what touches the database once more on PostgreSQL, where there is one.
+"""`python -m tests`: what plain `pytest` leaves out. The exhaustive tests, those that run alone, and PostgreSQL.
 
-Arguments go to pytest. With arguments (a path, -k) there is one pass.
+`make test-all` runs plain `pytest` first. Every pass runs, whatever failed before; the exit code is 1 if any failed.
 """
 
 import os
@@ -9,46 +9,36 @@ import sys
 
 import psycopg
 
-# They count containers, processes and descriptors of the whole machine, so that nothing may run beside them.
-ALONE = ["tests/sandbox/test_docker_backend.py", "tests/sandbox/test_leaks.py"]
+# Folders whose tests use the database.
 FOLDERS = ["tests/hub", "tests/runs", "tests/preferences", "tests/review", "tests/site"]
-_SOME_FAILED = 1  # pytest's exit code
-DEFAULT = "postgres://postgres@127.0.0.1:5432/postgres"
+DEFAULT_POSTGRES = "postgres://postgres@127.0.0.1:5432/postgres"
+_NOTHING_COLLECTED = 5  # pytest's exit code
 
 
-def main(arguments: list[str]) -> int:
-    workers = ["-n", "2", "--dist", "loadfile"]
-    if arguments:
-        return _pytest([*workers, *arguments])
-    code = _pytest([*workers, *(f"--ignore={path}" for path in ALONE)]) or _pytest(ALONE)
-    if code:
-        return code
-    address = os.environ.get("LLMEVAL_TEST_POSTGRES", DEFAULT)
+def main() -> int:
+    """Run every pass and return the exit code."""
+    passes = [
+        ("The exhaustive tests", ["-m", "exhaustive"], {}),
+        ("The tests that count processes and containers of the whole machine", ["-m", "alone", "-n", "0"], {}),
+    ]
+    address = os.environ.get("LLMEVAL_TEST_POSTGRES", DEFAULT_POSTGRES)
+    failed = False
     try:
         psycopg.connect(address, connect_timeout=3).close()
+        passes.append(("The tests that use the database, on PostgreSQL", FOLDERS, {"DATABASE_URL": address}))
     except psycopg.Error as error:
-        required = "postgres" in os.environ.get("LLMEVAL_REQUIRE", "").split(",")
-        print(f"{'FAILED' if required else 'SKIPPED'} the pass on PostgreSQL: {str(error).strip()}")
-        print("Name a server that may create databases: LLMEVAL_TEST_POSTGRES=postgres://user:password@host/name")
-        return 1 if required else 0
-    print("Once more on PostgreSQL:", flush=True)
-    return _pytest([*workers, *FOLDERS], DATABASE_URL=address)
-
-
-def _pytest(arguments: list[str], **environment: str) -> int:
-    """One pass. What failed beside other tests is run once more by itself, and counts only if it fails again."""
-    code = _run(arguments, environment)
-    if code == _SOME_FAILED and "-n" in arguments:
-        print("Once more, by themselves, the tests that failed:", flush=True)
-        alone = [item for item in arguments if item not in ("-n", "2", "--dist", "loadfile")]
-        code = _run(["--last-failed", "--last-failed-no-failures=none", *alone], environment)
-    return code
-
-
-def _run(arguments: list[str], environment: dict[str, str]) -> int:
-    command = [sys.executable, "-m", "pytest", *arguments]
-    return subprocess.run(command, env={**os.environ, **environment}, check=False).returncode
+        failed = "postgres" in os.environ.get("LLMEVAL_REQUIRE", "").split(",")
+        print(f"{'FAILED' if failed else 'SKIPPED'}: the tests on PostgreSQL: {str(error).strip()}")
+        print(
+            "Name a server on which databases may be created: LLMEVAL_TEST_POSTGRES=postgres://user:password@host/name"
+        )
+    for title, arguments, environment in passes:
+        print(f"\n{title}:", flush=True)
+        command = [sys.executable, "-m", "pytest", *arguments]
+        code = subprocess.run(command, env={**os.environ, **environment}, check=False).returncode
+        failed = failed or code not in (0, _NOTHING_COLLECTED)
+    return int(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -7,6 +7,15 @@ import pytest
 from sandbox.pool import Pool, PoolOptions
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep one setup of the conformance table in the ordinary suite; the others are exhaustive."""
+    for item in items:
+        setup = getattr(item, "callspec", None) and item.callspec.params.get("engines")  # type: ignore[attr-defined]
+        if setup is not None and setup.name != "local-A":
+            item.add_marker(pytest.mark.exhaustive)
+
+
 @pytest.fixture(scope="session")
 def pool() -> Iterator[Pool]:
     with Pool.open(PoolOptions(backend="local", accept=frozenset("ABC"), workers=4)) as opened:

@@ -43,6 +43,7 @@ def host() -> Iterator[Host]:
         yield planted
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", FORGERIES, ids=lambda case: case.id)
 def test_a_forgery_passes_in_a_harness_that_shares_one_process(case: Case, host: Host, tmp_path: Path) -> None:
     job = case.job(host)

@@ -23,6 +23,8 @@ from sandbox.transports.docker import LABEL, OWNER_LABEL, DockerTransport, owner
 from tests.sandbox import containers
 from tests.sandbox.conformance.case import ADD_TESTS, function_job, program_job
 
+pytestmark = pytest.mark.alone
+
 JUDGED = function_job("def add(a, b): return a + b\n", ADD_TESTS["judged"])
 LITERAL = function_job("def add(a, b): return a + b\n", ADD_TESTS["literal"])
 

@@ -11,6 +11,8 @@ import pytest
 from tests.sandbox.conformance.bench import SETUPS, Setup
 from tests.sandbox.leaks import endure
 
+pytestmark = pytest.mark.alone
+
 RUNS = int(os.environ.get("LLMEVAL_LEAK_RUNS", "400"))
 
 
