@@ -19,6 +19,7 @@ from sandbox.station import Station
 from sandbox.verdicts import InfrastructureFailed
 
 _SIGSYS = 31
+_FRAME_MARGIN = 16 << 20  # bytes of a candidate's message beyond the value in it
 
 
 def run_judged(station: Station, job: FunctionJob) -> Outcome:
@@ -138,7 +139,7 @@ class _Judged:
             "calls": None,
             "required": [job.entry_point] if job.entry_point else [],
             "shared": shared,
-            "max_result": reports.MAX_RESULT,
+            "max_result": self.limits.result_bytes,
         }
         tests = {
             "role": "judge",
@@ -153,7 +154,12 @@ class _Judged:
         direct = self.station.direct
         bodies = list(job.files.values())
         self.candidate = self.station.engine.start(
-            candidate | {"linked": direct}, bodies, self.limits, link=direct, relayed=not direct
+            candidate | {"linked": direct},
+            bodies,
+            self.limits,
+            max_frame=self.limits.result_bytes + _FRAME_MARGIN,
+            link=direct,
+            relayed=not direct,
         )
         self.judge = self.station.judge.start(
             tests | {"linked": direct}, [], limits, linked_to=self.candidate if direct else 0, relayed=not direct
@@ -254,7 +260,7 @@ def _failed(failure: dict[str, Any], gone: tuple[Status, str], limits: Limits) -
     if kind == "missing":
         return Status.MISSING_ENTRY_POINT, verdicts.cut(f"The code defines no {message}.")
     if kind == "large":
-        return Status.OUTPUT_LIMIT, f"The code returned {message} bytes; {reports.MAX_RESULT} are allowed."
+        return Status.OUTPUT_LIMIT, f"The code returned {message} bytes; {limits.result_bytes} are allowed."
     if kind == "unsupported":
         return Status.UNSUPPORTED, verdicts.cut(f"Tests apart from the code cannot decide this: {message}.")
     if kind == "tampered":

@@ -13,6 +13,7 @@ _RANGES = {
     "descriptors": (16, 4096),
     "output_kb": (1, 16_384),
     "processes": (0, 256),
+    "result_mb": (1, 80),
 }
 
 
@@ -27,6 +28,7 @@ class Limits:
     descriptors  open files
     output_kb    KiB kept of stdout and of stderr; the rest is read and dropped
     processes    child processes; 0 forbids fork and exec altogether
+    result_mb    MiB on the wire of one value that tested code returns
     """
 
     cpu_s: float = 10.0
@@ -36,6 +38,7 @@ class Limits:
     descriptors: int = 64
     output_kb: int = 64
     processes: int = 0
+    result_mb: int = 64
 
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():
@@ -48,6 +51,11 @@ class Limits:
                 raise ValueError(f"Limit {name} must lie between {low} and {high}, not {value}.")
             if name not in ("cpu_s", "wall_s") and not isinstance(value, int):
                 raise ValueError(f"Limit {name} must be a whole number, not {value}.")
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes on the wire of one value that tested code returns."""
+        return self.result_mb << 20
 
     @property
     def wall(self) -> float:

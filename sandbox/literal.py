@@ -196,8 +196,8 @@ class _Holes:
         if any(isinstance(arg, ast.Starred) for arg in node.args) or any(k.arg is None for k in node.keywords):
             raise _NotLiteral
         if name and self.is_target(name):
-            args = [codec.encode(constant(arg)) for arg in node.args]
-            kwargs = {str(k.arg): codec.encode(constant(k.value)) for k in node.keywords}
+            args = [codec.encode(constant(arg), _not_sent) for arg in node.args]
+            kwargs = {str(k.arg): codec.encode(constant(k.value), _not_sent) for k in node.keywords}
             index = len(self.calls)
             self.calls.append(Call(name, args, kwargs))
             return lambda answers: answers[index]
@@ -233,6 +233,11 @@ def _as_is(value: Any) -> Any:
     if isinstance(value, codec.Opaque):
         raise NeedsJudge
     return value
+
+
+def _not_sent(value: Any) -> None:
+    """An argument such as `int`, which only a judge can name to the code. Raises _NotLiteral."""
+    raise _NotLiteral
 
 
 def _is_in(item: Any, container: Any) -> bool:

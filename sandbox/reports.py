@@ -30,7 +30,7 @@ CALL: Shapes = {
 }
 
 
-MAX_RESULT = 4 * 1024 * 1024  # bytes of one encoded answer
+MAX_RESULT = 4 * 1024 * 1024  # bytes of one answer that is compared in this process; a judge compares larger ones
 MAX_REPORT = MAX_RESULT + 65_536
 
 

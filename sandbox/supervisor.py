@@ -175,7 +175,7 @@ class _Literal(_Single):
 
     def _why_no_answer(self, ended: tuple[Status, str] | None, end: Ended) -> tuple[Status, str]:
         if self.flooded:
-            return Status.OUTPUT_LIMIT, f"The code returned more than {_MAX_ANSWERS} bytes in all."
+            raise literal.NeedsJudge
         return ended or verdicts.left_early(end)
 
     def _judge(self, test: LiteralTest, answers: list[dict[str, Any]]) -> Any:
@@ -184,8 +184,10 @@ class _Literal(_Single):
             if "error" in answer:
                 status, message = verdicts.of_exception(answer["error"], self.limits)
                 return status, message, verdicts.failure(*test.shown(), line=test.line)
+            if "large" in answer and answer["large"] <= self.limits.result_bytes:
+                raise literal.NeedsJudge
             if "large" in answer:
-                message = f"The code returned {answer['large']} bytes; {reports.MAX_RESULT} are allowed."
+                message = f"The code returned {answer['large']} bytes; {self.limits.result_bytes} are allowed."
                 return Status.OUTPUT_LIMIT, message, verdicts.failure(*test.shown(), line=test.line)
         values = [_value(answer) for answer in answers]
         problem = ""

@@ -1,9 +1,12 @@
 """Manifests of benchmarks that others publish, without their data: each maps a file that the user has onto a bundle."""
 
+import csv
 import gzip
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -13,9 +16,10 @@ from pydantic import ValidationError
 
 from hub.common import yaml_source
 from hub.common.wording import sentence
-from hub.datasets.rows import DatasetError, Row, file_rows, join_rows, rows
+from hub.datasets.rows import MAX_ROW_BYTES, DatasetError, Row, file_rows, join_rows, rows
 from hub.manifest.problems import BundleError, Problem
 from hub.manifest.schema import DATA_SUFFIXES, Dataset, is_data_path
+from hub.protocols import templating
 
 FOLDER = Path(__file__).resolve().parent
 DATA = "data.jsonl.gz"
@@ -27,7 +31,8 @@ class Benchmark:
 
     `files` says in words which file to give; `hub` is its place on the Hugging Face hub (`id`, `config`, `split`);
     `join` is the column by which a second file, with the answers, belongs to the first; `columns` are those of a .csv
-    without a header.
+    without a header, and `subject` the column that takes the name of such a file. `skip` and `refuse` pair a template
+    over the row with a reason: rows are left out and counted, or the file is refused.
     """
 
     name: str
@@ -36,6 +41,9 @@ class Benchmark:
     hub: dict[str, str]
     join: str | None = None
     columns: list[str] | None = None
+    subject: str | None = None
+    skip: dict[str, str] = field(default_factory=dict)
+    refuse: dict[str, str] = field(default_factory=dict)
 
 
 def benchmarks() -> dict[str, Benchmark]:
@@ -46,7 +54,42 @@ def benchmarks() -> dict[str, Benchmark]:
 def _read(path: Path) -> Benchmark:
     document = dict(yaml_source.parse(path.read_text(encoding="utf-8")).value)
     about = document.pop("benchmark")
-    return Benchmark(path.stem, document, about["files"], about["hub"], about.get("join"), about.get("columns"))
+    return Benchmark(
+        path.stem,
+        document,
+        about["files"],
+        about["hub"],
+        join=about.get("join"),
+        columns=about.get("columns"),
+        subject=about.get("subject"),
+        skip={rule["when"]: rule["why"] for rule in about.get("skip", [])},
+        refuse={rule["when"]: rule["why"] for rule in about.get("refuse", [])},
+    )
+
+
+def selected_rows(benchmark: Benchmark, found: Iterator[Row], skipped: Counter[str]) -> Iterator[Row]:
+    """*found* without the rows that the benchmark leaves out; *skipped* counts those by reason. Raises BundleError."""
+    for number, row in enumerate(found, 1):
+        refusal = _reason(benchmark.refuse, row)
+        if refusal:
+            raise BundleError(Problem(file="the data", line=number, message=refusal))
+        reason = _reason(benchmark.skip, row)
+        if reason:
+            skipped[reason] += 1
+        else:
+            yield row
+
+
+def _reason(rules: Mapping[str, str], row: Row) -> str:
+    """The reason of the first rule that holds for *row*."""
+    for template, reason in rules.items():
+        try:
+            holds = templating.truth(templating.render(template, {**row, "row": row}))
+        except templating.RenderError:
+            continue  # a column is missing: another form of the benchmark, or a mistake that mapping reports
+        if holds:
+            return reason
+    return ""
 
 
 def data_rows(benchmark: Benchmark, files: Sequence[Path], answers: Path | None) -> Iterator[Row]:
@@ -59,7 +102,7 @@ def data_rows(benchmark: Benchmark, files: Sequence[Path], answers: Path | None)
         )
         raise BundleError(f"{benchmark.name} {what}.")
     found: Iterator[tuple[str, int, Row | DatasetError]] = chain.from_iterable(
-        _file_rows(path, benchmark.columns) for path in files
+        _file_rows(path, benchmark) for path in files
     )
     if answers is not None and benchmark.join is not None:
         _known_format(answers)
@@ -70,11 +113,25 @@ def data_rows(benchmark: Benchmark, files: Sequence[Path], answers: Path | None)
         yield row
 
 
-def _file_rows(path: Path, columns: Sequence[str] | None) -> Iterator[tuple[str, int, Row | DatasetError]]:
+def _file_rows(path: Path, benchmark: Benchmark) -> Iterator[tuple[str, int, Row | DatasetError]]:
     _known_format(path)
-    plain = path.name.removesuffix(".gz").endswith(".csv")
-    found = file_rows(str(path), _open, columns if plain else None)
-    return ((str(path), line, row) for line, row in found)
+    name = path.name.removesuffix(".gz")
+    plain = benchmark.columns is not None and name.endswith(".csv")
+    known = {column.casefold(): column for column in benchmark.columns or ()} if plain else {}
+    columns = benchmark.columns if plain and not _has_header(path, list(known)) else None
+    subject = re.sub(r"_(test|val|dev)$", "", name.removesuffix(".csv"))
+    for line, row in file_rows(str(path), _open, columns):
+        if plain and isinstance(row, dict):
+            row = {known.get(key.strip().casefold(), key): value for key, value in row.items()}
+            row = {benchmark.subject: subject, **row} if benchmark.subject else row
+        yield str(path), line, row
+
+
+def _has_header(path: Path, columns: Sequence[str]) -> bool:
+    """Whether the first row of a .csv names the *columns* rather than being the first of the data."""
+    with _open(str(path)) as raw, gzip.open(raw) if path.name.endswith(".gz") else raw as file:
+        first = next(csv.reader([file.readline(MAX_ROW_BYTES).decode("utf-8-sig", "replace")]), [])
+    return {columns[0], columns[-1]} <= {cell.strip().casefold() for cell in first}
 
 
 def _open(path: str) -> IO[bytes]:
@@ -111,6 +168,6 @@ def write_bundle(benchmark: Benchmark, found: Iterator[Row], folder: Path, chang
             packed.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
             count += 1
     if not count:
-        raise BundleError(Problem(file="the data", message="it has no rows."))
+        raise BundleError(Problem(file="the data", message="it has no rows, or none that the benchmark takes."))
     text = yaml.safe_dump({**benchmark.manifest, **changes}, sort_keys=False, allow_unicode=True, width=110)
     (folder / "environment.yaml").write_text(text, encoding="utf-8")

@@ -26,6 +26,7 @@ class PythonTestsOptions(ScorerOptions):
     `entry_point`: the function's name; left out where the tests name functions themselves; `module:function` where the
     harness (code_repair) leaves a project of files, which is then what is tested. `setup`: imports and helpers of the
     tests. `prefix`: code that a body-only completion continues. `timeout_s`: processor seconds.
+    `result_mb`: MiB of one returned value, encoded.
     `trust`: `isolated` keeps tests and code apart; what that cannot decide is unscored. `auto` judges it once more in
     one process, in evaluations. `in_process` always does.
     """
@@ -36,6 +37,7 @@ class PythonTestsOptions(ScorerOptions):
     prefix: str = ""
     timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
     memory_mb: Annotated[int, Field(ge=64, le=16384)] = 512
+    result_mb: Annotated[int, Field(ge=1, le=80)] = 64
     trust: Trust = "auto"
 
 
@@ -65,7 +67,7 @@ class PythonTests(Scorer):
                 setup=options.setup,
                 prompt=options.prefix,
                 trust="isolated" if options.trust == "auto" and services.isolated else options.trust,
-                limits=Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb),
+                limits=Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb, result_mb=options.result_mb),
             )
         except ValueError as error:
             return Verdict(value=None, reason=f"The tests cannot be run: {error}")

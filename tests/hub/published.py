@@ -38,6 +38,56 @@ MBPP = [
     for number in (2, 11, 510, 511)
 ]
 
+# Setup code that uses a class of the answer, and a class of Python as an argument, as in a few of the published tasks.
+MBPP_SPECIAL = [
+    {
+        "text": "Write a function to count the boxes of a chain.",
+        "code": "class Box:\r\n  def __init__(self, size):\r\n    self.size = size\r\n    self.inner = None\r\n"
+        "def boxes(box):\r\n  return 0 if box is None else 1 + boxes(box.inner)",
+        "task_id": 12,
+        "test_setup_code": "outer = Box(3) \r\nouter.inner = Box(2) \r\nsingle = Box(1)",
+        "test_list": ["assert boxes(outer) == 2", "assert boxes(single) == 1 "],
+        "challenge_test_list": [],
+    },
+    {
+        "text": "Write a function to keep the items of one type.",
+        "code": "def keep(items, kind):\r\n  return [item for item in items if isinstance(item, kind)]",
+        "task_id": 13,
+        "test_setup_code": "",
+        "test_list": ["assert keep((1, 2.5, 'a'), int) == [1]", "assert keep((1, 2.5, 'a'), str) == ['a']"],
+        "challenge_test_list": [],
+    },
+]
+
+_PLUS_ASSERTION = """import numpy as np
+
+def assertion(out, exp, atol):
+    if atol:
+        np.testing.assert_allclose(out, exp, rtol=1e-07, atol=atol)
+    else:
+        assert out == exp, f"out: {out}, exp: {exp}"
+
+"""
+HUMANEVAL_PLUS = [
+    {
+        **HUMANEVAL[0],
+        "test": _PLUS_ASSERTION + "def check(candidate):\n    inputs = [[[1, 3, 2]], [[-5]]]\n    results = [3, -5]\n"
+        "    for inp, exp in zip(inputs, results):\n        assertion(candidate(*inp), exp, 0)\n",
+    }
+]
+MBPP_PLUS = [
+    {
+        "task_id": 2,
+        "code": "def halves(numbers):\n  return [n / 2 for n in numbers]",
+        "prompt": "Write a function to halve every number.",
+        "source_file": "x.ipynb",
+        "test_imports": [],
+        "test_list": ["assert halves([2]) == [1]"],
+        "test": _PLUS_ASSERTION + "inputs = [[[2, 4]], [[1]]]\nresults = [[1, 2], [0.5]]\n"
+        "for inp, exp in zip(inputs, results):\n    assertion(halves(*inp), exp, 1e-06)\n",
+    }
+]
+
 MBPP_SANITIZED = [
     {
         "source_file": "Benchmark Questions Verification V2.ipynb",

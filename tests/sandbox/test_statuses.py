@@ -7,7 +7,7 @@ from sandbox.limits import Limits
 from sandbox.pool import Pool
 from sandbox.results import Outcome, Status
 
-SHORT = Limits(cpu_s=1, wall_s=1)
+SHORT = Limits(cpu_s=1, wall_s=1, result_mb=4)
 LITERAL = ["assert f(1) == 2", "assert f(2) == 3"]
 JUDGED = "def check(candidate):\n    for n in (1, 2):\n        assert candidate(n) == n + 1\n"
 
@@ -174,3 +174,18 @@ def test_the_figures_of_a_run_are_its_own(pool: Pool) -> None:
 def test_an_outcome_survives_being_stored(pool: Pool) -> None:
     outcome = pool.run(FunctionJob("def f(x): return 2", "f", LITERAL))
     assert Outcome.from_json(outcome.to_json()) == outcome
+
+
+@pytest.mark.parametrize("tests", [["assert len(f(1)) == 6 << 20"], "def check(f):\n    assert len(f(1)) == 6 << 20\n"])
+def test_large_results_are_compared_up_to_the_limit(pool: Pool, tests: list[str] | str) -> None:
+    code = "def f(x): return 'x' * (6 << 20)"
+    assert pool.run(FunctionJob(code, "f", tests)).status is Status.PASSED
+    small = pool.run(FunctionJob(code, "f", tests, limits=Limits(result_mb=5)))
+    assert small.status is Status.OUTPUT_LIMIT
+    assert f"{5 << 20} are allowed" in small.message
+
+
+def test_classes_of_python_are_arguments_of_literal_tests(pool: Pool) -> None:
+    code = "def without(items, kind): return [item for item in items if not isinstance(item, kind)]"
+    tests = ["assert without((1, 2.5, 'a'), int) == [2.5, 'a']", "assert without([1, 2.5], kind=float) == [1]"]
+    assert pool.run(FunctionJob(code, None, tests)).status is Status.PASSED

@@ -2,11 +2,12 @@
 
 import tempfile
 from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hub.benchmarks import Benchmark, benchmarks, data_rows, hub_rows, write_bundle
+from hub.benchmarks import Benchmark, benchmarks, data_rows, hub_rows, selected_rows, write_bundle
 from hub.common.wording import counted, meant
 from hub.datasets.rows import Row
 from hub.management.bundles import BundleCommand
@@ -15,7 +16,7 @@ from hub.services import bundle_import
 
 
 class Command(BundleCommand):
-    help = "Import a published benchmark (humaneval, mbpp, gsm8k, ifeval, mmlu, arc, bfcl-simple) from its data."
+    help = f"Import a published benchmark ({', '.join(benchmarks())}) from its data."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help=f"one of {', '.join(benchmarks())}")
@@ -30,7 +31,9 @@ class Command(BundleCommand):
         parser.add_argument("--hf-config", metavar="NAME", help="with --hf: another configuration than the usual one")
         parser.add_argument("--split", metavar="NAME", help="with --hf: another split than the usual one")
         parser.add_argument("--slug", help="store it under another slug, such as mmlu-anatomy for one subject's file")
-        parser.add_argument("--bundle-version", metavar="VERSION", help="store it as another version than 1.0.0")
+        parser.add_argument(
+            "--bundle-version", metavar="VERSION", help="store it as another version than the benchmark's own"
+        )
         parser.add_argument(
             "--out", metavar="FOLDER", help="write the bundle into a new folder instead of importing it"
         )
@@ -43,14 +46,15 @@ class Command(BundleCommand):
         changes = {"slug": options["slug"], "version": options["bundle_version"]}
         changes = {key: value for key, value in changes.items() if value}
         try:
-            found = self._rows(benchmark, options)
+            skipped = Counter[str]()
+            found = selected_rows(benchmark, self._rows(benchmark, options), skipped)
             if options["out"]:
                 folder = Path(options["out"])
                 folder.mkdir(parents=True)
                 write_bundle(benchmark, found, folder, changes)
-                self.answer({"bundle": str(folder)})
+                self.answer({"bundle": str(folder), "skipped": dict(skipped)})
                 if not options["json"]:
-                    self.stdout.write(f"{folder}: written.")
+                    self.stdout.write(f"{folder}: written.{_left_out(skipped)}")
                 return
             with tempfile.TemporaryDirectory() as folder_name:
                 write_bundle(benchmark, found, Path(folder_name), changes)
@@ -62,10 +66,15 @@ class Command(BundleCommand):
             raise self.refuse(str(error)) from None
         except FileExistsError:
             raise self.refuse(f"{options['out']} is there already.") from None
-        stored = {"environment": str(version), "digest": version.digest, "cases": version.case_count}
+        stored = {
+            "environment": str(version),
+            "digest": version.digest,
+            "cases": version.case_count,
+            "skipped": dict(skipped),
+        }
         self.answer(stored)
         if not options["json"]:
-            self.stdout.write(f"{version}: {counted(version.case_count, 'case')}.")
+            self.stdout.write(f"{version}: {counted(version.case_count, 'case')}.{_left_out(skipped)}")
 
     def _rows(self, benchmark: Benchmark, options: dict[str, Any]) -> Iterator[Row]:
         from_hub = options["hf"] is not None
@@ -76,3 +85,8 @@ class Command(BundleCommand):
             return data_rows(benchmark, [Path(name) for name in options["data"]], answers)
         changes = {"id": options["hf"], "config": options["hf_config"], "split": options["split"]}
         return hub_rows(benchmark, options["revision"] or "", {key: value for key, value in changes.items() if value})
+
+
+def _left_out(skipped: Counter[str]) -> str:
+    """The rows that were not taken, by reason."""
+    return "".join(f" {counted(count, 'row')} skipped: {reason}." for reason, count in skipped.items())

@@ -123,6 +123,7 @@ def test_mbpp_keeps_the_test_tasks_only_and_shows_the_asserts(tmp_path):
     environment, made = case("mbpp", tmp_path)
     (tests,) = rules(environment, made)
     assert [row.external_id for row in cases_iter(version_get("mbpp"))] == ["11", "510"]
+    assert tests.setup == ""
     assert tests.tests == MBPP[0]["test_list"]
     assert "assert add(-1, 1) == 0" in environment.harness_options(made).prompt
 
@@ -167,7 +168,7 @@ def test_several_files_of_one_benchmark_become_one_environment_under_a_slug_of_c
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_bytes(published.mmlu_csv())
     printed = run("mmlu", "--data", tmp_path / "a.csv", "--data", tmp_path / "b.csv", "--slug", "mmlu-two", "--json")
-    assert json.loads(printed)["environment"] == "mmlu-two@1.0.0"
+    assert json.loads(printed)["environment"] == "mmlu-two@1.1.0"
     assert json.loads(printed)["cases"] == 4
 
 
@@ -238,3 +239,87 @@ def test_a_file_of_another_benchmark_is_told_which_file_is_meant(tmp_path):
     printed = run("gsm8k", "--data", tmp_path / "other.jsonl", code=2)
     assert "The file of gsm8k is test.jsonl" in printed
     assert "no column 'question'" in printed
+
+
+# ---- rows and files that are left out --------------------------------------------------------------------------------
+
+
+def test_rows_that_are_left_out_are_counted_with_their_reason(tmp_path):
+    (tmp_path / "mbpp.jsonl").write_bytes(published.jsonl(MBPP))
+    assert "2 rows skipped: not one of the test tasks 11 to 510." in run("mbpp", "--data", tmp_path / "mbpp.jsonl")
+    stored = json.loads(run("mbpp", "--data", tmp_path / "mbpp.jsonl", "--json"))
+    assert stored["skipped"] == {"not one of the test tasks 11 to 510": 2}
+
+
+def test_a_bfcl_row_that_no_call_can_meet_is_left_out_and_the_others_are_imported(tmp_path):
+    answers = json.loads(json.dumps(BFCL_ANSWERS))
+    answers[1]["ground_truth"][0]["search"]["names"] = []
+    (tmp_path / "live_simple.json").write_bytes(published.jsonl(BFCL))
+    (tmp_path / "answers.json").write_bytes(published.jsonl(answers))
+    said = run("bfcl-simple", "--data", tmp_path / "live_simple.json", "--answers", tmp_path / "answers.json")
+    assert "1 case." in said
+    assert "1 row skipped: the answers allow no value at all for an argument" in said
+
+
+@pytest.mark.parametrize("language", ["java", "simple_java", "javascript", "simple_javascript"])
+def test_other_languages_of_bfcl_are_refused_by_name(language, tmp_path):
+    rows = [{**row, "id": f"{language}_{i}"} for i, row in enumerate(BFCL)]
+    (tmp_path / "other.json").write_bytes(published.jsonl(rows))
+    answers = [{**row, "id": f"{language}_{i}"} for i, row in enumerate(BFCL_ANSWERS)]
+    (tmp_path / "answers.json").write_bytes(published.jsonl(answers))
+    said = run("bfcl-simple", "--data", tmp_path / "other.json", "--answers", tmp_path / "answers.json", code=2)
+    assert "BFCL's Java or JavaScript category" in said
+    assert not Environment.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "sentence"),
+    [
+        ("humaneval", published.HUMANEVAL_PLUS, "import it as humaneval-plus"),
+        ("mbpp", published.MBPP_PLUS, "import it as mbpp-plus"),
+        ("humaneval-plus", HUMANEVAL, "import it as humaneval"),
+        ("mbpp-plus", MBPP_SANITIZED, "import it as mbpp"),
+        ("humaneval-plus", [{**HUMANEVAL[0], "base_input": [[1]], "plus_input": [[2]]}], "EvalPlus' release file"),
+        ("mbpp-plus", [{"task_id": "Mbpp/2", "plus_input": [[2]]}], "EvalPlus' release file"),
+        ("humaneval", [{**HUMANEVAL[0], "plus_input": [[2]]}], "import it as humaneval-plus"),
+    ],
+)
+def test_files_with_and_without_additional_tests_are_told_apart(name, rows, sentence, tmp_path):
+    (tmp_path / "data.jsonl").write_bytes(published.jsonl(rows))
+    assert sentence in run(name, "--data", tmp_path / "data.jsonl", code=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [("humaneval-plus", published.HUMANEVAL_PLUS), ("mbpp-plus", published.MBPP_PLUS)]
+)
+def test_additional_tests_are_the_ones_that_are_run(name, rows, tmp_path):
+    (tmp_path / "data.jsonl").write_bytes(published.jsonl(rows))
+    run(name, "--data", tmp_path / "data.jsonl")
+    environment = compile_version(version_get(name))
+    (row,) = cases_iter(version_get(name))
+    (tests,) = rules(environment, CaseData.from_json(row.data))
+    assert tests.tests == rows[0]["test"]
+    assert environment.manifest.packages == ["numpy"]
+
+
+def test_setup_code_that_uses_the_answer_and_types_as_arguments_pass_their_reference_answers(tmp_path, pool):
+    (tmp_path / "mbpp.jsonl").write_bytes(published.jsonl(published.MBPP_SPECIAL))
+    run("mbpp", "--data", tmp_path / "mbpp.jsonl", "--out", tmp_path / "bundle")
+    found = gates(tmp_path / "bundle", pool)
+    assert {gate: found[gate]["failures"] for gate in found} == {gate: [] for gate in found}
+    assert found["gold"]["checked"] == 2
+
+
+@pytest.mark.parametrize("header", ["question,A,B,C,D,answer", "Question,A,B,C,D,Answer"])
+def test_a_header_of_an_mmlu_file_is_recognised_and_its_subject_kept(header, tmp_path):
+    (tmp_path / "high_school_arithmetic_test.csv").write_bytes(header.encode() + b"\n" + published.mmlu_csv())
+    assert "2 cases" in run("mmlu", "--data", tmp_path / "high_school_arithmetic_test.csv")
+    cases = [CaseData.from_json(row.data) for row in cases_iter(version_get("mmlu"))]
+    assert [made.target for made in cases] == ["B", "A"]
+    assert [made.metadata for made in cases] == [{"subject": "high_school_arithmetic"}] * 2
+
+
+def test_the_subject_of_mmlus_parquet_file_is_kept(tmp_path):
+    (tmp_path / "test.parquet").write_bytes(published.parquet(published.MMLU))
+    run("mmlu", "--data", tmp_path / "test.parquet")
+    assert [row.data["metadata"] for row in cases_iter(version_get("mmlu"))] == [{"subject": "arithmetic"}] * 2

@@ -47,7 +47,7 @@ def _catching(name: str) -> dict[str, Tests]:
 _LOSES = {
     "leaves": ("import os\ndef add(a, b):\n    os._exit(0)\n", Status.EXITED),
     "tampers": (FORGER + "def add(a, b):\n    reply_with({'stop': True})\n", Status.TAMPERED),
-    "returns-too-much": ("def add(a, b):\n    return 'x' * (5 << 20)\n", Status.OUTPUT_LIMIT),
+    "returns-too-much": ("def add(a, b):\n    return 'x' * (65 << 20)\n", Status.OUTPUT_LIMIT),
 }
 CAUGHT = [
     row

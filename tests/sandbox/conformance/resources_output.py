@@ -88,11 +88,11 @@ def f(x):
     ),
     greedy_function(
         "large-answers-in-all",
-        "Answers of the allowed size end at a limit for all of them together.",
+        "Answers of the allowed size that are large in all are compared by a judge, not by the supervisor.",
         "def f(x):\n    return 'x' * 3_900_000\n",
         "def check(candidate):\n" + "    assert len(candidate(1)) == 3900000\n" * 6,
-        frozenset({Status.OUTPUT_LIMIT}),
-        holds=lambda outcome, host: None if outcome.passed == 4 else f"{outcome.passed} tests passed, not 4.",
+        frozenset({Status.PASSED}),
+        holds=lambda outcome, host: None if outcome.passed == 6 else f"{outcome.passed} tests passed, not 6.",
     ),
     greedy_function(
         "floods-the-judge",
