@@ -13,4 +13,4 @@ ENV PATH=/venv/bin:$PATH LLMEVAL_VAR=/data
 USER llmeval
 VOLUME /data
 EXPOSE 8000
-CMD ["sh", "-c", "python manage.py prepare && exec gunicorn llmeval_site.wsgi --bind 0.0.0.0:8000 --workers 2 --threads 8"]
+CMD ["sh", "-c", "python manage.py prepare && exec gunicorn llmeval_site.wsgi --config gunicorn.conf.py --bind 0.0.0.0:8000"]

@@ -48,7 +48,8 @@ class Command(BaseCommand):
 
 def _commands(host: str, port: int) -> list[list[str]]:
     web = [sys.executable, "-m", "gunicorn", "llmeval_site.wsgi", "--bind", f"{host}:{port}"]
-    web += ["--workers", "2", "--threads", "8", "--log-level", "warning", "--chdir", str(settings.BASE_DIR)]
+    web += ["--config", str(settings.BASE_DIR / "gunicorn.conf.py"), "--log-level", "warning"]
+    web += ["--chdir", str(settings.BASE_DIR)]
     # Threads: the worker waits on models and the sandbox; code of models runs in processes of the sandbox's own.
     worker = [sys.executable, "-m", "celery", "-A", "llmeval_site", "worker", "--beat", "--pool", "threads"]
     worker += ["--concurrency", "2", "--loglevel", "WARNING", "--without-gossip", "--without-mingle"]
