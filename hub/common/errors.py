@@ -44,3 +44,16 @@ class Conflict(UserError):
     """The request is valid, but its object is in a state that does not allow it."""
 
     status_code = 409
+
+
+class TooManyRequests(UserError):
+    """A limit of what one user may have or do at a time; the same request may succeed later.
+
+    retry_after: after how many seconds it is worth trying again.
+    """
+
+    status_code = 429
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

@@ -1,5 +1,6 @@
 """What every REST view shares: one error shape, and permissions by Django's."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -11,7 +12,8 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from hub.common.errors import UserError
+from hub.common.errors import TooManyRequests, UserError
+from hub.common.wording import unknown_key
 
 
 def needs(permission: str) -> type[BasePermission]:
@@ -27,6 +29,21 @@ def needs(permission: str) -> type[BasePermission]:
             return request.method in ("GET", "HEAD", "OPTIONS") or user.has_perm(permission)
 
     return Needs
+
+
+# ---- bodies ----------------------------------------------------------------------------------------------------------
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """A request body whose unknown keys are errors, so that a misspelt key is not ignored."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            known = [name for name, field in self.fields.items() if not field.read_only]
+            unknown = sorted(str(key) for key in data if key not in known)
+            if unknown:
+                raise ValidationError({key: unknown_key(key, known) for key in unknown})
+        return super().to_internal_value(data)
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
@@ -65,7 +82,9 @@ def error_response(error: Exception, context: dict[str, Any]) -> Response | None
         return Response({"message": message, "errors": []}, status=413)
     if isinstance(error, UserError):
         views.set_rollback()
-        return Response({"message": error.headline(), "errors": error.errors()}, status=error.status_code)
+        headers = {"Retry-After": str(error.retry_after)} if isinstance(error, TooManyRequests) else None
+        body = {"message": error.headline(), "errors": error.errors()}
+        return Response(body, status=error.status_code, headers=headers)
     response = views.exception_handler(error, context)
     if response is None:
         return None

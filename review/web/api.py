@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
-from hub.common.rest import ErrorBody
+from hub.common.rest import ErrorBody, StrictSerializer
 from hub.protocols.calls import Message
 from preferences.evidence import evidence_of
 from preferences.models import Issue, Preference
@@ -38,7 +38,7 @@ class Reviewers(BasePermission):
         return request.user.has_perm(DECIDE)
 
 
-class IssueIn(serializers.Serializer[Any]):
+class IssueIn(StrictSerializer):
     """A mark. `start` and `end` are code points within the message's text; without them it is of the whole response.
 
     With `call` they are within the text of that tool call: `messages[…].calls[call].text`.
@@ -55,7 +55,7 @@ class IssueIn(serializers.Serializer[Any]):
     text_hash = serializers.CharField(default="", allow_blank=True, max_length=64)
 
 
-class DecisionIn(serializers.Serializer[Any]):
+class DecisionIn(StrictSerializer):
     """A verdict. `kept`: ids of the judge's issues that hold. `defect`: how the tests are wrong, to overrule them."""
 
     verdict = serializers.ChoiceField(_VERDICTS)

@@ -8,17 +8,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import partial
+from math import ceil
 from typing import Any, TypeVar
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db import transaction
+from django.db.models import Min, QuerySet
 from django.utils import timezone
 
 from hub.common import wording
 from hub.common.digests import attempt_seed
-from hub.common.errors import Conflict, UserError
+from hub.common.errors import Conflict, TooManyRequests, UserError
 from hub.environments.episodes import Episode, EpisodeError, Observation, Step
 from hub.harnesses.base import HarnessError
 from hub.models import Case, EnvironmentVersion
@@ -32,6 +34,7 @@ from sandbox.errors import SandboxUnavailable
 
 T = TypeVar("T")
 MAX_MESSAGE_BYTES = 1024 * 1024
+_RETRY_SECONDS = 10  # at the limit: any running episode may end earlier than the first one expires
 _LISTED = [
     "case__external_id",
     "case__version__version",
@@ -52,6 +55,10 @@ class RolloutRefused(UserError):
 
 class RolloutConflict(Conflict):
     """Somebody else stepped the same episode meanwhile; nothing was changed."""
+
+
+class TooManyEpisodes(TooManyRequests):
+    """The user has as many episodes open as are allowed."""
 
 
 class RolloutFailed(Exception):
@@ -77,7 +84,9 @@ def rollout_begin(
     roles: Mapping[str, list[str]] | None = None,
     recordings: Sequence[JSON] | None = None,
 ) -> Begun:
-    """Begin an episode of *case_id*, or of a case drawn by *seed*. Raises RolloutRefused, RolloutFailed.
+    """Begin an episode of *case_id*, or of a case drawn by *seed*.
+
+    Raises RolloutRefused, TooManyEpisodes, RolloutFailed.
 
     *model* is a label of the trainer's own, such as a checkpoint's name. *recordings* are lines of what role models
     said in an earlier play of the same case and attempt; with them, *roles* may be left out.
@@ -93,12 +102,7 @@ def rollout_begin(
             f"{version} asks models by role; name registered ones as {keys}: {_registered()}.", "roles"
         )
     _check_roles(roles)
-    open_ones = EpisodeSession.objects.filter(user=user, done=False, expires_at__gt=timezone.now()).count()
-    if open_ones >= settings.EPISODES_PER_USER:
-        raise RolloutRefused(
-            f"You have {open_ones} episodes open, as many as are allowed; finish or DELETE some of them first. "
-            "GET /api/v1/episodes/?done=false lists them."
-        )
+    _check_limit(user)  # before the work of the reset, which is in vain at the limit
     case = _case(version, case_id, seed)
     session = EpisodeSession(
         user=user,
@@ -111,7 +115,7 @@ def rollout_begin(
         expires_at=_expiry(),
     )
     observation = _driven(session, _reset)
-    session.save(force_insert=True)
+    _save_within_limit(session)
     return Begun(session=session, observation=observation)
 
 
@@ -234,6 +238,33 @@ def _recordings(rows: Sequence[JSON], version: EnvironmentVersion, case: Case, a
         return recordings_checked(rows, environment=version.environment.slug, case=case.external_id, attempt=attempt)
     except RecordingsWrong as error:
         raise RolloutRefused(str(error), "recordings") from None
+
+
+def _check_limit(user: User) -> None:
+    """Raise TooManyEpisodes if *user* may not open another episode."""
+    now = timezone.now()
+    expiries = EpisodeSession.objects.filter(user=user, done=False, expires_at__gt=now)
+    count = expiries.count()
+    if count < settings.EPISODES_PER_USER:
+        return
+    first = expiries.aggregate(first=Min("expires_at"))["first"] or now
+    raise TooManyEpisodes(
+        f"You have {wording.counted(count, 'open episode')}, as many as are allowed. Finish or delete one before you "
+        "begin another; GET /api/v1/episodes/?done=false lists them.",
+        retry_after=min(_RETRY_SECONDS, max(1, ceil((first - now).total_seconds()))),
+    )
+
+
+def _save_within_limit(session: EpisodeSession) -> None:
+    """Insert *session*. Raises TooManyEpisodes if concurrent requests have reached the limit meanwhile.
+
+    The lock on the user's row lets one request of a user count and insert at a time. SQLite has no row locks, but its
+    transactions hold the write lock from the beginning (transaction_mode in the settings).
+    """
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=session.user_id)
+        _check_limit(session.user)
+        session.save(force_insert=True)
 
 
 def _expiry() -> Any:

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from hub.common import wording
-from hub.common.rest import ErrorBody, Refused
+from hub.common.rest import ErrorBody, Refused, StrictSerializer
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
 from hub.selectors import VersionNotFound, environments_visible, version_get
@@ -51,7 +51,7 @@ class Unavailable(APIException):
     default_code = "unavailable"
 
 
-class BeginSerializer(serializers.Serializer[Any]):
+class BeginSerializer(StrictSerializer):
     """`environment`: slug or slug@version. `case`: an id; left out, one is drawn by `seed`. `roles`: role -> names.
 
     `model`: a label of the trainer's own, for the export. `recordings`: what role models said in an earlier play.
@@ -75,7 +75,7 @@ class UsageSerializer(serializers.Serializer[Any]):
     completion_tokens_details = serializers.DictField(required=False, allow_null=True)
 
 
-class StepSerializer(serializers.Serializer[Any]):
+class StepSerializer(StrictSerializer):
     message = serializers.JSONField()
     usage = UsageSerializer(required=False, allow_null=True)
 
@@ -122,7 +122,7 @@ class EpisodesView(EpisodeEndpoint, ListAPIView[EpisodeSession]):
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return super().get(request, *args, **kwargs)
 
-    @extend_schema(request=BeginSerializer, responses={201: dict})
+    @extend_schema(request=BeginSerializer, responses={201: dict, 400: ErrorBody, 429: ErrorBody})
     def post(self, request: Request) -> Response:
         asked = BeginSerializer(data=request.data)
         asked.is_valid(raise_exception=True)

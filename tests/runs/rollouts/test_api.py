@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.utils import timezone
 from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
@@ -112,6 +114,8 @@ def test_an_episode_can_be_read_while_it_goes_on_and_deleted(api: APIClient, ver
         ({"case": "atlantis"}, ("case", "no case 'atlantis'")),
         ({"seed": "x"}, ("seed", "integer")),
         ({"attempt": 0}, ("attempt", "greater than or equal to 1")),
+        ({"cases": "peru"}, ("cases", "unknown key; did you mean 'case'?")),
+        ({"temperature": 1}, ("temperature", "unknown key; known are environment, case")),
         ({"roles": {"user": ["nobody"]}}, ("roles", "nobody: known are small")),
         (
             {"recordings": [{"case": "peru", "content": "x", "turn": "y"}]},
@@ -134,6 +138,34 @@ def test_a_step_that_is_no_message_changes_nothing(api: APIClient, version: Envi
     for body in ({}, {"message": "Lima"}, {"message": {"role": "user", "content": "Lima"}}):
         assert api.post(f"{path}step", body, format="json").status_code == 400
     assert EpisodeSession.objects.get().revision == 0
+
+
+def test_unknown_key_of_a_step_is_refused_and_changes_nothing(api: APIClient, version: EnvironmentVersion) -> None:
+    path = f"/api/v1/episodes/{begin(api).json()['id']}/"
+    message = {"role": "assistant", "content": "Lima"}
+    answer = api.post(f"{path}step", {"message": message, "usages": None}, format="json")
+    assert answer.status_code == 400
+    assert [error["path"] for error in answer.json()["errors"]] == ["usages"]
+    assert EpisodeSession.objects.get().revision == 0
+
+
+def test_usage_may_hold_all_that_chat_completions_report(api: APIClient, version: EnvironmentVersion) -> None:
+    path = f"/api/v1/episodes/{begin(api).json()['id']}/"
+    usage = {"prompt_tokens": 2, "completion_tokens": 1, "total_tokens": 3, "queue_time": 0.1}
+    message = {"role": "assistant", "content": "Lima"}
+    assert api.post(f"{path}step", {"message": message, "usage": usage}, format="json").status_code == 200
+
+
+def test_the_limit_of_open_episodes_is_answered_429_with_retry_after(
+    api: APIClient, version: EnvironmentVersion, settings: Any
+) -> None:
+    settings.EPISODES_PER_USER = 1
+    assert begin(api).status_code == 201
+    answer = begin(api)
+    assert (answer.status_code, answer["Retry-After"]) == (429, "10")
+    assert "1 open episode, as many as are allowed" in answer.json()["message"]
+    EpisodeSession.objects.update(expires_at=timezone.now() + timedelta(seconds=4))
+    assert 1 <= int(begin(api)["Retry-After"]) <= 4
 
 
 def test_held_out_environments_are_forbidden(api: APIClient, version: EnvironmentVersion) -> None:

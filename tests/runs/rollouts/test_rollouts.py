@@ -1,12 +1,15 @@
 """Episodes driven from outside: the same rewards as an evaluation, state kept between steps, limits, conflicts."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import connection
 from django.utils import timezone
 
 from hub.common.digests import storable
@@ -18,6 +21,7 @@ from runs.rollouts.services import (
     RolloutConflict,
     RolloutFailed,
     RolloutRefused,
+    TooManyEpisodes,
     checked_message,
     rollout_begin,
     rollout_end,
@@ -100,11 +104,33 @@ def test_a_user_may_have_so_many_open_and_no_more(
     settings.EPISODES_PER_USER = 2  # type: ignore[attr-defined]
     one = rollout_begin(user=user, version=version)
     rollout_begin(user=user, version=version)
-    with pytest.raises(RolloutRefused, match="2 episodes open"):
+    with pytest.raises(TooManyEpisodes, match="2 open episodes"):
         rollout_begin(user=user, version=version)
     rollout_begin(user=User.objects.create_user("other"), version=version)
     rollout_end(session=one.session)
     rollout_begin(user=user, version=version)
+
+
+def test_concurrent_requests_do_not_open_more_episodes_than_allowed(
+    user: User, version: EnvironmentVersion, settings: Any
+) -> None:
+    settings.EPISODES_PER_USER = 3
+    rollout_begin(user=user, version=version)
+    together = Barrier(8)
+
+    def begin(_: int) -> bool:
+        try:
+            together.wait(60)
+            rollout_begin(user=user, version=version)
+            return True
+        except TooManyEpisodes:
+            return False
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        opened = list(threads.map(begin, range(8)))
+    assert (sum(opened), EpisodeSession.objects.count()) == (2, 3)
 
 
 def test_an_expired_episode_takes_no_step_and_is_forgotten_once_it_was_kept_for_long_enough(
