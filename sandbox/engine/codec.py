@@ -59,18 +59,12 @@ def has_opaque(value: Any) -> bool:
         return any(map(has_opaque, value))
     if isinstance(value, dict):
         return any(has_opaque(key) or has_opaque(item) for key, item in value.items())
+    if type(value).__name__ in _WITH_ITEMS:
+        return any(map(has_opaque, _WITH_ITEMS[type(value).__name__](value)))
     return isinstance(value, Opaque)
 
 
 # ---- encoding -------------------------------------------------------------------------------------------------------
-
-
-def _foreign(value: Any, export: Export | None) -> Any:
-    tagged = export(value) if export else None
-    if tagged is not None:
-        return tagged
-    name = type.__getattribute__(type(value), "__name__")
-    return {"o": str.__str__(name)[:80] if isinstance(name, str) else "unknown"}
 
 
 def _encode_scalar(value: Any) -> Any:
@@ -95,23 +89,25 @@ def _encode_scalar(value: Any) -> Any:
     return NotImplemented
 
 
-def _encode_library(value: Any) -> Any:
+def _encode_library(value: Any, export: Export | None, depth: int) -> Any:
     """The standard library's value types, exact types only. NotImplemented for everything else."""
     kind = type(value)
-    if kind is range:
-        return {"x": ["range", f"{value.start:x} {value.stop:x} {value.step:x}"]}
     name = kind.__name__
     # Imported only where code already uses them: a zygote without them forks faster.
     module = sys.modules.get(_LIBRARY[name][0]) if name in _LIBRARY else None
-    if module is None or getattr(module, name, None) is not kind:
+    if module is None or getattr(module, _NAMES.get(name, name), None) is not kind:
         return NotImplemented
-    if name in ("Decimal", "UUID"):
-        return {"x": [name, str(value)]}
+    if name in _WITH_ITEMS:
+        return {"x": [name, [encode(item, export, depth) for item in _WITH_ITEMS[name](value)]]}
+    if name == "range":
+        return {"x": [name, f"{value.start:x} {value.stop:x} {value.step:x}"]}
     if name == "Fraction":
         return {"x": [name, f"{value.numerator:x} {value.denominator:x}"]}
     if name == "timedelta":
         return {"x": [name, f"{value.days} {value.seconds} {value.microseconds}"]}
-    return {"x": [name, value.isoformat()]}
+    if name in ("date", "datetime", "time"):
+        return {"x": [name, value.isoformat()]}
+    return {"x": [name, str(value)]}
 
 
 def _from_numpy(value: Any) -> Any:
@@ -132,6 +128,16 @@ def encode(value: Any, export: Export | None = None, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         return {"o": "too deeply nested"}
     deeper = depth + 1
+    if kind not in _EXACT:
+        library = _encode_library(value, export, deeper)
+        if library is not NotImplemented:
+            return library
+        plain = _from_numpy(value)
+        if plain is not NotImplemented:
+            return encode(plain, export, deeper)
+        tagged = export(value) if export else None
+        if tagged is not None:
+            return tagged
     if isinstance(value, list):
         return [encode(item, export, deeper) for item in list.__iter__(value)]
     if isinstance(value, tuple):
@@ -145,15 +151,8 @@ def encode(value: Any, export: Export | None = None, depth: int = 0) -> Any:
         return {"s": [encode(item, export, deeper) for item in set.__iter__(value)]}
     if isinstance(value, frozenset):
         return {"f": [encode(item, export, deeper) for item in frozenset.__iter__(value)]}
-    if kind is deque:
-        return {"x": ["deque", [encode(item, export, deeper) for item in value]]}
-    library = _encode_library(value)
-    if library is not NotImplemented:
-        return library
-    plain = _from_numpy(value)
-    if plain is not NotImplemented:
-        return encode(plain, export, deeper)
-    return _foreign(value, export)
+    name = type.__getattribute__(kind, "__name__")
+    return {"o": str.__str__(name)[:80] if isinstance(name, str) else "unknown"}
 
 
 def _encode_mapping(value: dict[Any, Any], export: Export | None, depth: int) -> Any:
@@ -166,17 +165,78 @@ def _encode_mapping(value: dict[Any, Any], export: Export | None, depth: int) ->
 # ---- decoding -------------------------------------------------------------------------------------------------------
 
 
-# Type: the module that has it, and how its text becomes arguments for it.
-_LIBRARY: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
+_EXACT = frozenset({list, tuple, dict, str, int, float, complex, bytes, bytearray, set, frozenset})
+
+
+def _numbers(kind: Any, text: str) -> Any:
+    return kind(*(int(part, 16) for part in text.split()))
+
+
+def _timezone(kind: Any, items: Any) -> Any:
+    offset, name = items
+    return kind(offset, name) if name else kind(offset)
+
+
+# Type: the module that has it, and how its text becomes an object of it.
+_LIBRARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "Decimal": ("decimal", lambda kind, text: kind(text)),
     "UUID": ("uuid", lambda kind, text: kind(text)),
-    "Fraction": ("fractions", lambda kind, text: kind(*(int(part, 16) for part in text.split()))),
+    "Fraction": ("fractions", _numbers),
     "datetime": ("datetime", lambda kind, text: kind.fromisoformat(text)),
     "date": ("datetime", lambda kind, text: kind.fromisoformat(text)),
     "time": ("datetime", lambda kind, text: kind.fromisoformat(text)),
     "timedelta": ("datetime", lambda kind, text: kind(*map(int, text.split()))),
-    "range": ("builtins", lambda kind, text: kind(*(int(part, 16) for part in text.split()))),
+    "timezone": ("datetime", _timezone),
+    "range": ("builtins", _numbers),
+    "ellipsis": ("types", lambda kind, text: ...),
+    "NotImplementedType": ("types", lambda kind, text: NotImplemented),
+    "PurePosixPath": ("pathlib", lambda kind, text: kind(text)),
+    "PosixPath": ("pathlib", lambda kind, text: kind(text)),
+    "slice": ("builtins", lambda kind, items: kind(*items)),
+    "deque": ("collections", lambda kind, items: kind(items[1:], items[0])),
+    "Counter": ("collections", lambda kind, items: kind(_pairs(items))),
+    "OrderedDict": ("collections", lambda kind, items: kind(_pairs(items))),
+    "defaultdict": ("collections", lambda kind, items: kind(_factory(items[0]), _pairs(items[1:]))),
+    "dict_keys": ("_collections_abc", lambda kind, items: _pairs([(item, None) for item in items]).keys()),
+    "dict_values": ("_collections_abc", lambda kind, items: dict(enumerate(items)).values()),
+    "dict_items": ("_collections_abc", lambda kind, items: _pairs(items).items()),
+    "mappingproxy": ("types", lambda kind, items: kind(_pairs(items))),
+    "ChainMap": ("collections", lambda kind, items: kind(*items)),
+    "SimpleNamespace": ("types", lambda kind, items: kind(**dict(items))),
+    "Pattern": ("re", lambda kind, items: importlib.import_module("re").compile(*items)),
+    "array": ("array", lambda kind, items: kind(*items)),
 }
+_NAMES = {"ellipsis": "EllipsisType", "mappingproxy": "MappingProxyType"}  # by which the module has the type
+_WITH_ITEMS: dict[str, Callable[[Any], Any]] = {
+    "timezone": lambda value: (value.utcoffset(None), value.tzname(None)),
+    "slice": lambda value: (value.start, value.stop, value.step),
+    "deque": lambda value: (value.maxlen, *value),
+    "Counter": lambda value: dict.items(value),
+    "OrderedDict": lambda value: value.items(),
+    "defaultdict": lambda value: (value.default_factory, *dict.items(value)),
+    "mappingproxy": lambda value: value.items(),
+    "ChainMap": lambda value: value.maps,
+    "dict_keys": iter,
+    "dict_values": iter,
+    "dict_items": iter,
+    "SimpleNamespace": lambda value: vars(value).items(),
+    "Pattern": lambda value: (value.pattern, value.flags),
+    "array": lambda value: (value.typecode, value.tolist()),
+}
+
+
+def _factory(value: Any) -> Any:
+    return value if callable(value) else None
+
+
+def _pairs(items: Any) -> dict[Any, Any]:
+    """A mapping of keys whose hashes were not chosen to collide. Raises CodecError."""
+    pairs = [(key, item) for key, item in items]
+    if crowded([key for key, _ in pairs]):
+        raise CodecError("a mapping of keys with one hash")
+    return dict(pairs)
+
+
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -243,12 +303,15 @@ def _decode_tagged(tag: str, content: Any, restore: Restore | None, depth: int) 
         return complex(real, imaginary)
     if tag == "x":
         name, text = _of_type(list, content)
-        if name == "deque":
-            return deque(decode(item, restore, depth) for item in _of_type(list, text))
+        module, build = _LIBRARY[name]
+        kind = getattr(importlib.import_module(module), _NAMES.get(str(name), str(name)))
+        if name == "Pattern" and restore is None:  # compiled where the tests run, if at all
+            return Opaque(name)
+        if name in _WITH_ITEMS:
+            return build(kind, [decode(item, restore, depth) for item in _of_type(list, text)])
         if len(_of_type(str, text)) > _MAX_LIBRARY_TEXT:  # reducing a fraction of a million digits would take seconds
             raise CodecError(f"a {name} of {len(text)} characters")
-        module, build = _LIBRARY[name]
-        return build(getattr(importlib.import_module(module), name), text)
+        return build(kind, text)
     if tag == "o":
         return Opaque(_of_type(str, content)[:80])
     if restore is None:

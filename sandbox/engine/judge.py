@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from . import codec, frames, program
 from .channel import LINK, Channel
 from .describing import describe
-from .remote import Peer
+from .remote import Missing, Peer, Remote
 from .testing import Recorder, asserts_nothing, units
 from .verdict import Tally
 
@@ -63,6 +63,13 @@ def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
             raise BadTests("The tests assert nothing.")
         _import_first(tree, namespace)
         needs = shared_state(tree)
+        peer.raise_lines = frozenset(
+            statement.lineno
+            for node in ast.walk(tree)
+            if isinstance(node, ast.With)
+            for statement in node.body
+            if isinstance(statement, ast.Raise)
+        )
     except SyntaxError as error:
         raise BadTests(f"The tests do not compile: {error.msg} (line {error.lineno}).") from None
     candidate = _bind(tree, namespace, peer, job, stubs)
@@ -192,7 +199,8 @@ def _bind(tree: ast.Module, namespace: dict[str, Any], peer: Peer, job: dict[str
 
     stubs  what the prompt only announces, so that the code's is meant
 
-    A name that this process can give is never taken from the code; nor, where there is an entry point, any other name.
+    A name that this process can give is never taken from the code; nor, where there is an entry point, any other name
+    than that of an exception class, or of a class that the entry point extends.
     """
     entry_point = job["entry_point"]
     candidate = peer.find(entry_point) if entry_point else None
@@ -209,10 +217,26 @@ def _bind(tree: ast.Module, namespace: dict[str, Any], peer: Peer, job: dict[str
                 continue
             except ImportError as error:
                 raise _absent(module) from error
-        if entry_point is not None:
-            raise BadTests(f"The tests use {name}, which neither they nor their setup define.")
-        namespace[name] = peer.find(name)
+        found = peer.find(name) if entry_point is None else _class_beside(name, candidate, peer)
+        namespace[name] = found
     return candidate
+
+
+def _class_beside(name: str, candidate: Any, peer: Peer) -> Any:
+    """An exception class of the code, or a class that the entry point extends. Raises BadTests for every other name."""
+    found: Any = None
+    if name[:1].isupper():
+        on_lost, peer.on_lost = peer.on_lost, lambda signal: None
+        try:
+            found = peer.find(name)
+        except Missing:
+            pass  # the tests' own fault
+        finally:
+            peer.on_lost = on_lost
+    classes = [isinstance(value, Remote) and value._llm_kind == "class" for value in (found, candidate)]
+    if isinstance(found, type) or (all(classes) and found._llm_names[0] in candidate._llm_names):
+        return found
+    raise BadTests(f"The tests use {name}, which neither they nor their setup define.")
 
 
 def stubs_of(prompt: ast.Module) -> set[str]:

@@ -6,8 +6,9 @@ A reply is a JSON object with the number `n` of its question and one kind of con
     stop     true: the iterator has no more items   missing  the name that the code does not define
     error    the exception that the code raised     large    the size of a result over the limit
 
-With `value` or `same` a call may also send `changed`: index of an argument -> its encoded new value. Instead of a reply
-the candidate may send {"callback", "args", "kwargs"}, to call a function that it was given; the reply follows later.
+The arguments of a call are numbered nodes (see `graph`). With `value`, `same` or `error` a call may also send
+`changed`: number of a node -> its new encoding. Instead of a reply the candidate may send {"callback", "name", "args",
+"kwargs"}, to use an object or function that it was given; the reply follows later.
 
 `OPERATIONS` is what the conformance rows and the fuzz tests are generated from. A new operation needs a row here.
 """
@@ -16,7 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from . import codec
+from .operations import AWAITED, BINARY, COMPARISONS, FUNCTIONS, IN_PLACE, UNARY
+from .values import BASES as _BASES
 
+BASES = frozenset(base.__name__ for base in _BASES)
 HANDLE_KINDS = frozenset({"object", "function", "class", "module", "coroutine", "exception"})
 MAX_NAMES = 20  # of a class and its bases
 MAX_SPECIALS = 200  # methods such as `__len__`
@@ -82,11 +86,19 @@ def is_error(value: Any) -> bool:
     return is_text(value.get("type")) and is_text(value.get("builtin")) and is_text(value.get("message"))
 
 
-_ERROR_KEYS = frozenset({"type", "builtin", "message", "line", "args", "bases"})
+_ERROR_KEYS = frozenset({"type", "builtin", "message", "line", "args", "bases", "attributes", "cause", "origin"})
+_MAX_CAUSES = 10
 
 
-def _is_raised(value: Any) -> bool:
-    return is_error(value) and value.keys() == _ERROR_KEYS and is_names(value["bases"]) and _tag(value["args"]) == "t"
+def is_raised(value: Any, depth: int = 0) -> bool:
+    """Whether this is an exception of the code, with its arguments, attributes and cause."""
+    if not is_error(value) or value.keys() != _ERROR_KEYS or depth > _MAX_CAUSES:
+        return False
+    if not is_names(value["bases"]) or _tag(value["args"]) != "t" or _tag(value["attributes"]) != "m":
+        return False
+    if not (value["origin"] is None or is_count(value["origin"])):
+        return False
+    return value["cause"] is None or is_raised(value["cause"], depth + 1)
 
 
 def is_names(value: Any) -> bool:
@@ -95,28 +107,32 @@ def is_names(value: Any) -> bool:
 
 
 def is_handle_content(content: Any) -> bool:
-    """Whether this is [number, kind, names, special methods], the content of the tag `h`."""
-    if type(content) is not list or len(content) != 4:
+    """Whether this is [number, kind, names, special methods, built-in type that it extends], the content of `h`."""
+    if type(content) is not list or len(content) != 5:
         return False
-    number, kind, names, specials = content
+    number, kind, names, specials, base = content
     if not is_count(number) or type(kind) is not str or kind not in HANDLE_KINDS or not is_names(names):
         return False
-    return type(specials) is list and len(specials) <= MAX_SPECIALS and all(type(name) is str for name in specials)
+    if type(specials) is not list or len(specials) > MAX_SPECIALS or not all(type(name) is str for name in specials):
+        return False
+    return type(base) is str and (not base or base in BASES)
 
 
-def _is_true(value: Any) -> bool:
-    return value is True
+def _is_end(value: Any) -> bool:
+    """Whether this ends an iteration: true, or with the value that a generator returned."""
+    return value is True or (type(value) is dict and value.keys() == {"value"})
 
 
 _CONTENT: dict[str, Callable[[Any], bool]] = {
     "value": is_anything,  # refined by the operation
     "same": is_count,
-    "stop": _is_true,
+    "stop": _is_end,
     "missing": is_text,
-    "error": _is_raised,
+    "error": is_raised,
     "large": is_count,
 }
 _CALLBACK_KEYS = frozenset({"callback", "args", "kwargs"})
+_LENT = FUNCTIONS.keys() | {"call", "leave"}  # what the code may ask to be done with an object of the tests
 
 
 # ---- the table ------------------------------------------------------------------------------------------------------
@@ -155,15 +171,24 @@ OPERATIONS: dict[str, Operation] = {
     "str": Operation(is_text),
     "repr": Operation(is_text),
     "iter": Operation(is_handle),
+    "reversed": Operation(is_handle),
+    "aiter": Operation(is_handle),
     "next": Operation(kinds=_USUAL | {"stop"}),
     "enter": Operation(),
-    "exit": Operation(),
-    "await": Operation(),
+    "exit": Operation(is_truth),
+    "contains": Operation(is_truth),
+    "hash": Operation(is_integer),
+    "format": Operation(is_text),
+    "index": Operation(is_integer),
+    "complex": Operation(),
+    "copy": Operation(),
+    "deepcopy": Operation(),
+    "plain": Operation(),
+    **dict.fromkeys(("round", "trunc", "floor", "ceil"), Operation()),
+    **dict.fromkeys(AWAITED, Operation()),
+    "anext": Operation(kinds=_USUAL | {"stop"}),
     # Comparisons and arithmetic: a class may return anything.
-    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), Operation()),
-    **dict.fromkeys(("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"), Operation()),
-    **dict.fromkeys(("and_", "or_", "xor", "radd", "rsub", "rmul"), Operation()),
-    **dict.fromkeys(("neg", "pos", "abs", "invert"), Operation()),
+    **dict.fromkeys((*COMPARISONS, *BINARY, *(f"r{name}" for name in BINARY), *UNARY, *IN_PLACE), Operation()),
 }
 
 
@@ -195,7 +220,8 @@ def check(reply: Any, operation: str, number: int, sent: Sequence[Any] = (), cal
         raise codec.CodecError(f"a {kind} of the wrong type from {operation!r}")
     if kind == "same" and content >= len(sent):
         raise codec.CodecError("an argument that it was not given")
-    if "changed" in reply and not (rule.changes and kind in ("value", "same") and _is_changed(reply["changed"], sent)):
+    changes = rule.changes and kind in ("value", "same", "error")
+    if "changed" in reply and not (changes and _is_changed(reply["changed"], sent)):
         raise codec.CodecError("changes of what it was not given")
     return kind
 
@@ -210,7 +236,9 @@ def allows(operation: str, reply: Any, number: int = 1) -> bool:
 
 
 def _is_callback(reply: dict[str, Any], callbacks: int) -> bool:
-    if reply.keys() != _CALLBACK_KEYS or type(reply["args"]) is not list or type(reply["kwargs"]) is not dict:
+    if reply.keys() not in (_CALLBACK_KEYS, _CALLBACK_KEYS | {"name"}):
+        return False
+    if type(reply["args"]) is not list or type(reply["kwargs"]) is not dict or reply.get("name", "call") not in _LENT:
         return False
     return is_count(reply["callback"]) and reply["callback"] < callbacks
 

@@ -6,7 +6,11 @@ import enum
 import fractions
 import math
 import uuid
-from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from array import array
+from collections import ChainMap, Counter, OrderedDict, defaultdict, deque, namedtuple
+from datetime import timedelta, timezone
+from pathlib import PurePosixPath
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -112,9 +116,6 @@ Point = namedtuple("Point", "x y")
         (Items([7, 8]), [7, 8]),
         (Colour.RED, 3),
         (Point(1, 2), (1, 2)),
-        (OrderedDict(a=1), {"a": 1}),
-        (Counter("aab"), {"a": 2, "b": 1}),
-        (defaultdict(list, {1: [2]}), {1: [2]}),
     ],
 )
 def test_a_subclass_arrives_as_what_it_really_holds(value: Any, flat: Any) -> None:
@@ -123,8 +124,38 @@ def test_a_subclass_arrives_as_what_it_really_holds(value: Any, flat: Any) -> No
     assert flat == arrived
 
 
-def test_a_deque_stays_a_deque() -> None:
-    assert through(deque([1, (2,)])) == deque([1, (2,)])
+@pytest.mark.parametrize(
+    "value",
+    [
+        deque([1, (2,)]),
+        deque([1, 2], maxlen=2),
+        OrderedDict(a=1),
+        Counter("aab"),
+        defaultdict(None, {1: [2]}),
+        {"b": 1, "a": 2}.keys(),
+        {"a": [1]}.items(),
+        slice(1, None, 2),
+        datetime.UTC,
+        timezone(timedelta(hours=2), "EET"),
+        MappingProxyType({"a": 1}),
+        ChainMap({"a": 1}, {"b": 2}),
+        SimpleNamespace(a=[1]),
+        PurePosixPath("/a/b"),
+        array("i", [1, 2]),
+        ...,
+        NotImplemented,
+    ],
+)
+def test_a_value_of_the_standard_library_stays_of_its_type(value: Any) -> None:
+    arrived = through(value)
+    assert type(arrived) is type(value)
+    assert arrived == value
+
+
+def test_a_deque_keeps_its_bound_and_a_timezone_its_name() -> None:
+    assert through(deque([1], 3)).maxlen == 3
+    assert str(through(timezone(timedelta(hours=1), "CET"))) == "CET"
+    assert list(through({"a": [1]}.values())) == [[1]]
 
 
 class Anything:

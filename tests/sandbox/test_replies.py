@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.engine import codec, frames, remote, replies, service
+from sandbox.engine import codec, frames, operations, remote, replies, service
 from sandbox.engine.remote import Peer, RemoteError, Tampered
 from tests.sandbox.fuzz.targets import OPERATIONS, Wire, check_replies
 from tests.sandbox.test_channel_fuzz import values
@@ -20,7 +20,17 @@ KINDS: dict[str, Any] = {
     "stop": True,
     "missing": "f",
     "large": 5,
-    "error": {"type": "E", "builtin": "E", "message": "", "line": None, "args": {"t": []}, "bases": ["E"]},
+    "error": {
+        "type": "E",
+        "builtin": "E",
+        "message": "",
+        "line": None,
+        "args": {"t": []},
+        "bases": ["E"],
+        "attributes": {"m": {}},
+        "cause": None,
+        "origin": None,
+    },
     "callback": {"callback": 0, "args": [], "kwargs": {}},
 }
 CONTENTS = st.one_of(
@@ -29,11 +39,12 @@ CONTENTS = st.one_of(
         [True, False, None, 0, -1, 1.5, "", "text", 2**80, {"i": "ff"}, {"n": "nan"}, {"o": "x"}, {"k": 0}]
     ),
     st.builds(
-        lambda number, kind, names, specials: {"h": [number, kind, names, specials]},
+        lambda number, kind, names, specials, base: {"h": [number, kind, names, specials, base]},
         st.integers(-1, 3),
         st.sampled_from([*sorted(replies.HANDLE_KINDS), "verdict"]),
         st.lists(st.sampled_from(["StopIteration", "Thing", "ValueError", "object"]), max_size=3),
         st.lists(st.sampled_from(["eq", "len", "next", 5]), max_size=2),
+        st.sampled_from(["", "", "list", "int", "type", 5]),
     ),
     st.just(KINDS["error"]),
 )
@@ -49,7 +60,7 @@ def ask(operation: str, reply: dict[str, Any]) -> Any:
     """What the judge gets when its first question, of this operation, is replied to like this."""
     peer = Peer(Wire(frames.to_run(frames.PEER, json.dumps(reply).encode())), {}, [])
     if operation in ("get", "call"):
-        return peer.ask(operation, (), name="f", on=1, args=[], kwargs={})
+        return peer.ask(operation, (), name="f", on=1, args=[], kwargs={}, nodes=[])
     return peer.ask("apply", name=operation, on=1, args=[])
 
 
@@ -63,14 +74,14 @@ def asked_by_the_judge() -> set[str]:
         for call in calls
         if getattr(call.func, "id", getattr(call.func, "attr", "")) in asking and isinstance(call.args[0], ast.Constant)
     ]
-    return {str(name) for name in names}
+    return {str(name) for name in names} | remote._METHODS.keys()
 
 
 def test_every_operation_that_the_judge_asks_for_is_in_the_table_and_is_carried_out() -> None:
     asked = asked_by_the_judge()
     assert len(asked) > 30
     assert asked <= replies.OPERATIONS.keys()
-    assert replies.OPERATIONS.keys() <= service._OPERATIONS.keys() | service._FUNCTIONS.keys()
+    assert replies.OPERATIONS.keys() <= service._OPERATIONS.keys() | operations.FUNCTIONS.keys() | {"plain"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,7 +89,7 @@ def test_every_operation_that_the_judge_asks_for_is_in_the_table_and_is_carried_
 def test_a_kind_of_reply_that_an_operation_does_not_have_is_tampering(operation: str, kind: str) -> None:
     reply = KINDS[kind] if kind == "callback" else {"n": 1, kind: KINDS[kind]}
     allowed = {"value", "error", "large"}
-    allowed |= {"next": {"stop"}, "get": {"missing"}}.get(operation, set())
+    allowed |= {"next": {"stop"}, "anext": {"stop"}, "get": {"missing"}}.get(operation, set())
     if kind not in allowed:  # `same` and `callback` speak of what this question did not give
         with pytest.raises(Tampered):
             ask(operation, reply)
@@ -126,12 +137,12 @@ def test_only_containers_that_were_given_come_back_changed(changed: Any, held: l
     reply = {"n": 1, "value": None, "changed": changed}
     peer = Peer(Wire(frames.to_run(frames.PEER, codec.dumps(reply))), {}, [])
     given: list[int] = [1]
-    encoded = [peer.encode(given), peer.encode(test_only_containers_that_were_given_come_back_changed)]
+    nodes = [peer.encode(given), peer.encode(test_only_containers_that_were_given_come_back_changed)]
     if held is None:
         with pytest.raises(Tampered):
-            peer.ask("call", (given, None), on=1, args=encoded, kwargs={})
+            peer.ask("call", (given, None), on=1, args=[{"#": 0}], kwargs={}, nodes=nodes)
     else:
-        peer.ask("call", (given, None), on=1, args=encoded, kwargs={})
+        peer.ask("call", (given, None), on=1, args=[{"#": 0}], kwargs={}, nodes=nodes)
         assert given == held
 
 

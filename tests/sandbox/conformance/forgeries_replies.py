@@ -109,6 +109,8 @@ class Box:
         reply_with(None, {'stop': True})
         return self
     def __len__(self): return 0
+    def __int__(self): return 0
+    def __getitem__(self, at): return 0
     def __iter__(self): return iter([])
 """
 STOPPED += [
@@ -194,7 +196,16 @@ FORGED_REPLIES: dict[str, dict[str, object]] = {
 }
 """Replies that are forged where the table does not allow them."""
 
-_ERROR: dict[str, object] = {"type": "E", "builtin": "Exception", "message": "", "line": None, "args": {"t": []}}
+_ERROR: dict[str, object] = {
+    "type": "E",
+    "builtin": "Exception",
+    "message": "",
+    "line": None,
+    "args": {"t": []},
+    "attributes": {"m": {}},
+    "cause": None,
+    "origin": None,
+}
 MALFORMED: dict[str, dict[str, object]] = {
     "stop-false": {"stop": False},
     "two-kinds": {"value": True, "stop": True},
@@ -213,9 +224,9 @@ MALFORMED: dict[str, dict[str, object]] = {
     "callback-negative": {"callback": -1, "args": [], "kwargs": {}},
     "callback-with-a-value": {"callback": 0, "args": [], "kwargs": {}, "value": 1},
     "callback-as-a-value": {"value": {"k": -1}},
-    "handle-of-no-kind": {"value": {"h": [1, "verdict", ["Thing"], []]}},
-    "handle-without-names": {"value": {"h": [1, "object", [], []]}},
-    "handle-as-text": {"value": {"h": ["1", "object", ["Thing"], []]}},
+    "handle-of-no-kind": {"value": {"h": [1, "verdict", ["Thing"], [], ""]}},
+    "handle-without-names": {"value": {"h": [1, "object", [], [], ""]}},
+    "handle-as-text": {"value": {"h": ["1", "object", ["Thing"], [], ""]}},
     "instance-of-no-class": {"value": {"v": ["Thing", {"m": {}}]}},
     "instance-without-attributes": {"value": {"v": ["Thing", []]}},
     "unknown-tag": {"value": {"zz": 1}},

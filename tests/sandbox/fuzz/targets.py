@@ -212,8 +212,8 @@ def check_answers(data: bytes) -> None:
 
 def _questions(peer: Peer, argument: list[Any], callback: Callable[[Any], None]) -> Iterator[Callable[[], Any]]:
     yield lambda: peer.find("f")
-    yield lambda: peer.ask("call", (argument,), on=1, args=[peer.encode(argument)], kwargs={})
-    yield lambda: peer.ask("call", (callback,), on=1, args=[peer.encode(callback)], kwargs={})
+    yield lambda: peer.call(1, (argument,), {})
+    yield lambda: peer.call(1, (callback,), {})
     yield lambda: peer.ask("apply", name="getattr", on=1, args=["x"])
 
 
@@ -242,7 +242,7 @@ def check_replies(data: bytes) -> None:
     try:
         value = _ask(peer, operation, argument)
     except StopIteration:
-        assert operation == "next", f"{operation} ended an iteration"
+        assert operation in ("next", "anext"), f"{operation} ended an iteration"
     except Missing:
         assert operation == "get", f"{operation} found a name missing"
     except (CandidateGone, Tampered, TooLarge):
@@ -258,7 +258,7 @@ def _ask(peer: Peer, operation: str, argument: list[Any]) -> Any:
     if operation == "get":
         return peer.ask("get", name="f")
     if operation == "call":
-        return peer.ask("call", (argument, len), on=1, args=[peer.encode(argument), peer.encode(len)], kwargs={})
+        return peer.call(1, (argument, len), {})
     return peer.ask("apply", name=operation, on=1, args=[])
 
 
