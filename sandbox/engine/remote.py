@@ -584,7 +584,7 @@ def _iterates(name: str) -> Callable[..., Any]:
 
 
 def _contains(self: Any, wanted: Any) -> bool:
-    """By looking, since its own `__contains__` would be told what is expected. Objects that the tests made are asked."""
+    """By looking: its own `__contains__` would be told what is expected. Objects that the tests made are asked."""
     if self._llm_standing == standing.MADE:
         return bool(self._llm_apply("contains", wanted))
     self._llm_peer.note(
