@@ -25,6 +25,8 @@ _WHOLE: dict[type, Callable[[Any, Any], Any]] = {  # nodes that are encoded whol
 }
 _NODES = _CONTAINERS | _WHOLE.keys()
 _SCALARS = frozenset({type(None), bool, int, float, str, bytes, complex})
+_JSON = frozenset({type(None), bool, str})
+_SAFE_INT = 1 << 63
 _NESTED = 40  # levels that are encoded as nested JSON
 
 
@@ -58,7 +60,7 @@ class Flattener:
         """The encoding of one container."""
         kind, child = type(value), self.child
         if kind is list:
-            return [child(item) for item in value]
+            return list(value) if _is_json(value) else [child(item) for item in value]
         if kind is dict:
             return {"d": [[child(key), child(item)] for key, item in value.items()]}
         if kind is tuple:
@@ -79,6 +81,14 @@ class Flattener:
         return encoded
 
 
+def _is_json(items: list[Any]) -> bool:
+    """Whether JSON has every item of a list as it is."""
+    kinds = set(map(type, items))
+    if kinds == {int}:
+        return -_SAFE_INT <= min(items) and max(items) < _SAFE_INT
+    return kinds <= _JSON
+
+
 def is_simple(value: Any, classes: dict[str, Any], known: frozenset[int] = frozenset()) -> bool:
     """Whether nested JSON says all about a value: no cycles, no shared parts, no instances, not too deep."""
     if type(value) in _SCALARS:
@@ -97,7 +107,7 @@ def is_simple(value: Any, classes: dict[str, Any], known: frozenset[int] = froze
                 if kind is dict:
                     below.extend(item)
                     below.extend(item.values())
-                else:
+                elif not _SCALARS.issuperset(map(type, item)):
                     below.extend(item)
             elif kind not in _SCALARS and classes.get(kind.__name__) is kind:
                 return False
@@ -165,7 +175,8 @@ class Builder:
         if tag == "o":  # what could not be encoded stays as it was
             return
         if type(node) is list and type(target) is list:
-            target[:] = [self.child(item) for item in node]
+            kinds = set(map(type, node))
+            target[:] = [self.child(item) for item in node] if dict in kinds or list in kinds else node
         elif tag == "s" and type(target) is set:
             items = _unless_crowded(set, [self.child(item) for item in _listed(node["s"])])
             target.clear()

@@ -287,13 +287,12 @@ class Service:
 
 def _changed(flat: Flattener, before: list[Any]) -> dict[int, Any]:
     """The new encodings of the nodes that are no longer as they were."""
-    changed = {}
-    for i, node in enumerate(before):
-        if replies.may_change(node):
-            now = flat.node(flat.objects[i])
-            if codec.dumps(now) != codec.dumps(node):
-                changed[i] = now
-    return changed
+    numbers = [i for i, node in enumerate(before) if replies.may_change(node)]
+    now = [flat.node(flat.objects[i]) for i in numbers]
+    # As text, for 1, 1.0 and True are equal.
+    if codec.dumps(now) == codec.dumps([before[i] for i in numbers]):
+        return {}
+    return {i: node for i, node in zip(numbers, now, strict=True) if codec.dumps(node) != codec.dumps(before[i])}
 
 
 _OPERATIONS: dict[str, Callable[[Service, dict[str, Any], list[Any]], dict[str, Any]]] = {
