@@ -49,7 +49,7 @@ class Recorder:
         return held
 
     def call(self, index: int, name: str, method: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-        """What a call of one of unittest's methods is replaced by."""
+        """What a call that counts as an assert is replaced by."""
         self.total += 1
         self.failed = index, "Eq" if name in EQUALITIES else "", operands
         result = method(*operands, **options)
@@ -67,7 +67,7 @@ class Recorder:
             self.control.note(source)
             instrumented = controls.Instrument().visit(tree)
         else:
-            instrumented = _Instrument(self.asserts, methods="self" in source).visit(tree)
+            instrumented = _Instrument(self.asserts, methods="self" in source or "testing" in source).visit(tree)
         return compile(instrumented, filename, "exec", dont_inherit=True)
 
     def hooks(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def without_tuples(value: Any) -> Any:
 
 class _Instrument(ast.NodeTransformer):
     def __init__(self, asserts: list[ast.expr], methods: bool) -> None:
-        """`methods`: there may be calls of unittest's methods, which stand in expressions."""
+        """`methods`: there may be calls that count as asserts, which stand in expressions."""
         self._asserts, self._methods = asserts, methods
 
     def _number(self, node: ast.expr) -> ast.Constant:
@@ -137,8 +137,15 @@ _COUNTED = EQUALITIES | {"assertTrue", "assertFalse"}
 
 
 def is_counted(node: ast.AST) -> bool:
-    """Whether this is a call of a unittest method that counts as an assert."""
-    return is_method_of_self(node) and node.func.attr in _COUNTED  # type: ignore[attr-defined]
+    """Whether this is a call that counts as an assert: a unittest method, or one of numpy.testing's functions."""
+    if is_method_of_self(node):
+        return node.func.attr in _COUNTED  # type: ignore[attr-defined]
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr.startswith("assert_")
+        and ast.unparse(node.func.value) in ("np.testing", "numpy.testing")
+    )
 
 
 class Unit(NamedTuple):

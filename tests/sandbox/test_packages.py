@@ -106,3 +106,11 @@ def test_the_list_says_what_is_installed(folder: Path, settings: object, capsys:
     said = capsys.readouterr().out
     assert f"numpy {packages.known()['numpy']}: installed" in said
     assert "pandas" in said and "not installed" in said
+
+
+def test_numpys_own_asserts_count_as_asserts(pool: Pool) -> None:
+    tests = "import numpy as np\n\ndef check(f):\n    np.testing.assert_allclose(f([1, 2]), 1.5 + 1e-9, atol=1e-6)\n"
+    offering = pool.offering(["numpy"])
+    assert offering.run(FunctionJob(code=PLAIN, entry_point="mean", tests=tests)).status is Status.PASSED
+    wrong = offering.run(FunctionJob(code=PLAIN.replace("/", "*"), entry_point="mean", tests=tests))
+    assert (wrong.status, wrong.passed, wrong.total) == (Status.ASSERTION, 0, 1)
