@@ -60,6 +60,7 @@ def test_frames_come_out_the_same_however_they_are_cut(data: bytes) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(stream("VVVVPGX"))
+@example(b"".join(frames.to_run(frames.REPORT, r) for r in (b'{"defined":true}', b'{"n":1,"value":[{"o":"A"}]}')))
 def test_a_run_that_reports_anything_gets_an_outcome_and_does_not_pass(data: bytes) -> None:
     check_reports(data)
 

@@ -92,20 +92,24 @@ class _Station:
         self.engine = self.judge = _Engine()
         self.engines = [self.engine]
         self._data, self._verdict = data, verdict
+        self._ended = 0
 
     def events(self, patience_s: float) -> Iterator[Event]:
-        """Frames of the run or the candidate, the judge's verdict, and every session's end."""
+        """Frames of the run or the candidate, the judge's verdict, and the end of each session started since the last call.
+
+        Literal tests whose answer they cannot look into are given to a judge, in two sessions more.
+        """
+        first, self._ended = self._ended + 1, self.engine.sessions
         buffer = frames.RunBuffer(1 << 20)
         buffer.feed(self._data)
-        first = self.engine.sessions if self._verdict is None else self.engine.sessions - 1
         try:
             for kind, payload in buffer.frames():
                 yield Said(first, kind, payload)
         except frames.FrameTooLarge:
             pass
         yield _end(first)
-        if self._verdict is not None:
-            yield Said(first + 1, frames.REPORT, self._verdict)
+        if self._ended > first:
+            yield Said(first + 1, frames.REPORT, self._verdict or _LOST)
             yield _end(first + 1)
 
 
