@@ -95,7 +95,7 @@ class _Station:
         self._ended = 0
 
     def events(self, patience_s: float) -> Iterator[Event]:
-        """Frames of the run or the candidate, the judge's verdict, and the end of each session started since the last call.
+        """Frames of the run or the candidate, the judge's verdict, and the end of each session of this job.
 
         Literal tests whose answer they cannot look into are given to a judge, in two sessions more.
         """
