@@ -100,6 +100,7 @@ def large(client: Any) -> Timed:
     from tests.review.pages import waiting_pairs
 
     (pair,) = waiting_pairs(1, texts=(SAID * (200_000 // len(SAID)), "x = 'some words'  # remark\n" * 7_500))
+    client.post(f"/review/{pair.pk}/take/")
     page = Timed("page of two responses of 200 KB")
     for _ in range(10):
         assert page(lambda: client.get(f"/review/{pair.pk}/")).status_code == 200

@@ -73,17 +73,23 @@ def test_every_page_is_sound_and_fits(sign_in: SignIn, width: int, scheme: Any) 
     options = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
     page = sign_in(reviewer(), **options)
     page.goto(f"/review/{done.pk}/")
+    page.get_by_role("button", name="Review this pair").click()
+    page.locator("#decision").wait_for()
     page.keyboard.press("y")
     page.wait_for_url(f"**/review/{code.pk}/")
     stored = Preference.objects.get(source="human")
     assert Issue.objects.filter(preference=stored).exists()
-    other = sign_in(reviewer("bob"), **options)
-    found = []
+    other, third = sign_in(reviewer("bob"), **options), sign_in(reviewer("cat"), **options)
+    third.goto(f"/review/{tools.pk}/")
+    found = violations(third)  # to look at
+    third.get_by_role("button", name="Review this pair").click()
+    third.locator("#decision").wait_for()
     for who, address in (
         (page, f"/review/{code.pk}/"),
         (page, f"/review/{done.pk}/"),
         (other, f"/review/{code.pk}/"),  # no seat
-        (other, f"/review/{tools.pk}/"),
+        (third, f"/review/{tools.pk}/"),
+        (other, "/review/"),  # all are held
         (page, f"/review/?run={code.run_id + 1}"),  # nothing waits
         (page, f"/review/runs/{code.run_id}/"),
         (page, f"/review/responses/{done.first_id}/"),
@@ -106,6 +112,8 @@ def test_the_marks_dialog_a_refusal_and_the_keys_are_sound(sign_in: SignIn) -> N
     code, _tools, _done = pairs()
     page = sign_in(reviewer())
     page.goto(f"/review/{code.pk}/")
+    page.get_by_role("button", name="Review this pair").click()
+    page.locator("#decision").wait_for()
     page.keyboard.press("m")
     found = violations(page)
     page.get_by_role("button", name="Cancel").click()
