@@ -22,6 +22,10 @@ LIBRARIES = frozenset(("numpy", "pandas", "pytest", "hypothesis", "scipy"))  # n
 _ALIASES = {"np": "numpy", "pd": "pandas"}
 
 
+class NeedsProcess(Exception):
+    """The tests can only be run in the process of the code."""
+
+
 class BadTests(Exception):
     """The tests cannot be run, whatever the code is."""
 
@@ -33,6 +37,8 @@ def run(job: dict[str, Any], channel: Channel) -> None:
         report = _judge(job, channel)
     except BadTests as error:
         report = {"bad_tests": str(error)}
+    except NeedsProcess as error:
+        report = {"passed": 0, "total": 0, "failure": {"kind": "unsupported", "message": str(error)}}
     channel.send(frames.REPORT, codec.dumps(report))
 
 
@@ -223,7 +229,10 @@ def _bind(tree: ast.Module, namespace: dict[str, Any], peer: Peer, job: dict[str
 
 
 def _class_beside(name: str, candidate: Any, peer: Peer) -> Any:
-    """An exception class of the code, or a class that the entry point extends. Raises BadTests for every other name."""
+    """An exception class of the code, or a class that the entry point extends.
+
+    Raises NeedsProcess for another class of the code, BadTests for every other name.
+    """
     found: Any = None
     if name[:1].isupper():
         on_lost, peer.on_lost = peer.on_lost, lambda signal: None
@@ -236,6 +245,8 @@ def _class_beside(name: str, candidate: Any, peer: Peer) -> Any:
     classes = [isinstance(value, Remote) and value._llm_kind == "class" for value in (found, candidate)]
     if isinstance(found, type) or (all(classes) and found._llm_names[0] in candidate._llm_names):
         return found
+    if classes == [True, True]:
+        raise NeedsProcess(f"they use {name} of the code beside its entry point")
     raise BadTests(f"The tests use {name}, which neither they nor their setup define.")
 
 

@@ -824,3 +824,23 @@ def test_a_package_that_is_not_installed_is_reported_before_anything_is_asked(fo
         with pytest.raises(SandboxUnavailable, match=r"needs numpy.*sandbox_packages install"):
             start(folder, config_text(server.url, sandbox={"backend": "local", "accept": ["A", "B"]}))
         assert server.requests == []
+
+
+def test_an_evaluation_judges_in_one_process_what_separate_ones_cannot_decide(folder: Path) -> None:
+    tests = "from unittest.mock import patch\\ndef test_f():\\n    with patch('random.random', return_value=5):"
+    tests += " assert f() == 5"
+    manifest = MANIFEST.replace(
+        "{rules: [{type: exact_match}]}", f'{{rules: [{{type: python_tests, tests: "{tests}"}}]}}'
+    )
+    (folder / "capitals" / "environment.yaml").write_text(manifest)
+    code = "```python\nimport random\ndef f(): return random.random()\n```"
+    recorded = [{"case": c.lower(), "content": code} for c in CAPITALS]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
+    model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
+    text = config_text("http://x/v1", models=[model], sandbox={"backend": "local", "accept": ["A", "B", "C"]})
+    run, _ = start(folder, text)
+    response = Response.objects.filter(run_environment__run=run).first()
+    assert response is not None
+    assert (response.status, response.execution_trust) == ("passed", "in_process"), response.reason
+    score = response.scores.get()
+    assert score.detail["trust"] == "in_process" and "patch" in score.detail["trust_reason"]
