@@ -15,7 +15,7 @@ from . import codec, frames, program
 from .channel import LINK, Channel
 from .describing import describe
 from .remote import Missing, Peer, Remote
-from .testing import Recorder, asserts_nothing, units
+from .testing import Recorder, asserts_nothing, units, with_fixtures
 from .verdict import Tally
 
 LIBRARIES = frozenset(("numpy", "pandas", "pytest", "hypothesis", "scipy"))  # never a module of the code under test
@@ -67,6 +67,7 @@ def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
         tree = ast.parse(text, "<tests>")
         if asserts_nothing(tree):
             raise BadTests("The tests assert nothing.")
+        check_fixtures(tree)
         _import_first(tree, namespace)
         needs = shared_state(tree)
         peer.raise_lines = frozenset(
@@ -123,6 +124,13 @@ def _imported(source: str) -> set[str]:
         elif not isinstance(node, ast.Try):
             waiting += ast.iter_child_nodes(node)
     return found
+
+
+def check_fixtures(tree: ast.Module) -> None:
+    """Raise BadTests for tests that only pytest itself can run."""
+    name = with_fixtures(tree)
+    if name:
+        raise BadTests(f"{name} takes arguments. Fixtures and parameters of pytest are not supported: use helpers.")
 
 
 def define(

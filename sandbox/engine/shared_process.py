@@ -5,6 +5,7 @@ program: a negative control (see `controls`), what the tests stand on is as it w
 the tests were executed.
 """
 
+import ast
 import sys
 import types
 from typing import Any
@@ -41,6 +42,8 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     namespace = vars(module) | vars(solution) | recorder.hooks() | {"__name__": "tests", "candidate": target}
     sys.modules["tests"] = types.ModuleType("tests")
     try:
+        if isinstance(job["tests"], str):
+            judge.check_fixtures(ast.parse(job["tests"]))
         judge.define(namespace, recorder, job["setup"], "setup")
         found = units(job["tests"], namespace, recorder, target)
         report = Tally(recorder).run(controlled(found) if job["control"] else found)

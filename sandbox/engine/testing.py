@@ -188,7 +188,7 @@ def units(
     found = {
         name: Unit(name, s.lineno, partial(_call, namespace, name), must_assert=_has_assert(s))
         for name, s in functions.items()
-        if name.startswith("test") and not s.args.args
+        if name.startswith("test") and not _takes(s, 0)
     }
     classes = {s.name: _asserting_methods(s) for s in tree.body if isinstance(s, ast.ClassDef) and _is_test_class(s)}
     must = _has_assert(tree)
@@ -257,6 +257,27 @@ def _calls_check(tree: ast.Module) -> bool:
     """Whether the text calls its own `check`."""
     calls = [s.value for s in tree.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
     return any(isinstance(call.func, ast.Name) and call.func.id == "check" for call in calls)
+
+
+def with_fixtures(tests: ast.Module) -> str:
+    """The first test function that takes arguments, which only pytest can give; else nothing."""
+    for statement in tests.body:
+        if _takes(statement, 0):
+            return statement.name  # type: ignore[attr-defined]
+        if isinstance(statement, ast.ClassDef) and statement.name.startswith("Test"):
+            found = next((method.name for method in statement.body if _takes(method, 1)), "")  # type: ignore[attr-defined]
+            if found:
+                return f"{statement.name}.{found}"
+    return ""
+
+
+def _takes(statement: ast.stmt, own: int) -> bool:
+    """Whether this is a test function that takes more than `own` arguments without a default."""
+    if not isinstance(statement, ast.FunctionDef) or not statement.name.startswith("test"):
+        return False
+    if any(isinstance(d, ast.Call | ast.Attribute) and "patch" in ast.unparse(d) for d in statement.decorator_list):
+        return False  # they give the arguments
+    return len(statement.args.args) - len(statement.args.defaults) > own
 
 
 def asserts_nothing(tests: ast.Module) -> bool:

@@ -289,3 +289,32 @@ def test_a_class_of_the_prompt_is_there_in_literal_tests_too(pool: Pool) -> None
     passes(pool, "def f(a, b):\n    p = Pair(a, b)\n    return p.a + p.b\n", ["assert f(1, 2) == 3"], prompt=prompt)
     missing = run(pool, "def g(): pass", ["assert f(1, 2) == 3"], prompt=prompt)
     assert missing.status is Status.MISSING_ENTRY_POINT
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "def test_f(value):\n    assert f(value) == 1\n",
+        "class TestF:\n    def test_f(self, value):\n        assert f(value) == 1\n",
+    ],
+)
+def test_tests_that_need_fixtures_of_pytest_say_nothing_about_the_code(pool: Pool, tests: str, trust: str) -> None:
+    outcome = run(pool, "def f(x): return x", tests, None, trust=trust)
+    assert outcome.status is Status.BAD_TESTS, outcome
+    assert "Fixtures" in outcome.message
+
+
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+def test_a_patch_as_a_decorator_gives_a_test_its_argument(pool: Pool, trust: str) -> None:
+    tests = """
+import unittest
+from unittest.mock import patch
+@patch("random.random")
+def test_f(drawn):
+    drawn.return_value = 5
+    assert f() == 5
+"""
+    code = "import random\ndef f(): return random.random()"
+    outcome = run(pool, code, tests, None, trust=trust)
+    assert outcome.status is (Status.PASSED if trust == "in_process" else Status.UNSUPPORTED), outcome
