@@ -1,6 +1,7 @@
 """Reading runs: chunks of cases to play, what is stored already, runs by id."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
@@ -10,6 +11,9 @@ from hub.common.errors import NotFound
 from hub.models import Case, Environment
 from hub.selectors import is_curator
 from runs.models import Response, Run, RunEnvironment, RunModel
+
+# Keys of a configured model that say where and with which key it is asked: for staff alone.
+ENDPOINT_KEYS = frozenset({"base_url", "api_key_env"})
 
 
 class RunNotFound(NotFound):
@@ -37,6 +41,20 @@ def runs_visible(user: User | AnonymousUser) -> QuerySet[Run]:
     if user.pk:
         foreign = foreign.exclude(version__environment__owner_id=user.pk)
     return runs.filter(~Exists(foreign))
+
+
+def shown_config(run: Run, user: User | AnonymousUser) -> Any:
+    """The config of *run*, for all but staff without what it says of endpoints."""
+    return run.config if user.is_staff else _without_endpoints(run.config)
+
+
+def _without_endpoints(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_endpoints(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    hidden = ENDPOINT_KEYS | ({"model"} if "provider" in value else set())
+    return {key: _without_endpoints(item) for key, item in value.items() if key not in hidden}
 
 
 def case_chunk(part: RunEnvironment, after: int, size: int) -> list[Case]:

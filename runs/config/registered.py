@@ -50,7 +50,7 @@ def config_value(value: Mapping[str, Any], *, user: User, document: yaml_source.
     """Check a config as plain data. Raises ConfigError with every problem."""
     reading = Reading(Source(key_variables=frozenset(settings.API_KEY_VARIABLES)), document)
     refused = _check_environments(value.get("environments"), user, reading.note)
-    read(_with_models(value, reading.note), reading)
+    read(_with_models(value, user, reading.note), reading)
     for i in refused:
         reading.environments.pop(i, None)
     return SoundConfig(*plan(reading))
@@ -83,7 +83,7 @@ def _check_environments(value: Any, user: User, note: Note) -> set[int]:
     return refused
 
 
-def _with_models(value: Mapping[str, Any], note: Note) -> dict[str, Any]:
+def _with_models(value: Mapping[str, Any], user: User, note: Note) -> dict[str, Any]:
     """The config with every registered name replaced by the model's description."""
     key_variables = frozenset(settings.API_KEY_VARIABLES)
     endpoints = {endpoint.name: endpoint for endpoint in ModelEndpoint.objects.filter(enabled=True)}
@@ -98,7 +98,8 @@ def _with_models(value: Mapping[str, Any], note: Note) -> dict[str, Any]:
             note(path, f"no model is registered as {named!r}; {known}")
             return _stand_in(path)
         if endpoint.api_key_env and settings.ENV.lookup(endpoint.api_key_env) is None:
-            note(path, f"the key of {named!r} is not set on this server; an operator sets {endpoint.api_key_env}")
+            variable = endpoint.api_key_env if user.is_staff else "its variable"
+            note(path, f"the key of {named!r} is not set on this server; an operator sets {variable}")
         spec = endpoint_spec(endpoint)
         if not _sound(spec, key_variables):
             note(path, f"{named!r} is registered wrongly; a member of staff mends it in the admin")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hub.common.digests import attempt_seed, storable
+from hub.common.masking import mask
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.environments.episodes import Episode, Step, text_of
 from hub.environments.scoring import EpisodeScore
@@ -216,7 +217,7 @@ class _Player:
         except Exception as error:
             # One case must not end a run of thousands; the log has the trace, the response the sentence.
             logger.exception("case %s of %s", self._assignment.case.external_id, self._environment.slug)
-            return self.errored("internal", f"{type(error).__name__}: {error}")
+            return self.errored("internal", mask(f"{type(error).__name__}: {error}"))
 
     def _key(self, turn: int) -> CallKey:
         return CallKey(

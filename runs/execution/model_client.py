@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hub.common import digests
+from hub.common.masking import mask
 from hub.protocols.calls import JSON, AskError, CallKey, Message, Reply, Tool, Usage, total_cost
 from runs.providers.base import ModelSpec, Provider, Request
 
@@ -212,12 +213,15 @@ class Asker:
                 raise connection.stopped
             if self.budget.exhausted:
                 raise AskError("budget", self.budget.reason)
+            # Everything that comes from an endpoint enters here, so keys that it echoes are masked here.
             try:
                 reply = await connection.provider.complete(request)
             except AskError as error:
+                masked = AskError(error.kind, mask(str(error)), fatal=error.fatal)
                 if not connection.provider.live:
-                    raise  # a recording that is missing concerns its case alone
-                raise connection.failed(error) from None
+                    raise masked from None  # a recording that is missing concerns its case alone
+                raise connection.failed(masked) from None
+        reply = replace(reply, message=mask(reply.message), finish_reason=mask(reply.finish_reason))
         connection.replied()
         if not connection.provider.live:
             return reply

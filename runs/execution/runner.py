@@ -13,6 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from hub.common.digests import attempt_seed
+from hub.common.masking import mask
 from hub.common.sandbox_pools import pool_options
 from hub.protocols.calls import CallKey
 from hub.selectors import compile_version
@@ -292,7 +293,7 @@ class _Session:
                 summary = await stage.execute(context, part)
             except Exception as error:
                 logger.exception("stage %s of run %s", stage.key, self._run.pk)
-                summary = {"error": f"{type(error).__name__}: {error}"}
+                summary = {"error": mask(f"{type(error).__name__}: {error}")}
             self._run.summaries = {**self._run.summaries, stage.key: summary}
             if summary.get("stopped"):
                 self._run.status, self._run.message = Status.STOPPED, str(summary["stopped"])

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx2
 import openai
@@ -14,6 +15,7 @@ from openai._models import FinalRequestOptions
 from pydantic import Field, field_validator
 
 from hub.common import wording
+from hub.common.masking import mask
 from hub.protocols.calls import JSON, AskError, Message, Reply, Usage
 from runs.config_source import Source
 from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
@@ -27,10 +29,19 @@ _FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_block
 # What a 404 says where the address or the model is wrong; any other concerns the one request.
 _NOWHERE = re.compile(r"\b(model|deployment|url|route|path|page)\b|^\W*(resource )?not found\W*$", re.I)
 _PHASES = ("connect", "read", "write", "pool")
+# Query parameters of an address that carry a secret, by the end of their names without `-`, `_` and `.`.
+_SECRET_PARAMETERS = ("key", "token", "secret", "signature", "password", "passwd", "pwd", "credential", "auth")
 _MAX_DEPTH = 100  # levels of objects and lists in an answer; what is deeper can be neither stored nor shown
 _MAX_FINISH = 32  # characters of a finish reason
 _MAX_TOKENS = 2**31 - 1
 _DROPPED = ("audio", "function_call", "annotations", "refusal")
+
+
+_KEY_ADVICE = "put it into a variable and name that in api_key_env"
+
+
+def _query_names(query: str) -> list[str]:
+    return [name for name, _ in parse_qsl(query.replace(";", "&"), keep_blank_values=True)]
 
 
 class OpenAIOptions(ProviderOptions):
@@ -49,6 +60,14 @@ class OpenAIOptions(ProviderOptions):
         parts = urlsplit(value)
         if parts.fragment:
             raise ValueError("must not hold a `#`")
+        if "@" in parts.netloc:
+            raise ValueError(f"must not contain a user name or password; {_KEY_ADVICE}")
+        for name in _query_names(parts.query):
+            plain = re.sub(r"[-_.]", "", name.lower())
+            if plain == "sig" or plain.endswith(_SECRET_PARAMETERS):
+                raise ValueError(f"must not contain a key (the parameter `{name}`); {_KEY_ADVICE}")
+        if mask(value) != value:
+            raise ValueError(f"must not contain a key; {_KEY_ADVICE}")
         path = parts.path.rstrip("/")
         if path.endswith("/chat/completions"):
             raise ValueError("must end before /chat/completions, which is added to it")
@@ -180,11 +199,11 @@ class OpenAI(Provider):
             return reply
         except openai.APITimeoutError:
             limit = "timeout_s of the model" if seconds == self.options.timeout_s else "the episode's time limit"
-            said = f"{self.options.address} did not answer within {seconds:g} s ({limit})."
+            said = f"The endpoint of {self.spec.name} did not answer within {seconds:g} s ({limit})."
             raise AskError("timeout", said) from None
         except openai.APIConnectionError as error:
-            where, cause = self.options.address, error.__cause__ or error
-            raise AskError("transport", f"{where} could not be reached: {cause}.") from None
+            cause = _without_address(error.__cause__ or error, self.options)
+            raise AskError("transport", f"The endpoint of {self.spec.name} could not be reached: {cause}.") from None
         return _reply(response.content, response.elapsed.total_seconds() * 1000)
 
     async def aclose(self) -> None:
@@ -224,7 +243,7 @@ def _reply(body: bytes, latency_ms: float) -> Reply:
         "role": "assistant",
         "content": content or (refusal if isinstance(refusal, str) else ""),
     }
-    finish = "refusal" if refusal else str(choice.get("finish_reason") or "stop")
+    finish = "refusal" if refusal else mask(str(choice.get("finish_reason") or "stop"))
     return Reply(
         message=message,
         finish_reason=finish[:_MAX_FINISH],
@@ -293,6 +312,17 @@ def _count(source: Any, *names: str) -> int | None:
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
 
+def _without_address(cause: BaseException, options: OpenAIOptions) -> str:
+    """What went wrong with a connection, without the host and the port that most messages name."""
+    text = str(cause)
+    link: BaseException | None = cause
+    while link is not None:  # the transport reports in errors of its own; the system's is at the end of the chain
+        if isinstance(link, OSError) and link.errno:
+            return os.strerror(link.errno) if link.errno > 0 else "its host name could not be resolved"
+        link = link.__cause__ or link.__context__
+    return text.replace(urlsplit(options.base_url).netloc, "the host")
+
+
 def _error_body(error: openai.APIStatusError) -> dict[str, Any]:
     """The error's object in the answer; empty where the answer holds none."""
     try:
@@ -318,19 +348,23 @@ def _refusal_by_status(error: openai.APIStatusError) -> Reply | None:
 
 def _status_error(error: openai.APIStatusError, provider: OpenAI) -> AskError:
     """What a status means, and what to do about it. Fatal only where every other case would meet the same error."""
+    # Everybody who sees the run reads this, so it names neither the address nor the variable of the key.
     status, options, said = error.status_code, provider.options, _error_body(error)
     codes = {_text(said, "code"), _text(said, "type")}
     kind, fatal, remedy = "http", False, ""
     if status == 401 or codes & _KEY_CODES:
-        name = options.api_key_env
         kind, fatal = "auth", True
-        remedy = f"check the key in {name}" if name else "set api_key_env to the variable that holds the key"
+        remedy = (
+            "check the key in the variable that api_key_env names"
+            if options.api_key_env
+            else "set api_key_env to the variable that holds the key"
+        )
     elif status == 402 or codes & _QUOTA_CODES:
         kind, fatal = "quota", True
         remedy = "the account's credit or quota is used up; top it up or raise its limit, then resume the run"
     elif codes & _MODEL_CODES or (status == 404 and _is_nowhere(said, options.model)):
         kind, fatal = "configuration", True
-        remedy = f"check model ({options.model}) and base_url"
+        remedy = "check `model` and `base_url` of it"
     elif status == 403:
         kind, remedy = "forbidden", "the key may not use this model, or the provider refused this one prompt"
     elif status in (400, 422):
@@ -339,7 +373,7 @@ def _status_error(error: openai.APIStatusError, provider: OpenAI) -> AskError:
         remedy = "the endpoint has nothing that can serve this request"
     elif status == 429:
         remedy = "its rate limit was met on every try; lower `concurrency` or raise `limits.retries`"
-    head = f"{options.address} answered {status}" + (f": {remedy}" if remedy else "")
+    head = f"The endpoint of {provider.spec.name} answered {status}" + (f": {remedy}" if remedy else "")
     return AskError(kind, f"{head}. It said: {_head(error.response.content)}", fatal=fatal)
 
 
@@ -360,5 +394,6 @@ def _told(value: Any) -> str:
 
 
 def _head(body: bytes) -> str:
-    text = " ".join(body[:2000].decode("utf-8", "replace").split())
+    # Masked before it is cut, since half a key could no longer be found.
+    text = " ".join(mask(body[:20_000].decode("utf-8", "replace"))[:2000].split())
     return text if len(text) <= 300 else text[:297] + "..."

@@ -23,6 +23,7 @@ from runs.exports import FORMATS
 from runs.models import ModelEndpoint, Response, Run, Score
 from runs.reports import results_json
 from runs.results.comparison import ComparisonError, compare
+from runs.selectors import shown_config
 from runs.services import run_cancel, run_create, run_resume
 from runs.web import queries
 from runs.web.downloads import failures_file
@@ -72,8 +73,12 @@ class RunItem(serializers.ModelSerializer[Run]):
 class RunWhole(RunItem):
     """A run with its config, and how far it is."""
 
-    config = serializers.JSONField()
+    config = serializers.SerializerMethodField()
     progress = serializers.SerializerMethodField()
+
+    def get_config(self, run: Run) -> Any:
+        """The config; what it says of endpoints is for staff."""
+        return shown_config(run, self.context["user"])
 
     def get_progress(self, run: Run) -> dict[str, Any]:
         """`{"done", "expected", "cost_usd", "cells": [{"environment", "model", "passed", "failed", ...}]}`"""
@@ -135,7 +140,12 @@ class ResponseItem(serializers.ModelSerializer[Response]):
 
 
 class ModelItem(serializers.ModelSerializer[ModelEndpoint]):
-    """A registered model; its address and key are the registry's own business."""
+    """A registered model. Its address and key are left out; `model`, its name there, is empty except for staff."""
+
+    model = serializers.SerializerMethodField()
+
+    def get_model(self, endpoint: ModelEndpoint) -> str:
+        return endpoint.model if self.context["request"].user.is_staff else ""
 
     class Meta:
         model = ModelEndpoint
@@ -187,7 +197,7 @@ class Runs(ListAPIView[Run]):
         sound = config_text(_text(request), user=user)
         run = run_create(config=sound.config, found=sound.found, user=user)
         run_dispatch(run=run)
-        return Answer(RunWhole(run).data, status=201)
+        return Answer(RunWhole(run, context={"user": user}).data, status=201)
 
 
 def _text(request: Request) -> str:
@@ -199,7 +209,7 @@ class RunDetail(APIView):
 
     @extend_schema(operation_id="runs_read", responses=RunWhole)
     def get(self, request: Request, pk: int) -> Answer:
-        return Answer(RunWhole(queries.run_of(request.user, pk)).data)
+        return Answer(RunWhole(queries.run_of(request.user, pk), context={"user": request.user}).data)
 
 
 class _Change(APIView):

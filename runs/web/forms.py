@@ -90,7 +90,7 @@ class RunForm(forms.Form):
             (item.slug, f"{item.title} ({item.latest.case_count:,} cases)") for item in found if item.latest
         ]
         endpoints = ModelEndpoint.objects.filter(enabled=True).values_list("name", "model")
-        names = [(name, f"{name} ({model})") for name, model in endpoints]
+        names = [(name, f"{name} ({model})" if user.is_staff else name) for name, model in endpoints]
         self.fields["models"].choices = names  # type: ignore[attr-defined]
         needed: dict[str, list[str]] = {}
         for item in found:

@@ -23,7 +23,7 @@ from runs.results.comparison import ComparisonError
 from runs.results.comparison import compare as compare_runs
 from runs.results.counting import attempts_of
 from runs.results.outcomes import outcome_of, outcomes_of
-from runs.selectors import runs_visible
+from runs.selectors import runs_visible, shown_config
 from runs.services import run_cancel, run_create, run_resume
 from runs.tracking.links import mlflow_url
 from runs.web import queries
@@ -112,6 +112,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         context["may_change"] = request.user.has_perm(CHANGE)
         context["left"] = queries.responses_left(found)
         context["mlflow"] = mlflow_url(found)
+        context["config"] = shown_config(found, request.user)
         context["stage_sentences"] = stage_sentences(found)
     return render_list(request, template, context, form)
 

@@ -125,7 +125,7 @@ def test_a_run_is_started_followed_and_read_down_to_one_answer(
         page = visit("/hub/capitals/", everything)
         page.get_by_role("link", name="Run", exact=True).click()
         page.get_by_label("Name").fill("by hand")
-        page.get_by_label("small (m)").check()
+        page.get_by_label("small", exact=True).check()
         expect(page.get_by_label("Capitals (3 cases)")).to_be_checked()
         page.get_by_role("button", name="Start the run").click()
         expect(page.locator("#progress")).to_contain_text("Waits for a worker")

@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.core import serializers
 
+from llmeval_site.env import Environment
 from runs import stages as stages_module
 from runs.config.parsing import ConfigError, parse_text, read_text
 from runs.config.resolve import config_hash, environments_find, plan, source_for_command
 from runs.config.schema import RunConfig
 from runs.execution.runner import Execution, run_execute
-from runs.models import ModelCall, Response, Run
+from runs.models import ModelCall, Response, Run, RunModel, Score
 from runs.results.aggregate import results_json, warnings
 from runs.selectors import stored_counts
 from runs.services import config_of, run_create, run_reopen
@@ -844,3 +846,44 @@ def test_an_evaluation_judges_in_one_process_what_separate_ones_cannot_decide(fo
     assert (response.status, response.execution_trust) == ("passed", "in_process"), response.reason
     score = response.scores.get()
     assert score.detail["trust"] == "in_process" and "patch" in score.detail["trust_reason"]
+
+
+SECRET = "sk-live-0123456789-abcdefghijklmnop"
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        lambda: Answer({"error": {"message": f"Incorrect API key provided: {SECRET}"}}, 400),
+        lambda: Answer(f"Authorization: Bearer {SECRET} ".encode() * 9, 500),
+        lambda: Answer({"error": {"message": "x" * 265 + SECRET}}, 400),
+        lambda: Answer({"error": f"Bearer {SECRET}"}),
+        lambda: Answer(b"no JSON: " + SECRET.encode()),
+        lambda: completion(f"My key is {SECRET}."),
+        lambda: completion("x", finish=f"x{SECRET}"),
+        lambda: completion("x", reasoning_content=f"I was called with {SECRET}"),
+        lambda: completion(
+            "x",
+            tool_calls=[
+                {"id": "1", "type": "function", "function": {"name": "f", "arguments": json.dumps({"key": SECRET})}}
+            ],
+        ),
+    ],
+)
+def test_a_key_that_an_endpoint_echoes_is_stored_and_logged_nowhere(
+    folder: Path,
+    echo: Callable[[], Answer],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(settings, "ENV", Environment({"OPENAI_API_KEY": SECRET}))
+    with endpoint(lambda *_: echo()) as server:
+        model = {"name": "small", "provider": "openai", "model": "m", "base_url": server.url}
+        run, listener = start(
+            folder, config_text(server.url, models=[{**model, "api_key_env": "OPENAI_API_KEY"}]), use_cache=True
+        )
+    assert all(SECRET in headers["authorization"] for headers in server.headers)
+    stored = [serializers.serialize("json", rows.objects.all()) for rows in (Run, Response, RunModel, Score, ModelCall)]
+    seen = "".join([*stored, json.dumps(results_json(run)), str(listener.stopped), *capfd.readouterr()])
+    assert "sk-live" not in seen and "abcdefghijklmnop" not in seen
+    assert "[key" in seen

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
 from pydantic import ValidationError
 
 from hub.protocols.calls import AskError, CallKey, Reply, Usage
+from llmeval_site.env import Environment
 from runs.providers.base import ModelSpec, ProviderContext, Request
 from runs.providers.openai import OpenAI, OpenAIOptions
 from tests.endpoint import Answer, completion, endpoint
@@ -149,7 +151,13 @@ async def test_a_wrong_key_is_fatal_and_never_retried() -> None:
         (403, {"error": {"message": "Your input was flagged"}}, "forbidden", False, "refused this one prompt"),
         (402, {"error": {"message": "pay"}}, "quota", True, "credit or quota is used up"),
         (403, {"error": {"code": "insufficient_quota"}}, "quota", True, "credit or quota is used up"),
-        (404, {"error": {"message": "The model `small` does not exist"}}, "configuration", True, "check model (small)"),
+        (
+            404,
+            {"error": {"message": "The model `small` does not exist"}},
+            "configuration",
+            True,
+            "check `model` and `base_url`",
+        ),
         (404, {"detail": "Not Found"}, "configuration", True, "base_url"),
         (404, b"<h1>Not Found</h1>", "configuration", True, "base_url"),
         (404, {"error": {"message": "Resource not found"}}, "configuration", True, "base_url"),
@@ -374,6 +382,44 @@ def test_a_base_url_that_cannot_be_one_is_refused(given: str) -> None:
         OpenAIOptions(model="small", base_url=f"http://127.0.0.1:9{given}")
 
 
+SECRET_ADDRESSES = [
+    "https://user:hunter22secret@host/v1",
+    "https://hunter22secret@host/v1",
+    *(
+        f"https://host/v1?a=1&{name}=hunter22secret"
+        for name in (
+            "api_key",
+            "api-key",
+            "apikey",
+            "key",
+            "KEY",
+            "token",
+            "access_token",
+            "sig",
+            "X-Amz-Signature",
+            "subscription-key",
+            "client_secret",
+            "password",
+        )
+    ),
+    "https://host/v1?a=1;api_key=hunter22secret",
+]
+
+
+@pytest.mark.parametrize("url", SECRET_ADDRESSES)
+def test_a_base_url_that_carries_a_secret_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        OpenAIOptions(model="small", base_url=url)
+    (problem,) = caught.value.errors()
+    assert "api_key_env" in problem["msg"] and "hunter22secret" not in problem["msg"]
+
+
+def test_a_base_url_that_contains_a_configured_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "ENV", Environment({"OPENAI_API_KEY": "hunter22secret"}))
+    with pytest.raises(ValidationError, match="must not contain a key"):
+        OpenAIOptions(model="small", base_url="https://host/hunter22secret/v1")
+
+
 async def test_an_address_where_nobody_listens_is_a_transport_error() -> None:
     with endpoint(lambda *_: completion()) as server:
         url = server.url
@@ -383,4 +429,24 @@ async def test_an_address_where_nobody_listens_is_a_transport_error() -> None:
     with pytest.raises(AskError) as caught:
         await provider.complete(Request(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
     await provider.aclose()
-    assert caught.value.kind == "transport" and url in str(caught.value)
+    assert caught.value.kind == "transport" and "Connection refused" in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500])
+async def test_error_messages_name_neither_the_address_nor_the_variable_of_the_key(status: int) -> None:
+    with endpoint(lambda *_: Answer({}, status)) as server:
+        options = OpenAIOptions(model="gpt-hidden", base_url=server.url, api_key_env="VLLM_API_KEY")
+        provider = OpenAI(ModelSpec(name="small", provider="openai"), options, ProviderContext(retries=0))
+        with pytest.raises(AskError) as refused:
+            await provider.complete(Request(key=KEY, messages=[], parameters={}))
+    with pytest.raises(AskError) as unreachable:  # nobody listens there any more
+        await provider.complete(Request(key=KEY, messages=[], parameters={}))
+    await provider.aclose()
+    for error in (refused, unreachable):
+        text = str(error.value)
+        assert "The endpoint of small" in text
+        assert not [
+            part
+            for part in ("127.0.0.1", server.url.rpartition(":")[2].partition("/")[0], "gpt-hidden", "VLLM")
+            if part in text
+        ], text

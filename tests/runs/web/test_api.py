@@ -146,6 +146,27 @@ def test_registered_models_are_listed_without_their_addresses(client: Client, ru
     assert set(item) == {"name", "provider", "model", "family", "price_input", "price_cached_input", "price_output"}
 
 
+def test_endpoint_details_of_runs_and_models_are_shown_to_staff_only(client: Client, runner: User) -> None:
+    described = {"name": "small", "provider": "openai", "model": "gpt-hidden", "base_url": "http://10.9.8.7/v1"}
+    described["api_key_env"] = "VLLM_API_KEY"
+    judge = {"model": {**described, "name": "judge"}}
+    version = stored_version()
+    Environment.objects.update(latest=version, visibility=Environment.Visibility.PUBLISHED)
+    config = {"name": "x", "attempts": 1, "models": [described], "roles": {"rubric": [described]}, "judge": judge}
+    run = stored_run(version, config=config)
+    ModelEndpoint.objects.create(**described)
+    urls = [f"/runs/{run.pk}/", f"{URL}{run.pk}/", "/models/", "/models/small/", "/runs/new/", "/api/v1/models/"]
+    hidden = ("gpt-hidden", "10.9.8.7", "VLLM_API_KEY")
+    for url in urls:
+        page = client.get(url).content.decode()
+        assert "small" in page and not [text for text in hidden if text in page], url
+    runner.is_staff = True
+    runner.save()
+    for url in urls:
+        assert "gpt-hidden" in client.get(url).content.decode(), url
+    assert all(text in client.get(f"{URL}{run.pk}/").content.decode() for text in hidden)
+
+
 def test_a_run_that_is_not_there_says_so(client: Client, runner: User) -> None:
     for url in (f"{URL}9/", f"{URL}9/responses/", f"{URL}9/report", f"{URL}9/failures?format=sft"):
         body: dict[str, Any] = client.get(url).json()

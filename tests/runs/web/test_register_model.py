@@ -47,6 +47,8 @@ def test_a_model_is_registered_under_the_name_that_its_provider_gives_it(staff: 
     ("changes", "said"),
     [
         ({"base_url": "ftp://x/"}, "must start with http"),
+        ({"base_url": "https://me:hunter22secret@host/v1"}, "must not contain a user name or password"),
+        ({"base_url": "https://host/v1?api_key=hunter22secret"}, "must not contain a key (the parameter `api_key`)"),
         ({"api_key_env": "sk-0123456789abcdef0123456789"}, "is not one of the available choices"),
         ({"api_key_env": "DATABASE_URL"}, "is not one of the available choices"),
         ({"provider": "replay"}, "is not one of the available choices"),
