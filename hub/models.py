@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models.functions import Lower
 
 from hub.common.fields import OrderedJSONField
+from hub.common.leases import Leased
 
 
 def bundle_storage() -> Storage:
@@ -74,11 +75,10 @@ class EnvironmentVersion(models.Model):
         return f"{self.environment.slug}@{self.version}"
 
 
-class GateRequest(models.Model):
-    """The wish that the gates of a version be run; gone once they were. A worker holds it until `lease_until`."""
+class GateRequest(Leased):
+    """Request to run the gates of a version; deleted when they were run. A worker holds its lease meanwhile."""
 
     version = models.OneToOneField(EnvironmentVersion, models.CASCADE, related_name="gate_request")
-    lease_until = models.DateTimeField(null=True, blank=True)
     tries = models.PositiveSmallIntegerField(default=0)
     problem = models.TextField(blank=True, help_text="Why the last try came to nothing.")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -5,8 +5,9 @@ import logging
 from celery import shared_task
 
 from hub.bundles.loader import open_archive
+from hub.common.leases import end_owner, new_owner
 from hub.common.sandbox_pools import pool_options
-from hub.gates.queue import GATES, lease_held, request_next, request_put_off
+from hub.gates.queue import GATES, next_gate_request, postpone_gate_request, renewed_lease
 from hub.gates.runner import gates_run
 from hub.models import EnvironmentVersion, GateRequest
 from hub.services import certificate_set
@@ -18,23 +19,27 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name=GATES, ignore_result=True)
 def gates() -> None:
-    """Run the gates that wait to be run, one version after the other, and keep what they found."""
-    while (request := request_next()) is not None:
-        _serve(request)
+    """Run the gates of all versions that wait for them, one after the other, and store the certificates."""
+    owner = new_owner()
+    try:
+        while (request := next_gate_request(owner=owner)) is not None:
+            _run_gates_of(request, owner)
+    finally:
+        end_owner(owner)
 
 
-def _serve(request: GateRequest) -> None:
+def _run_gates_of(request: GateRequest, owner: str) -> None:
     version = request.version
     try:
         if version.certificate is None:
-            with lease_held(request):
+            with renewed_lease(request, owner):
                 _certify(version)
     except SandboxUnavailable as error:
         logger.error("the gates of %s cannot be run here: %s", version, error)
-        request_put_off(request, problem=str(error), counts=False)
+        postpone_gate_request(request, problem=str(error), counts=False)
     except Exception as error:  # a failure is the version's to tell; the worker goes on with the next
         logger.exception("the gates of %s", version)
-        request_put_off(request, problem=f"{type(error).__name__}: {error}", counts=True)
+        postpone_gate_request(request, problem=f"{type(error).__name__}: {error}", counts=True)
     else:
         request.delete()
 

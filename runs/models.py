@@ -7,10 +7,11 @@ from django.core.validators import RegexValidator
 from django.db import models
 
 from hub.common.fields import OrderedJSONField
+from hub.common.leases import Leased
 from hub.models import Case, EnvironmentVersion
 
 
-class Run(models.Model):
+class Run(Leased):
     """One evaluation: a config, what it played, and where its tracking lives."""
 
     class Status(models.TextChoices):
@@ -40,8 +41,6 @@ class Run(models.Model):
     tracking = OrderedJSONField(default=dict, help_text='{"state": off|pending|logged, "parent": id, "cells": {...}}')
     summaries = OrderedJSONField(default=dict, help_text="What each later stage reported, by its config key.")
 
-    lease_owner = models.CharField(max_length=100, blank=True, help_text="The process that executes it.")
-    lease_until = models.DateTimeField(null=True, blank=True, help_text="When others may take it over.")
     cancel_requested = models.BooleanField(default=False)
 
     class Meta:

@@ -8,10 +8,11 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
+from hub.common.leases import end_owner, new_owner
 from runs.config.parsing import ConfigError
 from runs.execution.dispatch import LOOK
 from runs.execution.runner import Execution, run_execute
-from runs.leases import LeaseLost, lease_next, lease_release, owner_name
+from runs.leases import LeaseLost, release_lease, take_next_lease
 from runs.models import Response, Run
 from runs.rollouts.services import rollouts_sweep
 from runs.services import config_of, run_fail
@@ -44,9 +45,10 @@ class _Unwatched:
 def look() -> None:
     """Execute waiting runs, one after the other, until none waits or the worker shuts down."""
     while not _shutting_down.is_set():
-        owner = owner_name()
-        run = lease_next(owner=owner)
+        owner = new_owner()
+        run = take_next_lease(owner=owner)
         if run is None:
+            end_owner(owner)
             return
         _execute(run, owner)
 
@@ -95,4 +97,4 @@ def _execute(run: Run, owner: str) -> None:
         logger.exception("run %s", run.pk)
         run_fail(run=run, message=f"{type(error).__name__}: {error}")
     finally:
-        lease_release(run=run, owner=owner)
+        release_lease(run=run, owner=owner)

@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from django.db import connection, transaction
-from django.db.models import F, Q
-from django.utils import timezone
+from django.db.models import F
 
-from hub.common import task_messages
+from hub.common import leases, task_messages
 from hub.models import EnvironmentVersion, GateRequest
 
 logger = logging.getLogger(__name__)
@@ -37,27 +36,26 @@ def _send(version_id: int) -> None:
         logger.warning("the gates of version %s wait for a worker's sweep: the broker is away (%s)", version_id, error)
 
 
-def request_next() -> GateRequest | None:
-    """Take the lease of the oldest request that waits, or whose worker is gone; None where there is none."""
-    now = timezone.now()
-    waiting = GateRequest.objects.filter(Q(lease_until=None) | Q(lease_until__lt=now), tries__lt=TRIES)
-    for pk, until in waiting.order_by("pk").values_list("pk", "lease_until")[:20]:
-        # By compare-and-set, so that two workers never run the same gates.
-        same = GateRequest.objects.filter(pk=pk, lease_until=until)
-        if same.update(lease_until=now + LEASE, tries=F("tries") + 1):
-            return GateRequest.objects.select_related("version__environment").get(pk=pk)
+def next_gate_request(*, owner: str) -> GateRequest | None:
+    """Take the lease of the oldest request that waits, or whose worker ended; None if there is none."""
+    waiting = GateRequest.objects.filter(leases.free(), tries__lt=TRIES).order_by("pk")
+    for request in waiting[:20]:
+        if leases.take(request, owner, LEASE, tries=F("tries") + 1):
+            return GateRequest.objects.select_related("version__environment").get(pk=request.pk)
     return None
 
 
 @contextmanager
-def lease_held(request: GateRequest) -> Iterator[None]:
-    """Renew the lease of *request* for as long as the block takes."""
+def renewed_lease(request: GateRequest, owner: str) -> Iterator[None]:
+    """Renew the lease of *request* while the block runs."""
     done = threading.Event()
 
     def renew() -> None:
         try:
             while not done.wait(RENEW_EVERY_S):
-                GateRequest.objects.filter(pk=request.pk).update(lease_until=timezone.now() + LEASE)
+                leases.renew(GateRequest, request.pk, owner, LEASE)
+        except leases.LeaseLost as error:
+            logger.warning("%s", error)
         finally:
             connection.close()  # this thread's own
 
@@ -70,7 +68,7 @@ def lease_held(request: GateRequest) -> Iterator[None]:
         thread.join()
 
 
-def request_put_off(request: GateRequest, *, problem: str, counts: bool) -> None:
+def postpone_gate_request(request: GateRequest, *, problem: str, counts: bool) -> None:
     """Leave *request* to be tried again once its lease lapses. *counts* not: it was no fault of the bundle's."""
     tries = request.tries if counts else request.tries - 1
     GateRequest.objects.filter(pk=request.pk).update(problem=problem, tries=tries)

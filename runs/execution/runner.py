@@ -13,6 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from hub.common.digests import attempt_seed
+from hub.common.leases import new_owner
 from hub.common.masking import mask
 from hub.common.sandbox_pools import pool_options
 from hub.protocols.calls import CallKey
@@ -21,7 +22,7 @@ from runs.config.schema import RunConfig
 from runs.execution.executor import Contender, Executor, Listener, Part, Plan
 from runs.execution.model_client import Asker, Budget, Connection
 from runs.execution.storage import DatabaseCache, Reader, Writer
-from runs.leases import RENEW_EVERY_S, LeaseLost, lease_release, lease_renew, lease_take, owner_name
+from runs.leases import RENEW_EVERY_S, LeaseLost, release_lease, renew_lease, take_lease
 from runs.models import Response, Run, RunModel
 from runs.providers.base import ModelSpec, ProviderContext
 from runs.providers.registry import PROVIDERS
@@ -73,8 +74,8 @@ def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Executi
     SandboxUnavailable before anything is asked. Any other failure is stored in the run and raised.
     """
     if not owner:
-        owner = owner_name()
-        lease_take(run=run, owner=owner)
+        owner = new_owner()
+        take_lease(run=run, owner=owner)
     try:
         parts = [
             Part(row=row, compiled=compile_version(row.version))
@@ -99,7 +100,7 @@ def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Executi
             )
             _sit(sitting, listener, how)
     finally:
-        lease_release(run=run, owner=owner)
+        release_lease(run=run, owner=owner)
     return run
 
 
@@ -249,7 +250,7 @@ class _Session:
         while True:
             await asyncio.sleep(RENEW_EVERY_S)
             try:
-                cancelled = await reader.run(partial(lease_renew, run_id=self._run.pk, owner=self._owner))
+                cancelled = await reader.run(partial(renew_lease, run_id=self._run.pk, owner=self._owner))
             except LeaseLost as error:
                 self._lost = error
                 executor.stop()

@@ -18,6 +18,7 @@ from rich.console import Console
 from hub.common import wording
 from hub.common.errors import UserError
 from hub.common.invocation import command
+from hub.common.leases import new_owner
 from hub.management import base
 from hub.management.base import DONE, INCOMPLETE, INTERRUPTED
 from runs.config.parsing import read_text
@@ -26,7 +27,7 @@ from runs.config.schema import RunConfig
 from runs.execution.dispatch import run_dispatch
 from runs.execution.progress import RunProgress
 from runs.execution.runner import Execution, run_execute
-from runs.leases import lease_take, owner_name
+from runs.leases import take_lease
 from runs.models import Run
 from runs.reports import print_report, results_json
 from runs.selectors import run_get, stored_counts
@@ -80,7 +81,7 @@ class Command(base.Command):
 
     def _handle(self, tracker: Tracker, options: dict[str, Any]) -> None:
         console = base.ReportConsole(stderr=options["json"], soft_wrap=False)
-        owner = "" if options["enqueue"] else owner_name()
+        owner = "" if options["enqueue"] else new_owner()
         with _uncollected():
             run, config = self._prepare(console, options, owner)
         if not (options["resume"] and run_is_whole(run)):
@@ -129,7 +130,7 @@ class Command(base.Command):
             if not owner:
                 run_resume(run=run)
                 return run, config
-            lease_take(run=run, owner=owner)
+            take_lease(run=run, owner=owner)
             run_reopen(run=run)
             return run, config
         config, found = _load(options)

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from hub.gates import queue
-from hub.gates.queue import GATES, LEASE, TRIES, request_next
+from hub.gates.queue import GATES, LEASE, TRIES, next_gate_request
 from hub.models import Environment, EnvironmentVersion, GateRequest
 from hub.tasks import gates
 from sandbox.errors import SandboxUnavailable
@@ -116,11 +116,11 @@ def test_workers_sweep_for_gates_whose_message_was_lost(uploaded: EnvironmentVer
 
 
 def test_gates_are_run_by_one_worker_at_a_time_and_by_another_once_it_is_gone(uploaded: EnvironmentVersion) -> None:
-    first = request_next()
+    first = next_gate_request(owner="elsewhere:1:a")
     assert first is not None
-    assert request_next() is None
+    assert next_gate_request(owner="elsewhere:1:b") is None
     lapse()
-    second = request_next()
+    second = next_gate_request(owner="elsewhere:1:b")
     assert second == first and second is not None and second.tries == 2
 
 
@@ -128,8 +128,9 @@ def test_gates_are_run_by_one_worker_at_a_time_and_by_another_once_it_is_gone(up
 def test_a_worker_at_work_renews_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "RENEW_EVERY_S", 0.02)
     lapsed = timezone.now() - LEASE
-    request = GateRequest.objects.create(version=stored_version(), lease_until=lapsed)
-    with queue.lease_held(request):
+    owner = "elsewhere:1:a"
+    request = GateRequest.objects.create(version=stored_version(), lease_owner=owner, lease_until=lapsed)
+    with queue.renewed_lease(request, owner):
         until(lambda: GateRequest.objects.filter(lease_until__gt=timezone.now()).exists())
 
 
@@ -144,7 +145,7 @@ def test_gates_that_break_off_are_given_up_and_say_why(
         for _ in range(TRIES):
             gates()
             lapse()
-        assert request_next() is None
+        assert next_gate_request(owner="elsewhere:1:a") is None
     assert "tried 3 times and broke off: RuntimeError: the cases do not fit" in page_of(client)
     client.post("/hub/capitals/1.0.0/gates/")
     gates()

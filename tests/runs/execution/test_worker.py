@@ -18,8 +18,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from hub import selectors
+from hub.common.leases import new_owner
 from runs.config.resolve import environments_find
-from runs.leases import LEASE, LeaseLost, RunBusy, lease_next, lease_release, lease_renew, lease_take, owner_name
+from runs.leases import LEASE, LeaseLost, RunBusy, release_lease, renew_lease, take_lease, take_next_lease
 from runs.models import Response, Run
 from runs.services import run_cancel, run_create, run_interrupt
 from runs.tasks import look
@@ -113,17 +114,17 @@ def _look(broker: str) -> None:
 
 def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -> None:  # noqa: F811
     run = queued(folder, "http://x/v1")
-    first, second = "elsewhere:1:a", owner_name()
-    assert (taken := lease_next(owner=first)) is not None and taken.pk == run.pk
-    assert lease_next(owner=second) is None
+    first, second = "elsewhere:1:a", new_owner()
+    assert (taken := take_next_lease(owner=first)) is not None and taken.pk == run.pk
+    assert take_next_lease(owner=second) is None
     with pytest.raises(RunBusy, match="elsewhere:1:a"):
-        lease_take(run=run, owner=second)
-    assert lease_renew(run_id=run.pk, owner=first) is False
+        take_lease(run=run, owner=second)
+    assert renew_lease(run_id=run.pk, owner=first) is False
     Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    assert (again := lease_next(owner=second)) is not None and again.lease_owner == second
+    assert (again := take_next_lease(owner=second)) is not None and again.lease_owner == second
     with pytest.raises(LeaseLost):
-        lease_renew(run_id=run.pk, owner=first)
-    lease_release(run=run, owner=first)
+        renew_lease(run_id=run.pk, owner=first)
+    release_lease(run=run, owner=first)
     assert Run.objects.get().lease_owner == second
     assert Run.objects.get().lease_until - timezone.now() > LEASE / 2
 
@@ -131,15 +132,15 @@ def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -
 def test_a_run_of_a_command_is_its_own_from_the_start(folder: Path) -> None:  # noqa: F811
     config = load(folder, config_text("http://x/v1"))
     run = run_create(config=config, found=environments_find(config), owner="elsewhere:1:a")
-    assert lease_next(owner=owner_name()) is None
+    assert take_next_lease(owner=new_owner()) is None
     run_interrupt(run=run)
     Run.objects.update(lease_owner="", lease_until=None)
-    assert (run.status, lease_next(owner=owner_name())) == ("interrupted", None)
+    assert (run.status, take_next_lease(owner=new_owner())) == ("interrupted", None)
 
 
 def test_a_run_that_another_process_executes_cannot_be_resumed_and_is_left_as_it_is(folder: Path) -> None:  # noqa: F811
     run = queued(folder, "http://x/v1")
-    lease_take(run=run, owner="elsewhere:1:a")
+    take_lease(run=run, owner="elsewhere:1:a")
     Run.objects.update(status="running", cancel_requested=True)
     process = manage(folder, "--resume", str(run.pk), "--json")
     output, _ = process.communicate(timeout=60)
@@ -149,14 +150,34 @@ def test_a_run_that_another_process_executes_cannot_be_resumed_and_is_left_as_it
     assert (run.status, run.cancel_requested, run.lease_owner) == ("running", True, "elsewhere:1:a")
 
 
-def test_the_lease_of_a_process_that_is_gone_from_this_machine_is_free_at_once(folder: Path) -> None:  # noqa: F811
+def test_the_lease_of_a_killed_process_is_free_at_once(folder: Path) -> None:  # noqa: F811
     run = queued(folder, "http://x/v1")
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    host, pid, rest = owner_name().split(":")
-    lease_take(run=run, owner=f"{host}:{dead.pid}:{rest}")
-    lease_take(run=run, owner=f"{host}:{pid}:{rest}")
-    assert run.lease_owner == f"{host}:{pid}:{rest}"
+    killed = _owner_of_a_killed_process()
+    take_lease(run=run, owner=killed)
+    assert (taken := take_next_lease(owner="elsewhere:1:a")) is None or taken.lease_owner != killed
+    owner = new_owner()
+    take_lease(run=run, owner=owner)
+    assert run.lease_owner == owner
+    release_lease(run=run, owner=owner)
+
+
+def test_the_lease_of_a_process_in_another_container_with_the_same_host_name_is_kept(folder: Path) -> None:  # noqa: F811
+    run = queued(folder, "http://x/v1")
+    host, _, token = _owner_of_a_killed_process().split(":")
+    elsewhere = f"{host}:{2**22 - 1}:{'0' * len(token)}"  # no such process here, and no lock file of it
+    take_lease(run=run, owner=elsewhere)
+    with pytest.raises(RunBusy):
+        take_lease(run=run, owner=new_owner())
+
+
+def _owner_of_a_killed_process() -> str:
+    code = (
+        "import django, os; django.setup(); from hub.common.leases import new_owner; "
+        "print(new_owner(), flush=True); os.kill(os.getpid(), 9)"
+    )
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "llmeval_site.settings"}
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    return process.stdout.strip()
 
 
 def test_a_run_that_cannot_even_begin_fails_with_the_reason_and_is_not_tried_for_ever(
@@ -176,8 +197,8 @@ def test_a_run_that_cannot_even_begin_fails_with_the_reason_and_is_not_tried_for
 def test_cancelling_ends_a_waiting_run_at_once_and_marks_one_that_is_executed(folder: Path) -> None:  # noqa: F811
     waiting, busy = queued(folder, "http://x/v1"), queued(folder, "http://x/v1")
     Run.objects.filter(pk=busy.pk).update(status="running")
-    lease_take(run=busy, owner="elsewhere:1:a")
+    take_lease(run=busy, owner="elsewhere:1:a")
     run_cancel(run=waiting)
     run_cancel(run=busy)
     assert (waiting.status, busy.status, busy.cancel_requested) == ("cancelled", "running", True)
-    assert lease_renew(run_id=busy.pk, owner="elsewhere:1:a") is True
+    assert renew_lease(run_id=busy.pk, owner="elsewhere:1:a") is True

@@ -1,0 +1,119 @@
+"""Leases: a claim on a database row that one process holds, renews, and loses if it stops renewing.
+
+A lease is taken, renewed and released by one UPDATE each that names the state it expects, so two processes never hold
+the same lease. An owner is a string `host:pid:token`. While its process lives it also holds a lock on the file
+`leases/token` in the data folder. If that lock is free, the process has ended and nobody needs to wait until its lease
+lapses. The name of the host alone proves nothing: two containers may have the same one.
+"""
+
+import atexit
+import fcntl
+import os
+import platform
+import uuid
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+_locks: dict[str, int] = {}  # the open lock files of this process, by owner
+
+
+class LeaseLost(Exception):
+    """The lease lapsed and another process has taken the row."""
+
+
+class Leased(models.Model):
+    """Row that one process works on at a time."""
+
+    lease_owner = models.CharField(max_length=100, blank=True, help_text="The process that executes it.")
+    lease_until = models.DateTimeField(null=True, blank=True, help_text="When others may take it over.")
+
+    class Meta:
+        abstract = True
+
+
+T = TypeVar("T", bound=Leased)
+
+
+def new_owner() -> str:
+    """Return a name for one holder of leases in this process, and lock its file until `end_owner`."""
+    token = uuid.uuid4().hex
+    owner = f"{platform.node()[:40]}:{os.getpid()}:{token}"
+    path = _lock_file(owner)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    _locks[owner] = descriptor
+    return owner
+
+
+def end_owner(owner: str) -> None:
+    """Remove the lock file of *owner*; call it when the owner's last lease is released."""
+    descriptor = _locks.pop(owner, None)
+    if descriptor is not None:
+        _lock_file(owner).unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+@atexit.register
+def _end_owners() -> None:
+    for owner in list(_locks):
+        end_owner(owner)
+
+
+def has_ended(owner: str) -> bool:
+    """Return whether the process behind *owner* has certainly ended; False if this machine cannot tell."""
+    if owner in _locks:
+        return False
+    try:
+        descriptor = os.open(_lock_file(owner), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def free() -> Q:
+    """Return the condition under which a lease may be taken: nobody holds it, or it has lapsed."""
+    return Q(lease_owner="") | Q(lease_until=None) | Q(lease_until__lt=timezone.now())
+
+
+def take(row: T, owner: str, duration: timedelta, **changes: Any) -> bool:
+    """Take the lease of *row* for *duration* and apply *changes* in the same statement; False if another holds it."""
+    rows = type(row)._default_manager.filter(pk=row.pk)
+    holder = rows.values_list("lease_owner", flat=True).first()
+    condition = free()
+    if holder and has_ended(holder):
+        condition |= Q(lease_owner=holder)
+    if not rows.filter(condition).update(lease_owner=owner, lease_until=timezone.now() + duration, **changes):
+        return False
+    row.refresh_from_db()
+    return True
+
+
+def renew(model: type[Leased], pk: int, owner: str, duration: timedelta) -> None:
+    """Extend the lease by *duration* from now. Raises LeaseLost if *owner* no longer holds it."""
+    if not model._default_manager.filter(pk=pk, lease_owner=owner).update(lease_until=timezone.now() + duration):
+        raise LeaseLost(f"{model._meta.verbose_name} {pk} was taken over by another process.")
+
+
+def release(row: Leased, owner: str) -> None:
+    """Give the lease of *row* back; does nothing if *owner* no longer holds it."""
+    held = type(row)._default_manager.filter(pk=row.pk, lease_owner=owner)
+    if held.update(lease_owner="", lease_until=None):
+        row.lease_owner, row.lease_until = "", None
+
+
+def _lock_file(owner: str) -> Path:
+    token = owner.rpartition(":")[2]
+    return Path(settings.VAR_DIR) / "leases" / (token if token.isalnum() else "unknown")
