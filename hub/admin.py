@@ -126,7 +126,7 @@ class EnvironmentAdmin(CuratorAdmin):
     def publish(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
         for environment in queryset.select_related("latest__environment"):
             try:
-                services.environment_publish(environment=environment)
+                services.publish_environment(environment=environment)
             except services.EnvironmentRefused as error:
                 self.message_user(request, str(error), messages.ERROR)
             else:
@@ -147,7 +147,7 @@ class EnvironmentAdmin(CuratorAdmin):
     @admin.action(description="Retire (old runs keep it)")
     def retire(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
         for environment in queryset:
-            services.environment_retire(environment=environment)
+            services.retire_environment(environment=environment)
             self.message_user(request, f"{environment} is retired.", messages.SUCCESS)
 
 
@@ -195,7 +195,7 @@ class CaseDefectAdmin(CuratorAdmin):
         assert request.user.is_authenticated
         for defect in queryset:
             try:
-                services.defect_resolve(
+                services.resolve_defect(
                     defect=defect, accepted=accepted, resolution=defect.resolution, user=request.user
                 )
             except services.EnvironmentRefused as error:

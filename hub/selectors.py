@@ -20,7 +20,7 @@ class VersionNotFound(NotFound):
     """No environment, or no version of it, has that name; the text is a sentence."""
 
 
-def version_get(slug: str, version: str | None = None) -> EnvironmentVersion:
+def get_version(slug: str, version: str | None = None) -> EnvironmentVersion:
     """The version of *slug*, by default the latest. Raises VersionNotFound."""
     name, _, given = slug.partition("@")
     version = version or given or None
@@ -58,7 +58,7 @@ def _code(version: EnvironmentVersion, manifest: Manifest) -> dict[str, bytes]:
         return {path: archive.read(path) for path in archive.namelist() if path.endswith(".py") or path in named}
 
 
-def cases_iter(
+def iterate_cases(
     version: EnvironmentVersion,
     *,
     after_position: int = -1,
@@ -85,7 +85,7 @@ def case_ids(version: EnvironmentVersion) -> list[str]:
     return list(Case.objects.filter(version=version).order_by("position").values_list("external_id", flat=True))
 
 
-def defects_open(version: EnvironmentVersion | None = None) -> QuerySet[CaseDefect]:
+def open_defects(version: EnvironmentVersion | None = None) -> QuerySet[CaseDefect]:
     """Claims that nobody has settled, about cases of *version* or of all."""
     found = CaseDefect.objects.filter(status=CaseDefect.Status.OPEN)
     return found if version is None else found.filter(case__version=version)
@@ -96,7 +96,7 @@ def is_curator(user: User | AnonymousUser | None) -> bool:
     return bool(user and user.has_perm(CURATE))
 
 
-def environments_visible(user: User | AnonymousUser) -> QuerySet[Environment]:
+def visible_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
     """What *user* may see: published ones, retired ones too (old runs link to them), and private ones of their own."""
     environments = Environment.objects.select_related("latest")
     if is_curator(user):

@@ -28,7 +28,7 @@ class EnvironmentRefused(UserError):
     """What was asked for is not allowed for this environment or this person; the text is a sentence."""
 
 
-def bundle_import(
+def import_bundle(
     *,
     bundle: Bundle | str | Path,
     owner: User | None = None,
@@ -42,7 +42,7 @@ def bundle_import(
     """
     if not isinstance(bundle, Bundle):
         with open_bundle(bundle) as opened:
-            return bundle_import(bundle=opened, owner=owner, certificate=certificate, publish=publish)
+            return import_bundle(bundle=opened, owner=owner, certificate=certificate, publish=publish)
     try:
         manifest = bundle.manifest
     except BundleError:  # it is not the only thing to mend
@@ -59,9 +59,9 @@ def bundle_import(
                 environment = _locked_environment(manifest, owner)
                 existing = _existing(manifest, bundle, owner) or _create(environment, manifest, bundle, archive, spool)
     if certificate is not None and certificate.get("digest") == existing.digest:
-        certificate_set(version=existing, certificate=certificate)
+        set_certificate(version=existing, certificate=certificate)
     if publish:
-        environment_publish(environment=existing.environment)
+        publish_environment(environment=existing.environment)
     return existing
 
 
@@ -167,7 +167,7 @@ def _follow(environment: Environment, manifest: Manifest, before: EnvironmentVer
             setattr(environment, name, getattr(manifest, name))
 
 
-def bundle_export(*, version: EnvironmentVersion, file: IO[bytes]) -> None:
+def export_bundle(*, version: EnvironmentVersion, file: IO[bytes]) -> None:
     """Copy the version's archive into *file*: byte for byte what every export of this content gives."""
     with version.archive.open("rb") as source:
         while chunk := source.read(1 << 20):
@@ -177,7 +177,7 @@ def bundle_export(*, version: EnvironmentVersion, file: IO[bytes]) -> None:
 # ---- what curators do ------------------------------------------------------------------------------------------------
 
 
-def certificate_set(*, version: EnvironmentVersion, certificate: dict[str, Any]) -> None:
+def set_certificate(*, version: EnvironmentVersion, certificate: dict[str, Any]) -> None:
     """Keep what the gates found. Raises EnvironmentRefused where it is about other content."""
     if certificate.get("digest") != version.digest:
         raise EnvironmentRefused(f"The certificate is not about {version}: its digest is another.")
@@ -186,7 +186,7 @@ def certificate_set(*, version: EnvironmentVersion, certificate: dict[str, Any])
         version.save(update_fields=["certificate"])
 
 
-def environment_publish(*, environment: Environment) -> None:
+def publish_environment(*, environment: Environment) -> None:
     """Show it to everyone. Raises EnvironmentRefused where its latest version has no certificate, or a gate failed."""
     version = environment.latest
     certificate = version.certificate if version else None
@@ -198,7 +198,7 @@ def environment_publish(*, environment: Environment) -> None:
     _set_visibility(environment, Environment.Visibility.PUBLISHED)
 
 
-def environment_retire(*, environment: Environment) -> None:
+def retire_environment(*, environment: Environment) -> None:
     """Take it out of the catalogue; runs that used it keep it."""
     _set_visibility(environment, Environment.Visibility.RETIRED)
 
@@ -209,20 +209,20 @@ def _set_visibility(environment: Environment, visibility: Environment.Visibility
         environment.save(update_fields=["visibility", "updated_at"])
 
 
-def version_deprecate(*, version: EnvironmentVersion, reason: str) -> None:
+def deprecate_version(*, version: EnvironmentVersion, reason: str) -> None:
     """Say why people should move on from this version; an empty reason takes it back."""
     version.deprecated = reason
     version.save(update_fields=["deprecated"])
 
 
-def defect_report(*, case: Case, description: str, user: User | None) -> CaseDefect:
+def report_defect(*, case: Case, description: str, user: User | None) -> CaseDefect:
     """Note a claim that *case* is wrong. Raises EnvironmentRefused where *user* has one about it that is open."""
     if user and CaseDefect.objects.filter(case=case, reported_by=user, status=CaseDefect.Status.OPEN).exists():
         raise EnvironmentRefused("Your claim about this case waits for a curator already.")
     return CaseDefect.objects.create(case=case, description=description, reported_by=user)
 
 
-def defect_resolve(*, defect: CaseDefect, accepted: bool, resolution: str, user: User) -> None:
+def resolve_defect(*, defect: CaseDefect, accepted: bool, resolution: str, user: User) -> None:
     """Accept the claim (later reports leave the case out) or reject it. Raises EnvironmentRefused if resolved."""
     changed = CaseDefect.objects.filter(pk=defect.pk, status=CaseDefect.Status.OPEN).update(
         status=CaseDefect.Status.ACCEPTED if accepted else CaseDefect.Status.REJECTED,
@@ -235,7 +235,7 @@ def defect_resolve(*, defect: CaseDefect, accepted: bool, resolution: str, user:
     defect.refresh_from_db()
 
 
-def catalog_load(*, folder: Path) -> Iterator[tuple[str, EnvironmentVersion | BundleError | EnvironmentRefused]]:
+def load_catalog(*, folder: Path) -> Iterator[tuple[str, EnvironmentVersion | BundleError | EnvironmentRefused]]:
     """Store what is new in *folder*, bundles and certificates; yields (name, version or error) of what was not there.
 
     Bundles with a certificate are published. No code of theirs is run, and nothing but hashing is done where nothing
@@ -255,6 +255,6 @@ def catalog_load(*, folder: Path) -> Iterator[tuple[str, EnvironmentVersion | Bu
         if bundle.digest in known and (certificate is None or known[bundle.digest] is not None):
             continue
         try:
-            yield name, bundle_import(bundle=bundle, certificate=certificate, publish=certificate is not None)
+            yield name, import_bundle(bundle=bundle, certificate=certificate, publish=certificate is not None)
         except (BundleError, EnvironmentRefused) as error:
             yield name, error

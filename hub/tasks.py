@@ -8,9 +8,9 @@ from hub.bundles.loader import open_archive
 from hub.common.leases import end_owner, new_owner
 from hub.common.sandbox_pools import pool_options
 from hub.gates.queue import GATES, next_gate_request, postpone_gate_request, renewed_lease
-from hub.gates.runner import gates_run
+from hub.gates.runner import run_gates
 from hub.models import EnvironmentVersion, GateRequest
-from hub.services import certificate_set
+from hub.services import set_certificate
 from sandbox.errors import SandboxUnavailable
 from sandbox.pool import shared
 
@@ -47,5 +47,5 @@ def _run_gates_of(request: GateRequest, owner: str) -> None:
 def _certify(version: EnvironmentVersion) -> None:
     with open_archive(version.archive.open("rb")) as bundle:
         pool = shared(pool_options()) if bundle.compile().needs_sandbox else None
-        certificate = gates_run(bundle, pool=pool)
-    certificate_set(version=version, certificate=certificate)
+        certificate = run_gates(bundle, pool=pool)
+    set_certificate(version=version, certificate=certificate)

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from hub.selectors import defects_open, is_curator
+from hub.selectors import is_curator, open_defects
 from hub.web.queries import environments_filtered
 from review.queue.backlog import progress_of
 from runs.models import Run
@@ -42,7 +42,7 @@ def _waiting(user: User) -> dict[str, Any] | None:
     if user.has_perm("review.decide_pair"):
         context["pairs"] = progress_of(user)
     if is_curator(user):
-        context["claims"] = defects_open().count()
+        context["claims"] = open_defects().count()
     waits = ("pairs" in context and context["pairs"].waiting) or context.get("claims")
     return context if waits else None
 

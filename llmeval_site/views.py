@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from rest_framework.authtoken.models import Token
 
 from hub.models import Case
-from hub.selectors import environments_visible
+from hub.selectors import visible_environments
 from hub.web.queries import environments_filtered
 from runs.selectors import runs_visible
 
@@ -26,7 +26,7 @@ def search(request: HttpRequest) -> HttpResponse:
     query = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     context: dict[str, Any] = {"q": query}
     if query:
-        visible = environments_visible(request.user)
+        visible = visible_environments(request.user)
         runs = runs_visible(request.user).filter(
             Q(name__icontains=query) | Q(config_hash__startswith=query.lower()) | Q(pk=_number(query))
         )

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from hub.common.errors import UserError
 from hub.models import CaseDefect
-from hub.services import defect_report
+from hub.services import report_defect
 from preferences.evidence import evidence_of
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import Judgment, NewIssue, Reaction, preference_record
@@ -146,7 +146,7 @@ def _claim(assignment: Assignment, decision: Decision) -> CaseDefect:
     waiting = case.defects.filter(reported_by=reviewer, status=CaseDefect.Status.OPEN).first()
     if waiting is not None:
         return waiting
-    return defect_report(case=case, description=by_numbers(assignment, decision.defect.strip()), user=reviewer)
+    return report_defect(case=case, description=by_numbers(assignment, decision.defect.strip()), user=reviewer)
 
 
 def _undone(assignment: Assignment) -> Preference | None:

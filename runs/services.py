@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from hub.services import bundle_import
+from hub.services import import_bundle
 from runs.config.parsing import parse
 from runs.config.resolve import Chosen, config_hash, fingerprint, source_for_command
 from runs.config.schema import RunConfig
@@ -26,7 +26,7 @@ def run_create(*, config: RunConfig, found: list[Chosen], user: User | None = No
 
     Bundles named by path are imported first.
     """
-    versions = [item.version or bundle_import(bundle=item.path or "", owner=user) for item in found]
+    versions = [item.version or import_bundle(bundle=item.path or "", owner=user) for item in found]
     with transaction.atomic():
         run = Run.objects.create(
             name=config.name,

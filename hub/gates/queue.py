@@ -23,7 +23,7 @@ RENEW_EVERY_S = 20.0
 TRIES = 3  # a bundle that breaks its worker would otherwise do so for ever
 
 
-def gates_dispatch(*, version: EnvironmentVersion) -> None:
+def dispatch_gates(*, version: EnvironmentVersion) -> None:
     """Ask the workers to run the gates of *version*, once more where they were given up."""
     GateRequest.objects.update_or_create(version=version, defaults={"tries": 0, "problem": ""})
     transaction.on_commit(lambda: _send(version.pk))

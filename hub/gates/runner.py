@@ -127,7 +127,7 @@ class _Run:
             )
 
 
-def gates_run(
+def run_gates(
     bundle: Bundle, *, pool: Pool | None, progress: Callable[[int, int], object] | None = None
 ) -> dict[str, Any]:
     """Run every gate over a bundle that is valid; gives its certificate as JSON.

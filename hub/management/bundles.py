@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from hub.bundles.loader import Bundle
 from hub.common.sandbox_pools import pool_options
-from hub.gates.runner import gates_run
+from hub.gates.runner import run_gates
 from hub.management.base import Command
 from sandbox.management.tiers import add_accept_argument
 from sandbox.pool import shared
@@ -29,7 +29,7 @@ class BundleCommand(Command):
         console = Console(stderr=True)
         with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
             task = progress.add_task("gates", total=None)
-            return gates_run(
+            return run_gates(
                 bundle, pool=pool, progress=lambda done, total: progress.update(task, completed=done, total=total)
             )
 

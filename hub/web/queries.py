@@ -9,7 +9,7 @@ from django.http import Http404
 
 from hub.common.fields import json_text
 from hub.models import Case, Environment, EnvironmentVersion
-from hub.selectors import environments_visible
+from hub.selectors import visible_environments
 
 # What lists can be sorted by: name in the address -> field of the rows.
 ENVIRONMENT_COLUMNS = {
@@ -27,7 +27,7 @@ def environments_filtered(
     user: User | AnonymousUser, *, q: str = "", category: str = "", tag: str = "", state: str = ""
 ) -> QuerySet[Environment]:
     """What *user* may see and asked for; retired ones only where *state* says so."""
-    found = environments_visible(user).filter(latest__isnull=False).annotate(title_key=Lower("title"))
+    found = visible_environments(user).filter(latest__isnull=False).annotate(title_key=Lower("title"))
     found = found.filter(visibility=state) if state else found.exclude(visibility=Environment.Visibility.RETIRED)
     for word in q.split()[:8]:
         found = found.filter(Q(title__icontains=word) | Q(summary__icontains=word) | Q(slug__icontains=word))
@@ -52,7 +52,7 @@ def facets(user: User | AnonymousUser) -> dict[str, list[tuple[str, int]]]:
 
 def environment_of(user: User | AnonymousUser, slug: str) -> Environment:
     """Raises Http404 where there is none, or none that *user* may see."""
-    found = environments_visible(user).filter(slug=slug).first()
+    found = visible_environments(user).filter(slug=slug).first()
     if found is None:
         raise Http404(f"There is no environment {slug!r}, or it is private to somebody else.")
     return found

@@ -5,10 +5,10 @@ from typing import IO
 from django.contrib.auth.models import User
 
 from hub.bundles.loader import open_archive
-from hub.gates.queue import gates_dispatch
+from hub.gates.queue import dispatch_gates
 from hub.manifest.problems import BundleError, Problem
 from hub.models import EnvironmentVersion
-from hub.services import EnvironmentRefused, bundle_import
+from hub.services import EnvironmentRefused, import_bundle
 
 
 def bundle_receive(*, file: IO[bytes], user: User) -> tuple[EnvironmentVersion, bool]:
@@ -19,9 +19,9 @@ def bundle_receive(*, file: IO[bytes], user: User) -> tuple[EnvironmentVersion, 
     with open_archive(file) as bundle:
         known = EnvironmentVersion.objects.filter(digest=bundle.digest).exists()
         try:
-            version = bundle_import(bundle=bundle, owner=user)
+            version = import_bundle(bundle=bundle, owner=user)
         except EnvironmentRefused as error:
             raise BundleError(Problem(message=str(error), key="slug")) from None
     if version.certificate is None:
-        gates_dispatch(version=version)
+        dispatch_gates(version=version)
     return version, not known

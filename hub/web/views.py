@@ -13,13 +13,13 @@ from hub.bundles.changes import VersionChanges, manifest_yaml, version_changes
 from hub.common.pagination import Order, keyset_page, order_of, page_or_part, render_list, render_part
 from hub.common.rendering import markdown_html
 from hub.environments.compiled import CaseError, CompileError
-from hub.gates.queue import TRIES, gates_dispatch
+from hub.gates.queue import TRIES, dispatch_gates
 from hub.manifest.problems import BundleError, Problem
 from hub.models import Case, Environment, EnvironmentVersion, GateRequest
 from hub.protocols.calls import Message
 from hub.protocols.cases import CaseData
-from hub.selectors import CURATE, compile_version, defects_open, is_curator
-from hub.services import EnvironmentRefused, defect_report
+from hub.selectors import CURATE, compile_version, is_curator, open_defects
+from hub.services import EnvironmentRefused, report_defect
 from hub.web import queries
 from hub.web.forms import CasesForm, CatalogueForm, DefectForm, UploadForm
 from hub.web.uploads import bundle_receive
@@ -76,7 +76,7 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
         context |= _about(shown)
         context["follows"] = found.versions.filter(pk__lt=shown.pk).exists()
         if context["curator"]:
-            context["claims"] = defects_open(shown).count()
+            context["claims"] = open_defects(shown).count()
         context["versions"] = found.versions.only("version", "created_at", "deprecated", "case_count", "environment_id")
     return render_list(request, template, context, form)
 
@@ -178,7 +178,7 @@ def defect(request: HttpRequest, slug: str, version: str, case: str) -> HttpResp
     form = DefectForm(request.POST) if posted else DefectForm()
     if posted and form.is_valid():
         try:
-            defect_report(case=found, description=form.cleaned_data["description"], user=request.user)
+            report_defect(case=found, description=form.cleaned_data["description"], user=request.user)
         except EnvironmentRefused as error:
             form.add_error(None, str(error))
         else:
@@ -227,7 +227,7 @@ def gates(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """Ask the workers to run the gates of a version that has no certificate."""
     shown = queries.version_of(queries.environment_of(request.user, slug), version)
     if shown.certificate is None:
-        gates_dispatch(version=shown)
+        dispatch_gates(version=shown)
     return _to_version(shown)
 
 

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from pydantic import ValidationError
 
 from hub.common import wording, yaml_source
-from hub.selectors import environments_visible
+from hub.selectors import visible_environments
 from runs.config.parsing import ConfigError, Note, Problem, Reading, read
 from runs.config.resolve import Chosen, plan
 from runs.config.schema import RunConfig
@@ -66,7 +66,7 @@ def _check_environments(value: Any, user: User, note: Note) -> set[int]:
     refused: set[int] = set()
     if not isinstance(value, list):
         return refused  # `read` says what is wrong with it
-    visible = set(environments_visible(user).values_list("slug", flat=True))
+    visible = set(visible_environments(user).values_list("slug", flat=True))
     for i, ref in enumerate(value):
         if isinstance(ref, dict) and "path" in ref:
             note(("environments", i, "path"), "bundles by path are for the command line; upload it, and name its slug")

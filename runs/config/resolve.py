@@ -13,7 +13,7 @@ from hub.common.errors import NotFound
 from hub.environments.compiled import CompiledEnvironment
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
-from hub.selectors import VersionNotFound, case_ids, compile_version, version_get
+from hub.selectors import VersionNotFound, case_ids, compile_version, get_version
 from runs.config.parsing import Note, Reading
 from runs.config.schema import EnvironmentRef, RunConfig
 from runs.config_source import Source
@@ -126,7 +126,7 @@ def _environments(reading: Reading, note: Note) -> list[Chosen]:
 def _find(reading: Reading, ref: EnvironmentRef) -> Chosen:
     if ref.path is not None:
         return _find_bundle(reading, ref, ref.path)
-    version = version_get(ref.slug, ref.version)
+    version = get_version(ref.slug, ref.version)
     compiled = compile_version(version)
     if not ref.selection or ref.limit is not None:
         count = min(version.case_count, ref.limit or version.case_count)

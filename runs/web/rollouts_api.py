@@ -19,7 +19,7 @@ from hub.common import wording
 from hub.common.rest import ErrorBody, Refused, StrictSerializer
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
-from hub.selectors import VersionNotFound, environments_visible, version_get
+from hub.selectors import VersionNotFound, get_version, visible_environments
 from runs.exports import ExportError, Which
 from runs.models import EpisodeSession
 from runs.providers.openai import wire_usage
@@ -262,12 +262,12 @@ def _as_asked(error: Exception) -> str:
 def _version(request: Request, name: str) -> EnvironmentVersion:
     """The version called *name* of an environment that the user may see; of the others, not even names are told."""
     slug = name.partition("@")[0]
-    visible = environments_visible(request.user)
+    visible = visible_environments(request.user)
     if not visible.filter(slug=slug).exists():
         known = wording.meant(slug, visible.order_by("slug").values_list("slug", flat=True))
         raise ValidationError({"environment": f"There is no environment {slug!r}; {known or 'none is loaded yet'}."})
     try:
-        return version_get(name)
+        return get_version(name)
     except VersionNotFound as error:
         raise ValidationError({"environment": f"{error}."}) from None
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playw
 from pytest_django.live_server_helper import LiveServer
 
 from hub.models import Environment
-from hub.services import bundle_import
+from hub.services import import_bundle
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
 from tests.services import unavailable
@@ -87,7 +87,7 @@ def everything(transactional_db: None) -> User:
 def capitals(tmp_path: Path, transactional_db: None) -> Environment:
     """A published environment of three cases."""
     readme = "# Capitals\n\nMade **by hand**.\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```python\nx = 1\n```\n"
-    environment = bundle_import(bundle=write_bundle(tmp_path / "capitals", files={"README.md": readme})).environment
+    environment = import_bundle(bundle=write_bundle(tmp_path / "capitals", files={"README.md": readme})).environment
     environment.visibility = Environment.Visibility.PUBLISHED
     environment.save()
     return environment

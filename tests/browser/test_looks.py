@@ -10,7 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect
 
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
-from hub.services import bundle_import
+from hub.services import import_bundle
 from runs.models import ModelEndpoint, Response, Run
 from runs.reports import render_html
 from tests.browser.conftest import Visit
@@ -30,7 +30,7 @@ GATES = [
 def pages(capitals: Environment, tmp_path: Path) -> tuple[User, list[str]]:
     """A site with something on every page, and the addresses of all of them."""
     EnvironmentVersion.objects.update(certificate={"gates": GATES})
-    second = bundle_import(bundle=write_bundle(tmp_path / "two", version="1.1.0", summary="Changed."))
+    second = import_bundle(bundle=write_bundle(tmp_path / "two", version="1.1.0", summary="Changed."))
     Environment.objects.update(held_out=True, featured=True, tags=["geography", "short-answers"])
     ModelEndpoint.objects.create(name="small", model="gpt-5-mini", price_input=0.25, price_output=2.0)
     run = stored_run(

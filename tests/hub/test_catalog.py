@@ -10,7 +10,7 @@ from hub.bundles.loader import open_bundle
 from hub.bundles.validation import validate
 from hub.management.commands.load_catalog import CATALOG
 from hub.models import Environment, EnvironmentVersion
-from hub.services import catalog_load
+from hub.services import load_catalog
 
 BUNDLES = sorted(path for path in CATALOG.iterdir() if (path / "environment.yaml").is_file())
 named = pytest.mark.parametrize("folder", BUNDLES, ids=lambda path: path.name)
@@ -79,9 +79,9 @@ def test_the_whole_catalogue_loads_published_and_runs_nothing(tmp_path, settings
 
     monkeypatch.setattr("sandbox.pool.Pool.run", refuse)
     failed = {
-        name: result for name, result in catalog_load(folder=CATALOG) if not isinstance(result, EnvironmentVersion)
+        name: result for name, result in load_catalog(folder=CATALOG) if not isinstance(result, EnvironmentVersion)
     }
     assert failed == {}
     assert Environment.objects.count() == len(BUNDLES)
     assert set(Environment.objects.values_list("visibility", flat=True)) == {Environment.Visibility.PUBLISHED}
-    assert list(catalog_load(folder=CATALOG)) == []
+    assert list(load_catalog(folder=CATALOG)) == []

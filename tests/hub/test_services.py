@@ -11,22 +11,22 @@ from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.selectors import (
     VersionNotFound,
     case_ids,
-    cases_iter,
     compile_version,
-    environments_visible,
-    version_get,
+    get_version,
+    iterate_cases,
+    visible_environments,
 )
 from hub.services import (
     EnvironmentRefused,
-    bundle_export,
-    bundle_import,
-    catalog_load,
-    certificate_set,
-    defect_report,
-    defect_resolve,
-    environment_publish,
-    environment_retire,
-    version_deprecate,
+    deprecate_version,
+    export_bundle,
+    import_bundle,
+    load_catalog,
+    publish_environment,
+    report_defect,
+    resolve_defect,
+    retire_environment,
+    set_certificate,
 )
 from tests.hub.bundle_files import lines, write_bundle
 
@@ -54,34 +54,34 @@ def certificate(version, **gates):
 
 
 def test_an_import_stores_version_cases_digests_and_archive(tmp_path):
-    version = bundle_import(bundle=write_bundle(tmp_path / "b", files={"README.md": "# Hello"}))
+    version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"README.md": "# Hello"}))
     assert (version.environment.slug, version.version, version.case_count) == ("capitals", "1.0.0", 3)
     assert version.readme == "# Hello"
     assert version.environment.latest == version
     assert version.environment.visibility == Environment.Visibility.PRIVATE
     assert case_ids(version) == ["France", "Spain", "Norway"]
-    cases = list(cases_iter(version))
+    cases = list(iterate_cases(version))
     assert [case.position for case in cases] == [0, 1, 2]
     assert cases[0].data["input"] == "What is the capital of France?"
     assert len({case.input_digest for case in cases} | {case.scoring_digest for case in cases}) == 6
 
 
 def test_the_same_content_again_is_the_same_version_and_stores_nothing(tmp_path, media):
-    first = bundle_import(bundle=write_bundle(tmp_path / "b"))
-    assert bundle_import(bundle=write_bundle(tmp_path / "c")) == first
+    first = import_bundle(bundle=write_bundle(tmp_path / "b"))
+    assert import_bundle(bundle=write_bundle(tmp_path / "c")) == first
     assert len([path for path in media.rglob("*") if path.is_file()]) == 1
 
 
 def test_other_content_under_a_stored_version_is_refused_with_the_remedy(tmp_path):
-    bundle_import(bundle=write_bundle(tmp_path / "b"))
+    import_bundle(bundle=write_bundle(tmp_path / "b"))
     with pytest.raises(BundleError, match=r"Raise `version`, for example to 1\.0\.1"):
-        bundle_import(bundle=write_bundle(tmp_path / "b", title="Other"))
+        import_bundle(bundle=write_bundle(tmp_path / "b", title="Other"))
     assert EnvironmentVersion.objects.count() == 1
 
 
 def test_a_bundle_with_a_problem_stores_nothing_at_all(tmp_path, media):
     with pytest.raises(BundleError) as caught:
-        bundle_import(
+        import_bundle(
             bundle=write_bundle(tmp_path / "b", files={"cases.jsonl": '{"country": 1}\n{"capital": 2}\n{x\n'})
         )
     assert len(caught.value.problems) > 2
@@ -95,78 +95,78 @@ def test_an_import_that_another_has_overtaken_gives_back_the_others_version(tmp_
 
     def overtaken(bundle):
         monkeypatch.setattr(services, "_store", store)
-        bundle_import(bundle=folder)
+        import_bundle(bundle=folder)
         return store(bundle)
 
     monkeypatch.setattr(services, "_store", overtaken)
-    assert bundle_import(bundle=folder) == EnvironmentVersion.objects.get()
+    assert import_bundle(bundle=folder) == EnvironmentVersion.objects.get()
     assert Case.objects.count() == 3
 
 
 def test_more_cases_than_a_batch_are_all_stored_in_order(tmp_path):
     rows = [{"country": f"C{i}", "capital": "x"} for i in range(1203)]
-    version = bundle_import(bundle=write_bundle(tmp_path / "b", files={"cases.jsonl": lines(rows)}, wrong=None))
+    version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"cases.jsonl": lines(rows)}, wrong=None))
     assert version.case_count == 1203
     assert case_ids(version) == [f"C{i}" for i in range(1203)]
 
 
 def test_cases_are_read_in_chunks_behind_a_position_up_to_a_limit(tmp_path, django_assert_num_queries):
     rows = [{"country": f"C{i}", "capital": "x"} for i in range(25)]
-    version = bundle_import(bundle=write_bundle(tmp_path / "b", files={"cases.jsonl": lines(rows)}, wrong=None))
+    version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"cases.jsonl": lines(rows)}, wrong=None))
     with django_assert_num_queries(3):
-        assert len(list(cases_iter(version, chunk=10))) == 25
-    assert [case.position for case in cases_iter(version, after_position=20, chunk=2)] == [21, 22, 23, 24]
-    assert [case.position for case in cases_iter(version, limit=3, chunk=2)] == [0, 1, 2]
-    assert [case.external_id for case in cases_iter(version, ids=["C7", "C3"], chunk=1)] == ["C3", "C7"]
+        assert len(list(iterate_cases(version, chunk=10))) == 25
+    assert [case.position for case in iterate_cases(version, after_position=20, chunk=2)] == [21, 22, 23, 24]
+    assert [case.position for case in iterate_cases(version, limit=3, chunk=2)] == [0, 1, 2]
+    assert [case.external_id for case in iterate_cases(version, ids=["C7", "C3"], chunk=1)] == ["C3", "C7"]
 
 
 def test_a_newer_version_becomes_the_latest_and_an_older_one_does_not(tmp_path):
-    bundle_import(bundle=write_bundle(tmp_path / "b", version="1.9.0"))
-    newer = bundle_import(bundle=write_bundle(tmp_path / "b", version="1.10.0", title="Newer"))
-    bundle_import(bundle=write_bundle(tmp_path / "b", version="1.10.0-beta.1", title="Beta"))
+    import_bundle(bundle=write_bundle(tmp_path / "b", version="1.9.0"))
+    newer = import_bundle(bundle=write_bundle(tmp_path / "b", version="1.10.0", title="Newer"))
+    import_bundle(bundle=write_bundle(tmp_path / "b", version="1.10.0-beta.1", title="Beta"))
     environment = Environment.objects.get()
     assert (environment.latest, environment.title) == (newer, "Newer")
 
 
 def test_a_text_that_a_curator_changed_outlives_a_new_version(tmp_path):
-    bundle_import(bundle=write_bundle(tmp_path / "b"))
+    import_bundle(bundle=write_bundle(tmp_path / "b"))
     Environment.objects.update(title="Edited by hand")
-    bundle_import(bundle=write_bundle(tmp_path / "b", version="1.1.0", title="New title", summary="New summary"))
+    import_bundle(bundle=write_bundle(tmp_path / "b", version="1.1.0", title="New title", summary="New summary"))
     environment = Environment.objects.get()
     assert (environment.title, environment.summary) == ("Edited by hand", "New summary")
 
 
 def test_held_out_can_only_be_tightened(tmp_path):
-    bundle_import(bundle=write_bundle(tmp_path / "b", held_out=True))
-    bundle_import(bundle=write_bundle(tmp_path / "b", version="1.1.0", held_out=False))
+    import_bundle(bundle=write_bundle(tmp_path / "b", held_out=True))
+    import_bundle(bundle=write_bundle(tmp_path / "b", version="1.1.0", held_out=False))
     assert Environment.objects.get().held_out
 
 
 def test_a_slug_of_someone_else_is_refused_to_all_but_curators(tmp_path, curator):
     ann, bob = User.objects.create_user("ann"), User.objects.create_user("bob")
-    bundle_import(bundle=write_bundle(tmp_path / "b"), owner=ann)
+    import_bundle(bundle=write_bundle(tmp_path / "b"), owner=ann)
     with pytest.raises(EnvironmentRefused, match="belongs to someone else"):
-        bundle_import(bundle=write_bundle(tmp_path / "b", version="1.1.0"), owner=bob)
-    bundle_import(bundle=write_bundle(tmp_path / "b", version="1.2.0"), owner=curator)
-    bundle_import(bundle=write_bundle(tmp_path / "b", version="1.3.0"), owner=ann)
+        import_bundle(bundle=write_bundle(tmp_path / "b", version="1.1.0"), owner=bob)
+    import_bundle(bundle=write_bundle(tmp_path / "b", version="1.2.0"), owner=curator)
+    import_bundle(bundle=write_bundle(tmp_path / "b", version="1.3.0"), owner=ann)
     assert Environment.objects.get().owner == ann
 
 
 def test_export_import_export_is_the_same_to_the_byte(tmp_path):
     first = io.BytesIO()
-    version = bundle_import(bundle=write_bundle(tmp_path / "b", files={"tools.py": "x = 1\n"}))
-    bundle_export(version=version, file=first)
+    version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"tools.py": "x = 1\n"}))
+    export_bundle(version=version, file=first)
     Environment.objects.all().delete()
     (tmp_path / "export.zip").write_bytes(first.getvalue())
-    again = bundle_import(bundle=tmp_path / "export.zip")
+    again = import_bundle(bundle=tmp_path / "export.zip")
     second = io.BytesIO()
-    bundle_export(version=again, file=second)
+    export_bundle(version=again, file=second)
     assert again.digest == version.digest
     assert first.getvalue() == second.getvalue()
 
 
 def test_a_stored_version_compiles_from_its_archive_once(tmp_path, django_assert_num_queries):
-    version = bundle_import(bundle=write_bundle(tmp_path / "b", files={"helpers.py": "x = 2\n"}))
+    version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"helpers.py": "x = 2\n"}))
     compiled = compile_version(version)
     assert compiled.files == {"helpers.py": b"x = 2\n"}
     with django_assert_num_queries(0):
@@ -174,57 +174,57 @@ def test_a_stored_version_compiles_from_its_archive_once(tmp_path, django_assert
 
 
 def test_a_version_is_found_by_slug_and_number_and_missing_ones_are_named(tmp_path):
-    version = bundle_import(bundle=write_bundle(tmp_path / "b"))
-    assert version_get("capitals") == version_get("capitals", "1.0.0") == version_get("capitals@1.0.0") == version
+    version = import_bundle(bundle=write_bundle(tmp_path / "b"))
+    assert get_version("capitals") == get_version("capitals", "1.0.0") == get_version("capitals@1.0.0") == version
     with pytest.raises(VersionNotFound, match="did you mean 'capitals'"):
-        version_get("capitels")
+        get_version("capitels")
     with pytest.raises(VersionNotFound, match=r"it has 1\.0\.0"):
-        version_get("capitals", "2.0.0")
+        get_version("capitals", "2.0.0")
 
 
 def test_publishing_needs_a_certificate_without_a_failed_gate(tmp_path):
-    version = bundle_import(bundle=write_bundle(tmp_path / "b"))
+    version = import_bundle(bundle=write_bundle(tmp_path / "b"))
     with pytest.raises(EnvironmentRefused, match="gates have not been run"):
-        environment_publish(environment=version.environment)
-    certificate_set(version=version, certificate=certificate(version, gold="failed", wrong="passed"))
+        publish_environment(environment=version.environment)
+    set_certificate(version=version, certificate=certificate(version, gold="failed", wrong="passed"))
     with pytest.raises(EnvironmentRefused, match="failed gold"):
-        environment_publish(environment=version.environment)
-    certificate_set(version=version, certificate=certificate(version, gold="passed", wrong="not_run"))
-    environment_publish(environment=version.environment)
+        publish_environment(environment=version.environment)
+    set_certificate(version=version, certificate=certificate(version, gold="passed", wrong="not_run"))
+    publish_environment(environment=version.environment)
     assert version.environment.visibility == Environment.Visibility.PUBLISHED
 
 
 def test_a_certificate_about_another_digest_is_refused(tmp_path):
-    version = bundle_import(bundle=write_bundle(tmp_path / "b"))
+    version = import_bundle(bundle=write_bundle(tmp_path / "b"))
     with pytest.raises(EnvironmentRefused, match="digest"):
-        certificate_set(version=version, certificate={"digest": "0" * 64, "gates": []})
+        set_certificate(version=version, certificate={"digest": "0" * 64, "gates": []})
 
 
 def test_who_sees_what(tmp_path, curator):
     ann, bob = User.objects.create_user("ann"), User.objects.create_user("bob")
-    mine = bundle_import(bundle=write_bundle(tmp_path / "b"), owner=ann).environment
-    shown = bundle_import(bundle=write_bundle(tmp_path / "c", slug="shown"), owner=ann)
-    certificate_set(version=shown, certificate=certificate(shown))
-    environment_publish(environment=shown.environment)
-    assert set(environments_visible(ann)) == set(environments_visible(curator)) == {mine, shown.environment}
-    assert set(environments_visible(bob)) == {shown.environment}
-    environment_retire(environment=shown.environment)
-    assert set(environments_visible(bob)) == {shown.environment}
+    mine = import_bundle(bundle=write_bundle(tmp_path / "b"), owner=ann).environment
+    shown = import_bundle(bundle=write_bundle(tmp_path / "c", slug="shown"), owner=ann)
+    set_certificate(version=shown, certificate=certificate(shown))
+    publish_environment(environment=shown.environment)
+    assert set(visible_environments(ann)) == set(visible_environments(curator)) == {mine, shown.environment}
+    assert set(visible_environments(bob)) == {shown.environment}
+    retire_environment(environment=shown.environment)
+    assert set(visible_environments(bob)) == {shown.environment}
 
 
 def test_a_version_is_deprecated_with_a_reason(tmp_path):
-    version = bundle_import(bundle=write_bundle(tmp_path / "b"))
-    version_deprecate(version=version, reason="Use 2.0.0.")
+    version = import_bundle(bundle=write_bundle(tmp_path / "b"))
+    deprecate_version(version=version, reason="Use 2.0.0.")
     assert EnvironmentVersion.objects.get().deprecated == "Use 2.0.0."
 
 
 def test_a_claim_about_a_case_is_resolved_once(tmp_path, curator):
-    bundle_import(bundle=write_bundle(tmp_path / "b"))
-    claim = defect_report(case=Case.objects.all()[0], description="Wrong target.", user=curator)
-    defect_resolve(defect=claim, accepted=True, resolution="It is.", user=curator)
+    import_bundle(bundle=write_bundle(tmp_path / "b"))
+    claim = report_defect(case=Case.objects.all()[0], description="Wrong target.", user=curator)
+    resolve_defect(defect=claim, accepted=True, resolution="It is.", user=curator)
     assert (claim.status, claim.resolved_by) == (CaseDefect.Status.ACCEPTED, curator)
     with pytest.raises(EnvironmentRefused, match="already"):
-        defect_resolve(defect=claim, accepted=False, resolution="No.", user=curator)
+        resolve_defect(defect=claim, accepted=False, resolution="No.", user=curator)
 
 
 # ---- the catalogue ---------------------------------------------------------------------------------------------------
@@ -233,28 +233,28 @@ def test_a_claim_about_a_case_is_resolved_once(tmp_path, curator):
 def test_the_catalogue_is_loaded_once_and_again_where_something_changed(tmp_path, django_assert_num_queries):
     write_bundle(tmp_path / "catalog" / "one")
     write_bundle(tmp_path / "catalog" / "two", slug="two")
-    assert [name for name, _ in catalog_load(folder=tmp_path / "catalog")] == ["one", "two"]
+    assert [name for name, _ in load_catalog(folder=tmp_path / "catalog")] == ["one", "two"]
     with django_assert_num_queries(1):
-        assert list(catalog_load(folder=tmp_path / "catalog")) == []
+        assert list(load_catalog(folder=tmp_path / "catalog")) == []
     write_bundle(tmp_path / "catalog" / "two", slug="two", version="1.0.1")
-    assert [str(version) for _, version in catalog_load(folder=tmp_path / "catalog")] == ["two@1.0.1"]
+    assert [str(version) for _, version in load_catalog(folder=tmp_path / "catalog")] == ["two@1.0.1"]
 
 
 def test_a_certificate_that_comes_later_publishes_what_is_stored_already(tmp_path):
     import json
 
     folder = write_bundle(tmp_path / "catalog" / "one")
-    ((_, version),) = catalog_load(folder=tmp_path / "catalog")
+    ((_, version),) = load_catalog(folder=tmp_path / "catalog")
     assert version.environment.visibility == Environment.Visibility.PRIVATE
     write_bundle(folder, files={"certificate.json": json.dumps(certificate(version))})
-    assert [name for name, _ in catalog_load(folder=tmp_path / "catalog")] == ["one"]
+    assert [name for name, _ in load_catalog(folder=tmp_path / "catalog")] == ["one"]
     assert Environment.objects.get().visibility == Environment.Visibility.PUBLISHED
-    assert list(catalog_load(folder=tmp_path / "catalog")) == []
+    assert list(load_catalog(folder=tmp_path / "catalog")) == []
 
 
 def test_a_broken_bundle_does_not_keep_the_others_of_the_catalogue_out(tmp_path):
     write_bundle(tmp_path / "catalog" / "broken", slug="No Slug")
     write_bundle(tmp_path / "catalog" / "good")
-    results = dict(catalog_load(folder=tmp_path / "catalog"))
+    results = dict(load_catalog(folder=tmp_path / "catalog"))
     assert isinstance(results["broken"], BundleError)
     assert results["good"].environment.slug == "capitals"

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from hub.models import Environment
-from hub.services import bundle_import
+from hub.services import import_bundle
 from llmeval_site.idempotency import ABANDONED, KEPT
 from llmeval_site.models import KeptAnswer
 from runs.models import ModelEndpoint, Run
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def runner(client: Client, tmp_path: Any) -> User:
-    version = bundle_import(bundle=write_bundle(tmp_path / "capitals"))
+    version = import_bundle(bundle=write_bundle(tmp_path / "capitals"))
     Environment.objects.filter(pk=version.environment_id).update(visibility=Environment.Visibility.PUBLISHED)
     ModelEndpoint.objects.create(name="small", model="m", base_url="http://127.0.0.1:9/v1")
     user = member("Runner")

@@ -6,8 +6,8 @@ from typing import Any
 
 from hub.common.output_files import Outputs, add_force_argument
 from hub.management.bundles import BundleCommand
-from hub.selectors import version_get
-from hub.services import bundle_export
+from hub.selectors import get_version
+from hub.services import export_bundle
 
 
 class Command(BundleCommand):
@@ -20,7 +20,7 @@ class Command(BundleCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         out = Path(options["out"])
-        version = version_get(options["environment"])
+        version = get_version(options["environment"])
         with Outputs(force=options["force"]) as outputs, outputs.file(out).open("wb") as file:
-            bundle_export(version=version, file=file)
+            export_bundle(version=version, file=file)
         self.stdout.write(f"{out}: {version}, {out.stat().st_size:,} bytes")

@@ -12,7 +12,7 @@ from hub.common.wording import counted, meant
 from hub.datasets.rows import Row
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError
-from hub.services import bundle_import
+from hub.services import import_bundle
 
 
 class Command(BundleCommand):
@@ -58,7 +58,7 @@ class Command(BundleCommand):
                 return
             with tempfile.TemporaryDirectory() as folder_name:
                 write_bundle(benchmark, found, Path(folder_name), changes)
-                version = bundle_import(bundle=folder_name)
+                version = import_bundle(bundle=folder_name)
         except BundleError as error:
             given = f" The file of {benchmark.name} is {benchmark.files}." if options["data"] else ""
             raise self.refuse(f"{error.headline()}{given}", error.lines(), error.errors()) from None

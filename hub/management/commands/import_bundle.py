@@ -9,7 +9,7 @@ from hub.bundles.validation import validate_bundle
 from hub.common.wording import counted
 from hub.management.bundles import BundleCommand, failed_gates
 from hub.manifest.problems import BundleError
-from hub.services import bundle_import
+from hub.services import import_bundle
 
 
 class Command(BundleCommand):
@@ -36,7 +36,7 @@ class Command(BundleCommand):
                         self.show(certificate)
                     failed = ", ".join(failed_gates(certificate))
                     raise self.refuse(f"Not published, nothing stored: failed {failed}.")
-            version = bundle_import(bundle=bundle, certificate=certificate, publish=options["publish"])
+            version = import_bundle(bundle=bundle, certificate=certificate, publish=options["publish"])
         stored = {
             "environment": str(version),
             "digest": version.digest,

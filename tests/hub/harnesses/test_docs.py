@@ -7,7 +7,7 @@ from django.conf import settings
 
 from hub.bundles.loader import open_bundle
 from hub.bundles.validation import validate_bundle
-from hub.gates.runner import gates_run
+from hub.gates.runner import run_gates
 from hub.harnesses.custom import CustomAnswer
 from hub.harnesses.registry import HARNESSES
 from hub.harnesses.tool_calls import text_calls
@@ -29,7 +29,7 @@ def test_an_example_is_a_bundle_that_passes_its_gates(name, tmp_path):
             (tmp_path / path).write_text(content, encoding="utf-8")
     with open_bundle(tmp_path / name) as bundle:
         assert validate_bundle(bundle).problems == []
-        gates = gates_run(bundle, pool=shared(PoolOptions()))["gates"]
+        gates = run_gates(bundle, pool=shared(PoolOptions()))["gates"]
     status = {gate["name"]: gate["status"] for gate in gates if gate["name"] not in OPTIONAL.get(name, ())}
     assert set(status.values()) == {"passed"}, gates
 

@@ -14,7 +14,7 @@ from rest_framework.authtoken.models import Token
 from hub.common import yaml_source
 from hub.common.rest_defaults import WriteThrottle
 from hub.models import Environment, EnvironmentVersion
-from hub.services import bundle_import
+from hub.services import import_bundle
 from llmeval_site import api_urls
 from tests.factories import stored_version
 from tests.hub.archives import link
@@ -156,7 +156,7 @@ def test_the_schema_describes_every_address_that_there_is(client: Client, curato
 
 
 def test_the_bundle_of_a_version_made_elsewhere_is_the_same(client: Client, curator: User, tmp_path: Path) -> None:
-    version = bundle_import(bundle=write_bundle(tmp_path / "capitals"))
+    version = import_bundle(bundle=write_bundle(tmp_path / "capitals"))
     answer = client.get(f"{URL}capitals/versions/latest/bundle")
     with version.archive.open("rb") as file:
         assert b"".join(answer.streaming_content) == file.read()  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from hub.bundles.changes import version_changes
 from hub.common.rendering import code_html, markdown_html
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
-from hub.services import bundle_import
+from hub.services import import_bundle
 from tests.factories import stored_version
 from tests.hub.bundle_files import ROWS, lines, write_bundle
 from tests.members import member
@@ -36,7 +36,7 @@ def publish(version: EnvironmentVersion) -> EnvironmentVersion:
 @pytest.fixture
 def capitals(tmp_path: Path) -> EnvironmentVersion:
     folder = write_bundle(tmp_path / "capitals", files={"README.md": "# Capitals\n\nMade **by hand**."})
-    return publish(bundle_import(bundle=folder))
+    return publish(import_bundle(bundle=folder))
 
 
 def page(client: Client, url: str) -> str:
@@ -205,7 +205,7 @@ def test_what_changed_between_versions_is_told_case_by_case(
         {"country": "Norway", "capital": "Christiania"},
         {"country": "Peru", "capital": "Lima"},
     ]
-    second = bundle_import(
+    second = import_bundle(
         bundle=write_bundle(tmp_path / "two", version="1.1.0", wrong=None, files={"cases.jsonl": lines(rows)})
     )
     found = {change.title: (change.count, change.examples) for change in version_changes(capitals, second).cases}
@@ -229,7 +229,7 @@ def test_what_changed_between_versions_is_told_case_by_case(
 
 def test_another_prompt_asks_something_else(capitals: EnvironmentVersion, tmp_path: Path) -> None:
     harness = {"type": "single_turn", "system": "Answer in one word."}
-    second = bundle_import(bundle=write_bundle(tmp_path / "two", version="2.0.0", harness=harness))
+    second = import_bundle(bundle=write_bundle(tmp_path / "two", version="2.0.0", harness=harness))
     changes = version_changes(capitals, second).cases
     assert [(change.title, change.count) for change in changes] == [("asking something else", len(ROWS))]
 
@@ -237,7 +237,7 @@ def test_another_prompt_asks_something_else(capitals: EnvironmentVersion, tmp_pa
 def test_an_older_version_says_that_it_is_one(
     client: Client, user: User, capitals: EnvironmentVersion, tmp_path: Path
 ) -> None:
-    bundle_import(bundle=write_bundle(tmp_path / "two", version="2.0.0"))
+    import_bundle(bundle=write_bundle(tmp_path / "two", version="2.0.0"))
     EnvironmentVersion.objects.filter(version="1.0.0").update(deprecated="Use 2.0.0.")
     shown = page(client, "/hub/capitals/1.0.0/")
     assert "the latest is" in shown and "Use 2.0.0." in shown

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hub.models import CaseDefect, Environment
-from hub.services import defect_resolve
+from hub.services import resolve_defect
 from preferences.exporters import FORMATS, ExportError, preferences_export
 from preferences.insight.figures import agreement_of, ranking_of
 from preferences.models import Preference
@@ -36,7 +36,7 @@ def disputed() -> CaseDefect:
 
 
 def settle(defect: CaseDefect, *, accepted: bool) -> None:
-    defect_resolve(defect=defect, accepted=accepted, resolution="", user=User.objects.get(username="ann"))
+    resolve_defect(defect=defect, accepted=accepted, resolution="", user=User.objects.get(username="ann"))
 
 
 def said(folder: Path, format: str) -> str:
@@ -71,7 +71,7 @@ def test_the_verdict_of_wrong_tests_is_not_exported_of_any_pair_of_the_case(tmp_
     defect = CaseDefect.objects.create(case=first.case, description="Reported on the site.")
     assert [row["chosen"] for row in exported(tmp_path)[0]] == ["passing"]
     settle_by = User.objects.create_user("curator")
-    defect_resolve(defect=defect, accepted=True, resolution="", user=settle_by)
+    resolve_defect(defect=defect, accepted=True, resolution="", user=settle_by)
     with pytest.raises(ExportError, match="found wrong"):
         exported(tmp_path)
 

@@ -12,7 +12,7 @@ from django.core.management import call_command
 
 from hub.models import Case, EnvironmentVersion
 from hub.protocols.calls import CallKey
-from hub.services import bundle_import
+from hub.services import import_bundle
 from runs.exports import FORMATS, ExportError, export_failures, export_responses
 from runs.models import Run, RunModel
 from runs.providers.replay import open_recording
@@ -60,7 +60,7 @@ def imported(folder: Path, *, gold: Any = GOLD, **manifest: Any) -> EnvironmentV
         **manifest,
     }
     (folder / "environment.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
-    return bundle_import(bundle=folder)
+    return import_bundle(bundle=folder)
 
 
 def failing_run(version: EnvironmentVersion, outcomes: str = "fpff", **fields: Any) -> Run:
@@ -212,7 +212,7 @@ def test_a_bundle_of_failures_plays_the_same_cases_with_the_same_digests(tmp_pat
     version = imported(tmp_path / "bundle")
     run = failing_run(version)
     assert export_failures(run, tmp_path / "out.zip", format="bundle").written == 3
-    small = bundle_import(bundle=tmp_path / "out.zip")
+    small = import_bundle(bundle=tmp_path / "out.zip")
     assert str(small).startswith(f"sums-failures@1.0.{run.pk}-c")
     digests = ("external_id", "data__input", "scoring_digest", "input_digest")
     wanted = Case.objects.filter(version=version, external_id__in=["1", "3", "4"])

@@ -14,7 +14,7 @@ from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
 from hub.models import Environment, EnvironmentVersion
-from hub.services import bundle_import
+from hub.services import import_bundle
 from runs.models import EpisodeSession, ModelEndpoint
 from tests.runs.execution.test_running import CAPITALS, folder  # noqa: F401
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
-    version = bundle_import(bundle=folder / "capitals")
+    version = import_bundle(bundle=folder / "capitals")
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     return version
 

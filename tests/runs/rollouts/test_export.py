@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.protocols.calls import Usage
-from hub.services import bundle_import
+from hub.services import import_bundle
 from runs.exports import ExportError, Which, export_episodes, export_run_rollouts
 from runs.models import EpisodeSession, Response
 from runs.rollouts.services import rollout_begin, rollout_step, session_get
@@ -30,7 +30,7 @@ def user() -> User:
 
 @pytest.fixture
 def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
-    version = bundle_import(bundle=folder / "capitals")
+    version = import_bundle(bundle=folder / "capitals")
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     return version
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from hub.common.digests import storable
 from hub.models import Environment, EnvironmentVersion
-from hub.services import bundle_import
+from hub.services import import_bundle
 from runs.models import EpisodeSession, ModelEndpoint
 from runs.rollouts.roles import recordings_of
 from runs.rollouts.services import (
@@ -44,7 +44,7 @@ def user() -> User:
 
 @pytest.fixture
 def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
-    return bundle_import(bundle=folder / "capitals")
+    return import_bundle(bundle=folder / "capitals")
 
 
 def test_an_episode_is_begun_stepped_and_scored(user: User, version: EnvironmentVersion) -> None:
@@ -181,7 +181,7 @@ def talk(tmp_path: Path) -> EnvironmentVersion:
     bundle.mkdir()
     (bundle / "environment.yaml").write_text(TALK, encoding="utf-8")
     (bundle / "cases.jsonl").write_text('{"id": "one", "input": "", "target": "tea"}', encoding="utf-8")
-    return bundle_import(bundle=bundle)
+    return import_bundle(bundle=bundle)
 
 
 def user_line(turn: int, content: str, **more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hub.models import Environment
-from hub.services import bundle_import
+from hub.services import import_bundle
 from runs.models import ModelEndpoint, Response, Run
 from runs.reports import results_json
 from tests.factories import stored_outcomes, stored_run, stored_score, stored_version
@@ -39,7 +39,7 @@ def run(runner: User) -> Run:
 
 @pytest.fixture
 def capitals(runner: User, tmp_path: Path) -> None:
-    version = bundle_import(bundle=write_bundle(tmp_path / "capitals"))
+    version = import_bundle(bundle=write_bundle(tmp_path / "capitals"))
     Environment.objects.filter(pk=version.environment_id).update(visibility=Environment.Visibility.PUBLISHED)
     ModelEndpoint.objects.create(name="small", model="m", base_url="http://127.0.0.1:9/v1", api_key_env="")
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from hub.models import Environment
-from hub.services import bundle_import
+from hub.services import import_bundle
 from runs.models import ModelEndpoint, Run
 from runs.tasks import look
 from tests.endpoint import Endpoint, completion, endpoint
@@ -36,7 +36,7 @@ def server() -> Iterator[Endpoint]:
 
 @pytest.fixture
 def runner(client: Client, tmp_path: Path, server: Endpoint, db: None) -> User:
-    version = bundle_import(bundle=write_bundle(tmp_path / "capitals"))
+    version = import_bundle(bundle=write_bundle(tmp_path / "capitals"))
     Environment.objects.filter(pk=version.environment_id).update(visibility=Environment.Visibility.PUBLISHED)
     ModelEndpoint.objects.create(name="small", model="m", base_url=server.url, price_input=1, price_output=2)
     ModelEndpoint.objects.create(name="unpriced", model="m", base_url=server.url)

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from hub.models import Environment
-from hub.services import bundle_import
+from hub.services import import_bundle
 from runs.config.parsing import ConfigError
 from runs.config.registered import config_text, config_value
 from runs.models import ModelEndpoint
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def user(tmp_path: Path) -> User:
-    version = bundle_import(bundle=write_bundle(tmp_path / "capitals"))
+    version = import_bundle(bundle=write_bundle(tmp_path / "capitals"))
     Environment.objects.filter(pk=version.environment_id).update(visibility=Environment.Visibility.PUBLISHED)
     ModelEndpoint.objects.create(
         name="small",
