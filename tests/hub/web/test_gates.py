@@ -141,7 +141,7 @@ def test_gates_that_break_off_are_given_up_and_say_why(
         raise RuntimeError("the cases do not fit")
 
     with monkeypatch.context() as patch:
-        patch.setattr("hub.tasks.gates_run", breaks)
+        patch.setattr("hub.tasks.run_gates", breaks)
         for _ in range(TRIES):
             gates()
             lapse()
@@ -159,7 +159,7 @@ def test_a_sandbox_that_is_away_is_waited_for(
         raise SandboxUnavailable("Docker is not running.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("hub.tasks.gates_run", away)
+        patch.setattr("hub.tasks.run_gates", away)
         for _ in range(TRIES + 1):
             gates()
             lapse()
