@@ -16,8 +16,8 @@ from review.queue.backlog import progress_of
 from runs.models import Run
 from runs.reports.history import latest_results, result_before, same_cases
 from runs.results.outcomes import outcomes_of
-from runs.selectors import runs_visible
-from runs.web.queries import live_counts, runs_in_trouble
+from runs.selectors import visible_runs
+from runs.web.queries import live_counts, troubled_runs
 
 SHOWN = 5
 
@@ -31,7 +31,7 @@ class Panel:
 
 
 def _running(user: User) -> dict[str, Any] | None:
-    going = runs_visible(user).filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING])[:SHOWN]
+    going = visible_runs(user).filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING])[:SHOWN]
     outcomes = outcomes_of(going)
     return {"runs": [(run, outcomes[run.pk], live_counts(run)) for run in going]} if going else None
 
@@ -48,7 +48,7 @@ def _waiting(user: User) -> dict[str, Any] | None:
 
 
 def _trouble(user: User) -> dict[str, Any] | None:
-    found = runs_in_trouble(user, SHOWN)
+    found = troubled_runs(user, SHOWN)
     outcomes = outcomes_of(run for run, _ in found)
     return {"runs": [(run, outcomes[run.pk], counts) for run, counts in found]} if found else None
 

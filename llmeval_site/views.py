@@ -15,7 +15,7 @@ from rest_framework.authtoken.models import Token
 from hub.models import Case
 from hub.selectors import visible_environments
 from hub.web.queries import environments_filtered
-from runs.selectors import runs_visible
+from runs.selectors import visible_runs
 
 FOUND = 15  # of each kind
 
@@ -27,7 +27,7 @@ def search(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"q": query}
     if query:
         visible = visible_environments(request.user)
-        runs = runs_visible(request.user).filter(
+        runs = visible_runs(request.user).filter(
             Q(name__icontains=query) | Q(config_hash__startswith=query.lower()) | Q(pk=_number(query))
         )
         cases = Case.objects.filter(version__in=visible.values("latest_id"), external_id__startswith=query)

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from hub.models import CaseDefect
 from preferences.models import IssueCategory, Preference
-from runs.selectors import runs_visible
+from runs.selectors import visible_runs
 
 
 def preferences_current() -> QuerySet[Preference]:
@@ -38,7 +38,7 @@ def revealed(user: User | AnonymousUser, rows: QuerySet[Preference]) -> QuerySet
 def preferences_visible(user: User | AnonymousUser, *, superseded: bool = False) -> QuerySet[Preference]:
     """Those in force of runs that *user* may see, without what is withheld from them; also the *superseded* ones."""
     rows = Preference.objects.all() if superseded else preferences_current()
-    return revealed(user, rows.filter(run__in=runs_visible(user).order_by().values("pk")))
+    return revealed(user, rows.filter(run__in=visible_runs(user).order_by().values("pk")))
 
 
 def filtered(

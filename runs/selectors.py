@@ -20,7 +20,7 @@ class RunNotFound(NotFound):
     """No run has that id."""
 
 
-def run_get(run_id: int | str) -> Run:
+def get_run(run_id: int | str) -> Run:
     """Raises RunNotFound, with a sentence."""
     try:
         return Run.objects.get(pk=int(run_id))
@@ -30,7 +30,7 @@ def run_get(run_id: int | str) -> Run:
         raise RunNotFound(f"There is no run {run_id}; {known}.") from None
 
 
-def runs_visible(user: User | AnonymousUser) -> QuerySet[Run]:
+def visible_runs(user: User | AnonymousUser) -> QuerySet[Run]:
     """Runs whose environments *user* may see: a run shows its cases."""
     runs = Run.objects.select_related("created_by").defer("host")
     if is_curator(user):

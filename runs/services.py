@@ -21,7 +21,7 @@ from runs.providers.base import ModelSpec
 KEPT = "What was stored is kept."
 
 
-def run_create(*, config: RunConfig, found: list[Chosen], user: User | None = None, owner: str = "") -> Run:
+def create_run(*, config: RunConfig, found: list[Chosen], user: User | None = None, owner: str = "") -> Run:
     """Store a run, queued: for the workers, or for *owner*, who holds its lease from the start.
 
     Bundles named by path are imported first.
@@ -86,7 +86,7 @@ def config_of(run: Run) -> RunConfig:
     return parse(run.config, from_root)
 
 
-def run_reopen(*, run: Run) -> None:
+def reopen_run(*, run: Run) -> None:
     """Make a run that has ended ready to go on: models that were stopped get another chance."""
     run.models.update(stopped="")
     run.status, run.message, run.cancel_requested = Run.Status.QUEUED, "", False
@@ -94,17 +94,17 @@ def run_reopen(*, run: Run) -> None:
     run.save(update_fields=["status", "message", "finished_at", "played_at", "cancel_requested"])
 
 
-def run_resume(*, run: Run) -> bool:
+def resume_run(*, run: Run) -> bool:
     """Queue a run that has ended, for the workers to go on with; whether this call did it."""
     with transaction.atomic():
         ended = Run.objects.filter(pk=run.pk).exclude(status__in=[Run.Status.QUEUED, Run.Status.RUNNING])
         if not ended.update(status=Run.Status.QUEUED):
             return False
-        run_reopen(run=run)
+        reopen_run(run=run)
     return True
 
 
-def run_cancel(*, run: Run) -> None:
+def cancel_run(*, run: Run) -> None:
     """Stop a run: at once where it waits, within seconds where it is being executed. Ended runs stay as they are."""
     waiting = Run.objects.filter(pk=run.pk, status=Run.Status.QUEUED, lease_owner="")
     if not waiting.update(status=Run.Status.CANCELLED, finished_at=timezone.now()):
@@ -112,14 +112,14 @@ def run_cancel(*, run: Run) -> None:
     run.refresh_from_db()
 
 
-def run_interrupt(*, run: Run) -> None:
+def interrupt_run(*, run: Run) -> None:
     """End a run whose process was told to stop before it could say so itself; nothing where it has ended."""
     going = Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.RUNNING])
     going.update(status=Run.Status.INTERRUPTED, message=KEPT, finished_at=timezone.now())
     run.refresh_from_db()
 
 
-def run_fail(*, run: Run, message: str) -> None:
+def fail_run(*, run: Run, message: str) -> None:
     """End a run that could not be executed, with the reason."""
     run.status, run.message, run.finished_at = Run.Status.FAILED, message, timezone.now()
     run.save(update_fields=["status", "message", "finished_at"])

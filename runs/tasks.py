@@ -11,11 +11,11 @@ from celery.signals import worker_shutting_down
 from hub.common.leases import end_owner, new_owner
 from runs.config.parsing import ConfigError
 from runs.execution.dispatch import LOOK
-from runs.execution.runner import Execution, run_execute
+from runs.execution.runner import Execution, execute_run
 from runs.leases import LeaseLost, release_lease, take_next_lease
 from runs.models import Response, Run
 from runs.rollouts.services import rollouts_sweep
-from runs.services import config_of, run_fail
+from runs.services import config_of, fail_run
 from runs.tracking.stage import Tracker, TrackingConfig, behind_runs, track
 from runs.tracking.stage import config_of as tracking_config_of
 from sandbox.errors import SandboxUnavailable
@@ -88,13 +88,13 @@ def _execute(run: Run, owner: str) -> None:
     """A failure is the run's to tell; the worker goes on with the next."""
     try:
         how = Execution(stopping=_shutting_down.is_set)
-        run_execute(run=run, config=config_of(run), listener=_Unwatched(), how=how, owner=owner)
+        execute_run(run=run, config=config_of(run), listener=_Unwatched(), how=how, owner=owner)
     except LeaseLost as error:
         logger.warning("%s", error)
     except (ConfigError, SandboxUnavailable) as error:
-        run_fail(run=run, message=str(error))
+        fail_run(run=run, message=str(error))
     except Exception as error:
         logger.exception("run %s", run.pk)
-        run_fail(run=run, message=f"{type(error).__name__}: {error}")
+        fail_run(run=run, message=f"{type(error).__name__}: {error}")
     finally:
         release_lease(run=run, owner=owner)

@@ -18,7 +18,7 @@ from preferences.evidence import winner
 from preferences.sides import Sides, lists_choices, worded
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue.backlog import pair_first
-from runs.selectors import runs_visible
+from runs.selectors import visible_runs
 
 LEASE = timedelta(minutes=10)
 HIDDEN_SHARE = 0.2  # of the pairs with a suggestion, where it is shown after a first verdict only
@@ -54,7 +54,7 @@ def pair_next(user: User, *, run: int | None = None) -> Assignment | None:
 
 
 def _held(user: User, run: int | None) -> Assignment | None:
-    visible = runs_visible(user).order_by().filter(pk=OuterRef("pair__run_id"))
+    visible = visible_runs(user).order_by().filter(pk=OuterRef("pair__run_id"))
     held = Assignment.objects.filter(Exists(visible), reviewer=user, state=OPEN)
     if run is not None:
         held = held.filter(pair__run_id=run)

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
 
 from review.models import Assignment, Pair
-from runs.selectors import runs_visible
+from runs.selectors import visible_runs
 
 WAITING_SHOWN = 100  # more are shown as 100+
 RUNS_AT_ONCE = 20  # whose pairs are handed out mixed; the oldest that have one waiting
@@ -26,7 +26,7 @@ def heads(user: User, *, run: int | None = None) -> dict[int, int]:
     not see would all be looked at before the first one that waits.
     """
     untouched = _untouched(user).filter(run=OuterRef("pk")).order_by("position", "id").values("pk")
-    runs = runs_visible(user).order_by("pk").filter(**({} if run is None else {"pk": run}))
+    runs = visible_runs(user).order_by("pk").filter(**({} if run is None else {"pk": run}))
     waiting = runs.annotate(head=Subquery(untouched[:1])).filter(head__isnull=False)
     return dict(waiting.values_list("pk", "head")[:RUNS_AT_ONCE])
 
@@ -49,7 +49,7 @@ def held_by_others(user: User, *, run: int | None = None) -> list[Held]:
     """The first WAITING_SHOWN of them, those that may be free soonest first."""
     mine = Assignment.objects.filter(pair=OuterRef("pair"), reviewer=user).exclude(state=Assignment.State.LAPSED)
     held = Assignment.objects.filter(~Exists(mine), state=Assignment.State.OPEN, pair__free=0)
-    held = held.filter(pair__run__in=runs_visible(user).order_by().values("pk"))
+    held = held.filter(pair__run__in=visible_runs(user).order_by().values("pk"))
     if run is not None:
         held = held.filter(pair__run_id=run)
     rows = held.order_by().values_list("pair").annotate(until=Min("lease_until")).order_by("until", "pair")

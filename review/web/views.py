@@ -22,7 +22,7 @@ from review.queue.blinding import DECIDE
 from review.services import pairs_whole
 from review.web.forms import DecisionForm
 from review.web.page import page_of
-from runs.selectors import runs_visible
+from runs.selectors import visible_runs
 from runs.tracking.links import mlflow_url, mlflow_url_of
 from runs.web.queries import response_of, run_of
 
@@ -45,7 +45,7 @@ def run_number(text: str) -> int | None:
 
 def pair_visible(user: User | AnonymousUser, pk: int) -> Pair:
     """The pair with all it shows. Raises Http404 where there is none that *user* may see."""
-    visible = runs_visible(user).order_by().filter(pk=OuterRef("run_id"))
+    visible = visible_runs(user).order_by().filter(pk=OuterRef("run_id"))
     found = pairs_whole(Pair.objects.filter(Exists(visible), pk=pk))
     if not found:
         raise Http404(f"There is no pair {pk}, or it is of an environment that is private to somebody else.")
@@ -54,7 +54,7 @@ def pair_visible(user: User | AnonymousUser, pk: int) -> Pair:
 
 def _held(request: HttpRequest, pk: int) -> Assignment | None:
     """The seat that whoever asks has or had at a pair that they may see."""
-    visible = runs_visible(request.user).order_by().filter(pk=OuterRef("pair__run_id"))
+    visible = visible_runs(request.user).order_by().filter(pk=OuterRef("pair__run_id"))
     return Assignment.objects.filter(Exists(visible), pair_id=pk, reviewer=_user(request)).first()
 
 

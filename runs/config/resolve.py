@@ -87,7 +87,7 @@ def plan(reading: Reading) -> tuple[RunConfig, list[Chosen]]:
     return reading.sound(), found
 
 
-def environments_find(config: RunConfig) -> list[Chosen]:
+def find_environments(config: RunConfig) -> list[Chosen]:
     """Look up every environment of *config*. Raises ConfigError with all that is missing or that no model fills."""
     reading = Reading(Source(base_dir=config.base_dir))
     reading.environments = dict(enumerate(config.environments))

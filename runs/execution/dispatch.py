@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 LOOK = "runs.look"
 
 
-def run_dispatch(*, run: Run) -> None:
+def dispatch_run(*, run: Run) -> None:
     """Tell the workers that *run* waits. Where the broker is away they find it at their next sweep."""
     transaction.on_commit(lambda: _send(run.pk))
 

@@ -47,7 +47,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contender:
+class EvaluatedModel:
     """A model of the run that answers, with its connection."""
 
     row: RunModel
@@ -59,7 +59,7 @@ class Assignment:
     """One response to bring about."""
 
     part: Part
-    contender: Contender
+    evaluated_model: EvaluatedModel
     case: Case
     attempt: int
 
@@ -69,7 +69,7 @@ class Plan:
     """What there is to do and within which limits. `resumed`: some responses may be stored already."""
 
     parts: Sequence[Part]
-    contenders: Sequence[Contender]
+    evaluated_models: Sequence[EvaluatedModel]
     attempts: int
     concurrency: int
     case_seconds: float
@@ -113,7 +113,7 @@ class Executor:
 
     async def execute(self) -> None:
         """Raises what the writer raises; nothing that a model, a case or the sandbox does."""
-        feeders = [asyncio.create_task(self._feed(contender)) for contender in self._plan.contenders]
+        feeders = [asyncio.create_task(self._feed(evaluated_model)) for evaluated_model in self._plan.evaluated_models]
         watch = asyncio.create_task(self._stopping.wait())
         try:
             pending = {*feeders}
@@ -127,20 +127,20 @@ class Executor:
                 task.cancel()
             await asyncio.gather(*feeders, watch, return_exceptions=True)
 
-    async def _feed(self, contender: Contender) -> None:
+    async def _feed(self, evaluated_model: EvaluatedModel) -> None:
         room = asyncio.Semaphore(self._window)
         async with asyncio.TaskGroup() as group:
-            async for assignment in self._assignments(contender):
+            async for assignment in self._assignments(evaluated_model):
                 await room.acquire()
-                if contender.connection.stopped is not None or self._asker.budget.exhausted:
+                if evaluated_model.connection.stopped is not None or self._asker.budget.exhausted:
                     break
                 if any(model.stopped for model in self._role_models(assignment.part)):
                     room.release()
                     continue  # an answer that nobody can score would be paid for all the same
-                task = group.create_task(self._bring(assignment))
+                task = group.create_task(self._evaluate(assignment))
                 task.add_done_callback(lambda _: room.release())
 
-    async def _assignments(self, contender: Contender) -> AsyncIterator[Assignment]:
+    async def _assignments(self, evaluated_model: EvaluatedModel) -> AsyncIterator[Assignment]:
         """What this model still owes, in order, read chunk by chunk."""
         attempts = range(1, self._plan.attempts + 1)
         for part in self._plan.parts:
@@ -152,19 +152,19 @@ class Executor:
                 after = cases[-1].position
                 stored: set[tuple[int, int]] = set()
                 if self._plan.resumed:
-                    stored = await self._reader.run(stored_attempts, contender.row, [case.pk for case in cases])
+                    stored = await self._reader.run(stored_attempts, evaluated_model.row, [case.pk for case in cases])
                 for case in cases:
                     for attempt in attempts:
                         if (case.pk, attempt) not in stored:
-                            yield Assignment(part=part, contender=contender, case=case, attempt=attempt)
+                            yield Assignment(part=part, evaluated_model=evaluated_model, case=case, attempt=attempt)
 
-    async def _bring(self, assignment: Assignment) -> None:
+    async def _evaluate(self, assignment: Assignment) -> None:
         """Play one assignment and put its response in; nothing where the run or its model was stopped first."""
         player = _Player(assignment, self._plan, self._asker, self._pool)
         try:
             played = await player.play()
         except AskError as error:
-            own = assignment.contender.connection
+            own = assignment.evaluated_model.connection
             if error.kind == "budget":
                 return
             if own.stopped is not None and (error is not own.stopped or own.run_model_id in self._told):
@@ -176,7 +176,7 @@ class Executor:
 
     async def _report_stopped(self, assignment: Assignment) -> None:
         """Store and show, once, why the model or one that fills a role of its environment is asked no further."""
-        for connection in (assignment.contender.connection, *self._role_models(assignment.part)):
+        for connection in (assignment.evaluated_model.connection, *self._role_models(assignment.part)):
             if connection.stopped is None or connection.run_model_id in self._told:
                 continue
             self._told.add(connection.run_model_id)
@@ -225,7 +225,7 @@ class _Player:
             environment=self._environment.slug,
             case=self._assignment.case.external_id,
             attempt=self._assignment.attempt,
-            model=self._assignment.contender.row.label,
+            model=self._assignment.evaluated_model.row.label,
             turn=turn,
         )
 
@@ -274,7 +274,7 @@ class _Player:
         answers = [message for message in messages if message["role"] == "assistant"]
         return Response(
             run_environment_id=self._assignment.part.row.pk,
-            run_model_id=self._assignment.contender.row.pk,
+            run_model_id=self._assignment.evaluated_model.row.pk,
             case_id=self._assignment.case.pk,
             attempt=self._assignment.attempt,
             seed=self._seed,

@@ -19,7 +19,7 @@ from hub.common.sandbox_pools import pool_options
 from hub.protocols.calls import CallKey
 from hub.selectors import compile_version
 from runs.config.schema import RunConfig
-from runs.execution.executor import Contender, Executor, Listener, Part, Plan
+from runs.execution.executor import EvaluatedModel, Executor, Listener, Part, Plan
 from runs.execution.model_client import Asker, Budget, Connection
 from runs.execution.storage import DatabaseCache, Reader, Writer
 from runs.leases import RENEW_EVERY_S, LeaseLost, release_lease, renew_lease, take_lease
@@ -67,7 +67,7 @@ class Execution:
     tracker: Tracker | None = None
 
 
-def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Execution, owner: str = "") -> Run:
+def execute_run(*, run: Run, config: RunConfig, listener: Listener, how: Execution, owner: str = "") -> Run:
     """Play what is missing of *run*, then its stages. Returns the run in its final state.
 
     *owner* holds the run's lease already; without it the lease is taken here. Raises RunBusy, LeaseLost, and
@@ -89,7 +89,7 @@ def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Executi
             pool = held.enter_context(Pool.open(run_pool_options(config))) if needs_pool else None
             for part in parts:
                 part.compiled.pool(pool)  # so that a missing package is reported before anything is asked
-            sitting = Sitting(
+            context = RunContext(
                 run=run,
                 config=config,
                 parts=parts,
@@ -98,20 +98,20 @@ def run_execute(*, run: Run, config: RunConfig, listener: Listener, how: Executi
                 owner=owner,
                 earlier_seconds=run.seconds,
             )
-            _sit(sitting, listener, how)
+            _execute_and_store_status(context, listener, how)
     finally:
         release_lease(run=run, owner=owner)
     return run
 
 
-def _sit(sitting: "Sitting", listener: Listener, how: Execution) -> None:
+def _execute_and_store_status(context: "RunContext", listener: Listener, how: Execution) -> None:
     """Execute, and store the state in which the run is left, whatever happens."""
-    run = sitting.run
+    run = context.run
     resumed = run.started_at is not None
     run.status, run.started_at, run.played_at = Status.RUNNING, run.started_at or timezone.now(), None
     run.save(update_fields=["status", "started_at", "played_at"])
     try:
-        asyncio.run(_Session(sitting, listener, how, resumed).play())
+        asyncio.run(_RunExecution(context, listener, how, resumed).play())
     except LeaseLost:
         raise  # the run's state is its new owner's to write
     except BaseException as error:
@@ -119,20 +119,20 @@ def _sit(sitting: "Sitting", listener: Listener, how: Execution) -> None:
             run.status, run.message = Status.INTERRUPTED, KEPT
         else:
             run.status, run.message = Status.FAILED, str(error) or type(error).__name__
-        _leave(sitting)
+        _store_final_status(context)
         raise
-    _leave(sitting)
+    _store_final_status(context)
 
 
-def _leave(sitting: "Sitting") -> None:
-    run = sitting.run
-    run.seconds = sitting.seconds()
+def _store_final_status(context: "RunContext") -> None:
+    run = context.run
+    run.seconds = context.seconds()
     run.finished_at = None if run.status == Status.QUEUED else timezone.now()
     run.save(update_fields=["status", "message", "seconds", "finished_at", "cost_usd", "summaries"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sitting:
+class RunContext:
     """One go at a run by one process: what is open for it, and the name that holds its lease."""
 
     run: Run
@@ -149,17 +149,17 @@ class Sitting:
         return self.earlier_seconds + time.monotonic() - self.started
 
 
-class _Session:
+class _RunExecution:
     """The event loop's side of a sitting: connections, executor, heartbeat and stages."""
 
-    def __init__(self, sitting: Sitting, listener: Listener, how: Execution, resumed: bool) -> None:
-        self._sitting = sitting
-        self._run = run = sitting.run
-        self._config = sitting.config
-        self._parts = sitting.parts
-        self._pool = sitting.pool
-        self._tracker = sitting.tracker
-        self._owner = sitting.owner
+    def __init__(self, context: RunContext, listener: Listener, how: Execution, resumed: bool) -> None:
+        self._context = context
+        self._run = run = context.run
+        self._config = context.config
+        self._parts = context.parts
+        self._pool = context.pool
+        self._tracker = context.tracker
+        self._owner = context.owner
         self._listener = listener
         self._how = how
         self._resumed = resumed
@@ -192,20 +192,20 @@ class _Session:
             writer=writer,
             listener=self._listener,
         )
-        heart = asyncio.create_task(self._beat(executor, reader))
+        heartbeat = asyncio.create_task(self._keep_lease(executor, reader))
         try:
             with _signals(executor, self._how.signals):
                 await executor.execute()
                 await writer.flush()
-                self._settle(executor, budget)
+                self._set_final_status(executor, budget)
                 if self._run.status == Status.COMPLETED:
                     # Results can be shown from now on; judging and tracking may take much longer.
                     self._run.played_at = timezone.now()
                     await reader.run(_store_played, self._run)
                     await self._stages(executor, asker)
         finally:
-            heart.cancel()
-            await asyncio.gather(heart, return_exceptions=True)
+            heartbeat.cancel()
+            await asyncio.gather(heartbeat, return_exceptions=True)
             await writer.close()
             self._run.cost_usd = budget.total
             await reader.close()
@@ -235,7 +235,7 @@ class _Session:
         limits = self._config.limits
         return Plan(
             parts=self._parts,
-            contenders=[Contender(row=row, connection=models[row.label]) for row, _ in self._contenders],
+            evaluated_models=[EvaluatedModel(row=row, connection=models[row.label]) for row, _ in self._contenders],
             attempts=self._config.attempts,
             concurrency=self._config.concurrency,
             case_seconds=limits.case_seconds,
@@ -245,7 +245,7 @@ class _Session:
             seats={role: len(seats) for role, seats in self._roles.items()},
         )
 
-    async def _beat(self, executor: Executor, reader: Reader) -> None:
+    async def _keep_lease(self, executor: Executor, reader: Reader) -> None:
         """Renew the lease, and stop where the run was cancelled or taken over, or this process is to end."""
         while True:
             await asyncio.sleep(RENEW_EVERY_S)
@@ -260,7 +260,7 @@ class _Session:
                 executor.stop()
                 return
 
-    def _settle(self, executor: Executor, budget: Budget) -> None:
+    def _set_final_status(self, executor: Executor, budget: Budget) -> None:
         run = self._run
         if self._lost is not None:
             raise self._lost
@@ -289,7 +289,7 @@ class _Session:
                 tracker=self._tracker,
             )
             # A stage may report the run's figures, as tracking does.
-            self._run.seconds, self._run.cost_usd = self._sitting.seconds(), asker.budget.total
+            self._run.seconds, self._run.cost_usd = self._context.seconds(), asker.budget.total
             try:
                 summary = await stage.execute(context, part)
             except Exception as error:

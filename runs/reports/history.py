@@ -14,7 +14,7 @@ from hub.protocols.calls import JSON
 from runs.models import ENDED, Run, RunEnvironment, RunModel
 from runs.reports.terminal import detail_lines
 from runs.results.aggregate import CellResult, run_results, warnings
-from runs.selectors import runs_visible
+from runs.selectors import visible_runs
 
 RUNS = 20  # the most recent ones that are looked into
 _KEEP_S = 3600
@@ -114,7 +114,7 @@ def same_cases(run: Run, other: Run, slug: str) -> bool:
 
 
 def _completed(user: User | AnonymousUser) -> Any:
-    return runs_visible(user).filter(status=Run.Status.COMPLETED).order_by("-id")
+    return visible_runs(user).filter(status=Run.Status.COMPLETED).order_by("-id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class ModelUse:
 def model_uses(user: User | AnonymousUser) -> list[ModelUse]:
     """Every label of an answering model in a run that *user* may see, the most recent first."""
     rows = (
-        RunModel.objects.filter(role="", run__in=runs_visible(user).order_by().values("pk"))
+        RunModel.objects.filter(role="", run__in=visible_runs(user).order_by().values("pk"))
         .order_by()
         .values("label")
         .annotate(runs=Count("run"), last=Max("run__created_at"))

@@ -14,9 +14,9 @@ from runs.reports.terminal import detail_lines
 from runs.results.aggregate import (
     CellResult,
     Shortcoming,
+    failed_responses,
     known_cost,
     run_results,
-    shortcomings,
     stage_sentences,
     warnings,
 )
@@ -109,7 +109,7 @@ def _bar(cell: CellResult) -> dict[str, str] | None:
 
 def _section(cell: CellResult) -> dict[str, Any] | None:
     """The responses of one cell that did not pass, or None where all did."""
-    found = shortcomings(cell, statuses=["failed", "errored", "unscored"], limit=FAILURES)
+    found = failed_responses(cell, statuses=["failed", "errored", "unscored"], limit=FAILURES)
     total = cell.responses - cell.statuses["passed"]
     if not found:
         return None

@@ -15,9 +15,9 @@ from runs.reports import text as write
 from runs.results.aggregate import (
     CellResult,
     Shortcoming,
+    failed_responses,
     known_cost,
     run_results,
-    shortcomings,
     stage_sentences,
     warnings,
 )
@@ -48,7 +48,7 @@ def print_report(run: Run, console: Console) -> None:
         for cell in group:
             _print_details(console, cell, columns)
     for cell in cells:
-        _print_shortcomings(console, cell)
+        _print_failed_responses(console, cell)
     sentences, notes = stage_sentences(run), warnings(run, cells)
     if sentences or notes:
         console.print()
@@ -174,21 +174,21 @@ def detail_lines(cell: CellResult) -> list[str]:
     return lines
 
 
-def _print_shortcomings(console: Console, cell: CellResult) -> None:
-    failed = shortcomings(cell, statuses=["failed"], limit=_FAILURES)
-    others = shortcomings(cell, statuses=["errored", "unscored"], limit=_ERRORS)
+def _print_failed_responses(console: Console, cell: CellResult) -> None:
+    failed = failed_responses(cell, statuses=["failed"], limit=_FAILURES)
+    others = failed_responses(cell, statuses=["errored", "unscored"], limit=_ERRORS)
     if not failed and not others:
         return
     left = cell.responses - cell.statuses["passed"] - len(failed) - len(others)
     console.print()
     _print(console, Text(f"{write.clean(cell.model)} on {write.clean(cell.environment)}", style="bold"))
     for item in (*failed, *others):
-        _print(console, _shortcoming_line(item, cell.attempts))
+        _print(console, _failed_response_line(item, cell.attempts))
     if left:
         _print(console, Text(f"  and {left:,} more", style="dim"))
 
 
-def _shortcoming_line(item: Shortcoming, attempts: int) -> Text:
+def _failed_response_line(item: Shortcoming, attempts: int) -> Text:
     case = write.clean(item.case) + (f" #{item.attempt}" if attempts > 1 else "")
     flags = f" ({', '.join(item.flags)})" if item.flags else ""
     reason = write.cut(write.clean(item.reason), _REASON) or "no reason was given"

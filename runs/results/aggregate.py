@@ -480,7 +480,7 @@ class Shortcoming:
     flags: tuple[str, ...]
 
 
-def shortcomings(cell: CellResult, *, statuses: Iterable[str], limit: int) -> list[Shortcoming]:
+def failed_responses(cell: CellResult, *, statuses: Iterable[str], limit: int) -> list[Shortcoming]:
     """The first *limit* responses of the cell with one of *statuses*, in the order of cases."""
     wanted = (
         Response.objects.filter(

@@ -18,13 +18,13 @@ from rest_framework.views import APIView
 from hub.common.filters import FilterForm
 from hub.common.rest import ErrorBody, Refused, needs
 from runs.config.registered import MAX_CONFIG, config_text
-from runs.execution.dispatch import run_dispatch
+from runs.execution.dispatch import dispatch_run
 from runs.exports import FORMATS
 from runs.models import ModelEndpoint, Response, Run, Score
 from runs.reports import results_json
 from runs.results.comparison import ComparisonError, compare
 from runs.selectors import shown_config
-from runs.services import run_cancel, run_create, run_resume
+from runs.services import cancel_run, create_run, resume_run
 from runs.web import queries
 from runs.web.downloads import failures_file
 from runs.web.forms import CompareForm, FailuresFilter, ResponsesFilter, RunsFilter
@@ -179,7 +179,7 @@ class Runs(ListAPIView[Run]):
     parser_classes = [TextParser]
 
     def get_queryset(self) -> QuerySet[Run]:
-        return queries.runs_filtered(self.request.user, **RunsFilter(self.request.query_params).values())
+        return queries.filter_runs(self.request.user, **RunsFilter(self.request.query_params).values())
 
     @extend_schema(operation_id="runs_list", parameters=_words("q", "status", "environment", "model"))
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Answer:
@@ -195,8 +195,8 @@ class Runs(ListAPIView[Run]):
     def post(self, request: Request) -> Answer:
         user = cast(User, request.user)
         sound = config_text(_text(request), user=user)
-        run = run_create(config=sound.config, found=sound.found, user=user)
-        run_dispatch(run=run)
+        run = create_run(config=sound.config, found=sound.found, user=user)
+        dispatch_run(run=run)
         return Answer(RunWhole(run, context={"user": user}).data, status=201)
 
 
@@ -223,7 +223,7 @@ class Cancel(_Change):
     @extend_schema(operation_id="runs_cancel", request=None, responses=RunItem)
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.run_of(request.user, pk)
-        run_cancel(run=run)
+        cancel_run(run=run)
         return Answer(RunItem(run).data)
 
 
@@ -233,11 +233,11 @@ class Resume(_Change):
     @extend_schema(operation_id="runs_resume", request=None, responses={200: RunItem, 409: ErrorBody})
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.run_of(request.user, pk)
-        if queries.run_is_whole(run):
+        if queries.is_run_complete(run):
             return Answer(RunItem(run).data)
-        if not run_resume(run=run):
+        if not resume_run(run=run):
             raise Refused("The run is going on already.", code=409)
-        run_dispatch(run=run)
+        dispatch_run(run=run)
         return Answer(RunItem(run).data)
 
 
@@ -253,7 +253,7 @@ class Responses(ListAPIView[Response]):
             return Response.objects.none()
         run = queries.run_of(self.request.user, self.kwargs["pk"])
         chosen = ResponsesFilter(self.request.query_params).values()
-        rows = queries.responses_filtered(run, **chosen)
+        rows = queries.filter_responses(run, **chosen)
         return rows.defer(None).select_related("case").prefetch_related("scores")
 
     @extend_schema(operation_id="runs_responses", parameters=_words("status", "environment", "model", "flag", "q"))

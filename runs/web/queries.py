@@ -9,7 +9,7 @@ from django.http import Http404
 
 from runs.models import ENDED, Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of
-from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, runs_visible
+from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, visible_runs
 
 # What lists can be sorted by: name in the address -> field of the rows.
 RUN_COLUMNS = {"run": "name_key", "status": "status", "took": "seconds", "cost": "cost_usd", "started": "id"}
@@ -28,16 +28,16 @@ HEAVY = ("messages", "text")  # a response's columns that lists do not load
 
 def run_of(user: User | AnonymousUser, pk: int) -> Run:
     """Raises Http404 where there is none that *user* may see."""
-    run = runs_visible(user).defer(None).filter(pk=pk).first()
+    run = visible_runs(user).defer(None).filter(pk=pk).first()
     if run is None:
         raise Http404(f"There is no run {pk}, or it played an environment that is private to somebody else.")
     return run
 
 
-def runs_filtered(
+def filter_runs(
     user: User | AnonymousUser, *, status: str = "", environment: str = "", model: str = "", q: str = ""
 ) -> QuerySet[Run]:
-    runs = runs_visible(user).annotate(name_key=Lower("name"))
+    runs = visible_runs(user).annotate(name_key=Lower("name"))
     if status:
         runs = runs.filter(status=status)
     if environment:
@@ -74,7 +74,7 @@ def comparable_run(user: User | AnonymousUser, run: Run) -> Run | None:
     *run* itself where several models answered in it, else none."""
     slugs = run.environments.values("version__environment")
     played = RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment__in=slugs)
-    other = runs_visible(user).exclude(pk=run.pk).filter(Exists(played), status__in=WITH_RESULTS).first()
+    other = visible_runs(user).exclude(pk=run.pk).filter(Exists(played), status__in=WITH_RESULTS).first()
     return other or (run if len(answering_labels(run)) > 1 else None)
 
 
@@ -86,7 +86,7 @@ def responses_left(run: Run) -> int:
     return max(expected - stored, 0)
 
 
-def run_is_whole(run: Run) -> bool:
+def is_run_complete(run: Run) -> bool:
     """Whether going on with *run* would find nothing to do: all was asked and answered, and no stage failed."""
     if run.status != Run.Status.COMPLETED or run.tracking.get("state") == "pending":
         return False
@@ -98,12 +98,12 @@ SHORT = [Response.Status.ERRORED, Response.Status.UNSCORED]
 LOOKED_AT = 30  # the latest ended runs
 
 
-def runs_in_trouble(user: User | AnonymousUser, shown: int) -> list[tuple[Run, dict[str, int]]]:
+def troubled_runs(user: User | AnonymousUser, shown: int) -> list[tuple[Run, dict[str, int]]]:
     """Recent runs that broke off or hold responses without a score, and how many by status, the latest first.
 
     One that a later run of the same config completed in full is no longer told.
     """
-    recent = list(runs_visible(user).filter(status__in=ENDED).exclude(status=Run.Status.CANCELLED)[:LOOKED_AT])
+    recent = list(visible_runs(user).filter(status__in=ENDED).exclude(status=Run.Status.CANCELLED)[:LOOKED_AT])
     counts: dict[int, dict[str, int]] = {run.pk: {} for run in recent}
     rows = Response.objects.filter(run_environment__run__in=recent, status__in=SHORT).order_by()
     by_status = rows.values_list("run_environment__run", "status").annotate(count=Count("id"))
@@ -130,7 +130,7 @@ def responses_of(run: Run) -> QuerySet[Response]:
     )
 
 
-def responses_filtered(
+def filter_responses(
     run: Run, *, status: str = "", environment: str = "", model: str = "", q: str = "", flag: str = ""
 ) -> QuerySet[Response]:
     """*flag*: truncated, refused or limit. *q* looks in case ids and reasons."""

@@ -13,7 +13,7 @@ from hub.common.errors import UserError
 from hub.common.pagination import keyset_page, order_of, page_or_part, render_list, render_part
 from hub.web.queries import environment_of
 from runs.config.registered import SoundConfig
-from runs.execution.dispatch import run_dispatch
+from runs.execution.dispatch import dispatch_run
 from runs.exports import FORMATS
 from runs.models import ENDED, ModelEndpoint, Response, Run
 from runs.reports import history as past_results
@@ -23,8 +23,8 @@ from runs.results.comparison import ComparisonError
 from runs.results.comparison import compare as compare_runs
 from runs.results.counting import attempts_of
 from runs.results.outcomes import outcome_of, outcomes_of
-from runs.selectors import runs_visible, shown_config
-from runs.services import run_cancel, run_create, run_resume
+from runs.selectors import shown_config, visible_runs
+from runs.services import cancel_run, create_run, resume_run
 from runs.tracking.links import mlflow_url
 from runs.web import queries
 from runs.web.downloads import failures_file
@@ -39,7 +39,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     """/runs/?q=&status=&environment=&model=&sort="""
     form = RunsFilter(request.GET)
     chosen = form.chosen
-    rows = queries.runs_filtered(request.user, **form.values()) if form.is_valid() else Run.objects.none()
+    rows = queries.filter_runs(request.user, **form.values()) if form.is_valid() else Run.objects.none()
     order = order_of(request, queries.RUN_COLUMNS)
     page = keyset_page(rows, request, by="id", size=RUNS, descending=True, order=order)
     context = {
@@ -80,8 +80,8 @@ def new(request: HttpRequest) -> HttpResponse:
 
 def _start(request: HttpRequest, sound: SoundConfig) -> Run:
     assert request.user.is_authenticated
-    run = run_create(config=sound.config, found=sound.found, user=request.user)
-    run_dispatch(run=run)
+    run = create_run(config=sound.config, found=sound.found, user=request.user)
+    dispatch_run(run=run)
     return run
 
 
@@ -92,7 +92,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     form = ResponsesFilter(request.GET)
     chosen = form.chosen
     order = order_of(request, queries.RESPONSE_COLUMNS)
-    rows = queries.responses_filtered(found, **form.values()) if form.is_valid() else Response.objects.none()
+    rows = queries.filter_responses(found, **form.values()) if form.is_valid() else Response.objects.none()
     context = {
         "run": found,
         "form": form,
@@ -152,7 +152,7 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     found = queries.run_of(request.user, pk)
     ended_before = found.status in ENDED
-    run_cancel(run=found)
+    cancel_run(run=found)
     if ended_before:
         messages.warning(request, "The run had ended before.")
     elif found.status == Run.Status.CANCELLED:
@@ -166,10 +166,10 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @permission_required(CHANGE, raise_exception=True)
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
     found = queries.run_of(request.user, pk)
-    if queries.run_is_whole(found):
+    if queries.is_run_complete(found):
         messages.info(request, "The run is finished: nothing is missing or errored.")
-    elif run_resume(run=found):
-        run_dispatch(run=found)
+    elif resume_run(run=found):
+        dispatch_run(run=found)
         messages.success(request, "The run goes on: what is missing or errored is asked for.")
     else:
         messages.warning(request, "The run is going on already.")
@@ -247,7 +247,7 @@ def raw(request: HttpRequest, pk: int) -> JsonResponse:
 def compare(request: HttpRequest) -> HttpResponse:
     """/compare/?a=&b=&model_a=&model_b="""
     form = CompareForm(request.GET or None)
-    recent = list(runs_visible(request.user)[:50])
+    recent = list(visible_runs(request.user)[:50])
     context: dict[str, Any] = {"recent": recent, "may_add": request.user.has_perm(ADD)}
     if not (form.is_bound and form.is_valid()):
         a = next((run for run in recent if run.status == Run.Status.COMPLETED), recent[0] if recent else None)

@@ -11,7 +11,7 @@ from hub.models import Environment
 from preferences.exporters import FORMATS, ExportError, Written, preferences_export
 from preferences.models import Preference
 from preferences.selectors import filtered, preferences_current
-from runs.selectors import run_get
+from runs.selectors import get_run
 
 
 class Command(base.Command):
@@ -54,6 +54,6 @@ def _filters(options: dict[str, Any]) -> dict[str, Any]:
         known = Environment.objects.order_by("slug").values_list("slug", flat=True)
         advice = meant(slug, known) or "none is stored yet"
         raise ExportError(f"There is no environment {slug!r}; {advice}{'' if advice.endswith('?') else '.'}")
-    run = run_get(options["run"]).pk if options["run"] else None
+    run = get_run(options["run"]).pk if options["run"] else None
     names = ("source", "verdict", "environment", "reviewer", "since")
     return {**{name: options[name] for name in names}, "run": run}

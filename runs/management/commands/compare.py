@@ -6,7 +6,7 @@ from typing import Any
 from hub.management import base
 from runs.reports.comparison import print_comparison
 from runs.results.comparison import Comparison, compare
-from runs.selectors import run_get
+from runs.selectors import get_run
 
 
 class Command(base.Command):
@@ -24,8 +24,8 @@ class Command(base.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         found = compare(
-            run_get(options["run_a"]),
-            run_get(options["run_b"] or options["run_a"]),
+            get_run(options["run_a"]),
+            get_run(options["run_b"] or options["run_a"]),
             model_a=options["model_a"],
             model_b=options["model_b"],
         )

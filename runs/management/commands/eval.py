@@ -24,17 +24,17 @@ from hub.management.base import DONE, INCOMPLETE, INTERRUPTED
 from runs.config.parsing import read_text
 from runs.config.resolve import Chosen, plan, source_for_command
 from runs.config.schema import RunConfig
-from runs.execution.dispatch import run_dispatch
+from runs.execution.dispatch import dispatch_run
 from runs.execution.progress import RunProgress
-from runs.execution.runner import Execution, run_execute
+from runs.execution.runner import Execution, execute_run
 from runs.leases import take_lease
 from runs.models import Run
 from runs.reports import print_report, results_json
-from runs.selectors import run_get, stored_counts
-from runs.services import config_of, run_create, run_fail, run_interrupt, run_reopen, run_resume
+from runs.selectors import get_run, stored_counts
+from runs.services import config_of, create_run, fail_run, interrupt_run, reopen_run, resume_run
 from runs.stages import stages
 from runs.tracking.stage import Tracker
-from runs.web.queries import run_is_whole
+from runs.web.queries import is_run_complete
 from sandbox.errors import SandboxUnavailable
 
 _WATCH_EVERY_S = 0.5
@@ -84,7 +84,7 @@ class Command(base.Command):
         owner = "" if options["enqueue"] else new_owner()
         with _uncollected():
             run, config = self._prepare(console, options, owner)
-        if not (options["resume"] and run_is_whole(run)):
+        if not (options["resume"] and is_run_complete(run)):
             run = self._play(run, config, console, options, owner, tracker)
         results = results_json(run)
         self.answer(results)
@@ -103,13 +103,13 @@ class Command(base.Command):
                 gc.freeze()  # providers, environments and settings outlive the run
                 gc.set_threshold(10_000, 10, 10)  # a case makes thousands of objects and hardly a cycle
                 how = Execution(use_cache=not options["no_cache"], signals=True, tracker=tracker)
-                return run_execute(run=run, config=config, listener=progress, how=how, owner=owner)
+                return execute_run(run=run, config=config, listener=progress, how=how, owner=owner)
         except KeyboardInterrupt:
-            run_interrupt(run=run)
+            interrupt_run(run=run)
             again = command("eval", "--resume", run.pk)
             raise self.leave(INTERRUPTED, f"Interrupted. Go on with: {again}") from None
         except SandboxUnavailable as error:
-            run_fail(run=run, message=str(error))
+            fail_run(run=run, message=str(error))
             raise
 
     def _prepare(self, console: Console, options: dict[str, Any], owner: str) -> tuple[Run, RunConfig]:
@@ -122,25 +122,25 @@ class Command(base.Command):
         if options["resume"]:
             if options["set"] or options["limit"] is not None or options["dry_run"]:
                 raise UsageError("--resume goes on with a run as it is; leave --set, --limit and --dry-run out.")
-            run = run_get(options["resume"])
+            run = get_run(options["resume"])
             config = config_of(run)
-            if run_is_whole(run):
+            if is_run_complete(run):
                 self.stderr.write(f"Run {run.pk} is finished: nothing is missing or errored, so nothing is asked.")
                 return run, config
             if not owner:
-                run_resume(run=run)
+                resume_run(run=run)
                 return run, config
             take_lease(run=run, owner=owner)
-            run_reopen(run=run)
+            reopen_run(run=run)
             return run, config
         config, found = _load(options)
         if options["dry_run"]:
             self._dry_run(console, config, found, options["json"])
-        return run_create(config=config, found=found, owner=owner), config
+        return create_run(config=config, found=found, owner=owner), config
 
     def _hand_over(self, run: Run, progress: RunProgress) -> Run:
         """Let the workers execute *run*, and watch until it has ended. Ctrl-C ends the watching alone."""
-        run_dispatch(run=run)
+        dispatch_run(run=run)
         try:
             while run.status in (Run.Status.QUEUED, Run.Status.RUNNING):
                 time.sleep(_WATCH_EVERY_S)
@@ -188,7 +188,7 @@ class Command(base.Command):
             raise self.leave(INCOMPLETE, f"{run.message} Go on with: {again}")
         rows = results["results"]
         if any(row["passed"] + row["failed"] < row["cases"] * results["attempts"] for row in rows):
-            if run_is_whole(run):
+            if is_run_complete(run):
                 raise self.leave(
                     INCOMPLETE, "Some responses are unscored: a rule could not decide; the report says why."
                 )

@@ -7,7 +7,7 @@ from typing import Any
 from hub.common.output_files import add_force_argument
 from hub.management import base
 from runs.exports import FORMATS, export_failures
-from runs.selectors import run_get
+from runs.selectors import get_run
 
 
 class Command(base.Command):
@@ -23,7 +23,7 @@ class Command(base.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         exported = export_failures(
-            run_get(options["run"]),
+            get_run(options["run"]),
             options["out"],
             format=options["format"],
             model=options["model"],

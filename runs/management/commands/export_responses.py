@@ -7,7 +7,7 @@ from typing import Any
 from hub.common.output_files import add_force_argument
 from hub.management import base
 from runs.exports import export_responses
-from runs.selectors import run_get
+from runs.selectors import get_run
 
 
 class Command(base.Command):
@@ -19,7 +19,7 @@ class Command(base.Command):
         add_force_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        exported = export_responses(run_get(options["run"]), options["out"], force=options["force"])
+        exported = export_responses(get_run(options["run"]), options["out"], force=options["force"])
         for why, count in exported.skipped.items():
             self.stderr.write(f"Left out {count:,}: {why}.")
         for path in exported.files:

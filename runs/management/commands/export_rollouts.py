@@ -11,7 +11,7 @@ from hub.common.output_files import add_force_argument
 from hub.management import base
 from hub.selectors import get_version
 from runs.exports import Exported, ExportError, Which, export_episodes, export_run_rollouts
-from runs.selectors import run_get
+from runs.selectors import get_run
 
 
 class Command(base.Command):
@@ -47,7 +47,7 @@ class Command(base.Command):
         if options["run"]:
             if which.user or which.since:
                 raise ExportError("--user and --since choose among episodes; a run's rollouts take neither.")
-            return export_run_rollouts(run_get(options["run"]), options["out"], which, force=options["force"])
+            return export_run_rollouts(get_run(options["run"]), options["out"], which, force=options["force"])
         if which.environment:
             get_version(which.environment)
         return export_episodes(options["out"], which, force=options["force"])

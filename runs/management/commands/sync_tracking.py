@@ -6,7 +6,7 @@ from typing import Any
 from hub.management import base
 from hub.management.base import UNAVAILABLE
 from runs.models import Run
-from runs.selectors import run_get
+from runs.selectors import get_run
 from runs.tracking.stage import Tracker, TrackingConfig, behind_runs, config_of, track
 
 
@@ -20,7 +20,7 @@ class Command(base.Command):
         parser.add_argument("runs", metavar="RUN", nargs="*", help="by default all that are pending or outdated")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        runs = [run_get(name) for name in options["runs"]] or behind_runs()
+        runs = [get_run(name) for name in options["runs"]] or behind_runs()
         if not runs:
             self.stdout.write("No run is pending.")
             return

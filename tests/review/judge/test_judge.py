@@ -9,11 +9,11 @@ import pytest
 from preferences.models import Issue, Preference
 from review.models import JudgeCall, Pair
 from runs.config.parsing import parse_text
-from runs.config.resolve import environments_find, source_for_command
-from runs.execution.runner import Execution, run_execute
+from runs.config.resolve import find_environments, source_for_command
+from runs.execution.runner import Execution, execute_run
 from runs.models import Response, Run
 from runs.reports import results_json
-from runs.services import config_of, run_create, run_reopen
+from runs.services import config_of, create_run, reopen_run
 from tests.endpoint import completion, endpoint
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -84,12 +84,12 @@ def play(folder: Path, recordings: list[dict[str, Any]], **changes: Any) -> Run:
         }
     )
     config = parse_text(text, source_for_command(folder, "test.yaml"))
-    run = run_create(config=config, found=environments_find(config))
+    run = create_run(config=config, found=find_environments(config))
     return execute(run, config)
 
 
 def execute(run: Run, config: Any) -> Run:
-    return run_execute(run=run, config=config, listener=Silent(), how=Execution())
+    return execute_run(run=run, config=config, listener=Silent(), how=Execution())
 
 
 def test_both_orders_agreeing_make_a_suggestion_beside_what_execution_decides(folder: Path) -> None:
@@ -154,7 +154,7 @@ def test_fenced_answers_count_and_quotes_that_are_not_there_are_struck(folder: P
 def test_judging_again_adds_what_is_missing_and_repeats_nothing(folder: Path) -> None:
     recordings = both_orders("france", judged(), judged(winner="B"))
     run = play(folder, recordings)
-    run_reopen(run=run)
+    reopen_run(run=run)
     execute(run, config_of(run))
     assert Preference.objects.filter(source="llm").count() == 1
     assert Preference.objects.filter(source="execution").count() == Pair.objects.filter(kind="one_passes").count()
@@ -245,11 +245,11 @@ def test_a_judge_stopped_by_the_budget_says_so_and_goes_on_where_it_was(folder: 
         assert Pair.objects.filter(free__gt=0).count() == 0  # people come after the judge
         Run.objects.filter(pk=run.pk).update(cost_usd=0.0)  # as if the process had been killed
         run.refresh_from_db()
-        run_reopen(run=run)
+        reopen_run(run=run)
         execute(run, config_of(run))
         assert (run.status, len(judge.requests)) == (Run.Status.STOPPED, 3)  # what was spent is not forgotten
         run.config["limits"]["budget_usd"] = 1.0
-        run_reopen(run=run)
+        reopen_run(run=run)
         execute(run, config_of(run))
         assert (run.status, len(judge.requests)) == (Run.Status.COMPLETED, 6)
     summary = results_json(run)["judge"]
@@ -263,7 +263,7 @@ def test_an_answer_that_was_paid_for_and_not_used_keeps_its_cost(folder: Path) -
         run = play(folder, [], **paid(folder, judge.url, 0.02))
         assert run.summaries["judge"]["cost_usd"] == pytest.approx(0.02)
         run.config["limits"]["budget_usd"] = 1.0
-        run_reopen(run=run)
+        reopen_run(run=run)
         execute(run, config_of(run))
     assert run.summaries["judge"]["suggested"] == 3
     assert run.summaries["judge"]["cost_usd"] == run.cost_usd == pytest.approx(0.01 * len(judge.requests))

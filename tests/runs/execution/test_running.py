@@ -19,15 +19,15 @@ from django.core import serializers
 from llmeval_site.env import Environment
 from runs import stages as stages_module
 from runs.config.parsing import ConfigError, parse_text, read_text
-from runs.config.resolve import config_hash, environments_find, plan, source_for_command
+from runs.config.resolve import config_hash, find_environments, plan, source_for_command
 from runs.config.schema import RunConfig
-from runs.execution.runner import Execution, run_execute
+from runs.execution.runner import Execution, execute_run
 from runs.models import ModelCall, Response, Run, RunModel, Score
 from runs.results.aggregate import results_json, warnings
 from runs.selectors import stored_counts
-from runs.services import config_of, run_create, run_reopen
+from runs.services import config_of, create_run, reopen_run
 from runs.stages import Estimate, Stage, StageConfig, StageContext
-from runs.web.queries import live_counts, run_is_whole
+from runs.web.queries import is_run_complete, live_counts
 from sandbox.errors import SandboxUnavailable
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
@@ -96,18 +96,18 @@ def load(folder: Path, text: str) -> RunConfig:
 
 def start(folder: Path, text: str, *, use_cache: bool = True) -> tuple[Run, Silent]:
     config = load(folder, text)
-    run = run_create(config=config, found=environments_find(config))
+    run = create_run(config=config, found=find_environments(config))
     return execute(run, config, use_cache=use_cache)
 
 
 def execute(run: Run, config: RunConfig, *, use_cache: bool = True) -> tuple[Run, Silent]:
     listener = Silent()
-    return run_execute(run=run, config=config, listener=listener, how=Execution(use_cache=use_cache)), listener
+    return execute_run(run=run, config=config, listener=listener, how=Execution(use_cache=use_cache)), listener
 
 
 def resume(run: Run) -> tuple[Run, Silent]:
     run = Run.objects.get(pk=run.pk)
-    run_reopen(run=run)
+    reopen_run(run=run)
     return execute(run, config_of(run))
 
 
@@ -183,7 +183,7 @@ def test_a_run_says_that_all_is_stored_before_its_stages_begin(folder: Path, mon
     with endpoint(capital) as server:
         run, _ = start(folder, config_text(server.url).replace('"tracking": {"mlflow": false}', '"seed": 0'))
         assert run.summaries["looking"] == {"status": "running", "played": True, "stored": len(CAPITALS)}
-        run_reopen(run=run)
+        reopen_run(run=run)
     run.refresh_from_db()
     assert run.played_at is None
 
@@ -614,7 +614,7 @@ def test_cases_are_chosen_by_limit_by_sample_and_by_id(folder: Path) -> None:
 def test_the_hash_changes_with_what_changes_results_and_with_nothing_else(folder: Path) -> None:
     def hash_of(**changes: Any) -> str:
         config = load(folder, config_text("http://x/v1", **changes))
-        return config_hash(config, environments_find(config))
+        return config_hash(config, find_environments(config))
 
     same = hash_of()
     renamed = [{"name": "other", "provider": "openai", "model": "m", "base_url": "http://x/v1"}]
@@ -708,7 +708,7 @@ def test_resuming_a_finished_run_asks_nothing_and_changes_nothing(folder: Path) 
     (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
     model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
     run, _ = start(folder, config_text("http://x/v1", models=[model]))
-    assert not run_is_whole(run)
+    assert not is_run_complete(run)
     with (folder / "answers.jsonl").open("a") as file:
         file.write(json.dumps({"case": "cuba", "content": "Havana"}) + "\n")
     resume(run)
@@ -738,7 +738,7 @@ def test_a_run_is_finished_once_nothing_is_missing_errored_or_failed(
 ) -> None:
     run = stored_run(stored_version(cases=3), **fields)
     stored_outcomes(run, outcomes)
-    assert run_is_whole(run) == whole
+    assert is_run_complete(run) == whole
 
 
 def test_a_database_that_is_not_there_is_told_in_a_sentence(folder: Path) -> None:

@@ -19,10 +19,10 @@ from django.utils import timezone
 
 from hub import selectors
 from hub.common.leases import new_owner
-from runs.config.resolve import environments_find
+from runs.config.resolve import find_environments
 from runs.leases import LEASE, LeaseLost, RunBusy, release_lease, renew_lease, take_lease, take_next_lease
 from runs.models import Response, Run
-from runs.services import run_cancel, run_create, run_interrupt
+from runs.services import cancel_run, create_run, interrupt_run
 from runs.tasks import look
 from tests.endpoint import endpoint
 from tests.runs.execution.test_running import CAPITALS, capital, config_text, folder, load, manage, until  # noqa: F401
@@ -77,7 +77,7 @@ def test_a_run_handed_to_a_worker_is_executed_and_followed(folder: Path, kind: s
 
 def queued(folder: Path, url: str) -> Run:  # noqa: F811
     config = load(folder, config_text(url, concurrency=1))
-    return run_create(config=config, found=environments_find(config))
+    return create_run(config=config, found=find_environments(config))
 
 
 def test_a_worker_that_is_told_to_end_puts_its_run_back_and_the_next_one_goes_on(folder: Path) -> None:  # noqa: F811
@@ -131,9 +131,9 @@ def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -
 
 def test_a_run_of_a_command_is_its_own_from_the_start(folder: Path) -> None:  # noqa: F811
     config = load(folder, config_text("http://x/v1"))
-    run = run_create(config=config, found=environments_find(config), owner="elsewhere:1:a")
+    run = create_run(config=config, found=find_environments(config), owner="elsewhere:1:a")
     assert take_next_lease(owner=new_owner()) is None
-    run_interrupt(run=run)
+    interrupt_run(run=run)
     Run.objects.update(lease_owner="", lease_until=None)
     assert (run.status, take_next_lease(owner=new_owner())) == ("interrupted", None)
 
@@ -198,7 +198,7 @@ def test_cancelling_ends_a_waiting_run_at_once_and_marks_one_that_is_executed(fo
     waiting, busy = queued(folder, "http://x/v1"), queued(folder, "http://x/v1")
     Run.objects.filter(pk=busy.pk).update(status="running")
     take_lease(run=busy, owner="elsewhere:1:a")
-    run_cancel(run=waiting)
-    run_cancel(run=busy)
+    cancel_run(run=waiting)
+    cancel_run(run=busy)
     assert (waiting.status, busy.status, busy.cancel_requested) == ("cancelled", "running", True)
     assert renew_lease(run_id=busy.pk, owner="elsewhere:1:a") is True

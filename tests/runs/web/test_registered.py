@@ -12,7 +12,7 @@ from hub.services import import_bundle
 from runs.config.parsing import ConfigError
 from runs.config.registered import config_text, config_value
 from runs.models import ModelEndpoint
-from runs.services import config_of, run_create
+from runs.services import config_of, create_run
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
 
@@ -56,7 +56,7 @@ def test_a_registered_name_becomes_the_model_as_it_is_registered(user: User) -> 
 
 def test_the_run_that_comes_of_it_can_be_read_back_and_executed(user: User) -> None:
     sound = config_value(config(environments=[{"environment": "capitals", "sample": 2}], seed=3), user=user)
-    run = run_create(config=sound.config, found=sound.found, user=user)
+    run = create_run(config=sound.config, found=sound.found, user=user)
     assert config_of(run).models[0].options == sound.config.models[0].options
     assert run.environments.get().case_count == 2
 
