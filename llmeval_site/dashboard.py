@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from hub.selectors import is_curator, open_defects
 from hub.web.queries import environments_filtered
-from review.queue.backlog import progress_of
+from review.queue.backlog import review_progress
 from runs.models import Run
 from runs.reports.history import latest_results, result_before, same_cases
 from runs.results.outcomes import outcomes_of
@@ -40,7 +40,7 @@ def _waiting(user: User) -> dict[str, Any] | None:
     """What only this person, or people like them, can settle."""
     context: dict[str, Any] = {}
     if user.has_perm("review.decide_pair"):
-        context["pairs"] = progress_of(user)
+        context["pairs"] = review_progress(user)
     if is_curator(user):
         context["claims"] = open_defects().count()
     waits = ("pairs" in context and context["pairs"].waiting) or context.get("claims")

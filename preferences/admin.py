@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from hub.selectors import is_curator
 from preferences.models import IssueCategory, Preference
-from preferences.selectors import revealed
-from preferences.sides import worded
+from preferences.selectors import without_withheld
+from preferences.sides import tokens_to_phrases
 
 
 class ForCurators(admin.ModelAdmin):
@@ -54,8 +54,8 @@ class PreferenceAdmin(ForCurators):
     list_filter = ["source", "verdict"]
     list_select_related = ["run", "reviewer"]
     search_fields = ["=reviewer__username", "=judge", "=case__external_id"]
-    fields = ["source", "verdict", "critique_worded", "confidence", "judge", "reviewer", "run", "case", "created_at"]
-    readonly_fields = ["critique_worded"]
+    fields = ["source", "verdict", "critique_text", "confidence", "judge", "reviewer", "run", "case", "created_at"]
+    readonly_fields = ["critique_text"]
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -64,11 +64,11 @@ class PreferenceAdmin(ForCurators):
         return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Preference]:
-        return revealed(request.user, super().get_queryset(request))
+        return without_withheld(request.user, super().get_queryset(request))
 
     @admin.display(description="critique")
-    def critique_worded(self, obj: Preference) -> str:
-        return worded(obj.critique)
+    def critique_text(self, obj: Preference) -> str:
+        return tokens_to_phrases(obj.critique)
 
     def view_on_site(self, obj: Preference) -> str:
         return reverse("preferences:preference", args=[obj.pk])

@@ -1,6 +1,6 @@
-"""Judgments as data: preferences between two responses, the issues marked in them, and the issues' categories.
+"""Preferences between two responses, the issues marked in the responses, and the categories of issues.
 
-Preferences are append-only: a change adds a row that supersedes the old one, and nothing is ever rewritten.
+Preferences are append-only: a change adds a row that supersedes the earlier one. Rows are never updated.
 """
 
 from typing import Any
@@ -11,16 +11,18 @@ from django.db.models import Q
 
 from hub.common.fields import OrderedJSONField
 from hub.models import Case, CaseDefect, EnvironmentVersion
-from preferences.sides import worded
+from preferences.sides import tokens_to_phrases
 from runs.models import Response, Run
 
 
 class IssueCategory(models.Model):
-    """What can be wrong with an answer. Curators edit the list; a category in use is retired, not deleted."""
+    """Kind of issue in a response. Curators edit the list; categories are deactivated, never deleted."""
 
     slug = models.SlugField(max_length=40, unique=True)
     title = models.CharField(max_length=80)
-    description = models.CharField(max_length=300, blank=True, help_text="When to choose it; judges read this too.")
+    description = models.CharField(
+        max_length=300, blank=True, help_text="When to choose this category; judge models read it too."
+    )
     active = models.BooleanField(default=True)
     position = models.PositiveSmallIntegerField(default=0)
 
@@ -33,13 +35,14 @@ class IssueCategory(models.Model):
 
 
 class AppendOnly(ValueError):
-    """Something tried to change a row that is only ever superseded."""
+    """Attempt to change a stored preference."""
 
 
 class Preference(models.Model):
-    """One verdict on two responses to the same case. `first` and `second` are the pair's order, not the screen's.
+    """One verdict on two responses to the same case.
 
-    `evidence` is what execution found of both sides when the verdict was given; the digests pin what was asked.
+    `first` and `second` follow the order of the pair, which may differ from the order on the review page. `evidence`
+    holds the scoring results of both responses when the verdict was given. The digests identify the state of the case.
     """
 
     class Source(models.TextChoices):
@@ -62,34 +65,47 @@ class Preference(models.Model):
     second = models.ForeignKey(Response, models.PROTECT, related_name="preferences_as_second")
     verdict = models.CharField(max_length=8, choices=Verdict)
     source = models.CharField(max_length=10, choices=Source, db_index=True)
-    critique = models.TextField(blank=True, help_text="Names the responses by the tokens of preferences.sides.")
-    confidence = models.FloatField(null=True, blank=True, help_text="From 0 to 1, where the judge gave one.")
+    critique = models.TextField(blank=True, help_text="Refers to the responses by the tokens of preferences.sides.")
+    confidence = models.FloatField(null=True, blank=True, help_text="From 0 to 1; null if none was given.")
 
     reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     judge = models.CharField(max_length=120, blank=True, help_text="The judge model's label.")
     judge_fingerprint = models.CharField(max_length=64, blank=True)
     prompt_version = models.CharField(max_length=32, blank=True)
-    order_sensitive = models.BooleanField(default=False, help_text="The judge's two orders disagreed.")
+    order_sensitive = models.BooleanField(default=False, help_text="The verdicts of the two orders differ.")
     orders = OrderedJSONField(
-        default=list, blank=True, help_text="The judge's verdict with the first response shown first, then second."
+        default=list,
+        blank=True,
+        help_text="Verdicts of the judge: with the first response shown as A, then with the second.",
     )
     order_critiques = OrderedJSONField(
-        default=list, blank=True, help_text="What the judge wrote in each of the two orders."
+        default=list, blank=True, help_text="Critiques of the judge, one for each order."
     )
-    saw_evidence = models.BooleanField(default=False, help_text="Whether what execution found was shown.")
-    self_preference = models.BooleanField(default=False, help_text="The judge is of one side's model family.")
+    saw_evidence = models.BooleanField(default=False, help_text="Whether the judge saw the scoring results.")
+    self_preference = models.BooleanField(
+        default=False, help_text="The judge belongs to the family of one of the two models."
+    )
 
     suggestion = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="answers")
-    suggestion_taken = models.BooleanField(null=True, help_text="Accepted (true) or overridden; null: none was seen.")
+    suggestion_taken = models.BooleanField(
+        null=True, help_text="Accepted (true) or overridden (false); null if no suggestion was seen."
+    )
     suggestion_seen_at = models.DateTimeField(null=True, blank=True)
     first_verdict = models.CharField(
-        max_length=8, blank=True, choices=Verdict, help_text="The verdict given while the suggestion was hidden."
+        max_length=8, blank=True, choices=Verdict, help_text="The verdict given before the hidden suggestion was shown."
     )
-    dismissed = OrderedJSONField(default=list, help_text="Ids of the judge's issues that the reviewer dismissed.")
+    dismissed = OrderedJSONField(default=list, help_text="Ids of suggested issues that the reviewer dismissed.")
     check_result = models.CharField(max_length=8, blank=True, choices=Check, default=Check.NONE)
-    disputes_tests = models.BooleanField(default=False, help_text="Overrules execution, with a defect filed.")
+    disputes_tests = models.BooleanField(
+        default=False, help_text="The verdict overrules the tests, and a defect is reported."
+    )
     defect = models.ForeignKey(
-        CaseDefect, models.SET_NULL, null=True, blank=True, related_name="+", help_text="The claim that it rests on."
+        CaseDefect,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The report on which an overruling verdict is based.",
     )
 
     run = models.ForeignKey(Run, models.PROTECT, related_name="preferences")
@@ -99,7 +115,7 @@ class Preference(models.Model):
     scoring_digest = models.CharField(max_length=64)
     config_hash = models.CharField(max_length=64)
     evidence = OrderedJSONField(default=dict)
-    seconds = models.FloatField(null=True, blank=True, help_text="Time spent on the verdict.")
+    seconds = models.FloatField(null=True, blank=True, help_text="Seconds between opening the pair and deciding it.")
     supersedes = models.OneToOneField("self", models.PROTECT, null=True, blank=True, related_name="successor")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
@@ -118,12 +134,12 @@ class Preference(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:
-            raise AppendOnly("A preference is never changed; record one that supersedes it.")
+            raise AppendOnly("A stored preference cannot be changed. Record a new one that supersedes it.")
         super().save(*args, **kwargs)
 
     @property
     def tests_found_wrong(self) -> bool:
-        """Whether a curator has accepted a defect of the case; `selectors.with_everything` brings it along."""
+        """Whether a curator accepted a defect of the case. `selectors.with_related_objects` loads it with the row."""
         annotated = self.__dict__.get("case_found_wrong")
         if annotated is None:
             return self.case.defects.filter(status=CaseDefect.Status.ACCEPTED).exists()
@@ -135,28 +151,31 @@ class Preference(models.Model):
 
     @property
     def chosen(self) -> Response | None:
-        """The better response; None for a tie and for both bad."""
+        """The better response, or None if the verdict is a tie or both bad."""
         return {"first": self.first, "second": self.second}.get(self.verdict) if self.decisive else None
 
     @property
     def rejected(self) -> Response | None:
         return {"first": self.second, "second": self.first}.get(self.verdict) if self.decisive else None
 
-    def worded(self, text: str) -> str:
-        """*text* of this preference with its side tokens as chosen and rejected response, or first and second."""
+    def tokens_to_phrases(self, text: str) -> str:
+        """Return *text* with each side token replaced by "the chosen response" or "the rejected response".
+
+        If neither response is chosen, the phrases are "the first response" and "the second response".
+        """
         if not self.decisive:
-            return worded(text)
+            return tokens_to_phrases(text)
         better, worse = "the chosen response", "the rejected response"
         first, second = (better, worse) if self.verdict == self.Verdict.FIRST else (worse, better)
-        return worded(text, first=first, second=second)
+        return tokens_to_phrases(text, first=first, second=second)
 
 
 class Issue(models.Model):
-    """Something wrong in one response: a span of one of its messages, or the whole (`start` null).
+    """Issue in one response: in a span of one of its messages, or in the whole response if `start` is null.
 
-    `start` and `end` count Unicode code points in `messages[message]["content"]`, or, with `call`, in the text of that
-    tool call of the message (`preferences.spans.call_text`). Quote, prefix and suffix are the W3C text-quote selector
-    of the same place, and `text_hash` the SHA-256 of the text they were taken from.
+    `start` and `end` count Unicode code points in `messages[message]["content"]`. If `call` is set, they count in the
+    text of that tool call of the message (`preferences.spans.call_text`). `quote`, `prefix` and `suffix` are the W3C
+    text-quote selector of the span. `text_hash` is the SHA-256 of the text that contains it.
     """
 
     class Severity(models.TextChoices):
@@ -168,9 +187,11 @@ class Issue(models.Model):
     response = models.ForeignKey(Response, models.PROTECT, related_name="issues")
     category = models.ForeignKey(IssueCategory, models.PROTECT, related_name="+")
     severity = models.CharField(max_length=10, choices=Severity, default=Severity.MAJOR)
-    note = models.TextField(blank=True, help_text="Names the responses by the tokens of preferences.sides.")
+    note = models.TextField(blank=True, help_text="Refers to the responses by the tokens of preferences.sides.")
     message = models.PositiveIntegerField(default=0)
-    call = models.PositiveSmallIntegerField(null=True, blank=True, help_text="The tool call of the message, if in one.")
+    call = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Index of the tool call that contains the span, if any."
+    )
     start = models.PositiveIntegerField(null=True)
     end = models.PositiveIntegerField(null=True)
     quote = models.TextField(blank=True)

@@ -18,7 +18,7 @@ class HasSource(Protocol):
 Said = TypeVar("Said", bound=HasSource)
 
 
-def of_first_source(verdicts: Sequence[Said]) -> list[Said]:
+def from_first_source(verdicts: Sequence[Said]) -> list[Said]:
     """Return the verdicts of the source that comes first."""
     first = min((PRECEDENCE.index(Preference.Source(verdict.source)) for verdict in verdicts), default=0)
     return [verdict for verdict in verdicts if verdict.source == PRECEDENCE[first]]

@@ -12,7 +12,7 @@ from preferences.models import IssueCategory, Preference
 from runs.selectors import visible_runs
 
 
-def preferences_current() -> QuerySet[Preference]:
+def current_preferences() -> QuerySet[Preference]:
     """Preferences that nothing supersedes."""
     return Preference.objects.filter(successor__isnull=True)
 
@@ -21,12 +21,12 @@ Withheld = Callable[[User | AnonymousUser], Q | None]
 _withheld: list[Withheld] = []
 
 
-def withhold(which: Withheld) -> None:
+def register_withheld(which: Withheld) -> None:
     """Hide from each user the preferences that *which* names for them; apps above register this from ready()."""
     _withheld.append(which)
 
 
-def revealed(user: User | AnonymousUser, rows: QuerySet[Preference]) -> QuerySet[Preference]:
+def without_withheld(user: User | AnonymousUser, rows: QuerySet[Preference]) -> QuerySet[Preference]:
     """*rows* without those that are withheld from *user*."""
     for which in _withheld:
         hidden = which(user)
@@ -35,13 +35,13 @@ def revealed(user: User | AnonymousUser, rows: QuerySet[Preference]) -> QuerySet
     return rows
 
 
-def preferences_visible(user: User | AnonymousUser, *, superseded: bool = False) -> QuerySet[Preference]:
+def visible_preferences(user: User | AnonymousUser, *, superseded: bool = False) -> QuerySet[Preference]:
     """Those in force of runs that *user* may see, without what is withheld from them; also the *superseded* ones."""
-    rows = Preference.objects.all() if superseded else preferences_current()
-    return revealed(user, rows.filter(run__in=visible_runs(user).order_by().values("pk")))
+    rows = Preference.objects.all() if superseded else current_preferences()
+    return without_withheld(user, rows.filter(run__in=visible_runs(user).order_by().values("pk")))
 
 
-def filtered(
+def filter_preferences(
     rows: QuerySet[Preference],
     *,
     source: str = "",
@@ -63,22 +63,22 @@ def filtered(
     return rows.filter(**{name: value for name, value in wanted.items() if value})
 
 
-def found_wrong() -> Exists:
+def case_has_accepted_defect() -> Exists:
     """Whether a curator has accepted a defect of a preference's case: what its tests say no longer counts."""
     return Exists(CaseDefect.objects.filter(case=OuterRef("case"), status=CaseDefect.Status.ACCEPTED))
 
 
 def standing(rows: QuerySet[Preference]) -> QuerySet[Preference]:
     """*rows* without what settled claims have undone: verdicts of wrong tests, and overruling of tests that stand."""
-    wrong = Q(found_wrong())
+    wrong = Q(case_has_accepted_defect())
     overruled_in_vain = Q(disputes_tests=True, defect__status=CaseDefect.Status.REJECTED) & ~wrong
     return rows.exclude(Q(source=Preference.Source.EXECUTION) & wrong).exclude(overruled_in_vain)
 
 
-def with_everything(rows: QuerySet[Preference]) -> QuerySet[Preference]:
+def with_related_objects(rows: QuerySet[Preference]) -> QuerySet[Preference]:
     """With all that a page or an export names of each row."""
     return (
-        rows.annotate(case_found_wrong=found_wrong())
+        rows.annotate(case_found_wrong=case_has_accepted_defect())
         .select_related(
             "first__run_model",
             "second__run_model",

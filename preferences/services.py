@@ -86,14 +86,14 @@ class Judged:
     supersedes: Preference | None = None
 
 
-def preference_record(
+def record_preference(
     *, first: Response, second: Response, judgment: Judgment, supersedes: Preference | None = None
 ) -> Preference:
-    """Store *judgment* on the two responses; see `preferences_record`."""
-    return preferences_record([Judged(first=first, second=second, judgment=judgment, supersedes=supersedes)])[0]
+    """Store *judgment* on the two responses; see `record_preferences`."""
+    return record_preferences([Judged(first=first, second=second, judgment=judgment, supersedes=supersedes)])[0]
 
 
-def preferences_record(judged: Sequence[Judged]) -> list[Preference]:
+def record_preferences(judged: Sequence[Judged]) -> list[Preference]:
     """Store preferences with their issues, all or none. Raises ValueError where two responses answer different cases.
 
     The source follows from who judged: a reviewer, a judge, or nobody (execution).

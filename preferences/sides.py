@@ -38,7 +38,7 @@ class Sides:
         first, second = self.ordered("A", "B")
         return {"first": first, "second": second}.get(side, side)
 
-    def neutral(self, text: str, *, choices: bool = False) -> str:
+    def letters_to_tokens(self, text: str, *, choices: bool = False) -> str:
         """*text* with a token for each reference to A or B. *choices*: the task has choices that are letters, too.
 
         Only what clearly refers to a side is replaced. Code, quoted text and the article "A" stay as they are.
@@ -54,12 +54,12 @@ class Sides:
         return _TOKEN.sub(lambda match: self.letter(match[1]), text)
 
 
-def exchanged(text: str) -> str:
+def exchange_tokens(text: str) -> str:
     """*text* with each token as the other one."""
     return _TOKEN.sub(lambda match: "⟦second⟧" if match[1] == "first" else "⟦first⟧", text)
 
 
-def worded(text: str, *, first: str = "the first response", second: str = "the second response") -> str:
+def tokens_to_phrases(text: str, *, first: str = "the first response", second: str = "the second response") -> str:
     """*text* with a phrase for each token; a noun before the token ("response ⟦first⟧") becomes part of the phrase."""
     names = {"first": first, "second": second}
 

@@ -8,10 +8,10 @@ from typing import Any
 from django.db.models import Max, Q
 
 from hub.protocols.calls import JSON
-from preferences.insight.figures import agreement_of
+from preferences.insight.figures import compute_agreement
 from preferences.models import Preference
-from preferences.selectors import preferences_current, with_everything
-from preferences.sides import worded
+from preferences.selectors import current_preferences, with_related_objects
+from preferences.sides import tokens_to_phrases
 from runs.models import Response, Run
 from runs.tracking.additions import Added, Addition, Assessment, SourceType
 
@@ -34,13 +34,13 @@ class Judgments(Addition):
     def added(self, run: Run) -> Added:
         """`judgments.<source>`, `agreement.<figure>` (with `.n`, `.low`, `.high`), and for each environment and model
         `judged.<source>.won`, `.lost`, `.tied` and `.bad`; the table `judgments`. Nothing of a run nobody judged."""
-        rows = preferences_current().filter(run=run)
-        table = [_row(item) for item in with_everything(rows).prefetch_related("issues__category").order_by("id")]
+        rows = current_preferences().filter(run=run)
+        table = [_row(item) for item in with_related_objects(rows).prefetch_related("issues__category").order_by("id")]
         if not table:
             return Added()
         counts = Counter(str(row["source"]) for row in table)
         metrics = {f"judgments.{source}": float(counts[source]) for source in Preference.Source.values}
-        for name, _, figure in agreement_of(rows).figures:
+        for name, _, figure in compute_agreement(rows).figures:
             values = {"": figure.value, ".n": figure.n, ".low": figure.low, ".high": figure.high}
             if figure.value is not None:
                 metrics |= {f"agreement.{name}{part}": float(v) for part, v in values.items() if v is not None}
@@ -49,7 +49,7 @@ class Judgments(Addition):
     def assessments(self, run: Run) -> dict[int, list[Assessment]]:
         """What is in force, from either side's view, and suggestions that people overrode: these come before."""
         wanted = Q(successor__isnull=True) | Q(answers__successor__isnull=True, answers__suggestion_taken=False)
-        rows = with_everything(Preference.objects.filter(run=run).filter(wanted).distinct())
+        rows = with_related_objects(Preference.objects.filter(run=run).filter(wanted).distinct())
         found: dict[int, list[Assessment]] = defaultdict(list)
         for preference in rows.prefetch_related("issues__category").order_by("id"):
             for index, response in enumerate((preference.first, preference.second)):
@@ -60,7 +60,7 @@ class Judgments(Addition):
 def _cells(run: Run) -> dict[tuple[int, int], dict[str, float]]:
     columns = ("first__run_environment", "first__run_model", "second__run_model", "source", "verdict")
     cells: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
-    for part, first, second, source, verdict in preferences_current().filter(run=run).values_list(*columns):
+    for part, first, second, source, verdict in current_preferences().filter(run=run).values_list(*columns):
         for model, outcome in zip((first, second), _WON[verdict], strict=True):
             cells[part, model][f"judged.{source}.{outcome}"] += 1
             for other in ("won", "lost", "tied", "bad"):
@@ -91,8 +91,8 @@ def _row(preference: Preference) -> dict[str, JSON]:
         "order_sensitive": preference.order_sensitive,
         "suggestion": preference.suggestion_id,
         "suggestion_taken": preference.suggestion_taken,
-        "critique": worded(preference.critique),
-        "issues": [worded(_issue(issue)) for issue in preference.issues.all()],
+        "critique": tokens_to_phrases(preference.critique),
+        "issues": [tokens_to_phrases(_issue(issue)) for issue in preference.issues.all()],
         "seconds": preference.seconds,
         "created_at": preference.created_at.isoformat(),
         "config_hash": preference.config_hash,
@@ -117,11 +117,11 @@ def _assessment(preference: Preference, response: Response, outcome: str) -> Ass
         label = f"{label}, attempt {other.attempt}"
     first, second = ("this response", "the other response")[:: 1 if response == preference.first else -1]
     issues = [
-        worded(_issue(issue), first=first, second=second)
+        tokens_to_phrases(_issue(issue), first=first, second=second)
         for issue in preference.issues.all()
         if issue.response_id == response.pk
     ]
-    critique = worded(preference.critique, first=first, second=second)
+    critique = tokens_to_phrases(preference.critique, first=first, second=second)
     metadata = {
         "llmeval.preference": str(preference.pk),
         "llmeval.other_response": str(other.pk),

@@ -9,11 +9,11 @@ class ReviewConfig(AppConfig):
 
     def ready(self) -> None:
         # All import models, which exist only once the apps are loaded.
-        from preferences.selectors import withhold
+        from preferences.selectors import register_withheld
         from review.queue.blinding import withheld
         from review.stages import JudgeStage, ReviewStage
         from runs.stages import register
 
         register(JudgeStage())
         register(ReviewStage())
-        withhold(withheld)
+        register_withheld(withheld)

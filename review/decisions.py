@@ -13,13 +13,22 @@ from hub.models import CaseDefect
 from hub.services import report_defect
 from preferences.evidence import evidence_of
 from preferences.models import Issue, IssueCategory, Preference
-from preferences.services import Judgment, NewIssue, Reaction, preference_record
+from preferences.services import Judgment, NewIssue, Reaction, record_preference
 from preferences.sides import Sides, lists_choices
 from preferences.spans import span_at, text_at, text_hash
-from review.judge.suggestions import check_of
+from review.judge.suggestions import attention_check_of
 from review.models import Assignment, AttentionCheck, Pair
-from review.queue.assignments import DONE, LEASE, OPEN, SKIPPED, SeatGone, by_numbers, seat_at, seats_give_back
-from review.services import pairs_whole
+from review.queue.assignments import (
+    DONE,
+    LEASE,
+    OPEN,
+    SKIPPED,
+    AssignmentLost,
+    claim_pair,
+    name_responses_by_id,
+    release_open_assignment,
+)
+from review.services import pairs_with_responses
 
 _MARK_FIELDS = ("severity", "message", "call", "start", "end", "text_hash", "quote")
 
@@ -73,16 +82,16 @@ def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
     """Record the decision and give up the lease. The same decision sent twice is stored once.
 
     Returns None where the suggestion was hidden and this was the first verdict: it is kept, the suggestion is shown,
-    and the reviewer confirms or changes. Raises DecisionRefused and SeatGone.
+    and the reviewer confirms or changes. Raises DecisionRefused and AssignmentLost.
     """
     assignment = Assignment.objects.select_related("preference", "reviewer").get(pk=assignment.pk)
     if assignment.state == DONE and assignment.preference is not None:
         return assignment.preference
     if assignment.state != OPEN:
-        raise SeatGone("Your seat at this pair has lapsed and somebody else may have it.")
-    pair = pairs_whole(Pair.objects.filter(pk=assignment.pair_id))[0]
+        raise AssignmentLost("Your seat at this pair has lapsed and somebody else may have it.")
+    pair = pairs_with_responses(Pair.objects.filter(pk=assignment.pair_id))[0]
     assignment.pair = pair
-    check = _check_met(assignment, decision)
+    check = _update_attention_check(assignment, decision)
     if check is not None:  # its issues are made up
         decision = replace(decision, kept=[])
     if pair.suggestion is not None and assignment.hides_suggestion and (decision.blind or not assignment.first_verdict):
@@ -101,9 +110,9 @@ def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
     return _store(assignment, decision, evidence, _reaction(assignment, decision, check, disputes))
 
 
-def _check_met(assignment: Assignment, decision: Decision) -> AttentionCheck | None:
+def _update_attention_check(assignment: Assignment, decision: Decision) -> AttentionCheck | None:
     """The seat's attention check, noting how it was met: by the first verdict given after its suggestion was seen."""
-    check = check_of(assignment)
+    check = attention_check_of(assignment)
     if check is not None and check.accepted is None and assignment.suggestion_seen_at is not None:
         check.accepted = check.wrong_verdict == decision.verdict
         check.save(update_fields=["accepted"])
@@ -123,33 +132,37 @@ def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any],
             done = Assignment.objects.select_related("preference").get(pk=assignment.pk)
             if done.state == DONE and done.preference is not None:
                 return done.preference
-            raise SeatGone("Your seat at this pair has lapsed and somebody else may have it.")
+            raise AssignmentLost("Your seat at this pair has lapsed and somebody else may have it.")
         judgment = Judgment(
             verdict=decision.verdict,
-            critique=sides.neutral(decision.critique.strip(), choices=choices),
+            critique=sides.letters_to_tokens(decision.critique.strip(), choices=choices),
             issues=issues,
             evidence=evidence,
             reviewer=assignment.reviewer,
-            reaction=replace(reaction, defect=_claim(assignment, decision)) if reaction.disputes_tests else reaction,
+            reaction=replace(reaction, defect=_file_defect(assignment, decision))
+            if reaction.disputes_tests
+            else reaction,
             seconds=(now - assignment.started_at).total_seconds(),
         )
-        preference = preference_record(
-            first=pair.first, second=pair.second, judgment=judgment, supersedes=_undone(assignment)
+        preference = record_preference(
+            first=pair.first, second=pair.second, judgment=judgment, supersedes=_undone_preference(assignment)
         )
         Assignment.objects.filter(pk=assignment.pk).update(preference=preference, draft={})
     return preference
 
 
-def _claim(assignment: Assignment, decision: Decision) -> CaseDefect:
+def _file_defect(assignment: Assignment, decision: Decision) -> CaseDefect:
     """The reviewer's claim that the case is wrong: the one that is open already, else a new one."""
     case, reviewer = assignment.pair.case, assignment.reviewer
     waiting = case.defects.filter(reported_by=reviewer, status=CaseDefect.Status.OPEN).first()
     if waiting is not None:
         return waiting
-    return report_defect(case=case, description=by_numbers(assignment, decision.defect.strip()), user=reviewer)
+    return report_defect(
+        case=case, description=name_responses_by_id(assignment, decision.defect.strip()), user=reviewer
+    )
 
 
-def _undone(assignment: Assignment) -> Preference | None:
+def _undone_preference(assignment: Assignment) -> Preference | None:
     """The decision that this seat gave before it was undone."""
     if assignment.preference is None or Preference.objects.filter(supersedes=assignment.preference).exists():
         return None
@@ -191,7 +204,7 @@ def _new_issue(pair: Pair, item: MarkedIssue, sides: Sides, choices: bool) -> Ne
             span = span_at(text, item.start, item.end, item.message, item.call)
         except ValueError as error:
             raise DecisionRefused("issues", str(error)) from None
-    note = sides.neutral(item.note, choices=choices)
+    note = sides.letters_to_tokens(item.note, choices=choices)
     return NewIssue(response=response, category=category, severity=item.severity, note=note, span=span)
 
 
@@ -228,12 +241,12 @@ def undo_last(*, user: User) -> Assignment | None:
         return None
     if last.state == SKIPPED:
         try:
-            return seat_at(last.pair, user)
-        except SeatGone:
+            return claim_pair(last.pair, user)
+        except AssignmentLost:
             return None
     draft = _draft_of(last, last.preference) if last.preference else {}
     with transaction.atomic():
-        seats_give_back(user)
+        release_open_assignment(user)
         reopened = Assignment.objects.filter(pk=last.pk, state=DONE).update(
             state=OPEN, lease_until=timezone.now() + LEASE, draft=draft, finished_at=None
         )

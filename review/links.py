@@ -6,16 +6,16 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, Q
 
 from preferences.models import Preference
-from preferences.selectors import preferences_current, revealed
+from preferences.selectors import current_preferences, without_withheld
 from review.models import Pair
-from review.queue.blinding import pairs_owed
+from review.queue.blinding import undecided_pairs
 from runs.models import Response, Run
 
 PAIRS_SHOWN = 50  # of one response; attempts compared with each other make many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunTrace:
+class RunJudgments:
     """How many pairs a run has and wait for people, and by source how many verdicts are in force."""
 
     pairs: int
@@ -23,16 +23,16 @@ class RunTrace:
     judged: list[tuple[Preference.Source, int]]
 
 
-def run_trace(run: Run) -> RunTrace:
+def run_judgments(run: Run) -> RunJudgments:
     counts = Pair.objects.filter(run=run).aggregate(pairs=Count("pk"), waiting=Count("pk", filter=Q(free__gt=0)))
-    found = preferences_current().filter(run=run).order_by().values_list("source").annotate(Count("pk"))
+    found = current_preferences().filter(run=run).order_by().values_list("source").annotate(Count("pk"))
     by_source = dict(found)
     judged = [(source, by_source[source]) for source in Preference.Source if source in by_source]
-    return RunTrace(pairs=counts["pairs"], waiting=counts["waiting"], judged=judged)
+    return RunJudgments(pairs=counts["pairs"], waiting=counts["waiting"], judged=judged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairTrace:
+class PairJudgments:
     """A pair of a response, the response beside it, and the verdicts in force: each with whom it prefers.
 
     A pair that the user may still review is `owed`: then neither verdicts nor the other response are named.
@@ -44,25 +44,25 @@ class PairTrace:
     verdicts: list[tuple[Preference, str]]
 
 
-def response_trace(user: User | AnonymousUser, response: Response) -> list[PairTrace]:
+def response_judgments(user: User | AnonymousUser, response: Response) -> list[PairJudgments]:
     """The response's first PAIRS_SHOWN pairs, as *user* may see them."""
     with_it = Q(first=response) | Q(second=response)
     pairs = Pair.objects.filter(with_it).select_related("first__run_model", "second__run_model")
     pairs = pairs.defer("first__messages", "first__text", "second__messages", "second__text").order_by("pk")
     verdicts: dict[int, list[tuple[Preference, str]]] = {}
-    found_of = revealed(user, preferences_current().filter(with_it))
+    found_of = without_withheld(user, current_preferences().filter(with_it))
     for preference in found_of.select_related("reviewer").order_by("pk"):
         other = preference.second_id if preference.first_id == response.pk else preference.first_id
-        verdicts.setdefault(other, []).append((preference, _seen_from(preference, response)))
+        verdicts.setdefault(other, []).append((preference, _verdict_text(preference, response)))
     found = []
-    owed = set(pairs_owed(user).filter(with_it).values_list("pk", flat=True))
+    owed = set(undecided_pairs(user).filter(with_it).values_list("pk", flat=True))
     for pair in pairs[:PAIRS_SHOWN]:
         beside = pair.second if pair.first_id == response.pk else pair.first
-        found.append(PairTrace(pair=pair, other=beside, owed=pair.pk in owed, verdicts=verdicts.get(beside.pk, [])))
+        found.append(PairJudgments(pair=pair, other=beside, owed=pair.pk in owed, verdicts=verdicts.get(beside.pk, [])))
     return found
 
 
-def _seen_from(preference: Preference, response: Response) -> str:
+def _verdict_text(preference: Preference, response: Response) -> str:
     """The verdict as the response's own page says it."""
     if not preference.decisive:
         return preference.get_verdict_display()

@@ -1,4 +1,4 @@
-"""The workflow that makes judgments: pairs, who has which seat at them, calls of the judge, attention checks."""
+"""Models of the review workflow: pairs, assignments of reviewers, judge calls, attention checks and guidelines."""
 
 from django.conf import settings
 from django.db import models
@@ -11,9 +11,10 @@ from runs.models import Response, Run
 
 
 class Pair(models.Model):
-    """Two responses of one run to the same case, to be judged. `position` orders the queue, drawn by the run's seed.
+    """Two responses of one run to the same case, to be judged.
 
-    `overlap` people are to decide it; `free` of those seats are neither taken nor decided.
+    `position` is the pair's place in the queue, drawn from the run's seed. `overlap` reviewers decide the pair; `free`
+    counts its slots that are neither assigned nor decided.
     """
 
     class Kind(models.TextChoices):
@@ -27,7 +28,9 @@ class Pair(models.Model):
     second = models.ForeignKey(Response, models.CASCADE, related_name="+")
     kind = models.CharField(max_length=12, choices=Kind)
     position = models.BigIntegerField()
-    overlap = models.PositiveSmallIntegerField(default=0, help_text="How many people decide it; 0: not for review.")
+    overlap = models.PositiveSmallIntegerField(
+        default=0, help_text="Number of reviewers who decide the pair; 0: not for review."
+    )
     free = models.PositiveSmallIntegerField(default=0)
     suggestion = models.ForeignKey(Preference, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -46,9 +49,9 @@ class Pair(models.Model):
 
 
 class Assignment(models.Model):
-    """A reviewer's seat at a pair. Held while `open` and within its lease; one row for each reviewer and pair.
+    """Assignment of a pair to a reviewer, held by a lease while it is open; one row for each reviewer and pair.
 
-    A reviewer has one open seat at most: taking another one gives the first back, which keeps its draft.
+    A reviewer has at most one open assignment. Claiming another pair releases it and keeps its draft.
     """
 
     class State(models.TextChoices):
@@ -59,11 +62,13 @@ class Assignment(models.Model):
 
     pair = models.ForeignKey(Pair, models.CASCADE, related_name="assignments")
     reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
-    seat = models.PositiveSmallIntegerField()
+    slot = models.PositiveSmallIntegerField(help_text="From 0 to the overlap of the pair minus 1.")
     state = models.CharField(max_length=8, choices=State, default=State.OPEN)
     lease_until = models.DateTimeField()
-    swapped = models.BooleanField(help_text="Whether the pair's second response is shown as A.")
-    hides_suggestion = models.BooleanField(default=False, help_text="The suggestion is shown after a first verdict.")
+    swapped = models.BooleanField(help_text="Whether the second response of the pair is shown as A.")
+    hides_suggestion = models.BooleanField(
+        default=False, help_text="The suggestion is shown only after a first verdict."
+    )
     suggestion_seen_at = models.DateTimeField(null=True, blank=True)
     first_verdict = models.CharField(max_length=8, blank=True)
     draft = OrderedJSONField(default=dict, blank=True)
@@ -74,9 +79,13 @@ class Assignment(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["pair", "reviewer"], name="one_seat_per_reviewer"),
-            models.UniqueConstraint(fields=["reviewer"], condition=Q(state="open"), name="one_open_seat_per_reviewer"),
-            models.UniqueConstraint(fields=["pair", "seat"], condition=Q(state__in=["open", "done"]), name="one_seat"),
+            models.UniqueConstraint(fields=["pair", "reviewer"], name="one_assignment_per_pair_and_reviewer"),
+            models.UniqueConstraint(
+                fields=["reviewer"], condition=Q(state="open"), name="one_open_assignment_per_reviewer"
+            ),
+            models.UniqueConstraint(
+                fields=["pair", "slot"], condition=Q(state__in=["open", "done"]), name="one_assignment_per_slot"
+            ),
         ]
         indexes = [
             models.Index(fields=["lease_until"], condition=Q(state="open"), name="assignment_lease"),
@@ -84,11 +93,14 @@ class Assignment(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"seat {self.seat} of pair {self.pair_id}"
+        return f"assignment of pair {self.pair_id} to {self.reviewer_id}"
 
 
 class AttentionCheck(models.Model):
-    """A deliberately wrong suggestion shown at one seat. `accepted` is set by the first verdict given there."""
+    """Deliberately wrong suggestion shown for one assignment.
+
+    `accepted` says whether the first verdict followed it. It is null until that verdict is given.
+    """
 
     assignment = models.OneToOneField(Assignment, models.CASCADE, related_name="check_shown")
     wrong_verdict = models.CharField(max_length=8, choices=Preference.Verdict)
@@ -96,26 +108,26 @@ class AttentionCheck(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
-        return f"check at {self.assignment_id}"
+        return f"attention check of assignment {self.assignment_id}"
 
 
 class JudgeCall(models.Model):
-    """One order of a pair before one judge: what was said, what could be used of it, what it cost."""
+    """Call of a judge model for one order of a pair, with its answer, usage and cost."""
 
     pair = models.ForeignKey(Pair, models.CASCADE, related_name="judge_calls")
     judge = models.CharField(max_length=120)
     fingerprint = models.CharField(max_length=64)
     prompt_version = models.CharField(max_length=32)
-    swapped = models.BooleanField(help_text="Whether the pair's second response was shown as A.")
+    swapped = models.BooleanField(help_text="Whether the second response of the pair was shown as A.")
     saw_evidence = models.BooleanField()
-    answer = OrderedJSONField(null=True, help_text="The judgment as parsed; null where no answer could be used.")
-    text = models.TextField(blank=True, help_text="The model's last words, as they were.")
+    answer = OrderedJSONField(null=True, help_text="The parsed judgment; null if no reply could be parsed.")
+    text = models.TextField(blank=True, help_text="The text of the last reply.")
     problem = models.TextField(blank=True)
     replies = models.PositiveSmallIntegerField(default=0)
-    struck = models.PositiveSmallIntegerField(default=0, help_text="Quotes that are not in the response.")
+    struck = models.PositiveSmallIntegerField(default=0, help_text="Number of quotes that are not in the response.")
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
-    cost_usd = models.FloatField(default=0.0, null=True, help_text="Null where it is not known.")
+    cost_usd = models.FloatField(default=0.0, null=True, help_text="Null if the cost is unknown.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -130,7 +142,7 @@ class JudgeCall(models.Model):
 
 
 class Guideline(models.Model):
-    """What reviewers are asked to look for; the newest active one is shown beside every pair."""
+    """Instructions for reviewers; the most recently changed active guideline is shown with each pair."""
 
     title = models.CharField(max_length=120)
     text = models.TextField(help_text="Markdown.")

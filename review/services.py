@@ -7,10 +7,10 @@ from django.db.models import F, QuerySet, prefetch_related_objects
 
 from preferences.evidence import evidence_of, winner
 from preferences.models import Preference
-from preferences.services import Judged, Judgment, preferences_record
+from preferences.services import Judged, Judgment, record_preferences
 from preferences.spans import text_of
 from review.models import Pair
-from review.queue.pairing import Across, Candidate, Paired, Policy, pairs_of
+from review.queue.pairing import Across, Candidate, CandidatePair, Policy, select_pairs
 from runs.models import Response, Run
 from runs.results.counting import quarantined_cases
 
@@ -18,7 +18,7 @@ _SCORED = (Response.Status.PASSED, Response.Status.FAILED)
 _CHUNK = 400
 
 
-def candidates_of(run: Run) -> list[Candidate]:
+def pair_candidates(run: Run) -> list[Candidate]:
     """The run's scored responses, those to cases that were found wrong left out."""
     found = []
     for part in run.environments.select_related("version"):
@@ -53,11 +53,11 @@ def _said(response: Response) -> str:
     return digest.hexdigest()
 
 
-def pairs_make(
+def create_pairs(
     *, run: Run, policy: Policy, across: Across = "models", seed: int = 0, limit: int | None = None
 ) -> list[Pair]:
     """The pairs of *run* that *policy* wants, the first *limit* of them; those that are there already are kept."""
-    wanted = pairs_of(candidates_of(run), policy=policy, across=across, seed=seed)[:limit]
+    wanted = select_pairs(pair_candidates(run), policy=policy, across=across, seed=seed)[:limit]
     known = {(pair.first_id, pair.second_id): pair for pair in run.pairs.all()}
     missing = [item for item in wanted if (item.first.id, item.second.id) not in known]
     for start in range(0, len(missing), _CHUNK):
@@ -67,7 +67,7 @@ def pairs_make(
     return [known[item.first.id, item.second.id] for item in wanted]
 
 
-def _row(run: Run, item: Paired) -> Pair:
+def _row(run: Run, item: CandidatePair) -> Pair:
     return Pair(
         run=run,
         case_id=item.first.case,
@@ -78,7 +78,7 @@ def _row(run: Run, item: Paired) -> Pair:
     )
 
 
-def pairs_queue(*, pairs: Sequence[Pair], overlap: int) -> int:
+def queue_pairs(*, pairs: Sequence[Pair], overlap: int) -> int:
     """Open *pairs* for review by *overlap* people each; how many were opened. Seats are only ever added."""
     opened = 0
     for start in range(0, len(pairs), _CHUNK):
@@ -89,7 +89,7 @@ def pairs_queue(*, pairs: Sequence[Pair], overlap: int) -> int:
     return opened
 
 
-def execution_preferences(*, pairs: Sequence[Pair]) -> int:
+def record_execution_preferences(*, pairs: Sequence[Pair]) -> int:
     """Record what execution decides of *pairs*, once each; how many are decided by it."""
     decided = [pair for pair in pairs if pair.kind == Pair.Kind.ONE_PASSES]
     for start in range(0, len(decided), _CHUNK):
@@ -100,7 +100,7 @@ def execution_preferences(*, pairs: Sequence[Pair]) -> int:
             ).values_list("first_id", "second_id")
         )
         missing = [pk for pk, pair in chunk.items() if (pair.first_id, pair.second_id) not in known]
-        preferences_record([_by_execution(pair) for pair in pairs_whole(Pair.objects.filter(pk__in=missing))])
+        record_preferences([_by_execution(pair) for pair in pairs_with_responses(Pair.objects.filter(pk__in=missing))])
     return len(decided)
 
 
@@ -122,7 +122,7 @@ _UNSHOWN = (
 )  # large, and no part of what is judged
 
 
-def pairs_whole(wanted: QuerySet[Pair]) -> list[Pair]:
+def pairs_with_responses(wanted: QuerySet[Pair]) -> list[Pair]:
     """Those *wanted*, with responses, scores, models and case, in the queue's order."""
     pairs = list(
         wanted.select_related(

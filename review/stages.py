@@ -15,7 +15,7 @@ from hub.protocols.calls import JSON, Usage, total_cost
 from preferences.evidence import evidence_of
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import categories
-from preferences.services import Judged, JudgeIdentity, Judgment, NewIssue, preferences_record
+from preferences.services import Judged, JudgeIdentity, Judgment, NewIssue, record_preferences
 from preferences.spans import text_of
 from review.judge.pair_judge import (
     PROMPT_VERSION,
@@ -30,7 +30,7 @@ from review.judge.pair_judge import (
 )
 from review.models import JudgeCall, Pair
 from review.queue.pairing import Across, Policy
-from review.services import execution_preferences, pairs_make, pairs_queue, pairs_whole
+from review.services import create_pairs, pairs_with_responses, queue_pairs, record_execution_preferences
 from runs.config.resolve import fingerprint
 from runs.execution.storage import Reader
 from runs.models import Response, Run, RunModel
@@ -40,14 +40,14 @@ from runs.stages import Estimate, Stage, StageConfig, StageContext
 
 OTHER = "wrong-result"  # where the judge names no category of the list
 _AT_ONCE = 64  # pairs read and judged together
-_SAID = [  # the columns of a JudgeCall that are not its identity
+_ANSWER_COLUMNS = [  # the columns of a JudgeCall that are not its identity
     *("judge", "saw_evidence", "answer", "text", "problem", "replies", "struck"),
     *("input_tokens", "output_tokens", "cost_usd"),
 ]
 _TOKENS = (1500, 500)  # of one call, for estimates: a task with two answers; a verdict
 
 
-class JudgeConfig(StageConfig):
+class JudgeStageConfig(StageConfig):
     """`judge:` of a config. `pairs`: which; `max_pairs`: at most so many, a sample drawn by the run's seed."""
 
     model: ModelSpec
@@ -59,7 +59,7 @@ class JudgeConfig(StageConfig):
         return {"judge": [self.model]}
 
 
-class ReviewConfig(StageConfig):
+class ReviewStageConfig(StageConfig):
     """`review:` of a config. `overlap`: how many people decide each pair; `max_pairs`: all of them where not given."""
 
     pairs: Policy = "all"
@@ -83,14 +83,14 @@ class ReviewStage(Stage):
     key = "review"
     title = "Pairs for review"
     order = 20
-    Config = ReviewConfig
+    Config = ReviewStageConfig
 
-    def estimate(self, run_config: Any, config: ReviewConfig, responses: int) -> Estimate:
+    def estimate(self, run_config: Any, config: ReviewStageConfig, responses: int) -> Estimate:
         pairs = _pairs_at_most(run_config, responses, config.across)
         shown = min(pairs, config.max_pairs or pairs)
         return Estimate(line=f"Review: up to {shown:,} pairs, {wording.counted(config.overlap, 'reviewer')} each.")
 
-    async def execute(self, context: StageContext, config: ReviewConfig) -> dict[str, JSON]:
+    async def execute(self, context: StageContext, config: ReviewStageConfig) -> dict[str, JSON]:
         """The summary is `{"pairs", "opened", "overlap", "decided_by_execution"}`."""
         database = Reader()
         try:
@@ -103,10 +103,10 @@ class ReviewStage(Stage):
         return f"Review: {opened} opened for people; execution decides {summary['decided_by_execution']:,}."
 
 
-def _open_review(run: Run, config: ReviewConfig) -> dict[str, JSON]:
-    pairs = pairs_make(run=run, policy=config.pairs, across=config.across, seed=_seed(run), limit=config.max_pairs)
-    decided = execution_preferences(pairs=pairs)
-    opened = pairs_queue(pairs=pairs, overlap=config.overlap)
+def _open_review(run: Run, config: ReviewStageConfig) -> dict[str, JSON]:
+    pairs = create_pairs(run=run, policy=config.pairs, across=config.across, seed=_seed(run), limit=config.max_pairs)
+    decided = record_execution_preferences(pairs=pairs)
+    opened = queue_pairs(pairs=pairs, overlap=config.overlap)
     return {"pairs": len(pairs), "opened": opened, "overlap": config.overlap, "decided_by_execution": decided}
 
 
@@ -120,16 +120,16 @@ class JudgeStage(Stage):
     key = "judge"
     title = "Pre-review by a judge"
     order = 10
-    Config = JudgeConfig
+    Config = JudgeStageConfig
 
-    def identity(self, config: JudgeConfig) -> JSON:
+    def identity(self, config: JudgeStageConfig) -> JSON:
         return {
             "model": fingerprint(config.model),
             "prompt": PROMPT_VERSION,
             **config.model_dump(include={"pairs", "across", "max_pairs"}),
         }
 
-    def estimate(self, run_config: Any, config: JudgeConfig, responses: int) -> Estimate:
+    def estimate(self, run_config: Any, config: JudgeStageConfig, responses: int) -> Estimate:
         pairs = min(_pairs_at_most(run_config, responses, config.across), config.max_pairs)
         calls, price = 2 * pairs, config.model.price
         cost: float | None = 0.0
@@ -143,13 +143,13 @@ class JudgeStage(Stage):
     def spent(self, run: Run) -> float | None:
         return total_cost(JudgeCall.objects.filter(pair__run=run).values_list("cost_usd", flat=True))
 
-    async def execute(self, context: StageContext, config: JudgeConfig) -> dict[str, JSON]:
+    async def execute(self, context: StageContext, config: JudgeStageConfig) -> dict[str, JSON]:
         """The summary is that of `_Tally.summary`."""
         database = Reader()
         try:
-            bench = await database.run(_Bench.of, context.run, config)
+            bench = await database.run(_PairJudge.of, context.run, config)
             pairs = await database.run(_pairs_to_judge, context.run, config)
-            tally = _Tally(judge=config.model.name, recorded=not PROVIDERS[config.model.provider].live)
+            tally = _SessionResult(judge=config.model.name, recorded=not PROVIDERS[config.model.provider].live)
             tally.pairs = len(pairs)
             await self._judge_all(context, pairs, bench, tally, database)
             stored = await database.run(_stored_figures, context.run, bench)
@@ -167,7 +167,7 @@ class JudgeStage(Stage):
         )
 
     async def _judge_all(
-        self, context: StageContext, pairs: list[Pair], bench: "_Bench", tally: "_Tally", database: Reader
+        self, context: StageContext, pairs: list[Pair], bench: "_PairJudge", tally: "_SessionResult", database: Reader
     ) -> None:
         done = 0
         for start in range(0, len(pairs), _AT_ONCE):
@@ -186,14 +186,14 @@ class JudgeStage(Stage):
             context.progress(done, len(pairs))
 
 
-def _pairs_to_judge(run: Run, config: JudgeConfig) -> list[Pair]:
-    pairs = pairs_make(run=run, policy=config.pairs, across=config.across, seed=_seed(run), limit=config.max_pairs)
-    execution_preferences(pairs=pairs)
+def _pairs_to_judge(run: Run, config: JudgeStageConfig) -> list[Pair]:
+    pairs = create_pairs(run=run, policy=config.pairs, across=config.across, seed=_seed(run), limit=config.max_pairs)
+    record_execution_preferences(pairs=pairs)
     return pairs
 
 
 @dataclass(slots=True)
-class _Tally:
+class _SessionResult:
     """What went wrong in this sitting, and why the judge was asked no further."""
 
     judge: str
@@ -228,7 +228,7 @@ class _Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bench:
+class _PairJudge:
     """The judge of a run with all that its questions share."""
 
     model: RunModel
@@ -236,7 +236,7 @@ class _Bench:
     categories: list[IssueCategory]
 
     @classmethod
-    def of(cls, run: Run, config: JudgeConfig) -> "_Bench":
+    def of(cls, run: Run, config: JudgeStageConfig) -> "_PairJudge":
         rows = list(run.models.all())
         judge = next(row for row in rows if row.role == "judge")
         return cls(judge, {row.pk: str(row.spec.get("family", "")) for row in rows}, categories())
@@ -247,7 +247,7 @@ class _Bench:
             source=Preference.Source.LLM, judge_fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION
         ).values("pk")
         missing = Pair.objects.filter(pk__in=ids).exclude(suggestion__in=done).values_list("pk", flat=True)
-        return pairs_whole(Pair.objects.filter(pk__in=missing))
+        return pairs_with_responses(Pair.objects.filter(pk__in=missing))
 
     def question(self, pair: Pair) -> Question:
         evidence = evidence_of(pair.first, pair.second)
@@ -272,12 +272,12 @@ class _Bench:
             ],
             update_conflicts=True,  # what was said of the same order before had no use, but what it cost counts
             unique_fields=["pair", "fingerprint", "prompt_version", "swapped"],
-            update_fields=_SAID,
+            update_fields=_ANSWER_COLUMNS,
         )
         combined = [(pair, combine(orders)) for pair, orders in judged]
         suggested = [(pair, suggestion) for pair, suggestion in combined if suggestion is not None]
         with transaction.atomic():
-            preferences = preferences_record([self._judged(pair, suggestion) for pair, suggestion in suggested])
+            preferences = record_preferences([self._judged(pair, suggestion) for pair, suggestion in suggested])
             for (pair, _), preference in zip(suggested, preferences, strict=True):
                 pair.suggestion = preference
             Pair.objects.bulk_update([pair for pair, _ in suggested], ["suggestion"])
@@ -369,7 +369,7 @@ def _side(response: Response, evidence: dict[str, Any]) -> Side:
     return Side(label=label, messages=response.messages, evidence=evidence_text(evidence))
 
 
-def _stored_figures(run: Run, bench: _Bench) -> dict[str, JSON]:
+def _stored_figures(run: Run, bench: _PairJudge) -> dict[str, JSON]:
     """What this judge has said of the run in all sittings together."""
     mine = {"judge_fingerprint": bench.model.fingerprint, "prompt_version": PROMPT_VERSION}
     verdicts = list(

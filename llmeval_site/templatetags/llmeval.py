@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from hub.common.rendering import code_html
-from preferences.sides import worded
+from preferences.sides import tokens_to_phrases
 from runs.reports import text as write
 
 register = template.Library()
@@ -26,7 +26,7 @@ register.filter("tokens", write.tokens)
 register.filter("ms", write.milliseconds)
 register.filter("p_value", write.p_value)
 register.filter("duration", write.duration)
-register.filter("worded", worded)
+register.filter("side_phrases", tokens_to_phrases)
 
 
 @register.filter

@@ -2,6 +2,6 @@
 
 from preferences.exporters.base import ExportError
 from preferences.exporters.registry import FORMATS
-from preferences.exporters.writing import Written, preferences_export
+from preferences.exporters.writing import Written, export_preferences
 
-__all__ = ["FORMATS", "ExportError", "Written", "preferences_export"]
+__all__ = ["FORMATS", "ExportError", "Written", "export_preferences"]

@@ -13,7 +13,7 @@ from hub.protocols.calls import Message
 from preferences.exporters.base import completion_of, prompt_of
 from preferences.insight.agreement import correlation
 from preferences.models import Preference
-from preferences.precedence import of_first_source
+from preferences.precedence import from_first_source
 from preferences.spans import text_of
 from runs.models import Response
 
@@ -182,7 +182,7 @@ def _against_tests(preference: Preference) -> str:
 
 def _one_of(group: list[Claim], dropped: Counter[str]) -> Claim | None:
     """The one claim that stands for a pair; people outrank execution, which outranks judges."""
-    first = of_first_source(group)
+    first = from_first_source(group)
     dropped[OUTRANKED if first[0].source == HUMAN else REPEATED] += len(group) - len(first)
     group = first
     if len({claim.meaning for claim in group}) > 1:

@@ -15,7 +15,7 @@ from preferences.exporters.base import CannotHold, Exporter, ExportError, Row, e
 from preferences.exporters.linter import HELD_OUT, Checks, Claim, Linted, lint
 from preferences.exporters.registry import FORMATS
 from preferences.models import Preference
-from preferences.selectors import preferences_current, with_everything
+from preferences.selectors import current_preferences, with_related_objects
 
 _OTHERS = {".json", ".jsonl", ".parquet", ".csv", ".txt", ".zip", ".gz"}  # no folder is named so on purpose
 
@@ -47,7 +47,7 @@ class Written:
         self.runs.add(preference.run_id)
 
 
-def preferences_export(rows: QuerySet[Preference], out: Path, *, format: str, force: bool = False) -> Written:
+def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, force: bool = False) -> Written:
     """Write *rows* to *out*: a file where it has the format's suffix, else a folder of files.
 
     Beside a file `name.jsonl` come `name.ties.jsonl`, `name.provenance.jsonl` and `name.card.md`; in a folder the same
@@ -104,7 +104,7 @@ def _beside(out: Path, name: str) -> str:
 
 def _read(rows: QuerySet[Preference]) -> Iterator[Preference]:
     """*rows* in the order of their making, a chunk in memory at a time."""
-    found = with_everything(rows).prefetch_related("issues__category").order_by("id")
+    found = with_related_objects(rows).prefetch_related("issues__category").order_by("id")
     return found.iterator(chunk_size=_CHUNK)
 
 
@@ -163,7 +163,7 @@ def attention_checks() -> dict[int, Checks]:
     """Reviewer id -> how many attention checks they failed, of how many; a check counts once, however often undone."""
     failed = Count("pk", filter=Q(check_result=Preference.Check.FAILED))
     rows = (
-        preferences_current()
+        current_preferences()
         .exclude(check_result="")
         .exclude(reviewer=None)
         .order_by()

@@ -26,8 +26,8 @@ from preferences.insight.agreement import (
 )
 from preferences.insight.ranking import Match, SeparateGroups, Standing, standings
 from preferences.models import Preference
-from preferences.precedence import of_first_source
-from preferences.selectors import found_wrong, standing
+from preferences.precedence import from_first_source
+from preferences.selectors import case_has_accepted_defect, standing
 from runs.models import RunModel
 
 HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
@@ -39,7 +39,7 @@ _WORTH = {"first": 1.0, "second": 0.0}  # of a verdict for the first side; nothi
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerdictRow:
     """One preference in short."""
 
     pair: tuple[int, int]
@@ -84,7 +84,7 @@ class ReviewerRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TwoReviewers:
+class ReviewerPair:
     """Two people who decided the same pairs: the share that they agree on, and kappa.
 
     `same` and `kappa` are of blind verdicts, `final` and `final_kappa` of the verdicts in force.
@@ -105,7 +105,7 @@ class Agreement:
     figures: list[tuple[str, str, Figure]] = field(default_factory=list)  # name, what it says, value
     bins: list[Bin] = field(default_factory=list)
     reviewers: list[ReviewerRow] = field(default_factory=list)
-    couples: list[TwoReviewers] = field(default_factory=list)
+    couples: list[ReviewerPair] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """`{"verdicts", "figures", "calibration", "reviewers", "two_reviewers"}`; a figure, by its name, is
@@ -161,13 +161,17 @@ _COLUMNS = (
 )
 
 
-def verdicts_of(rows: QuerySet[Preference]) -> list[Verdict]:
+def load_verdicts(rows: QuerySet[Preference]) -> list[VerdictRow]:
     """The newest of *rows*, in short."""
     lengths = {"first_length": Length("first__text"), "second_length": Length("second__text")}
-    found = rows.annotate(**lengths, case_found_wrong=found_wrong()).order_by("-id").values(*_COLUMNS)[:MAX_ROWS]
+    found = (
+        rows.annotate(**lengths, case_found_wrong=case_has_accepted_defect())
+        .order_by("-id")
+        .values(*_COLUMNS)[:MAX_ROWS]
+    )
     own = _own_sides(rows)
     return [
-        Verdict(
+        VerdictRow(
             pair=(row["first_id"], row["second_id"]),
             source=row["source"],
             who=row["reviewer__username"] or row["judge"] or row["source"],
@@ -209,11 +213,11 @@ def _own_sides(rows: QuerySet[Preference]) -> dict[int, str]:
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 
-def agreement_of(rows: QuerySet[Preference]) -> Agreement:
+def compute_agreement(rows: QuerySet[Preference]) -> Agreement:
     """Every figure about *rows*."""
-    verdicts = verdicts_of(rows)
+    verdicts = load_verdicts(rows)
     judged = {v.pair: v for v in reversed(verdicts) if v.source == LLM}
-    people: dict[tuple[int, int], list[Verdict]] = defaultdict(list)
+    people: dict[tuple[int, int], list[VerdictRow]] = defaultdict(list)
     for v in verdicts:
         if v.source == HUMAN:
             people[v.pair].append(v)
@@ -238,10 +242,10 @@ def agreement_of(rows: QuerySet[Preference]) -> Agreement:
 
 
 Named = list[tuple[str, str, Figure]]
-People = dict[tuple[int, int], list[Verdict]]
+People = dict[tuple[int, int], list[VerdictRow]]
 
 
-def _between(judged: dict[tuple[int, int], Verdict], people: People) -> Named:
+def _between(judged: dict[tuple[int, int], VerdictRow], people: People) -> Named:
     """Judge, people and execution against each other; people by their blind verdicts first, then by those in force."""
     final_with = _beside_judge(judged, people, _final)
     blind_with = _beside_judge(judged, people, _blind)
@@ -270,16 +274,16 @@ def _between(judged: dict[tuple[int, int], Verdict], people: People) -> Named:
     ]  # fmt: skip
 
 
-def _blind(verdict: Verdict) -> str:
+def _blind(verdict: VerdictRow) -> str:
     return verdict.blind
 
 
-def _final(verdict: Verdict) -> str:
+def _final(verdict: VerdictRow) -> str:
     return verdict.verdict
 
 
 def _beside_judge(
-    judged: dict[tuple[int, int], Verdict], people: People, said: Callable[[Verdict], str]
+    judged: dict[tuple[int, int], VerdictRow], people: People, said: Callable[[VerdictRow], str]
 ) -> list[list[Rated]]:
     """Return, for each pair of both, the judge's verdict beside what each person *said*."""
     pairs: list[list[Rated]] = [
@@ -288,7 +292,7 @@ def _beside_judge(
     return [group for group in pairs if group]
 
 
-def _together(people: People, said: Callable[[Verdict], str]) -> list[tuple[str, ...]]:
+def _together(people: People, said: Callable[[VerdictRow], str]) -> list[tuple[str, ...]]:
     """Return what people *said* of each pair that two or more decided."""
     groups = [tuple(said(v) for v in found if said(v)) for found in people.values()]
     return [group for group in groups if len(group) > 1]
@@ -303,7 +307,7 @@ def _headline(blind: Figure, final: Sequence[object]) -> Figure:
     return replace(blind, note="nobody decided before seeing a suggestion") if final and not blind.n else blind
 
 
-def _biases(judged: dict[tuple[int, int], Verdict], people: People) -> Named:
+def _biases(judged: dict[tuple[int, int], VerdictRow], people: People) -> Named:
     """What sways the judge beside the answers' worth: their order, their family, their length."""
     shown_first = [
         [said == place for said, place in zip(v.orders, ("first", "second"), strict=False) if said in _WORTH]
@@ -327,7 +331,7 @@ def _biases(judged: dict[tuple[int, int], Verdict], people: People) -> Named:
     ]  # fmt: skip
 
 
-def _for_own(judged: Verdict, verdict: str) -> float:
+def _for_own(judged: VerdictRow, verdict: str) -> float:
     """1 where *verdict* is for the side of the judge's family, 0 where it is for the other, 1/2 for neither."""
     worth = _WORTH.get(verdict, 0.5)
     return worth if judged.own == "first" else 1 - worth
@@ -344,7 +348,7 @@ def _pull(people: People) -> Named:
     ]
 
 
-def _reference(judged: Verdict, people: list[Verdict]) -> str:
+def _reference(judged: VerdictRow, people: list[VerdictRow]) -> str:
     """What counts as right: execution, else what people unanimously say before they see a suggestion."""
     if judged.passes:
         return judged.passes
@@ -355,15 +359,15 @@ def _reference(judged: Verdict, people: list[Verdict]) -> str:
 # ---- reviewers -------------------------------------------------------------------------------------------------------
 
 
-def _reviewers(found: Iterable[list[Verdict]]) -> list[ReviewerRow]:
-    by_name: dict[str, list[Verdict]] = defaultdict(list)
+def _reviewers(found: Iterable[list[VerdictRow]]) -> list[ReviewerRow]:
+    by_name: dict[str, list[VerdictRow]] = defaultdict(list)
     for verdicts in found:
         for v in verdicts:
             by_name[v.who].append(v)
     return [_reviewer(name, mine) for name, mine in sorted(by_name.items())]
 
 
-def _reviewer(name: str, mine: list[Verdict]) -> ReviewerRow:
+def _reviewer(name: str, mine: list[VerdictRow]) -> ReviewerRow:
     times = [v.seconds for v in mine if v.seconds is not None]
     return ReviewerRow(
         name=name,
@@ -376,9 +380,9 @@ def _reviewer(name: str, mine: list[Verdict]) -> ReviewerRow:
     )
 
 
-def _couples(found: Iterable[list[Verdict]]) -> list[TwoReviewers]:
+def _couples(found: Iterable[list[VerdictRow]]) -> list[ReviewerPair]:
     """The reviewers two by two, those with the most pairs in common first."""
-    shared: dict[tuple[str, str], list[tuple[Verdict, Verdict]]] = defaultdict(list)
+    shared: dict[tuple[str, str], list[tuple[VerdictRow, VerdictRow]]] = defaultdict(list)
     for verdicts in found:
         for a, b in combinations(sorted(verdicts, key=lambda v: v.who), 2):
             shared[a.who, b.who].append((a, b))
@@ -386,10 +390,10 @@ def _couples(found: Iterable[list[Verdict]]) -> list[TwoReviewers]:
     return [_couple(names, both) for names, both in most]
 
 
-def _couple(names: tuple[str, str], both: list[tuple[Verdict, Verdict]]) -> TwoReviewers:
+def _couple(names: tuple[str, str], both: list[tuple[VerdictRow, VerdictRow]]) -> ReviewerPair:
     final: list[list[Rated]] = [[(a.verdict, b.verdict)] for a, b in both]
     blind: list[list[Rated]] = [[(a.blind, b.blind)] for a, b in both if a.blind and b.blind]
-    return TwoReviewers(
+    return ReviewerPair(
         names=names,
         same=_headline(agreement_figure(blind), final),
         kappa=_headline(figure(blind, cohen_kappa), final),
@@ -416,7 +420,7 @@ class _Said(NamedTuple):
     match: Match
 
 
-def ranking_of(rows: QuerySet[Preference]) -> dict[str, Ranking]:
+def compute_rankings(rows: QuerySet[Preference]) -> dict[str, Ranking]:
     """Return the standings by environment, from one verdict for each pair of responses.
 
     As in exports, a person's verdict counts before execution's, and execution's before a judge's; a pair on which
@@ -447,7 +451,7 @@ def ranking_of(rows: QuerySet[Preference]) -> dict[str, Ranking]:
 def _ranking(pairs: Iterable[Sequence[_Said]]) -> Ranking:
     matches = []
     for said in pairs:
-        found = {verdict.match for verdict in of_first_source(said)}
+        found = {verdict.match for verdict in from_first_source(said)}
         if len(found) == 1:
             matches.append(found.pop())
     try:

@@ -15,9 +15,9 @@ from rest_framework.views import APIView
 from hub.common.rest import ErrorBody, Refused
 from preferences.exporters import FORMATS, ExportError
 from preferences.exporters.base import everything
-from preferences.insight.figures import agreement_of
+from preferences.insight.figures import compute_agreement
 from preferences.models import Preference
-from preferences.selectors import filtered, preferences_visible, with_everything
+from preferences.selectors import filter_preferences, visible_preferences, with_related_objects
 from preferences.web.forms import ExportForm, PreferencesFilter
 from preferences.web.views import export_zip
 
@@ -51,8 +51,8 @@ class Preferences(ListAPIView[Preference]):
     filter_backends = []
 
     def get_queryset(self) -> QuerySet[Preference]:
-        rows = filtered(preferences_visible(self.request.user), **_filters(self.request))
-        return with_everything(rows).prefetch_related("issues__category")
+        rows = filter_preferences(visible_preferences(self.request.user), **_filters(self.request))
+        return with_related_objects(rows).prefetch_related("issues__category")
 
 
 class PreferencesExport(APIView):
@@ -79,5 +79,5 @@ class AgreementFigures(APIView):
 
     @extend_schema(parameters=FILTERS, responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Answer:
-        rows = filtered(preferences_visible(request.user), **_filters(request))
-        return Answer(agreement_of(rows).to_json())
+        rows = filter_preferences(visible_preferences(request.user), **_filters(request))
+        return Answer(compute_agreement(rows).to_json())

@@ -16,11 +16,11 @@ from django.views.decorators.http import require_safe
 
 from hub.common.errors import UserError
 from hub.common.pagination import keyset_page, page_or_part, render_list
-from preferences.exporters import FORMATS, preferences_export
-from preferences.insight.figures import agreement_of, ranking_of
+from preferences.exporters import FORMATS, export_preferences
+from preferences.insight.figures import compute_agreement, compute_rankings
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
 from preferences.models import Preference
-from preferences.selectors import filtered, history, preferences_visible, with_everything
+from preferences.selectors import filter_preferences, history, visible_preferences, with_related_objects
 from preferences.web.forms import ExportForm, PreferencesFilter
 from runs.tracking.links import mlflow_url
 
@@ -32,7 +32,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
     """Those in force, the newest first; `?source=&verdict=&environment=&run=&reviewer=&since=`."""
     form = PreferencesFilter(request.GET)
     rows = _filtered(request, form)
-    page = keyset_page(with_everything(rows), request, by="id", size=PAGE, descending=True)
+    page = keyset_page(with_related_objects(rows), request, by="id", size=PAGE, descending=True)
     context = {
         "form": form,
         "page": page,
@@ -46,13 +46,13 @@ def _filtered(request: HttpRequest, form: PreferencesFilter) -> QuerySet[Prefere
     """Those that the user may see and asked for; none if a filter is not understood."""
     if not form.is_valid():
         return Preference.objects.none()
-    return filtered(preferences_visible(request.user), **form.values())
+    return filter_preferences(visible_preferences(request.user), **form.values())
 
 
 @require_safe
 def preference(request: HttpRequest, pk: int) -> HttpResponse:
     """One preference with everything behind it: both responses, models, run, config, version, tracking, history."""
-    shown = with_everything(preferences_visible(request.user, superseded=True)).filter(pk=pk).first()
+    shown = with_related_objects(visible_preferences(request.user, superseded=True)).filter(pk=pk).first()
     if shown is None:
         raise Http404(
             f"There is no preference {pk}, or it is of an environment that is private to somebody else, or of a pair "
@@ -110,8 +110,8 @@ def export(request: HttpRequest) -> HttpResponse:
 def export_zip(request: HttpRequest, format_name: str, values: dict[str, Any]) -> bytes:
     """A .zip of an export's files. Raises ExportError."""
     with tempfile.TemporaryDirectory(prefix="llmeval-export-") as folder:
-        rows = filtered(preferences_visible(request.user), **values)
-        written = preferences_export(rows, Path(folder), format=format_name)
+        rows = filter_preferences(visible_preferences(request.user), **values)
+        written = export_preferences(rows, Path(folder), format=format_name)
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in written.files:
@@ -123,7 +123,7 @@ def export_zip(request: HttpRequest, format_name: str, values: dict[str, Any]) -
 def agreement(request: HttpRequest) -> HttpResponse:
     """How far judge, people and execution agree; `?environment=&run=`."""
     form = PreferencesFilter(request.GET)
-    found = agreement_of(_filtered(request, form))
+    found = compute_agreement(_filtered(request, form))
     context = {
         "form": form,
         "filtered": any(form.chosen.values()),
@@ -138,7 +138,7 @@ def agreement(request: HttpRequest) -> HttpResponse:
 def ranking(request: HttpRequest) -> HttpResponse:
     """Bradley-Terry standings of each environment; `?source=`: human, llm, execution, or all."""
     form = PreferencesFilter(request.GET)
-    found = ranking_of(_filtered(request, form))
+    found = compute_rankings(_filtered(request, form))
     plots = [(slug, ranking_plot(item.standings), item.problem) for slug, item in found.items()]
     context = {"form": form, "filtered": any(form.chosen.values()), "plots": plots}
     return render_list(request, "preferences/ranking.html", context, form)

@@ -28,7 +28,7 @@ class Blame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RuleFinding:
     """What one rule found of one response. `passed` of `total` tests, where tests were run."""
 
     value: float | None
@@ -39,7 +39,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TestCell:
     """One response at one test: `state` is passed, failed, or a sentence on why neither is known."""
 
     state: str
@@ -53,7 +53,7 @@ class TestRow:
     """A test that at least one of the two failed."""
 
     test: str
-    cells: tuple[Cell, Cell]
+    cells: tuple[TestCell, TestCell]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class RuleRow:
 
     rule: str
     type: str
-    sides: tuple[Found | None, Found | None]
+    sides: tuple[RuleFinding | None, RuleFinding | None]
     tests: list[TestRow] = field(default_factory=list)
 
     @property
@@ -91,14 +91,14 @@ def _row(name: str, a: Response, of_a: Score | None, b: Response, of_b: Score | 
     )
 
 
-def _found(score: Score | None, blame: Blame | None) -> Found | None:
+def _found(score: Score | None, blame: Blame | None) -> RuleFinding | None:
     if score is None:
         return None
     ran = score.execution or {}
     counts = {"passed": ran["passed"], "total": ran["total"]} if ran.get("total") else {}
     # Where the line is shown, its number within the code would only be a second one.
     reason = _LINE.sub("", score.reason).rstrip() if blame else score.reason
-    return Found(value=score.value, reason=reason, blame=blame, **counts)
+    return RuleFinding(value=score.value, reason=reason, blame=blame, **counts)
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
@@ -150,15 +150,17 @@ def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return bool(one) and bool(other) and (one.get("test"), one.get("line")) == (other.get("test"), other.get("line"))
 
 
-def _cell(score: Score | None, own: dict[str, Any], blame: Blame | None, row: dict[str, Any]) -> Cell:
+def _cell(score: Score | None, own: dict[str, Any], blame: Blame | None, row: dict[str, Any]) -> TestCell:
     """How the side of *score*, whose first failure is *own*, fared at the test of *row*."""
     if _same(own, row):
-        return Cell(state="failed", expected=str(own.get("expected") or ""), got=str(own.get("got") or ""), blame=blame)
+        return TestCell(
+            state="failed", expected=str(own.get("expected") or ""), got=str(own.get("got") or ""), blame=blame
+        )
     if score is not None and score.value == 1:
-        return Cell(state="passed")
+        return TestCell(state="passed")
     if own.get("line") and row.get("line") and own["line"] > row["line"]:
-        return Cell(state="passed")  # tests run in their order, and this side came further
-    return Cell(state="not known: it failed before" if own else "not reached")
+        return TestCell(state="passed")  # tests run in their order, and this side came further
+    return TestCell(state="not known: it failed before" if own else "not reached")
 
 
 def _instructions(a: Score | None, b: Score | None) -> Iterator[TestRow]:
@@ -169,7 +171,9 @@ def _instructions(a: Score | None, b: Score | None) -> Iterator[TestRow]:
     for pair in zip(*listed, strict=True):
         if not all(item.get("followed") for item in pair):
             cells = [
-                Cell(state="passed") if item.get("followed") else Cell(state="failed", got=str(item.get("problem")))
+                TestCell(state="passed")
+                if item.get("followed")
+                else TestCell(state="failed", got=str(item.get("problem")))
                 for item in pair
             ]
             yield TestRow(str(pair[0].get("id")), (cells[0], cells[1]))

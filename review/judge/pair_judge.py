@@ -203,7 +203,7 @@ async def _ask(ask: Ask, question: Question, *, swapped: bool) -> Order:
 def _resolve(order: Order, answer: PairVerdict, question: Question) -> None:
     """Turn sides into the pair's own and quotes into spans; a quote that is not there strikes its issue."""
     sides, choices = Sides(order.swapped), lists_choices(question.first.messages)
-    order.critique = sides.neutral(answer.critique[:_MAX_TEXT], choices=choices)
+    order.critique = sides.letters_to_tokens(answer.critique[:_MAX_TEXT], choices=choices)
     for item in answer.issues[:_MAX_ISSUES]:
         side = sides.side(item.side)
         span = None
@@ -217,7 +217,7 @@ def _resolve(order: Order, answer: PairVerdict, question: Question) -> None:
                 side="first" if side == "first" else "second",
                 category=item.category,
                 severity=item.severity,
-                note=sides.neutral(item.note[:_MAX_TEXT], choices=choices),
+                note=sides.letters_to_tokens(item.note[:_MAX_TEXT], choices=choices),
                 span=span,
             )
         )

@@ -7,7 +7,7 @@ from typing import Self
 from django.utils import timezone
 
 from preferences.models import Issue, IssueCategory, Preference
-from preferences.sides import exchanged
+from preferences.sides import exchange_tokens
 from preferences.spans import Span, find_quote, text_of
 from review.models import Assignment, AttentionCheck
 from runs.models import Response
@@ -45,7 +45,7 @@ class ShownIssue:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownSuggestion:
     """A suggestion as one reviewer sees it; for an attention check with the wrong verdict in its place."""
 
     verdict: str
@@ -57,11 +57,11 @@ class Shown:
     issues: list[ShownIssue]
 
 
-def check_of(assignment: Assignment) -> AttentionCheck | None:
+def attention_check_of(assignment: Assignment) -> AttentionCheck | None:
     return AttentionCheck.objects.filter(assignment=assignment).first()
 
 
-def suggestion_shown(*, assignment: Assignment) -> Shown | None:
+def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
     """What is suggested at this seat, noting when it was first seen; None where there is nothing or it is hidden."""
     suggestion = assignment.pair.suggestion
     if suggestion is None or (assignment.hides_suggestion and not assignment.first_verdict):
@@ -72,19 +72,19 @@ def suggestion_shown(*, assignment: Assignment) -> Shown | None:
             suggestion_seen_at=assignment.suggestion_seen_at
         )
     issues = [ShownIssue.of(issue, suggestion) for issue in suggestion.issues.select_related("category")]
-    check = check_of(assignment)
+    check = attention_check_of(assignment)
     if check is not None:
         # The judge's own words with the responses exchanged argue for the wrong verdict as other suggestions argue.
-        return Shown(
+        return ShownSuggestion(
             check.wrong_verdict,
             suggestion.confidence,
-            exchanged(suggestion.critique),
+            exchange_tokens(suggestion.critique),
             [],
             False,
             suggestion.self_preference,
-            [_exchanged(issue, assignment) for issue in issues],
+            [_exchange_issue(issue, assignment) for issue in issues],
         )
-    return Shown(
+    return ShownSuggestion(
         suggestion.verdict,
         suggestion.confidence,
         suggestion.critique,
@@ -95,17 +95,17 @@ def suggestion_shown(*, assignment: Assignment) -> Shown | None:
     )
 
 
-def _exchanged(issue: ShownIssue, assignment: Assignment) -> ShownIssue:
+def _exchange_issue(issue: ShownIssue, assignment: Assignment) -> ShownIssue:
     """*issue* as if it were of the other response; where it quotes, at the words there that are most like these."""
     pair = assignment.pair
     side, other = ("second", pair.second) if issue.side == "first" else ("first", pair.first)
-    span = _alike(issue.quote, other) if issue.quote else None
+    span = _find_similar(issue.quote, other) if issue.quote else None
     return ShownIssue(
         pk=issue.pk,
         side=side,
         category=issue.category,
         severity=issue.severity,
-        note=exchanged(issue.note),
+        note=exchange_tokens(issue.note),
         message=span.message if span else 0,
         call=span.call if span else None,
         start=span.start if span else None,
@@ -114,7 +114,7 @@ def _exchanged(issue: ShownIssue, assignment: Assignment) -> ShownIssue:
     )
 
 
-def _alike(quote: str, response: Response) -> Span | None:
+def _find_similar(quote: str, response: Response) -> Span | None:
     """The same words, else the line of the last answer that is most like them; None where there is no answer."""
     found = find_quote(response.messages, quote)
     if found is not None:

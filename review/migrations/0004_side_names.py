@@ -16,9 +16,9 @@ def chunks(rows):
         yield chunk
 
 
-def neutral(text, swapped, choices):
+def letters_to_tokens(text, swapped, choices):
     """*text* with tokens; one that has some already stays as it is."""
-    return text if not text or "⟦" in text else Sides(swapped).neutral(text, choices=choices)
+    return text if not text or "⟦" in text else Sides(swapped).letters_to_tokens(text, choices=choices)
 
 
 def name_sides(apps, schema_editor):
@@ -51,13 +51,13 @@ def judges(apps):
             said = calls.get((row.first_id, row.second_id, row.judge_fingerprint, row.prompt_version), {})
             if len(said) == 2 and not row.order_critiques:
                 row.order_critiques = [
-                    neutral(str(said[swapped].get("critique") or ""), swapped, choices) for swapped in (False, True)
+                    letters_to_tokens(str(said[swapped].get("critique") or ""), swapped, choices) for swapped in (False, True)
                 ]
-            row.critique = neutral(row.critique, False, choices)
+            row.critique = letters_to_tokens(row.critique, False, choices)
             for issue in issues.get(row.pk, []):
                 swapped = order_of(issue, row, said)
                 if swapped is not None:
-                    issue.note = translated[issue.pk] = neutral(issue.note, swapped, choices)
+                    issue.note = translated[issue.pk] = letters_to_tokens(issue.note, swapped, choices)
                     notes.append(issue)
         Preference.objects.bulk_update(rows, SIDED)
         Issue.objects.bulk_update(notes, ["note"])
@@ -87,12 +87,12 @@ def reviewers(apps):
         rows = list(Preference.objects.filter(pk__in=latest[start : start + CHUNK]).select_related("first"))
         while rows:
             for row in rows:
-                row.critique = neutral(row.critique, orders[row.pk], lists_choices(row.first.messages))
+                row.critique = letters_to_tokens(row.critique, orders[row.pk], lists_choices(row.first.messages))
             Preference.objects.bulk_update(rows, ["critique"])
             choices = {row.pk: lists_choices(row.first.messages) for row in rows}
             own = list(Issue.objects.filter(preference__in=rows, kept_from__isnull=True))
             for issue in own:
-                note = neutral(issue.note, orders[issue.preference_id], choices[issue.preference_id])
+                note = letters_to_tokens(issue.note, orders[issue.preference_id], choices[issue.preference_id])
                 issue.note = translated[issue.pk] = note
             Issue.objects.bulk_update(own, ["note"])
             for row in rows:

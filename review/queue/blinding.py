@@ -8,7 +8,7 @@ from review.models import Assignment, Pair
 DECIDE = "review.decide_pair"
 
 
-def pairs_owed(user: User | AnonymousUser) -> QuerySet[Pair]:
+def undecided_pairs(user: User | AnonymousUser) -> QuerySet[Pair]:
     """Pairs that *user* holds, or has not decided while a seat at them is free or held by anybody, and so may get.
 
     A pair that they skipped is owed, too: a skip can be taken back. Administrators who are no reviewers by name owe
@@ -36,7 +36,7 @@ def withheld(user: User | AnonymousUser) -> Q | None:
     """Which preferences *user* may not see; None where they may see all."""
     if not user.is_authenticated or not user.has_perm(DECIDE):
         return None
-    owed = pairs_owed(user)
+    owed = undecided_pairs(user)
     as_stored = owed.filter(first=OuterRef("first"), second=OuterRef("second"))
     exchanged = owed.filter(first=OuterRef("second"), second=OuterRef("first"))
     return Q(Exists(as_stored)) | Q(Exists(exchanged))

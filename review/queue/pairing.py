@@ -24,7 +24,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class CandidatePair:
     """Two responses, the earlier model or attempt first, and their place in the order of judging."""
 
     first: Candidate
@@ -48,9 +48,9 @@ _KINDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def pairs_of(
+def select_pairs(
     candidates: Iterable[Candidate], *, policy: Policy = "all", across: Across = "models", seed: int = 0
-) -> list[Paired]:
+) -> list[CandidatePair]:
     """Every pair that *policy* wants, in an order drawn by *seed*. The first N of it are a fair sample of N.
 
     Across models, attempt i meets attempt i; across attempts, a model meets itself.
@@ -61,20 +61,20 @@ def pairs_of(
     found = [
         pair
         for group in by_case.values()
-        for a, b in _meetings(sorted(group, key=lambda c: (c.model, c.attempt)), across)
-        if a.text != b.text and (pair := Paired(a, b, _place(seed, a, b))).kind in _KINDS[policy]
+        for a, b in _comparable_pairs(sorted(group, key=lambda c: (c.model, c.attempt)), across)
+        if a.text != b.text and (pair := CandidatePair(a, b, _sort_position(seed, a, b))).kind in _KINDS[policy]
     ]
     return sorted(found, key=lambda pair: (pair.position, pair.first.id, pair.second.id))
 
 
-def _meetings(group: list[Candidate], across: Across) -> Iterator[tuple[Candidate, Candidate]]:
+def _comparable_pairs(group: list[Candidate], across: Across) -> Iterator[tuple[Candidate, Candidate]]:
     for a, b in combinations(group, 2):
         same_model = a.model == b.model
         if (same_model and across != "models") or (not same_model and a.attempt == b.attempt and across != "attempts"):
             yield a, b
 
 
-def _place(seed: int, a: Candidate, b: Candidate) -> int:
+def _sort_position(seed: int, a: Candidate, b: Candidate) -> int:
     """A number of 62 bits that depends on the seed and the pair alone: what else a run holds moves no pair."""
     raw = hashlib.sha256(f"{seed}/{a.case}/{a.model}#{a.attempt}/{b.model}#{b.attempt}".encode()).digest()
     return int.from_bytes(raw[:8], "big") >> 2

@@ -19,11 +19,19 @@ from preferences.sides import Sides
 from preferences.spans import call_text, text_hash, text_of
 from review.decisions import Decision, MarkedIssue, decide
 from review.evidence.display import opening_length
-from review.judge.suggestions import suggestion_shown
+from review.judge.suggestions import visible_suggestion
 from review.models import Assignment
-from review.queue.assignments import TAKEN, SeatGone, pair_next, seat_at, seat_free, seat_had, seat_to_look
+from review.queue.assignments import (
+    TAKEN,
+    AssignmentLost,
+    claim_next_pair,
+    claim_pair,
+    current_assignment,
+    pair_availability,
+    preview_assignment,
+)
 from review.web.forms import RunFilter
-from review.web.views import DECIDE, pair_visible
+from review.web.views import DECIDE, visible_pair
 from runs.models import Response
 
 _VERDICTS = ["A", "B", "tie", "both_bad"]
@@ -74,7 +82,7 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
     pair, sides = assignment.pair, Sides(assignment.swapped)
     a, b = sides.ordered(pair.first, pair.second)
     evidence = evidence_of(a, b)
-    shown = suggestion_shown(assignment=assignment)
+    shown = visible_suggestion(assignment=assignment)
     return {
         "pair": pair.pk,
         "state": assignment.state if assignment.pk else "free",
@@ -135,10 +143,10 @@ class PairNext(APIView):
     @extend_schema(parameters=[OpenApiParameter("run", int)], responses={200: OpenApiTypes.OBJECT, 204: None})
     def get(self, request: Request) -> Answer:
         run = RunFilter(request.query_params).values()["run"]
-        assignment = pair_next(_user(request), run=run)
+        assignment = claim_next_pair(_user(request), run=run)
         if assignment is None:
             return Answer(status=204)
-        assignment.pair = pair_visible(request.user, assignment.pair_id)
+        assignment.pair = visible_pair(request.user, assignment.pair_id)
         return Answer(pair_json(assignment))
 
 
@@ -152,12 +160,12 @@ class PairDetail(APIView):
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT, 409: OpenApiResponse(ErrorBody)})
     def get(self, request: Request, pk: int) -> Answer:
-        pair, user = pair_visible(request.user, pk), _user(request)
-        assignment = seat_had(pair, user)
+        pair, user = visible_pair(request.user, pk), _user(request)
+        assignment = current_assignment(pair, user)
         if assignment is None:
-            if not seat_free(pair)[0]:
-                raise SeatGone(TAKEN)
-            assignment = seat_to_look(pair, user)
+            if not pair_availability(pair)[0]:
+                raise AssignmentLost(TAKEN)
+            assignment = preview_assignment(pair, user)
         assignment.pair = pair
         return Answer(pair_json(assignment))
 
@@ -168,8 +176,8 @@ def _user(request: Request) -> User:
 
 
 def _seat(request: Request, pk: int) -> Assignment:
-    pair = pair_visible(request.user, pk)
-    assignment = seat_at(pair, _user(request))
+    pair = visible_pair(request.user, pk)
+    assignment = claim_pair(pair, _user(request))
     assignment.pair = pair
     return assignment
 

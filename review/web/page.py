@@ -11,9 +11,9 @@ from preferences.sides import Sides
 from preferences.spans import text_of
 from review.evidence.display import Mark, diff_lines, final_text, opening_length, text_html, turns_of
 from review.evidence.findings import RuleRow, call_rows, rule_rows
-from review.judge.suggestions import Shown, suggestion_shown
+from review.judge.suggestions import ShownSuggestion, visible_suggestion
 from review.models import Assignment, Guideline
-from review.queue.backlog import progress_of
+from review.queue.backlog import review_progress
 from review.web.forms import DecisionForm
 from runs.models import Response
 
@@ -32,7 +32,7 @@ def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: in
     """
     pair, sides = assignment.pair, Sides(assignment.swapped)
     a, b = sides.ordered(pair.first, pair.second)
-    suggestion = suggestion_shown(assignment=assignment)
+    suggestion = visible_suggestion(assignment=assignment)
     guideline = Guideline.objects.filter(active=True).first()
     rows, right = rule_rows(a, b), winner(pair.first, pair.second)
     return {
@@ -66,7 +66,7 @@ def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: in
         "entered": _entered(assignment, form),
         "categories": categories(),
         "guideline": markdown_html(guideline.text) if guideline else "",
-        "progress": progress_of(assignment.reviewer, run=run),
+        "progress": review_progress(assignment.reviewer, run=run),
         "run": run,
         "recorded": pair.suggestion is not None and (pair.run.summaries.get("judge") or {}).get("recorded"),
     }
@@ -81,7 +81,7 @@ def _entered(assignment: Assignment, form: DecisionForm | None) -> dict[str, Any
     return {**entered, "kept": None if kept is None else [int(pk) for pk in kept if str(pk).isdecimal()]}
 
 
-def _critiques(suggestion: Shown | None, sides: Sides) -> list[str]:
+def _critiques(suggestion: ShownSuggestion | None, sides: Sides) -> list[str]:
     """What the judge wrote, with the page's letters: of both orders where they disagree."""
     if suggestion is None:
         return []
@@ -89,7 +89,9 @@ def _critiques(suggestion: Shown | None, sides: Sides) -> list[str]:
     return [sides.shown(text) for text in texts or [suggestion.critique] if text]
 
 
-def _side(name: str, response: Response, suggestion: Shown | None, rows: list[RuleRow], sides: Sides) -> dict[str, Any]:
+def _side(
+    name: str, response: Response, suggestion: ShownSuggestion | None, rows: list[RuleRow], sides: Sides
+) -> dict[str, Any]:
     marks: dict[tuple[int, int | None], list[Mark]] = {}
     for issue in suggestion.issues if suggestion else []:
         if sides.letter(issue.side).lower() == name and issue.start is not None and issue.end is not None:

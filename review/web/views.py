@@ -14,12 +14,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from hub.common.pagination import page_or_part, render_part
 from review import decisions
-from review.links import PAIRS_SHOWN, response_trace, run_trace
+from review.links import PAIRS_SHOWN, response_judgments, run_judgments
 from review.models import Assignment, Pair
 from review.queue import assignments
-from review.queue.backlog import held_by_others, progress_of
+from review.queue.backlog import held_by_others, review_progress
 from review.queue.blinding import DECIDE
-from review.services import pairs_whole
+from review.services import pairs_with_responses
 from review.web.forms import DecisionForm
 from review.web.page import page_of
 from runs.selectors import visible_runs
@@ -43,10 +43,10 @@ def run_number(text: str) -> int | None:
     return int(text)
 
 
-def pair_visible(user: User | AnonymousUser, pk: int) -> Pair:
+def visible_pair(user: User | AnonymousUser, pk: int) -> Pair:
     """The pair with all it shows. Raises Http404 where there is none that *user* may see."""
     visible = visible_runs(user).order_by().filter(pk=OuterRef("run_id"))
-    found = pairs_whole(Pair.objects.filter(Exists(visible), pk=pk))
+    found = pairs_with_responses(Pair.objects.filter(Exists(visible), pk=pk))
     if not found:
         raise Http404(f"There is no pair {pk}, or it is of an environment that is private to somebody else.")
     return found[0]
@@ -90,13 +90,13 @@ _TYPED = (("critique", "Your critique"), ("defect", "What is wrong with the test
 def start(request: HttpRequest) -> HttpResponse:
     """On to the next pair, or what the empty queue means. `?run=` keeps to one run."""
     run = _run(request)
-    assignment = assignments.pair_next(_user(request), run=run)
+    assignment = assignments.claim_next_pair(_user(request), run=run)
     return _empty(request, run) if assignment is None else redirect(_address(assignment, run))
 
 
 def _empty(request: HttpRequest, run: int | None) -> HttpResponse:
     user = _user(request)
-    context = {"progress": progress_of(user, run=run), "run": run, "held": held_by_others(user, run=run)}
+    context = {"progress": review_progress(user, run=run), "run": run, "held": held_by_others(user, run=run)}
     return render(request, "review/empty.html", context)
 
 
@@ -109,8 +109,8 @@ def _address(assignment: Assignment | None, run: int | None) -> str:
 @reviewer_only
 def pair(request: HttpRequest, pk: int) -> HttpResponse:
     """One pair, at the seat that whoever asks has; without one it can be looked at, which takes no seat."""
-    shown = pair_visible(request.user, pk)
-    assignment = assignments.seat_had(shown, _user(request))
+    shown = visible_pair(request.user, pk)
+    assignment = assignments.current_assignment(shown, _user(request))
     if assignment is None:
         return _looked_at(request, shown)
     assignment.pair = shown
@@ -118,8 +118,8 @@ def pair(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _looked_at(request: HttpRequest, pair: Pair) -> HttpResponse:
-    free, until = assignments.seat_free(pair)
-    context = page_of(assignments.seat_to_look(pair, _user(request)), run=_run(request))
+    free, until = assignments.pair_availability(pair)
+    context = page_of(assignments.preview_assignment(pair, _user(request)), run=_run(request))
     return render(request, "review/pair.html", {**context, "looking": True, "free": free, "until": until})
 
 
@@ -128,8 +128,8 @@ def _looked_at(request: HttpRequest, pair: Pair) -> HttpResponse:
 def take(request: HttpRequest, pk: int) -> HttpResponse:
     """Take a seat at one pair, in the place of the one held, and go there."""
     try:
-        assignment = assignments.seat_at(pair_visible(request.user, pk), _user(request))
-    except assignments.SeatGone as error:
+        assignment = assignments.claim_pair(visible_pair(request.user, pk), _user(request))
+    except assignments.AssignmentLost as error:
         return _taken(request, str(error))
     return redirect(_address(assignment, _run(request)))
 
@@ -138,7 +138,7 @@ def take(request: HttpRequest, pk: int) -> HttpResponse:
 def of_run(request: HttpRequest, pk: int) -> HttpResponse:
     """Pairs and judgments of a run: a fragment of its page, or a page of its own."""
     run = run_of(request.user, pk)
-    context = {"run": run, "trace": run_trace(run), "mlflow": mlflow_url(run)}
+    context = {"run": run, "trace": run_judgments(run), "mlflow": mlflow_url(run)}
     return render_part(request, page_or_part(request, "review/of_run.html", "judged"), context)
 
 
@@ -146,7 +146,7 @@ def of_run(request: HttpRequest, pk: int) -> HttpResponse:
 def of_response(request: HttpRequest, pk: int) -> HttpResponse:
     """Pairs and judgments of a response: a fragment of its page, or a page of its own."""
     response = response_of(request.user, pk)
-    pairs = response_trace(request.user, response)
+    pairs = response_judgments(request.user, response)
     context = {
         "response": response,
         "run": response.run_environment.run,
@@ -162,8 +162,8 @@ def of_response(request: HttpRequest, pk: int) -> HttpResponse:
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
     """Take the decision, then the next pair; what is wrong with it is shown where it was entered."""
     try:
-        assignment = _seat_for_decision(request, pk)
-    except assignments.SeatGone as error:
+        assignment = _assignment_for_decision(request, pk)
+    except assignments.AssignmentLost as error:
         return _taken(request, str(error))
     given = request.POST.copy()
     if "accept" in given:  # the button that accepts the suggestion needs no verdict chosen
@@ -175,29 +175,29 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
             stored = decisions.decide(assignment=assignment, decision=form.decision(assignment))
         except decisions.DecisionRefused as error:
             form.add_error(error.path if error.path in form.fields else None, str(error))
-        except assignments.SeatGone as error:
+        except assignments.AssignmentLost as error:
             _keep(request, assignment)
             return _taken(request, str(error))
     if stored is not None:
         return _onwards(request)
     assignment.refresh_from_db()
-    assignment.pair = pair_visible(request.user, pk)
+    assignment.pair = visible_pair(request.user, pk)
     return _shown(request, assignment, form, _status(request, 200 if form.is_valid() else 422))
 
 
-def _seat_for_decision(request: HttpRequest, pk: int) -> Assignment:
-    """The seat to decide at; one that has lapsed or was never taken is taken now, if it is free. Raises SeatGone."""
+def _assignment_for_decision(request: HttpRequest, pk: int) -> Assignment:
+    """Return the assignment to decide, claiming the pair if necessary. Raises AssignmentLost."""
     assignment = _held(request, pk)
     if assignment is not None and assignment.state in (assignments.OPEN, assignments.DONE):
         return assignment
-    pair = pair_visible(request.user, pk)
+    pair = visible_pair(request.user, pk)
     try:
-        return assignments.seat_at(pair, _user(request))
-    except assignments.SeatGone:
+        return assignments.claim_pair(pair, _user(request))
+    except assignments.AssignmentLost:
         if assignment is None:
             raise
         _keep(request, assignment)
-        raise assignments.SeatGone("Your seat at this pair has lapsed, and others have it now.") from None
+        raise assignments.AssignmentLost("Your seat at this pair has lapsed, and others have it now.") from None
 
 
 def _keep(request: HttpRequest, assignment: Assignment) -> None:
@@ -214,14 +214,14 @@ def _draft(request: HttpRequest) -> dict[str, Any]:
 def _onwards(request: HttpRequest) -> HttpResponse:
     """To the next pair, whose seat is taken here and now; htmx gets its page as the answer, one request less."""
     run = _run(request)
-    assignment = assignments.pair_next(_user(request), run=run)
+    assignment = assignments.claim_next_pair(_user(request), run=run)
     address = _address(assignment, run)
     if not request.headers.get("HX-Request"):
         return redirect(address)
     if assignment is None:
         answer = _empty(request, run)
     else:
-        assignment.pair = pairs_whole(Pair.objects.filter(pk=assignment.pair_id))[0]
+        assignment.pair = pairs_with_responses(Pair.objects.filter(pk=assignment.pair_id))[0]
         answer = _shown(request, assignment)
     answer["HX-Push-Url"] = address
     return answer
@@ -233,8 +233,8 @@ def skip(request: HttpRequest, pk: int) -> HttpResponse:
     assignment = _held(request, pk)
     if assignment is not None:
         try:
-            assignments.seat_skip(assignment=assignment, reason=_entered(request, "reason").strip())
-        except assignments.SeatGone as error:
+            assignments.skip_pair(assignment=assignment, reason=_entered(request, "reason").strip())
+        except assignments.AssignmentLost as error:
             messages.warning(request, str(error))
     return _onwards(request)
 
@@ -262,8 +262,8 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
     assignment = _held(request, pk)
     try:
         if assignment is None:
-            raise assignments.SeatGone("You hold no seat at this pair.")
-        assignments.draft_save(assignment=assignment, draft=_draft(request))
-    except assignments.SeatGone as error:
+            raise assignments.AssignmentLost("You hold no seat at this pair.")
+        assignments.save_draft(assignment=assignment, draft=_draft(request))
+    except assignments.AssignmentLost as error:
         return HttpResponse(str(error), status=409, content_type="text/plain; charset=utf-8")
     return HttpResponse(status=204)

@@ -23,7 +23,7 @@ CODE = "def f(x):\n\tname = '👩‍👩‍👧 Zoë'  # " + "a long remark that
 
 @pytest.fixture(autouse=True)
 def as_seeded(monkeypatch: Any, transactional_db: Any) -> None:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
     for slug in ("wrong-result", "style"):
         IssueCategory.objects.get_or_create(slug=slug, defaults={"title": slug})
 
@@ -189,8 +189,8 @@ def test_reviewers_who_come_at_once_never_hold_one_seat(sign_in: SignIn) -> None
     taken = sorted(page.url for page in pages if page.locator("#decision").count())
     assert len(set(taken)) == 2
     assert sum(page.get_by_text("No pairs wait for review").count() for page in pages) == 1
-    seats_held = list(Assignment.objects.values_list("pair", "seat"))
-    assert len(seats_held) == len(set(seats_held)) == 2
+    held = list(Assignment.objects.values_list("pair", "slot"))
+    assert len(held) == len(set(held)) == 2
     loser = next(page for page in pages if not page.locator("#decision").count())
     loser.goto(taken[0])
     expect(loser.get_by_text("Others hold all seats at this pair")).to_be_visible()

@@ -23,7 +23,7 @@ CALL = {"id": "1", "type": "function", "function": {"name": "look_up", "argument
 
 @pytest.fixture(autouse=True)
 def nothing_drawn(monkeypatch: Any, transactional_db: Any) -> None:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
     IssueCategory.objects.get_or_create(slug="style", defaults={"title": "Style"})
 
 

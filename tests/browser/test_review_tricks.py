@@ -61,7 +61,7 @@ INJECTED = """() => {
 @pytest.fixture
 def tricky(monkeypatch: Any) -> Preference:
     """Tricks in every field that a model, a person or a bundle fills; the preference of the only pair."""
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
     category = IssueCategory.objects.get_or_create(slug="style", defaults={"title": "style"})[0]
     (pair,) = waiting_pairs(1, texts=(ALL, ALL + "."), prompt=ALL)
     call = {"id": "1", "type": "function", "function": {"name": ALL, "arguments": ALL}}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from preferences.sides import Sides, lists_choices, worded
+from preferences.sides import Sides, lists_choices, tokens_to_phrases
 
 PLAIN, SWAPPED = Sides(swapped=False), Sides(swapped=True)
 
@@ -98,21 +98,21 @@ NO_REFERENCES = [
 
 @pytest.mark.parametrize(("text", "stored"), REFERENCES.items())
 def test_references_are_stored_as_tokens(text: str, stored: str) -> None:
-    assert PLAIN.neutral(text) == stored
+    assert PLAIN.letters_to_tokens(text) == stored
     exchanged = {"first": "second", "second": "first"}
     for name, token in (("first", "\0"), ("second", "\1")):
         stored = stored.replace(f"⟦{name}⟧", token)
     stored = stored.replace("\0", f"⟦{exchanged['first']}⟧").replace("\1", f"⟦{exchanged['second']}⟧")
-    assert SWAPPED.neutral(text) == stored
+    assert SWAPPED.letters_to_tokens(text) == stored
 
 
 @pytest.mark.parametrize("text", NO_REFERENCES)
 def test_other_letters_stay(text: str) -> None:
-    assert PLAIN.neutral(text) == text
+    assert PLAIN.letters_to_tokens(text) == text
 
 
 def test_a_text_is_shown_with_the_letters_of_the_reader() -> None:
-    stored = SWAPPED.neutral("B is better because response A's loop never ends.")
+    stored = SWAPPED.letters_to_tokens("B is better because response A's loop never ends.")
     assert PLAIN.shown(stored) == "A is better because response B's loop never ends."
     assert SWAPPED.shown(stored) == "B is better because response A's loop never ends."
 
@@ -125,17 +125,22 @@ def test_letters_and_sides_translate_both_ways() -> None:
 
 
 def test_tokens_become_phrases_with_their_noun_and_a_capital_where_a_sentence_starts() -> None:
-    text = PLAIN.neutral("A is better: B's loop fails. Response A and B differ in A. The answer B.")
-    assert worded(text) == (
+    text = PLAIN.letters_to_tokens("A is better: B's loop fails. Response A and B differ in A. The answer B.")
+    assert tokens_to_phrases(text) == (
         "The first response is better: the second response's loop fails. The first response and the second response "
         "differ in the first response. The second response."
     )
-    assert worded(text, first="this one", second="the other").startswith("This one is better: the other's loop")
-    assert worded(PLAIN.neutral("Responses A and B agree")) == "The first response and the second response agree"
+    assert tokens_to_phrases(text, first="this one", second="the other").startswith(
+        "This one is better: the other's loop"
+    )
+    assert (
+        tokens_to_phrases(PLAIN.letters_to_tokens("Responses A and B agree"))
+        == "The first response and the second response agree"
+    )
 
 
 def test_a_token_that_somebody_types_is_no_reference() -> None:
-    assert SWAPPED.shown(PLAIN.neutral("⟦first⟧ and A")) == "[[first]] and B"
+    assert SWAPPED.shown(PLAIN.letters_to_tokens("⟦first⟧ and A")) == "[[first]] and B"
 
 
 def test_where_the_task_has_lettered_choices_only_named_sides_are_references() -> None:
@@ -143,4 +148,4 @@ def test_where_the_task_has_lettered_choices_only_named_sides_are_references() -
     assert lists_choices([{"role": "user", "content": [{"type": "text", "text": "(A) one\n(B) two"}]}])
     assert not lists_choices([{"role": "user", "content": "A story about B."}])
     text = "B is right, and response A says B. Answer A is wrong."
-    assert PLAIN.neutral(text, choices=True) == "B is right, and response ⟦first⟧ says B. Answer A is wrong."
+    assert PLAIN.letters_to_tokens(text, choices=True) == "B is right, and response ⟦first⟧ says B. Answer A is wrong."

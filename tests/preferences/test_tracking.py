@@ -11,7 +11,7 @@ from django.core.management import call_command
 from hub.models import Case
 from preferences.evidence import evidence_of
 from preferences.models import IssueCategory, Preference
-from preferences.services import JudgeIdentity, Judgment, NewIssue, Reaction, preference_record
+from preferences.services import JudgeIdentity, Judgment, NewIssue, Reaction, record_preference
 from preferences.spans import find_quote
 from runs.models import Response, Run
 from runs.tasks import catch_up
@@ -58,7 +58,7 @@ def judged(
         reaction=Reaction(suggestion=suggestion, taken=taken),
         **fields,
     )
-    return preference_record(first=pair[0], second=pair[1], judgment=judgment, supersedes=supersedes)
+    return record_preference(first=pair[0], second=pair[1], judgment=judgment, supersedes=supersedes)
 
 
 def logged(run: Run, tracker: Tracker) -> dict[str, Any]:

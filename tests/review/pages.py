@@ -7,7 +7,7 @@ from django.contrib.auth.models import Permission, User
 from hub.models import Environment
 from preferences.evidence import evidence_of
 from preferences.models import Preference
-from preferences.services import JudgeIdentity, Judgment, NewIssue, preference_record
+from preferences.services import JudgeIdentity, Judgment, NewIssue, record_preference
 from review.models import Pair
 from runs.models import Run
 from tests.factories import stored_response, stored_run, stored_score, stored_version
@@ -57,7 +57,7 @@ def _pair(run: Run, case: Any, position: int, overlap: int, texts: tuple[str, st
 
 def suggest(pair: Pair, verdict: str = "first", *, issues: list[NewIssue] | None = None, **fields: Any) -> Preference:
     judge = JudgeIdentity(label="j", fingerprint="f" * 64, prompt_version="pair-1")
-    preference = preference_record(
+    preference = record_preference(
         first=pair.first,
         second=pair.second,
         judgment=Judgment(

@@ -8,9 +8,9 @@ from hub.common.output_files import add_force_argument
 from hub.common.wording import counted, meant
 from hub.management import base
 from hub.models import Environment
-from preferences.exporters import FORMATS, ExportError, Written, preferences_export
+from preferences.exporters import FORMATS, ExportError, Written, export_preferences
 from preferences.models import Preference
-from preferences.selectors import filtered, preferences_current
+from preferences.selectors import current_preferences, filter_preferences
 from runs.selectors import get_run
 
 
@@ -30,8 +30,8 @@ class Command(base.Command):
         add_force_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        rows = filtered(preferences_current(), **_filters(options))
-        written = preferences_export(rows, options["out"], format=options["format"], force=options["force"])
+        rows = filter_preferences(current_preferences(), **_filters(options))
+        written = export_preferences(rows, options["out"], format=options["format"], force=options["force"])
         self.answer({**written.report, "files": [str(path) for path in written.files]})
         if not options["json"]:
             self._tell(written)

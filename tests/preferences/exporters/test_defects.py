@@ -14,10 +14,10 @@ from django.test import Client
 
 from hub.models import CaseDefect, Environment
 from hub.services import resolve_defect
-from preferences.exporters import FORMATS, ExportError, preferences_export
-from preferences.insight.figures import agreement_of, ranking_of
+from preferences.exporters import FORMATS, ExportError, export_preferences
+from preferences.insight.figures import compute_agreement, compute_rankings
 from preferences.models import Preference
-from preferences.selectors import preferences_current
+from preferences.selectors import current_preferences
 from tests.preferences.exporters.test_exports import exported, record, responses
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +41,7 @@ def settle(defect: CaseDefect, *, accepted: bool) -> None:
 
 def said(folder: Path, format: str) -> str:
     """All that an export writes, texts of both sides in the order of their worth."""
-    written = preferences_export(preferences_current(), folder / format, format=format)
+    written = export_preferences(current_preferences(), folder / format, format=format)
     lines = (folder / format / "provenance.jsonl").read_text().splitlines()
     assert written.rows == len(lines) > 0
     return " ".join(f"{line['source']}:{line['verdict']}" for line in map(json.loads, lines))
@@ -62,7 +62,7 @@ def test_an_accepted_claim_exports_the_reviewers_verdict(tmp_path: Path, dispute
 @pytest.mark.parametrize("format", FORMATS)
 def test_while_a_claim_is_open_neither_verdict_is_exported(tmp_path: Path, disputed: CaseDefect, format: str) -> None:
     with pytest.raises(ExportError, match="not settled"):
-        preferences_export(preferences_current(), tmp_path / "out", format=format)
+        export_preferences(current_preferences(), tmp_path / "out", format=format)
 
 
 def test_the_verdict_of_wrong_tests_is_not_exported_of_any_pair_of_the_case(tmp_path: Path) -> None:
@@ -115,9 +115,9 @@ def test_the_rest_export_follows_the_claim(disputed: CaseDefect, client: Client)
 @pytest.mark.parametrize(("accepted", "winner"), [(True, "m1"), (False, "m0")])
 def test_figures_follow_the_claim(disputed: CaseDefect, accepted: bool, winner: str) -> None:
     settle(disputed, accepted=accepted)
-    figures: dict[str, Any] = {name: figure for name, _, figure in agreement_of(preferences_current()).figures}
+    figures: dict[str, Any] = {name: figure for name, _, figure in compute_agreement(current_preferences()).figures}
     assert figures["people_execution"].n == (0 if accepted else 1)
-    assert next(iter(ranking_of(preferences_current()).values())).standings[0].name == winner
+    assert next(iter(compute_rankings(current_preferences()).values())).standings[0].name == winner
 
 
 def test_stored_preferences_are_linked_to_the_claims_of_their_reviewers(disputed: CaseDefect) -> None:

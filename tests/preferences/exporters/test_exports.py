@@ -14,11 +14,11 @@ from django.core.management import call_command
 
 from hub.models import Environment
 from preferences.evidence import evidence_of
-from preferences.exporters import FORMATS, ExportError, preferences_export, writing
+from preferences.exporters import FORMATS, ExportError, export_preferences, writing
 from preferences.exporters.base import Exporter
 from preferences.models import AppendOnly, Preference
-from preferences.selectors import filtered, preferences_current
-from preferences.services import JudgeIdentity, Judgment, Reaction, preference_record
+from preferences.selectors import current_preferences, filter_preferences
+from preferences.services import JudgeIdentity, Judgment, Reaction, record_preference
 from runs.models import Response
 from tests.factories import accepted_defect, stored_response, stored_run, stored_version
 
@@ -63,11 +63,11 @@ def record(
         judge=judge,
         reaction=Reaction(**reaction),
     )
-    return preference_record(first=first, second=second, judgment=judgment)
+    return record_preference(first=first, second=second, judgment=judgment)
 
 
 def exported(tmp_path: Path, format: str = "trl") -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    written = preferences_export(preferences_current(), tmp_path / "out", format=format, force=True)
+    written = export_preferences(current_preferences(), tmp_path / "out", format=format, force=True)
     lines = (tmp_path / "out" / "data.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines], written.report
 
@@ -148,7 +148,7 @@ def test_jsonl_and_parquet_hold_everything_and_ties(tmp_path: Path) -> None:
     record(*responses("one", "two"), "tie")
     rows, _ = exported(tmp_path, "jsonl")
     assert (rows[0]["verdict"], rows[0]["reviewer"], rows[0]["first"]["model"]) == ("tie", "ann", "m0")
-    preferences_export(preferences_current(), tmp_path / "all.parquet", format="parquet")
+    export_preferences(current_preferences(), tmp_path / "all.parquet", format="parquet")
     table = pq.read_table(tmp_path / "all.parquet").to_pylist()
     assert (table[0]["id"], json.loads(table[0]["first"])["model"]) == (rows[0]["id"], "m0")
 
@@ -216,7 +216,7 @@ def test_a_check_whose_decision_was_taken_back_counts_once(tmp_path: Path) -> No
         judgment = Judgment(
             verdict="first", evidence={}, reviewer=User.objects.get(), reaction=Reaction(check_result="failed")
         )
-        old = preference_record(first=first, second=second, judgment=judgment, supersedes=old)
+        old = record_preference(first=first, second=second, judgment=judgment, supersedes=old)
     assert [row["chosen"] for row in exported(tmp_path)[0]] == ["mine"]
 
 
@@ -265,7 +265,7 @@ def test_a_superseded_preference_is_not_exported_and_none_is_ever_changed(tmp_pa
     first, second = responses("one", "two")
     old = record(first, second)
     judgment = Judgment(verdict="second", evidence={}, reviewer=User.objects.get())
-    preference_record(first=first, second=second, judgment=judgment, supersedes=old)
+    record_preference(first=first, second=second, judgment=judgment, supersedes=old)
     assert exported(tmp_path)[0][0]["chosen"] == "two"
     old.verdict = "tie"
     with pytest.raises(AppendOnly):
@@ -275,10 +275,10 @@ def test_a_superseded_preference_is_not_exported_and_none_is_ever_changed(tmp_pa
 def test_filters_narrow_what_is_exported() -> None:
     mine = record(*responses("one", "two"))
     record(*responses("three", "four"), by="judge")
-    assert list(filtered(preferences_current(), source="human")) == [mine]
-    assert list(filtered(preferences_current(), run=mine.run_id)) == [mine]
-    assert list(filtered(preferences_current(), environment=mine.version.environment.slug)) == [mine]
-    assert not filtered(preferences_current(), since=mine.created_at.date().replace(year=2099))
+    assert list(filter_preferences(current_preferences(), source="human")) == [mine]
+    assert list(filter_preferences(current_preferences(), run=mine.run_id)) == [mine]
+    assert list(filter_preferences(current_preferences(), environment=mine.version.environment.slug)) == [mine]
+    assert not filter_preferences(current_preferences(), since=mine.created_at.date().replace(year=2099))
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_nothing_is_replaced_without_force_and_with_it_no_old_ties_stay(tmp_path
     assert refused(capsys, "--out", tmp_path / "p.jsonl").endswith("p.jsonl is there already; --force replaces it.")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     judgment = Judgment(verdict="second", evidence={}, reviewer=User.objects.get())
-    preference_record(first=tie.first, second=tie.second, judgment=judgment, supersedes=tie)
+    record_preference(first=tie.first, second=tie.second, judgment=judgment, supersedes=tie)
     command("--out", tmp_path / "p.jsonl", "--force")
     assert "Wrote 2 rows:" in capsys.readouterr().out
     assert names(tmp_path) == ["p.card.md", "p.jsonl", "p.provenance.jsonl"]
@@ -493,7 +493,7 @@ def test_formats_that_hold_everything_load_whoever_judged(
         record(*responses("five", "six", statuses="fp"), "second", by="execution"),
         record(*responses("seven", "eight"), "tie"),
     ]
-    written = preferences_export(preferences_current(), tmp_path / "out", format=format)
+    written = export_preferences(current_preferences(), tmp_path / "out", format=format)
     table = loaded(tmp_path / "out", tmp_path / "cache", monkeypatch)
     assert table["id"][:] == [item.pk for item in made]
     assert table["source"][:] == ["human", "llm", "execution", "human"]
@@ -533,7 +533,7 @@ def test_an_export_does_not_depend_on_how_much_is_in_memory_at_a_time(
 ) -> None:
     for number, verdict in enumerate(("first", "second", "tie", "both_bad") * 4):
         record(*responses(f"one {number}", f"two {number}"), verdict)
-    whole = preferences_export(preferences_current(), tmp_path / "whole", format=format)
+    whole = export_preferences(current_preferences(), tmp_path / "whole", format=format)
     monkeypatch.setattr("preferences.exporters.writing._CHUNK", 2)
     most = 0
     read = writing._read
@@ -550,7 +550,7 @@ def test_an_export_does_not_depend_on_how_much_is_in_memory_at_a_time(
     monkeypatch.setattr(writing, "_read", counted)
     gc.freeze()  # so that collecting looks at what is made from here on, and is quick
     try:
-        parts = preferences_export(preferences_current(), tmp_path / "parts", format=format)
+        parts = export_preferences(current_preferences(), tmp_path / "parts", format=format)
     finally:
         gc.unfreeze()
     assert parts.report == whole.report

@@ -11,10 +11,10 @@ from django.utils import timezone
 from hub.models import Case
 from preferences.evidence import evidence_of
 from preferences.insight.agreement import Figure
-from preferences.insight.figures import Agreement, agreement_of, ranking_of
+from preferences.insight.figures import Agreement, compute_agreement, compute_rankings
 from preferences.models import Preference
-from preferences.selectors import preferences_current
-from preferences.services import JudgeIdentity, Judgment, Reaction, preference_record
+from preferences.selectors import current_preferences
+from preferences.services import JudgeIdentity, Judgment, Reaction, record_preference
 from runs.models import Response, Run, RunModel
 from tests.factories import stored_response, stored_run, stored_version
 
@@ -41,7 +41,7 @@ def judged(pair: tuple[Response, Response], verdict: str, **fields: Any) -> Pref
     confidence = fields.pop("confidence", None)
     judge = JudgeIdentity(**{"label": "judge", "fingerprint": "f", "prompt_version": "pair-1", **fields})
     judgment = Judgment(verdict=verdict, evidence=evidence_of(*pair), judge=judge, confidence=confidence)
-    return preference_record(first=pair[0], second=pair[1], judgment=judgment)
+    return record_preference(first=pair[0], second=pair[1], judgment=judgment)
 
 
 def decided(pair: tuple[Response, Response], verdict: str, by: str = "ann", **reaction: Any) -> Preference:
@@ -49,11 +49,11 @@ def decided(pair: tuple[Response, Response], verdict: str, by: str = "ann", **re
     judgment = Judgment(
         verdict=verdict, evidence=evidence_of(*pair), reviewer=person, reaction=Reaction(**reaction), seconds=20.0
     )
-    return preference_record(first=pair[0], second=pair[1], judgment=judgment)
+    return record_preference(first=pair[0], second=pair[1], judgment=judgment)
 
 
 def found() -> Agreement:
-    return agreement_of(preferences_current())
+    return compute_agreement(current_preferences())
 
 
 def figures() -> dict[str, Figure]:
@@ -210,7 +210,7 @@ def test_a_ranking_is_of_two_models_and_both_bad_is_a_tie() -> None:
     pairs = pairs_of("ff", "ff", "ff", "ff")
     for pair, verdict in zip(pairs, ("first", "first", "tie", "both_bad"), strict=True):
         decided(pair, verdict)
-    alpha, beta = ranking_of(preferences_current())["sums"].standings
+    alpha, beta = compute_rankings(current_preferences())["sums"].standings
     assert (alpha.name, alpha.wins, alpha.matches, beta.wins) == ("alpha", 3.0, 4, 1.0)
     # 3 wins to 1, with half a win added on either side
     assert alpha.strength - beta.strength == pytest.approx(400 * math.log10(3.5 / 1.5), abs=0.01)
@@ -230,7 +230,7 @@ def test_attempts_of_one_model_do_not_rank_it_against_itself() -> None:
     run = stored_run(stored_version(cases=1), ["alpha"])
     first, second = (stored_response(run, Case.objects.get(), "failed", attempt=attempt) for attempt in (1, 2))
     decided((first, second), "first")
-    assert ranking_of(preferences_current()) == {}
+    assert compute_rankings(current_preferences()) == {}
 
 
 def test_one_verdict_counts_for_each_pair_in_a_ranking() -> None:
@@ -239,7 +239,7 @@ def test_one_verdict_counts_for_each_pair_in_a_ranking() -> None:
     decided(pairs[0], "first", "ann")  # a person's counts before the judge's
     decided(pairs[0], "first", "bob")  # and once
     judged(pairs[1], "first")
-    alpha, beta = ranking_of(preferences_current())["sums"].standings
+    alpha, beta = compute_rankings(current_preferences())["sums"].standings
     assert (alpha.wins, alpha.matches, beta.wins) == (2.0, 2, 0.0)
 
 
@@ -249,7 +249,7 @@ def test_pairs_that_people_disagree_about_do_not_count_in_a_ranking() -> None:
     decided(pairs[0], "second", "bob")
     judged(pairs[0], "first")
     decided(pairs[1], "second", "ann")
-    alpha, _ = sorted(ranking_of(preferences_current())["sums"].standings, key=lambda row: row.name)
+    alpha, _ = sorted(compute_rankings(current_preferences())["sums"].standings, key=lambda row: row.name)
     assert (alpha.wins, alpha.matches) == (0.0, 1)
 
 
@@ -257,7 +257,7 @@ def test_failed_attention_checks_do_not_count_in_a_ranking() -> None:
     pairs = pairs_of("ff", "ff")
     decided(pairs[0], "first", check_result="failed")
     decided(pairs[1], "second")
-    alpha, _ = sorted(ranking_of(preferences_current())["sums"].standings, key=lambda row: row.name)
+    alpha, _ = sorted(compute_rankings(current_preferences())["sums"].standings, key=lambda row: row.name)
     assert (alpha.wins, alpha.matches) == (0.0, 1)
 
 
@@ -267,7 +267,7 @@ def test_models_that_no_comparison_connects_are_named_instead_of_ranked() -> Non
         run = stored_run(version, labels)
         first, second = (stored_response(run, Case.objects.get(), "failed", model=label) for label in labels)
         decided((first, second), "first")
-    found = ranking_of(preferences_current())["sums"]
+    found = compute_rankings(current_preferences())["sums"]
     assert found.standings == []
     assert "no comparison connects them: a, b; c, d." in found.problem
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def nothing_drawn(monkeypatch: Any) -> None:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def test_taking_another_pair_gives_the_first_back_with_its_draft(ann: User) -> N
     client.post(f"/review/{first.pk}/draft/", {"critique": "So far"})
     assert client.post(f"/review/{second.pk}/take/").headers["Location"] == f"/review/{second.pk}/"
     assert held() == [second.pk]
-    assert assignments.pair_next(reviewer("bob")).pair == first
-    assignments.seat_skip(assignment=Assignment.objects.get(pair=first, state="open"), reason="")
+    assert assignments.claim_next_pair(reviewer("bob")).pair == first
+    assignments.skip_pair(assignment=Assignment.objects.get(pair=first, state="open"), reason="")
     client.post(f"/review/{first.pk}/take/")
     assert held() == [first.pk]
     assert "So far" in client.get(f"/review/{first.pk}/").content.decode()
@@ -69,17 +69,17 @@ def test_taking_another_pair_gives_the_first_back_with_its_draft(ann: User) -> N
 
 def test_keeping_to_another_run_holds_one_seat_and_what_was_left_comes_back(ann: User) -> None:
     (first,), (second,) = waiting_pairs(1), waiting_pairs(1)
-    assignments.pair_next(ann, run=first.run_id)
-    mine = assignments.pair_next(ann, run=second.run_id)
+    assignments.claim_next_pair(ann, run=first.run_id)
+    mine = assignments.claim_next_pair(ann, run=second.run_id)
     assert held() == [second.pk]
     decisions.decide(assignment=mine, decision=Decision(verdict="tie"))
-    assert assignments.pair_next(ann).pair == first
+    assert assignments.claim_next_pair(ann).pair == first
 
 
 def test_taking_a_decision_back_gives_the_next_seat_back(ann: User) -> None:
     first, _second = waiting_pairs(2)
-    decisions.decide(assignment=assignments.pair_next(ann), decision=Decision(verdict="tie"))
-    assignments.pair_next(ann)
+    decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
+    assignments.claim_next_pair(ann)
     decisions.undo_last(user=ann)
     assert held() == [first.pk]
 
@@ -87,7 +87,7 @@ def test_taking_a_decision_back_gives_the_next_seat_back(ann: User) -> None:
 def test_the_empty_page_says_what_is_held_and_until_when(ann: User) -> None:
     first, second = waiting_pairs(2)
     for name in ("bob", "cat"):
-        assignments.pair_next(reviewer(name))
+        assignments.claim_next_pair(reviewer(name))
     page = signed_in(ann).get("/review/").content.decode()
     assert "2 pairs are held by other reviewers" in page
     for pair in (first, second):
@@ -97,7 +97,7 @@ def test_the_empty_page_says_what_is_held_and_until_when(ann: User) -> None:
 
 def test_a_pair_that_others_hold_can_be_looked_at(ann: User) -> None:
     (pair,) = waiting_pairs(1)
-    assignments.pair_next(reviewer("bob"))
+    assignments.claim_next_pair(reviewer("bob"))
     client = signed_in(ann)
     page = client.get(f"/review/{pair.pk}/").content.decode()
     assert "Others hold all seats at this pair" in page
@@ -121,9 +121,9 @@ def test_over_rest_looking_takes_no_seat_and_a_decision_does(ann: User) -> None:
 
 
 def lapsed(ann: User) -> Assignment:
-    mine = assignments.pair_next(ann)
+    mine = assignments.claim_next_pair(ann)
     Assignment.objects.filter(pk=mine.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
-    assignments.leases_sweep()
+    assignments.release_lapsed_assignments()
     return mine
 
 
@@ -138,7 +138,7 @@ def test_a_decision_after_the_lease_is_taken_where_the_seat_is_still_free(ann: U
 def test_what_was_typed_is_shown_and_kept_where_the_seat_is_gone(ann: User, headers: dict[str, str]) -> None:
     (pair,) = waiting_pairs(1)
     mine = lapsed(ann)
-    assignments.pair_next(reviewer("bob"))
+    assignments.claim_next_pair(reviewer("bob"))
     sent = {"verdict": "a", "critique": "Two pages of <thoughts>."}
     answer = signed_in(ann).post(f"/review/{pair.pk}/decision/", sent, headers=headers)
     assert "Two pages of &lt;thoughts&gt;." in answer.content.decode()

@@ -14,10 +14,10 @@ from preferences.services import NewIssue
 from preferences.spans import find_quote
 from review import decisions
 from review.decisions import Decision, DecisionRefused, MarkedIssue
-from review.judge.suggestions import suggestion_shown
+from review.judge.suggestions import visible_suggestion
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue import assignments
-from review.queue.assignments import SeatGone
+from review.queue.assignments import AssignmentLost
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def nothing_drawn(monkeypatch: Any) -> None:
     """No check, nothing hidden, sides as they are, unless a test says otherwise."""
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
 
 
 def lapse(assignment: Assignment) -> None:
@@ -36,36 +36,36 @@ def lapse(assignment: Assignment) -> None:
 def test_two_reviewers_get_different_pairs_and_one_keeps_the_own() -> None:
     first, second = waiting_pairs(2)
     ann, bob = reviewer("ann"), reviewer("bob")
-    assert assignments.pair_next(ann).pair == first
-    assert assignments.pair_next(bob).pair == second
-    assert assignments.pair_next(ann).pair == first
-    assert assignments.pair_next(reviewer("cat")) is None
+    assert assignments.claim_next_pair(ann).pair == first
+    assert assignments.claim_next_pair(bob).pair == second
+    assert assignments.claim_next_pair(ann).pair == first
+    assert assignments.claim_next_pair(reviewer("cat")) is None
 
 
 def test_overlap_gives_a_pair_to_as_many_people_and_no_more() -> None:
     waiting_pairs(1, overlap=2)
-    taken = [assignments.pair_next(reviewer(name)) for name in ("ann", "bob")]
-    assert [seat.seat for seat in taken] == [0, 1]
-    assert assignments.pair_next(reviewer("cat")) is None
+    taken = [assignments.claim_next_pair(reviewer(name)) for name in ("ann", "bob")]
+    assert [assignment.slot for assignment in taken] == [0, 1]
+    assert assignments.claim_next_pair(reviewer("cat")) is None
 
 
 def test_a_lapsed_seat_is_taken_by_the_next_and_the_late_decision_is_refused() -> None:
     waiting_pairs(1)
-    mine = assignments.pair_next(reviewer("ann"))
+    mine = assignments.claim_next_pair(reviewer("ann"))
     lapse(mine)
-    theirs = assignments.pair_next(reviewer("bob"))
-    assert (theirs.pair_id, theirs.seat) == (mine.pair_id, mine.seat)
-    with pytest.raises(SeatGone):
+    theirs = assignments.claim_next_pair(reviewer("bob"))
+    assert (theirs.pair_id, theirs.slot) == (mine.pair_id, mine.slot)
+    with pytest.raises(AssignmentLost):
         decisions.decide(assignment=mine, decision=Decision(verdict="tie"))
     assert not Preference.objects.exists()
 
 
 def test_a_heartbeat_keeps_the_seat() -> None:
     waiting_pairs(1)
-    mine = assignments.pair_next(reviewer("ann"))
+    mine = assignments.claim_next_pair(reviewer("ann"))
     lapse(mine)
-    assignments.draft_save(assignment=mine, draft={"verdict": "a"})
-    assert assignments.pair_next(reviewer("bob")) is None
+    assignments.save_draft(assignment=mine, draft={"verdict": "a"})
+    assert assignments.claim_next_pair(reviewer("bob")) is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -78,7 +78,7 @@ def test_many_reviewers_at_once_never_share_a_seat() -> None:
     def take(user: Any) -> None:
         try:
             barrier.wait()
-            got.append(assignments.pair_next(user))
+            got.append(assignments.claim_next_pair(user))
         finally:
             connections.close_all()
 
@@ -87,7 +87,7 @@ def test_many_reviewers_at_once_never_share_a_seat() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    taken = [(a.pair_id, a.seat) for a in got if a is not None]
+    taken = [(a.pair_id, a.slot) for a in got if a is not None]
     assert len(got) == 10
     assert len(taken) == len(set(taken)) == 6
     assert not Pair.objects.filter(free__gt=0).exists()
@@ -95,7 +95,7 @@ def test_many_reviewers_at_once_never_share_a_seat() -> None:
 
 def test_a_decision_sent_twice_is_stored_once() -> None:
     waiting_pairs(1)
-    mine = assignments.pair_next(reviewer())
+    mine = assignments.claim_next_pair(reviewer())
     first = decisions.decide(assignment=mine, decision=Decision(verdict="first", critique="Shorter."))
     assert decisions.decide(assignment=mine, decision=Decision(verdict="second")) == first
     assert Preference.objects.count() == 1
@@ -104,7 +104,7 @@ def test_a_decision_sent_twice_is_stored_once() -> None:
 
 def test_a_verdict_against_the_tests_needs_a_defect_and_files_it() -> None:
     waiting_pairs(1, outcome="pf")
-    mine = assignments.pair_next(reviewer())
+    mine = assignments.claim_next_pair(reviewer())
     with pytest.raises(DecisionRefused) as refused:
         decisions.decide(assignment=mine, decision=Decision(verdict="second"))
     assert refused.value.path == "defect"
@@ -117,7 +117,7 @@ def test_a_verdict_against_the_tests_needs_a_defect_and_files_it() -> None:
 def test_a_second_verdict_against_the_tests_of_a_case_joins_the_open_claim() -> None:
     waiting_pairs(1, outcome="pf")
     ann = reviewer()
-    mine = assignments.pair_next(ann)
+    mine = assignments.claim_next_pair(ann)
     decisions.decide(assignment=mine, decision=Decision(verdict="second", defect="It wants 5."))
     back = decisions.undo_last(user=ann)
     stored = decisions.decide(assignment=back, decision=Decision(verdict="tie", defect="It wants 5, as I said."))
@@ -127,34 +127,34 @@ def test_a_second_verdict_against_the_tests_of_a_case_joins_the_open_claim() -> 
 def test_accepting_and_overriding_are_told_apart() -> None:
     for verdict, pair in zip(("first", "second"), waiting_pairs(2), strict=True):
         suggestion = suggest(pair, "first")
-        mine = assignments.pair_next(reviewer(verdict))
-        suggestion_shown(assignment=mine)
+        mine = assignments.claim_next_pair(reviewer(verdict))
+        visible_suggestion(assignment=mine)
         stored = decisions.decide(assignment=mine, decision=Decision(verdict=verdict))
         assert (stored.suggestion, stored.suggestion_taken) == (suggestion, verdict == "first")
         assert stored.suggestion_seen_at is not None
 
 
 def test_a_hidden_suggestion_is_shown_after_the_first_verdict_and_both_verdicts_are_kept(monkeypatch: Any) -> None:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "hidden" else 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "hidden" else 0.99)
     (pair,) = waiting_pairs(1)
     suggest(pair, "first")
-    mine = assignments.pair_next(reviewer())
-    assert suggestion_shown(assignment=mine) is None
+    mine = assignments.claim_next_pair(reviewer())
+    assert visible_suggestion(assignment=mine) is None
     blind = Decision(verdict="second", blind=True)
     assert decisions.decide(assignment=mine, decision=blind) is None
     assert decisions.decide(assignment=mine, decision=blind) is None  # a double click confirms nothing
     mine.refresh_from_db()
-    assert suggestion_shown(assignment=mine).verdict == "first"
+    assert visible_suggestion(assignment=mine).verdict == "first"
     stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     assert (stored.first_verdict, stored.verdict, stored.suggestion_taken) == ("second", "first", True)
 
 
 def test_an_attention_check_shows_the_wrong_verdict_and_remembers_who_accepts_it(monkeypatch: Any) -> None:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "check" else 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "check" else 0.99)
     (pair,) = waiting_pairs(1, outcome="pf")
     suggest(pair, "first")
-    mine = assignments.pair_next(reviewer())
-    assert suggestion_shown(assignment=mine).verdict == "second"
+    mine = assignments.claim_next_pair(reviewer())
+    assert visible_suggestion(assignment=mine).verdict == "second"
     with pytest.raises(DecisionRefused):
         decisions.decide(assignment=mine, decision=Decision(verdict="second"))
     stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
@@ -165,7 +165,7 @@ def test_an_attention_check_shows_the_wrong_verdict_and_remembers_who_accepts_it
 @pytest.fixture
 def checked(monkeypatch: Any) -> Assignment:
     """A seat with an attention check: the judge rightly prefers the first answer, the check shows the second."""
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "check" else 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "check" else 0.99)
     texts = ("def f(x):\n    return x + 1\n", "def f(x):\n    # adds one\n    return x - 1\n")
     (pair,) = waiting_pairs(1, outcome="pf", texts=texts)
     issue = NewIssue(
@@ -175,11 +175,11 @@ def checked(monkeypatch: Any) -> Assignment:
         span=find_quote(pair.second.messages, "return x - 1"),
     )
     suggest(pair, "first", critique="⟦first⟧ adds, ⟦second⟧ does not.", issues=[issue], confidence=0.6)
-    return assignments.pair_next(reviewer())
+    return assignments.claim_next_pair(reviewer())
 
 
 def test_an_attention_check_argues_for_its_verdict_as_other_suggestions_do(checked: Assignment) -> None:
-    shown = suggestion_shown(assignment=checked)
+    shown = visible_suggestion(assignment=checked)
     assert (shown.verdict, shown.confidence) == ("second", 0.6)
     assert shown.critique == "⟦second⟧ adds, ⟦first⟧ does not."
     (issue,) = shown.issues
@@ -189,19 +189,19 @@ def test_an_attention_check_argues_for_its_verdict_as_other_suggestions_do(check
 
 
 def test_issues_of_an_attention_check_are_never_stored(checked: Assignment) -> None:
-    (issue,) = suggestion_shown(assignment=checked).issues
+    (issue,) = visible_suggestion(assignment=checked).issues
     stored = decisions.decide(assignment=checked, decision=Decision(verdict="first", kept=[issue.pk]))
     assert (stored.check_result, stored.dismissed) == ("passed", [])
     assert not stored.issues.exists()
 
 
 def test_no_check_is_made_where_the_judge_is_wrong_or_undecided(monkeypatch: Any) -> None:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "check" else 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "check" else 0.99)
     ann = reviewer()
     for pair, verdict in zip(waiting_pairs(2, outcome="pf"), ("second", "tie"), strict=True):
         suggest(pair, verdict)
-        mine = assignments.pair_next(ann)
-        assert suggestion_shown(assignment=mine).verdict == verdict
+        mine = assignments.claim_next_pair(ann)
+        assert visible_suggestion(assignment=mine).verdict == verdict
         decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     assert not AttentionCheck.objects.exists()
 
@@ -209,7 +209,7 @@ def test_no_check_is_made_where_the_judge_is_wrong_or_undecided(monkeypatch: Any
 def test_undo_takes_the_decision_back_up_and_the_next_one_supersedes_it() -> None:
     waiting_pairs(2)
     ann = reviewer()
-    mine = assignments.pair_next(ann)
+    mine = assignments.claim_next_pair(ann)
     text = mine.pair.first.messages[1]["content"]
     mark = MarkedIssue(side="first", category="style", message=1, start=0, end=len(text))
     before = decisions.decide(assignment=mine, decision=Decision(verdict="tie", issues=[mark]))
@@ -224,25 +224,25 @@ def test_undo_takes_the_decision_back_up_and_the_next_one_supersedes_it() -> Non
 def test_an_undone_decision_that_is_left_stands() -> None:
     waiting_pairs(1)
     ann = reviewer()
-    before = decisions.decide(assignment=assignments.pair_next(ann), decision=Decision(verdict="tie"))
+    before = decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
     lapse(decisions.undo_last(user=ann))
-    assignments.leases_sweep()
+    assignments.release_lapsed_assignments()
     assert Assignment.objects.get().state == "done"
-    assert assignments.pair_next(reviewer("bob")) is None
+    assert assignments.claim_next_pair(reviewer("bob")) is None
     assert Preference.objects.get() == before
 
 
 def test_a_skipped_pair_goes_to_others_and_not_back_to_the_same_person() -> None:
     waiting_pairs(1)
     ann = reviewer("ann")
-    assignments.seat_skip(assignment=assignments.pair_next(ann), reason="I wrote it.")
-    assert assignments.pair_next(ann) is None
-    assert assignments.pair_next(reviewer("bob")) is not None
+    assignments.skip_pair(assignment=assignments.claim_next_pair(ann), reason="I wrote it.")
+    assert assignments.claim_next_pair(ann) is None
+    assert assignments.claim_next_pair(reviewer("bob")) is not None
 
 
 def test_a_mark_outside_the_text_or_of_another_text_is_refused() -> None:
     waiting_pairs(1)
-    mine = assignments.pair_next(reviewer())
+    mine = assignments.claim_next_pair(reviewer())
     for place in (
         {"start": 0, "end": 99},
         {"start": 0, "end": 1, "text_hash": "0" * 64},
@@ -257,4 +257,4 @@ def test_a_mark_outside_the_text_or_of_another_text_is_refused() -> None:
 def test_pairs_of_private_environments_are_not_handed_out() -> None:
     (pair,) = waiting_pairs(1)
     type(pair.first.run_environment.version.environment).objects.update(visibility="private")
-    assert assignments.pair_next(reviewer()) is None
+    assert assignments.claim_next_pair(reviewer()) is None

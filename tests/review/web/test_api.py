@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def ann(monkeypatch: Any) -> APIClient:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
     client = APIClient()
     client.force_authenticate(reviewer())
     return client

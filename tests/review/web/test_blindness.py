@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def nothing_drawn(monkeypatch: Any) -> None:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def pairs() -> list[Pair]:
     found = waiting_pairs(2, overlap=2)
     for pair in found:
         suggest(pair, "first")
-    decisions.decide(assignment=assignments.pair_next(reviewer("bob")), decision=Decision(verdict="second"))
+    decisions.decide(assignment=assignments.claim_next_pair(reviewer("bob")), decision=Decision(verdict="second"))
     return found
 
 
@@ -72,10 +72,10 @@ def test_verdicts_of_a_pair_are_shown_once_it_is_decided(pairs: list[Pair]) -> N
     client = signed_in(ann)
     assert seen_by(client) == set()
     assert client.get("/api/v1/agreement/").json()["verdicts"] == 0
-    decisions.decide(assignment=assignments.pair_next(ann), decision=Decision(verdict="tie"))
+    decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
     assert seen_by(client) == of(first)
     assert len(of(first)) == 3
-    assignments.seat_skip(assignment=assignments.pair_next(ann), reason="")
+    assignments.skip_pair(assignment=assignments.claim_next_pair(ann), reason="")
     assert seen_by(client) == of(first)  # a skip can be taken back
 
 
@@ -87,7 +87,7 @@ def test_a_response_s_pairs_name_neither_verdicts_nor_the_other_model(pairs: lis
     assert "is better" not in page
     assert "beta" not in page
     assert f'href="/review/{first.pk}/"' in page
-    decisions.decide(assignment=assignments.pair_next(ann), decision=Decision(verdict="tie"))
+    decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
     page = client.get(f"/review/responses/{first.first_id}/").content.decode()
     assert "the other is better" in page
     assert "beta" in page
@@ -105,7 +105,7 @@ def test_who_does_not_review_sees_them_and_an_administrator_until_they_hold_the_
     assert seen_by(signed_in(User.objects.create_user("trainer"))) == every
     root = User.objects.create_superuser("root")
     assert seen_by(signed_in(root)) == every
-    held = assignments.pair_next(root)
+    held = assignments.claim_next_pair(root)
     assert seen_by(signed_in(root)) == every - of(held.pair)
     Preference.objects.update(first_verdict="")
     page = signed_in(root).get("/admin/preferences/preference/").content.decode()
@@ -114,5 +114,5 @@ def test_who_does_not_review_sees_them_and_an_administrator_until_they_hold_the_
 
 def test_pairs_that_are_decided_by_others_are_owed_by_nobody(pairs: list[Pair]) -> None:
     first, _second = pairs
-    decisions.decide(assignment=assignments.pair_next(reviewer("cat")), decision=Decision(verdict="tie"))
+    decisions.decide(assignment=assignments.claim_next_pair(reviewer("cat")), decision=Decision(verdict="tie"))
     assert seen_by(signed_in(reviewer("ann"))) == of(first)

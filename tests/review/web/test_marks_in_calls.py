@@ -25,7 +25,7 @@ CALLS = [
 
 @pytest.fixture(autouse=True)
 def nothing_drawn(monkeypatch: Any) -> None:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
 
 
 @pytest.fixture

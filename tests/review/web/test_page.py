@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def nothing_drawn(monkeypatch: Any) -> None:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_refused_decision_by_script_leaves_the_address_alone(ann: Client) -> N
 
 
 def test_sides_are_shuffled_and_the_verdict_is_stored_in_the_pairs_own_terms(ann: Client, monkeypatch: Any) -> None:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "side" else 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "side" else 0.99)
     (pair,) = waiting_pairs(1)
     page = ann.get(f"/review/{pair.pk}/").content.decode()
     assert page.index("two") < page.index(">one")
@@ -134,7 +134,7 @@ def test_nobody_reviews_without_the_permission_and_a_taken_pair_is_said_to_be(cl
     (pair,) = waiting_pairs(1)
     client.force_login(User.objects.create_user("visitor"))
     assert client.get("/review/").status_code == 403
-    assignments.pair_next(reviewer("ann"))
+    assignments.claim_next_pair(reviewer("ann"))
     client.force_login(reviewer("bob"))
     assert "Others hold all seats" in client.get(f"/review/{pair.pk}/").content.decode()
     assert client.post(f"/review/{pair.pk}/decision/", {"verdict": "a"}).status_code == 409

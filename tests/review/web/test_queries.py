@@ -12,7 +12,7 @@ from preferences.models import IssueCategory
 from preferences.services import NewIssue
 from review.models import Assignment, Pair
 from review.queue import assignments, backlog
-from review.queue.backlog import heads, progress_of
+from review.queue.backlog import next_pair_by_run, review_progress
 from runs.models import Run
 from tests.factories import stored_score
 from tests.review.pages import reviewer, suggest, waiting_pairs
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def nothing_drawn(monkeypatch: Any) -> None:
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
 
 
 def asked(client: Client, user: User, *, pairs: int, scores: int, issues: int) -> tuple[int, int]:
@@ -34,7 +34,7 @@ def asked(client: Client, user: User, *, pairs: int, scores: int, issues: int) -
                 stored_score(side, rule=f"rule-{i}", value=float(i % 2))
         category = IssueCategory.objects.get(slug="style")
         suggest(pair, "first", issues=[NewIssue(response=pair.first, category=category) for _ in range(issues)])
-    assignments.pair_next(user, run=first.run_id)
+    assignments.claim_next_pair(user, run=first.run_id)
     with CaptureQueriesContext(connection) as page:
         assert client.get(f"/review/{first.pk}/").status_code == 200
     with CaptureQueriesContext(connection) as decision:
@@ -71,8 +71,8 @@ def test_what_waits_is_found_and_counted_down_an_index_without_sorting() -> None
         waiting_pairs(1)
     user = reviewer()
     with CaptureQueriesContext(connection) as captured:
-        backlog.pair_first(user)
-        progress_of(user)
+        backlog.first_waiting_pair(user)
+        review_progress(user)
     plans = [plan_of(query["sql"]) for query in captured if '"free" > 0' in query["sql"]]
     assert len(plans) == 3  # the heads twice, and the count
     for plan in plans:
@@ -82,7 +82,7 @@ def test_what_waits_is_found_and_counted_down_an_index_without_sorting() -> None
 
 def test_lapsed_leases_are_found_by_their_index() -> None:
     with CaptureQueriesContext(connection) as captured:
-        assignments.leases_sweep()
+        assignments.release_lapsed_assignments()
     assert "assignment_lease" in plan_of(captured[0]["sql"])
 
 
@@ -90,17 +90,20 @@ def test_only_the_oldest_runs_are_asked_and_more_is_said_to_wait(monkeypatch: An
     monkeypatch.setattr(backlog, "RUNS_AT_ONCE", 2)
     user = reviewer()
     pairs = [waiting_pairs(1)[0] for _ in range(3)]
-    assert heads(user) == {pair.run_id: pair.pk for pair in pairs[:2]}
-    assert (progress_of(user).waiting, progress_of(user).more) == (2, True)
-    assert (progress_of(user, run=pairs[2].run_id).waiting, progress_of(user, run=pairs[2].run_id).more) == (1, False)
+    assert next_pair_by_run(user) == {pair.run_id: pair.pk for pair in pairs[:2]}
+    assert (review_progress(user).waiting, review_progress(user).more) == (2, True)
+    assert (review_progress(user, run=pairs[2].run_id).waiting, review_progress(user, run=pairs[2].run_id).more) == (
+        1,
+        False,
+    )
     Pair.objects.filter(run=pairs[0].run_id).update(free=0)
-    assert list(heads(user)) == [pairs[1].run_id, pairs[2].run_id]
+    assert list(next_pair_by_run(user)) == [pairs[1].run_id, pairs[2].run_id]
 
 
 def test_a_run_whose_pairs_were_all_had_hides_no_later_one() -> None:
     mine, other = waiting_pairs(1, overlap=2)[0], waiting_pairs(1)[0]
     user = reviewer()
-    assert assignments.pair_next(user).pair == mine
+    assert assignments.claim_next_pair(user).pair == mine
     Assignment.objects.update(state="done")
-    assert assignments.pair_next(user).pair == other
+    assert assignments.claim_next_pair(user).pair == other
     assert Run.objects.count() == 2

@@ -14,9 +14,9 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from hub.models import CaseDefect
-from preferences.exporters import preferences_export
+from preferences.exporters import export_preferences
 from preferences.models import Issue, IssueCategory, Preference
-from preferences.selectors import preferences_current
+from preferences.selectors import current_preferences
 from preferences.services import NewIssue
 from preferences.tracking import Judgments
 from review import decisions
@@ -33,7 +33,7 @@ STORED = "⟦first⟧ is better because ⟦second⟧'s loop never ends."
 @pytest.fixture(autouse=True)
 def sides_exchanged(monkeypatch: Any) -> None:
     """Every reviewer sees the pair's second response as A."""
-    monkeypatch.setattr(assignments, "_drawn", lambda what, pair, user: 0.0 if what == "side" else 0.99)
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "side" else 0.99)
 
 
 def test_a_suggestion_is_shown_with_the_letters_of_the_page_and_of_rest() -> None:
@@ -55,7 +55,7 @@ def test_a_suggestion_is_shown_with_the_letters_of_the_page_and_of_rest() -> Non
 
 def decided(verdict: str = "first", **fields: Any) -> Preference:
     """A decision of Ann's, who has seen the second response as A, in her letters."""
-    mine = assignments.pair_next(reviewer())
+    mine = assignments.claim_next_pair(reviewer())
     mark = MarkedIssue(side="second", category="style", note="Response A loops.")
     stored = decisions.decide(
         assignment=mine,
@@ -91,7 +91,7 @@ def test_pages_and_exports_name_the_responses(tmp_path: Path, client: Client) ->
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         assert json.loads(archive.read("data.jsonl"))["critique"] == row["critique"]
     for format, data in (("jsonl", "data.jsonl"), ("trl", "provenance.jsonl")):
-        preferences_export(preferences_current(), tmp_path / format, format=format)
+        export_preferences(current_preferences(), tmp_path / format, format=format)
         line = json.loads((tmp_path / format / data).read_text())
         assert (line["critique"], line["issues"][0]["note"]) == (row["critique"], "The rejected response loops.")
 
@@ -123,8 +123,8 @@ def test_a_defect_and_a_reason_to_skip_name_the_responses_by_their_numbers() -> 
     assert CaseDefect.objects.get().description == (
         f"The test is wrong: response {first.first_id} says the same as response {first.second_id}."
     )
-    following = assignments.pair_next(User.objects.get(username="ann"))
-    assignments.seat_skip(assignment=following, reason="A is not in English.")
+    following = assignments.claim_next_pair(User.objects.get(username="ann"))
+    assignments.skip_pair(assignment=following, reason="A is not in English.")
     assert Assignment.objects.get(pair=second).skip_reason == f"Response {second.second_id} is not in English."
 
 
@@ -153,7 +153,7 @@ def test_stored_texts_are_migrated_where_their_order_is_known() -> None:
                 "confidence": 1,
             },
         )
-    mine = assignments.pair_next(reviewer())
+    mine = assignments.claim_next_pair(reviewer())
     before = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     decisions.undo_last(user=mine.reviewer)
     after = decisions.decide(
