@@ -32,8 +32,8 @@ PORT = 9934
 URL = f"http://127.0.0.1:{PORT}"
 _TOKEN = """
 from django.contrib.auth.models import User
-from rest_framework.authtoken.models import Token
-print(Token.objects.create(user=User.objects.create_user("bench")).key)
+from llmeval_site.tokens import create_token
+print(create_token(user=User.objects.create_user("bench"), scopes=["read", "train"])[1])
 """
 
 

@@ -44,7 +44,10 @@ class Environment(models.Model):
 
     class Meta:
         ordering = [Lower("title"), "slug"]
-        permissions = [("curate_environment", "Can upload, publish and retire environments")]
+        permissions = [
+            ("curate_environment", "Can upload, publish and retire environments"),
+            ("view_held_out", "Can see cases, targets and reasons of held-out environments"),
+        ]
 
     def __str__(self) -> str:
         return self.slug

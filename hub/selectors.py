@@ -14,6 +14,7 @@ from hub.manifest.schema import Manifest
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 
 CURATE = "hub.curate_environment"
+VIEW_HELD_OUT = "hub.view_held_out"
 
 
 class VersionNotFound(NotFound):
@@ -103,3 +104,20 @@ def visible_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
         return environments
     seen = Q(visibility__in=[Environment.Visibility.PUBLISHED, Environment.Visibility.RETIRED])
     return environments.filter(seen | Q(owner_id=user.pk) if user.pk else seen)
+
+
+def may_see_content(user: User | AnonymousUser, environment: Environment) -> bool:
+    """Whether *user* may see cases, targets, bundles, manifests and reasons of *environment*, which they may see.
+
+    Those of a held-out environment are for its owner, curators, and whoever has VIEW_HELD_OUT.
+    """
+    owner = user.pk is not None and environment.owner_id == user.pk
+    return not environment.held_out or owner or is_curator(user) or user.has_perm(VIEW_HELD_OUT)
+
+
+def environments_withheld(user: User | AnonymousUser) -> QuerySet[Environment]:
+    """Environments whose content `may_see_content` denies to *user*."""
+    held_out = Environment.objects.filter(held_out=True)
+    if is_curator(user) or user.has_perm(VIEW_HELD_OUT):
+        return held_out.none()
+    return held_out.exclude(owner_id=user.pk) if user.pk else held_out

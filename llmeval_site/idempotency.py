@@ -68,6 +68,8 @@ def _user(request: HttpRequest) -> User | None:
 def _digest(request: HttpRequest) -> str:
     """What the key stands for. Uploads count by their size, for their body is read but once, as a stream."""
     digest = hashlib.sha256(request.get_full_path().encode())
+    # Two tokens of a user may differ in what they are allowed to do.
+    digest.update(request.headers.get("Authorization", "").encode())
     if request.content_type in ("application/json", "application/yaml", "text/plain", ""):
         try:
             digest.update(request.body)

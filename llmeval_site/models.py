@@ -1,7 +1,8 @@
-"""What belongs to no app: answers kept for a client that repeats a POST with the same Idempotency-Key."""
+"""What belongs to no app: answers kept for clients that repeat a POST with an Idempotency-Key, and tokens for REST."""
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 
 
 class KeptAnswer(models.Model):
@@ -20,3 +21,40 @@ class KeptAnswer(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class ApiToken(models.Model):
+    """A token for REST. The key is stored as its SHA-256 alone; `prefix` is its beginning, to tell tokens apart.
+
+    `scopes` limit what the token may do of what its user may. A revoked token is kept, for the record.
+    """
+
+    class Scope(models.TextChoices):
+        READ = "read", "read: environments, runs, preferences"
+        RUN = "run", "run: start, cancel and resume runs"
+        TRAIN = "train", "train: episodes and their export"
+        REVIEW = "review", "review: take pairs and decide them"
+        CURATE = "curate", "curate: upload environments"
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=120, blank=True)
+    prefix = models.CharField(max_length=12, unique=True)
+    digest = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}... of {self.user}"
+
+    @property
+    def state(self) -> str:
+        """`active`, `expired` or `revoked`."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= timezone.now() else "active"

@@ -6,15 +6,16 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.views.decorators.http import require_http_methods, require_safe
-from rest_framework.authtoken.models import Token
 
 from hub.models import Case
-from hub.selectors import visible_environments
+from hub.selectors import environments_withheld, visible_environments
 from hub.web.queries import environments_filtered
+from llmeval_site.forms import TokenForm
+from llmeval_site.tokens import create_token, revoke_token
 from runs.selectors import visible_runs
 
 FOUND = 15  # of each kind
@@ -30,7 +31,10 @@ def search(request: HttpRequest) -> HttpResponse:
         runs = visible_runs(request.user).filter(
             Q(name__icontains=query) | Q(config_hash__startswith=query.lower()) | Q(pk=_number(query))
         )
-        cases = Case.objects.filter(version__in=visible.values("latest_id"), external_id__startswith=query)
+        withheld = environments_withheld(request.user).values("pk")
+        cases = Case.objects.filter(version__in=visible.values("latest_id"), external_id__startswith=query).exclude(
+            version__environment__in=withheld
+        )
         context |= {
             "environments": environments_filtered(request.user, q=query)[:FOUND],
             "runs": runs[:FOUND],
@@ -45,25 +49,30 @@ def _number(text: str) -> int:
 
 @require_http_methods(["GET", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
-    """Who is signed in, their groups, and their token for REST, which is shown once, when it is made."""
+    """Who is signed in, their groups, and their tokens for REST. A key is shown once, when its token is made."""
     assert request.user.is_authenticated
-    if request.method == "POST":
-        Token.objects.filter(user=request.user).delete()
-        if "make" in request.POST:
-            token = Token.objects.create(user=request.user)
-            messages.success(request, "The token is new; one that was there before no longer works.")
-            return render(request, "site/account.html", _account(request) | {"key": token.key})
-        messages.success(request, "The token is withdrawn.")
+    if "revoke" in request.POST:
+        token = get_object_or_404(request.user.api_tokens, prefix=request.POST["revoke"].replace("\x00", ""))
+        revoke_token(token)
+        messages.success(request, f"The token {token.prefix}... is revoked.")
         return redirect("account")
-    return render(request, "site/account.html", _account(request))
-
-
-def _account(request: HttpRequest) -> dict[str, object]:
-    assert request.user.is_authenticated
-    return {
+    form = TokenForm(request.POST if request.method == "POST" else None)
+    key = ""
+    if form.is_valid():
+        _, key = create_token(
+            user=request.user,
+            scopes=form.cleaned_data["scopes"],
+            name=form.cleaned_data["name"],
+            lifetime=form.lifetime(),
+        )
+        form = TokenForm()
+    context = {
         "groups": list(request.user.groups.values_list("name", flat=True)),
-        "token": Token.objects.filter(user=request.user).first(),
+        "tokens": request.user.api_tokens.all(),
+        "form": form,
+        "key": key,
     }
+    return render(request, "site/account.html", context, status=422 if form.errors else 200)
 
 
 @login_not_required

@@ -42,3 +42,13 @@ def _rule(score: Score) -> dict[str, Any]:
         "reason": score.reason,
         "execution": {key: ran.get(key) for key in kept} if ran else None,
     }
+
+
+def without_reasons(evidence: dict[str, Any]) -> dict[str, Any]:
+    """*evidence* as those may see it from whom the content of the environment is withheld."""
+    shown = dict(evidence)
+    for side in ("first", "second"):
+        if side in evidence:
+            rules = [{**rule, "reason": "", "execution": None} for rule in evidence[side].get("rules", [])]
+            shown[side] = {**evidence[side], "rules": rules}
+    return shown

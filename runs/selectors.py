@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 
 from hub.common.errors import NotFound
 from hub.models import Case, Environment
-from hub.selectors import is_curator
+from hub.selectors import environments_withheld, is_curator, may_see_content
 from runs.models import Response, Run, RunEnvironment, RunModel
 
 # Keys of a configured model that say where and with which key it is asked: for staff alone.
@@ -99,3 +99,17 @@ def role_models(run: Run) -> dict[str, list[RunModel]]:
     for model in run.models.exclude(role="").order_by("role", "seat"):
         roles.setdefault(model.role, []).append(model)
     return roles
+
+
+REASON_WITHHELD = "Held out: reasons are for the owner of the environment and curators."
+
+
+def reasons_withheld(user: User | AnonymousUser, response: Response) -> bool:
+    """Whether *user* may not read why *response* scored as it did, since that tells the target. Errors tell nothing."""
+    environment = response.run_environment.version.environment
+    return response.status != Response.Status.ERRORED and not may_see_content(user, environment)
+
+
+def withheld_parts(user: User | AnonymousUser, run: Run) -> QuerySet[RunEnvironment]:
+    """The parts of *run* on environments whose content is withheld from *user*."""
+    return run.environments.filter(version__environment__in=environments_withheld(user).values("pk"))

@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 
 from hub.common.rest import ErrorBody, Refused, needs
 from hub.models import Case, Environment, EnvironmentVersion
-from hub.selectors import CURATE
+from hub.selectors import CURATE, may_see_content
 from hub.web import queries
 from hub.web.forms import MAX_UPLOAD, CasesForm, CatalogueForm
 from hub.web.uploads import bundle_receive
@@ -134,6 +134,7 @@ class Environments(ListAPIView[Environment]):
 
     serializer_class = EnvironmentItem
     permission_classes = [needs(CURATE)]
+    write_scope = "curate"
     filter_backends: list[Any] = []
     ordering = "slug"
     parser_classes = [MultiPartParser, ZipParser]
@@ -190,11 +191,15 @@ class EnvironmentDetail(APIView):
 
 
 class VersionDetail(APIView):
-    """One version: manifest, README, certificate."""
+    """One version: manifest, README, certificate. The first two are left out where the content is held out."""
 
     @extend_schema(operation_id="versions_read", responses=VersionWhole)
     def get(self, request: Request, slug: str, version: str) -> Response:
-        return Response(VersionWhole(_version(request, slug, version)).data)
+        found = _version(request, slug, version)
+        body = VersionWhole(found).data
+        if not may_see_content(request.user, found.environment):
+            body |= {"manifest": None, "readme": ""}
+        return Response(body)
 
 
 class Cases(ListAPIView[Case]):
@@ -207,7 +212,7 @@ class Cases(ListAPIView[Case]):
     def get_queryset(self) -> QuerySet[Case]:
         if getattr(self, "swagger_fake_view", False):
             return Case.objects.none()
-        version = _version(self.request, self.kwargs["slug"], self.kwargs["version"])
+        version = _version(self.request, self.kwargs["slug"], self.kwargs["version"], content=True)
         return queries.case_list(version, **CasesForm(self.request.query_params).values()).defer(None)
 
     @extend_schema(
@@ -224,7 +229,7 @@ class BundleFile(APIView):
         operation_id="versions_bundle", responses={(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY)}
     )
     def get(self, request: Request, slug: str, version: str) -> FileResponse:
-        found = _version(request, slug, version)
+        found = _version(request, slug, version, content=True)
         return FileResponse(
             found.archive.open("rb"),
             as_attachment=True,
@@ -233,7 +238,7 @@ class BundleFile(APIView):
         )
 
 
-def _version(request: Request, slug: str, version: str) -> EnvironmentVersion:
-    """`latest` names the latest."""
-    environment = queries.environment_of(request.user, slug)
+def _version(request: Request, slug: str, version: str, *, content: bool = False) -> EnvironmentVersion:
+    """`latest` names the latest. *content*: its cases or its bundle are asked for."""
+    environment = (queries.content_of if content else queries.environment_of)(request.user, slug)
     return queries.version_of(environment, None if version == "latest" else version)

@@ -3,13 +3,14 @@
 from collections import Counter
 
 from django.contrib.auth.models import AnonymousUser, User
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast, Left, Lower
 from django.http import Http404
 
 from hub.common.fields import json_text
 from hub.models import Case, Environment, EnvironmentVersion
-from hub.selectors import visible_environments
+from hub.selectors import may_see_content, visible_environments
 
 # What lists can be sorted by: name in the address -> field of the rows.
 ENVIRONMENT_COLUMNS = {
@@ -55,6 +56,17 @@ def environment_of(user: User | AnonymousUser, slug: str) -> Environment:
     found = visible_environments(user).filter(slug=slug).first()
     if found is None:
         raise Http404(f"There is no environment {slug!r}, or it is private to somebody else.")
+    return found
+
+
+def content_of(user: User | AnonymousUser, slug: str) -> Environment:
+    """The environment, to show its cases or its bundle. Raises Http404, and PermissionDenied if they are held out."""
+    found = environment_of(user, slug)
+    if not may_see_content(user, found):
+        raise PermissionDenied(
+            f"{slug} is held out: its cases, targets and bundle are for its owner and curators. "
+            "A group with the permission hub.view_held_out opens them."
+        )
     return found
 
 

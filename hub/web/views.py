@@ -18,7 +18,7 @@ from hub.manifest.problems import BundleError, Problem
 from hub.models import Case, Environment, EnvironmentVersion, GateRequest
 from hub.protocols.calls import Message
 from hub.protocols.cases import CaseData
-from hub.selectors import CURATE, compile_version, is_curator, open_defects
+from hub.selectors import CURATE, compile_version, is_curator, may_see_content, open_defects
 from hub.services import EnvironmentRefused, report_defect
 from hub.web import queries
 from hub.web.forms import CasesForm, CatalogueForm, DefectForm, UploadForm
@@ -56,7 +56,8 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
     found = queries.environment_of(request.user, slug)
     shown = queries.version_of(found, version)
     form = CasesForm(request.GET)
-    rows = queries.case_list(shown, **form.values()) if form.is_valid() else Case.objects.none()
+    open_to_user = may_see_content(request.user, found)
+    rows = queries.case_list(shown, **form.values()) if open_to_user and form.is_valid() else Case.objects.none()
     order = order_of(request, queries.CASE_COLUMNS)
     context = {
         "environment": found,
@@ -64,6 +65,7 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
         "form": form,
         "q": form.chosen["q"],
         "curator": is_curator(request.user),
+        "content": open_to_user,
         "gates": _gates_wanted(shown),
         "tries": TRIES,
         "order": order,
@@ -109,7 +111,7 @@ def _body(readme: str) -> str:
 @require_safe
 def case(request: HttpRequest, slug: str, version: str, case: str) -> HttpResponse:
     """One case, whole: what it asks, what is expected, its files, and its neighbours."""
-    shown = queries.version_of(queries.environment_of(request.user, slug), version)
+    shown = queries.version_of(queries.content_of(request.user, slug), version)
     found = queries.case_of(shown, case)
     data = found.data
     around = shown.cases.defer("data").order_by("position")
@@ -172,7 +174,7 @@ def _file(content: Any) -> str:
 def defect(request: HttpRequest, slug: str, version: str, case: str) -> HttpResponse:
     """Claim that a case is wrong. Whoever may see it may say so; a curator settles it."""
     assert request.user.is_authenticated
-    shown = queries.version_of(queries.environment_of(request.user, slug), version)
+    shown = queries.version_of(queries.content_of(request.user, slug), version)
     found = queries.case_of(shown, case)
     posted = request.method == "POST"
     form = DefectForm(request.POST) if posted else DefectForm()
@@ -191,7 +193,7 @@ def defect(request: HttpRequest, slug: str, version: str, case: str) -> HttpResp
 @require_safe
 def changes(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     """What *version* changed from the one stored before it, or from `?from=`."""
-    found = queries.environment_of(request.user, slug)
+    found = queries.content_of(request.user, slug)
     after = queries.version_of(found, version)
     given = request.GET.get("from")
     if given:
@@ -212,7 +214,7 @@ def changes(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 @require_safe
 def bundle(request: HttpRequest, slug: str, version: str) -> FileResponse:
     """The stored archive, byte for byte."""
-    shown = queries.version_of(queries.environment_of(request.user, slug), version)
+    shown = queries.version_of(queries.content_of(request.user, slug), version)
     return FileResponse(
         shown.archive.open("rb"),
         as_attachment=True,

@@ -13,6 +13,8 @@ from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
 from hub.common.rest import ErrorBody, Refused
+from hub.selectors import may_see_content
+from preferences.evidence import without_reasons
 from preferences.exporters import FORMATS, ExportError
 from preferences.exporters.base import everything
 from preferences.insight.figures import compute_agreement
@@ -40,7 +42,10 @@ class PreferenceItem(serializers.BaseSerializer[Preference]):
     """A preference with issues, evidence and provenance, as `export?format=jsonl` has it, without the messages."""
 
     def to_representation(self, instance: Preference) -> dict[str, Any]:
-        return everything(instance)
+        row = everything(instance)
+        if not may_see_content(self.context["request"].user, instance.version.environment):
+            row["evidence"] = without_reasons(row["evidence"])
+        return row
 
 
 @extend_schema(parameters=FILTERS, responses=OpenApiTypes.OBJECT)

@@ -16,6 +16,8 @@ from django.views.decorators.http import require_safe
 
 from hub.common.errors import UserError
 from hub.common.pagination import keyset_page, page_or_part, render_list
+from hub.selectors import environments_withheld, may_see_content
+from preferences.evidence import without_reasons
 from preferences.exporters import FORMATS, export_preferences
 from preferences.insight.figures import compute_agreement, compute_rankings
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
@@ -58,18 +60,20 @@ def preference(request: HttpRequest, pk: int) -> HttpResponse:
             f"There is no preference {pk}, or it is of an environment that is private to somebody else, or of a pair "
             "that you may still review: then it is shown once you have decided it."
         )
+    content = may_see_content(request.user, shown.version.environment)
+    evidence = shown.evidence if content else without_reasons(shown.evidence)
     context = {
         "preference": shown,
         "sides": [
             {"title": "First", "response": shown.first, "chosen": shown.verdict == "first"},
             {"title": "Second", "response": shown.second, "chosen": shown.verdict == "second"},
         ],
-        "rules": _rules(shown.evidence),
+        "rules": _rules(evidence),
         "issues": shown.issues.select_related("category"),
         "orders": _orders(shown),
         "history": history(shown),
         "answers": shown.answers.select_related("reviewer"),
-        "mlflow": mlflow_url(shown.run),
+        "mlflow": mlflow_url(request.user, shown.run),
     }
     return render(request, "preferences/preference.html", context)
 
@@ -110,7 +114,9 @@ def export(request: HttpRequest) -> HttpResponse:
 def export_zip(request: HttpRequest, format_name: str, values: dict[str, Any]) -> bytes:
     """A .zip of an export's files. Raises ExportError."""
     with tempfile.TemporaryDirectory(prefix="llmeval-export-") as folder:
-        rows = filter_preferences(visible_preferences(request.user), **values)
+        rows = filter_preferences(visible_preferences(request.user), **values).exclude(
+            version__environment__in=environments_withheld(request.user).values("pk")
+        )
         written = export_preferences(rows, Path(folder), format=format_name)
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

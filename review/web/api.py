@@ -13,7 +13,8 @@ from rest_framework.views import APIView
 
 from hub.common.rest import ErrorBody, StrictSerializer
 from hub.protocols.calls import Message
-from preferences.evidence import evidence_of
+from hub.selectors import may_see_content
+from preferences.evidence import evidence_of, without_reasons
 from preferences.models import Issue, Preference
 from preferences.sides import Sides
 from preferences.spans import call_text, text_hash, text_of
@@ -82,6 +83,8 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
     pair, sides = assignment.pair, Sides(assignment.swapped)
     a, b = sides.ordered(pair.first, pair.second)
     evidence = evidence_of(a, b)
+    if not may_see_content(assignment.reviewer, pair.first.run_environment.version.environment):
+        evidence = without_reasons(evidence)
     shown = visible_suggestion(assignment=assignment)
     return {
         "pair": pair.pk,
@@ -139,6 +142,7 @@ class PairNext(APIView):
     """The pair whose seat you hold, else the next one of the queue; 204 where none waits for you."""
 
     permission_classes = [IsAuthenticated, Reviewers]
+    read_scope = write_scope = "review"
 
     @extend_schema(parameters=[OpenApiParameter("run", int)], responses={200: OpenApiTypes.OBJECT, 204: None})
     def get(self, request: Request) -> Answer:
@@ -157,6 +161,7 @@ class PairDetail(APIView):
     """
 
     permission_classes = [IsAuthenticated, Reviewers]
+    read_scope = write_scope = "review"
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT, 409: OpenApiResponse(ErrorBody)})
     def get(self, request: Request, pk: int) -> Answer:
@@ -186,6 +191,7 @@ class PairDecision(APIView):
     """Decide a pair at your seat. The answer has the preference's id, or the suggestion that was hidden until now."""
 
     permission_classes = [IsAuthenticated, Reviewers]
+    read_scope = write_scope = "review"
 
     @extend_schema(
         request=DecisionIn,

@@ -5,6 +5,7 @@ from typing import Any
 from django.http import QueryDict
 
 from hub.common.rendering import markdown_html
+from hub.selectors import may_see_content
 from preferences.evidence import winner
 from preferences.selectors import categories
 from preferences.sides import Sides
@@ -34,7 +35,10 @@ def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: in
     a, b = sides.ordered(pair.first, pair.second)
     suggestion = visible_suggestion(assignment=assignment)
     guideline = Guideline.objects.filter(active=True).first()
-    rows, right = rule_rows(a, b), winner(pair.first, pair.second)
+    # Findings name what was expected, so those on held-out environments are withheld like reasons are elsewhere.
+    environment = pair.first.run_environment.version.environment
+    rows = rule_rows(a, b) if may_see_content(assignment.reviewer, environment) else []
+    right = winner(pair.first, pair.second)
     return {
         "assignment": assignment,
         "pair": pair,

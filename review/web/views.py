@@ -138,7 +138,11 @@ def take(request: HttpRequest, pk: int) -> HttpResponse:
 def of_run(request: HttpRequest, pk: int) -> HttpResponse:
     """Pairs and judgments of a run: a fragment of its page, or a page of its own."""
     run = run_of(request.user, pk)
-    context = {"run": run, "trace": run_judgments(run), "mlflow": mlflow_url(run)}
+    context = {
+        "run": run,
+        "trace": run_judgments(run),
+        "mlflow": mlflow_url(request.user, run),
+    }
     return render_part(request, page_or_part(request, "review/of_run.html", "judged"), context)
 
 
@@ -152,7 +156,7 @@ def of_response(request: HttpRequest, pk: int) -> HttpResponse:
         "run": response.run_environment.run,
         "pairs": pairs,
         "more": len(pairs) == PAIRS_SHOWN,
-        "mlflow": mlflow_url_of(response),
+        "mlflow": mlflow_url_of(request.user, response),
     }
     return render_part(request, page_or_part(request, "review/of_response.html", "judged"), context)
 

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser, User
 from django.template import Context, Engine
 from django.utils import timezone
 
@@ -21,14 +22,19 @@ from runs.results.aggregate import (
     warnings,
 )
 from runs.results.outcomes import outcome_of
+from runs.selectors import REASON_WITHHELD, shown_config, withheld_parts
 
 FAILURES = 50  # listed for each environment and model
 ANSWER = 4000  # characters of an answer
 REASON = 500
 
 
-def render_html(run: Run, cells: list[CellResult] | None = None) -> str:
-    """The whole report of *run* as an HTML document. *cells* are `run_results(run)`, where they are at hand."""
+def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User | AnonymousUser | None = None) -> str:
+    """The whole report of *run* as an HTML document. *cells* are `run_results(run)`, where they are at hand.
+
+    It leaves out what *user* may not see: reasons on held-out environments, and endpoints. None: an operator.
+    """
+    hidden = set(withheld_parts(user, run).values_list("pk", flat=True)) if user else set()
     cells = run_results(run) if cells is None else cells
     environments = [
         {
@@ -48,11 +54,11 @@ def render_html(run: Run, cells: list[CellResult] | None = None) -> str:
             "cost": write.money(known_cost(run)),
             "generated": timezone.now(),
             "environments": environments,
-            "sections": [section for cell in cells if (section := _section(cell))],
+            "sections": [section for cell in cells if (section := _section(cell, cell.run_environment.pk in hidden))],
             "warnings": [write.clean(note) for note in warnings(run, cells)],
             "stages": [write.clean(sentence) for sentence in stage_sentences(run)],
             "summaries": {key: _json(value) for key, value in run.summaries.items()},
-            "config": write.clean(_json(run.config), lines=True),
+            "config": write.clean(_json(shown_config(run, user) if user else run.config), lines=True),
             "host": _json(run.host),
         },
     )
@@ -107,7 +113,7 @@ def _bar(cell: CellResult) -> dict[str, str] | None:
     return {"low": str(low), "width": str(max(high - low, 1)), "point": str(round(1000 * accuracy.value))}
 
 
-def _section(cell: CellResult) -> dict[str, Any] | None:
+def _section(cell: CellResult, withheld: bool) -> dict[str, Any] | None:
     """The responses of one cell that did not pass, or None where all did."""
     found = failed_responses(cell, statuses=["failed", "errored", "unscored"], limit=FAILURES)
     total = cell.responses - cell.statuses["passed"]
@@ -119,18 +125,19 @@ def _section(cell: CellResult) -> dict[str, Any] | None:
         "total": f"{total:,}",
         "shown": f"{len(found):,}",
         "capped": total > len(found),
-        "items": [_item(item, cell.attempts) for item in found],
+        "items": [_item(item, cell.attempts, withheld) for item in found],
     }
 
 
-def _item(item: Shortcoming, attempts: int) -> dict[str, Any]:
+def _item(item: Shortcoming, attempts: int, withheld: bool) -> dict[str, Any]:
     answer = write.clean(item.text, lines=True)
+    reason = REASON_WITHHELD if withheld and item.status != "errored" else item.reason
     return {
         "case": write.clean(item.case),
         "attempt": item.attempt if attempts > 1 else None,
         "status": item.status,
         "flags": item.flags,
-        "reason": write.cut(write.clean(item.reason), REASON) or "no reason was given",
+        "reason": write.cut(write.clean(reason), REASON) or "no reason was given",
         "answer": answer[:ANSWER],
         "size": f"{len(answer):,}",
         "cut": len(answer) > ANSWER,

@@ -3,24 +3,31 @@
 from urllib.parse import quote
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser, User
 
 from runs.models import Response, Run
+from runs.selectors import withheld_parts
 
 
-def mlflow_url(run: Run) -> str:
-    """The page of *run* in MLflow; empty where it was not logged, or no browser can open MLflow."""
-    return _page(run, run.tracking.get("parent"))
+def mlflow_url(user: User | AnonymousUser, run: Run) -> str:
+    """The page of *run* in MLflow; empty where it was not logged, or no browser can open MLflow.
+
+    Empty, too, where *user* may not see targets and reasons, which are logged there.
+    """
+    return _page(user, run, run.tracking.get("parent"))
 
 
-def mlflow_url_of(response: Response) -> str:
+def mlflow_url_of(user: User | AnonymousUser, response: Response) -> str:
     """The page of the response's environment and model, a run within its run; else as `mlflow_url`."""
     run = response.run_environment.run
     cell = f"{response.run_environment.version} / {response.run_model.label}"
-    return _page(run, (run.tracking.get("cells") or {}).get(cell))
+    return _page(user, run, (run.tracking.get("cells") or {}).get(cell))
 
 
-def _page(run: Run, key: str | None) -> str:
+def _page(user: User | AnonymousUser, run: Run, key: str | None) -> str:
     server, experiment = settings.MLFLOW_URL or run.tracking.get("uri", ""), run.tracking.get("experiment_id")
     if not (key and experiment and server.startswith(("http://", "https://"))):
+        return ""
+    if withheld_parts(user, run).exists():
         return ""
     return f"{server.rstrip('/')}/#/experiments/{quote(str(experiment))}/runs/{quote(key)}"

@@ -23,7 +23,7 @@ from runs.exports import FORMATS
 from runs.models import ModelEndpoint, Response, Run, Score
 from runs.reports import results_json
 from runs.results.comparison import ComparisonError, compare
-from runs.selectors import shown_config
+from runs.selectors import REASON_WITHHELD, reasons_withheld, shown_config
 from runs.services import cancel_run, create_run, resume_run
 from runs.web import queries
 from runs.web.downloads import failures_file
@@ -105,6 +105,13 @@ class ResponseItem(serializers.ModelSerializer[Response]):
     scores = ScoreItem(many=True)
     messages = serializers.JSONField()
 
+    def to_representation(self, instance: Response) -> dict[str, Any]:
+        body: dict[str, Any] = super().to_representation(instance)
+        if reasons_withheld(self.context["request"].user, instance):
+            body["reason"] = body["reason"] and REASON_WITHHELD
+            body["scores"] = [{**score, "reason": "", "detail": None, "execution": None} for score in body["scores"]]
+        return body
+
     class Meta:
         model = Response
         fields = [
@@ -174,6 +181,7 @@ class Runs(ListAPIView[Run]):
 
     serializer_class = RunItem
     permission_classes = [needs("runs.add_run")]
+    write_scope = "run"
     filter_backends: list[Any] = []
     ordering = "-id"
     parser_classes = [TextParser]
@@ -214,6 +222,7 @@ class RunDetail(APIView):
 
 class _Change(APIView):
     permission_classes = [needs("runs.change_run")]
+    write_scope = "run"
     parser_classes = [TextParser]
 
 
@@ -253,7 +262,7 @@ class Responses(ListAPIView[Response]):
             return Response.objects.none()
         run = queries.run_of(self.request.user, self.kwargs["pk"])
         chosen = ResponsesFilter(self.request.query_params).values()
-        rows = queries.filter_responses(run, **chosen)
+        rows = queries.filter_responses(self.request.user, run, **chosen)
         return rows.defer(None).select_related("case").prefetch_related("scores")
 
     @extend_schema(operation_id="runs_responses", parameters=_words("status", "environment", "model", "flag", "q"))
@@ -281,7 +290,7 @@ class Failures(APIView):
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
     )
     def get(self, request: Request, pk: int) -> FileResponse:
-        run = queries.run_of(request.user, pk)
+        run = queries.downloadable_run(request.user, pk)
         asked = FailuresFilter(request.query_params).values()
         return failures_file(run, asked["format"] or "jsonl", asked["model"], asked["environment"])
 

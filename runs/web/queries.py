@@ -3,13 +3,14 @@
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Count, Exists, F, OuterRef, QuerySet
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Lower
 from django.http import Http404
 
 from runs.models import ENDED, Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of
-from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, visible_runs
+from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, visible_runs, withheld_parts
 
 # What lists can be sorted by: name in the address -> field of the rows.
 RUN_COLUMNS = {"run": "name_key", "status": "status", "took": "seconds", "cost": "cost_usd", "started": "id"}
@@ -78,6 +79,18 @@ def comparable_run(user: User | AnonymousUser, run: Run) -> Run | None:
     return other or (run if len(answering_labels(run)) > 1 else None)
 
 
+def downloadable_run(user: User | AnonymousUser, pk: int) -> Run:
+    """A run whose responses may be exported with targets and reasons. Raises Http404 and PermissionDenied."""
+    run = run_of(user, pk)
+    withheld = withheld_parts(user, run).select_related("version__environment").first()
+    if withheld is not None:
+        raise PermissionDenied(
+            f"{withheld.version.environment.slug} is held out: files with its targets and reasons are for its owner "
+            "and curators."
+        )
+    return run
+
+
 def responses_left(run: Run) -> int:
     """Responses that *run* still owes: those missing, and errored ones, which a resumed run asks for again."""
     models = run.models.filter(role="").count()
@@ -131,7 +144,14 @@ def responses_of(run: Run) -> QuerySet[Response]:
 
 
 def filter_responses(
-    run: Run, *, status: str = "", environment: str = "", model: str = "", q: str = "", flag: str = ""
+    user: User | AnonymousUser,
+    run: Run,
+    *,
+    status: str = "",
+    environment: str = "",
+    model: str = "",
+    q: str = "",
+    flag: str = "",
 ) -> QuerySet[Response]:
     """*flag*: truncated, refused or limit. *q* looks in case ids and reasons."""
     rows = responses_of(run)
@@ -146,7 +166,11 @@ def filter_responses(
     elif flag == "limit":
         rows = rows.exclude(stop__in=["", "done"])
     if q:
-        rows = rows.filter(case__external_id__icontains=q) | rows.filter(reason__icontains=q)
+        # A search in reasons that are withheld would tell them letter by letter.
+        hidden = withheld_parts(user, run).values("pk")
+        rows = rows.filter(
+            Q(case__external_id__icontains=q) | (Q(reason__icontains=q) & ~Q(run_environment__in=hidden))
+        )
     return rows
 
 

@@ -19,7 +19,7 @@ from hub.common import wording
 from hub.common.rest import ErrorBody, Refused, StrictSerializer
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
-from hub.selectors import VersionNotFound, get_version, visible_environments
+from hub.selectors import VersionNotFound, get_version, may_see_content, visible_environments
 from runs.exports import ExportError, Which
 from runs.models import EpisodeSession
 from runs.providers.openai import wire_usage
@@ -36,7 +36,7 @@ from runs.rollouts.services import (
 )
 from runs.web.downloads import episodes_file, run_rollouts_file
 from runs.web.forms import DoneFilter, RolloutsFilter
-from runs.web.queries import run_of
+from runs.web.queries import downloadable_run
 
 _WORDS = [OpenApiParameter("environment", str), OpenApiParameter("model", str)]
 
@@ -84,6 +84,7 @@ class EpisodeEndpoint(APIView):
     """Not throttled by the minute: trainers step as fast as they can; how many may be open is bounded instead."""
 
     throttle_classes: list[Any] = []
+    read_scope = write_scope = "train"
 
 
 class EpisodeItem(serializers.ModelSerializer[EpisodeSession]):
@@ -187,9 +188,10 @@ class StepView(EpisodeEndpoint):
         asked = StepSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         usage = asked.validated_data.get("usage")
+        session = own_session(request, pk)
         try:
             step = rollout_step(
-                session=own_session(request, pk),
+                session=session,
                 message=asked.validated_data["message"],
                 usage=wire_usage(usage) if usage else None,
             )
@@ -202,7 +204,11 @@ class StepView(EpisodeEndpoint):
         info: dict[str, Any] = dict(step.info)
         if step.score is not None:
             info["status"] = step.score.status
-            info["rules"] = {rule.rule: {"value": rule.value, "reason": rule.reason} for rule in step.score.rules}
+            # An environment may be held out, or made private, after the episode began.
+            shown = may_see_content(_user(request), session.case.version.environment)
+            info["rules"] = {
+                rule.rule: {"value": rule.value, "reason": rule.reason if shown else ""} for rule in step.score.rules
+            }
         return Response(
             {
                 "observation": _observation(step.observation),
@@ -241,7 +247,7 @@ class RunRollouts(APIView):
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
     )
     def get(self, request: Request, pk: int) -> FileResponse:
-        run = run_of(request.user, pk)
+        run = downloadable_run(request.user, pk)
         given = _export_filter(request)
         try:
             return run_rollouts_file(run, Which(environment=given["environment"], model=given["model"]))

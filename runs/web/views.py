@@ -23,7 +23,7 @@ from runs.results.comparison import ComparisonError
 from runs.results.comparison import compare as compare_runs
 from runs.results.counting import attempts_of
 from runs.results.outcomes import outcome_of, outcomes_of
-from runs.selectors import shown_config, visible_runs
+from runs.selectors import REASON_WITHHELD, reasons_withheld, shown_config, visible_runs
 from runs.services import cancel_run, create_run, resume_run
 from runs.tracking.links import mlflow_url
 from runs.web import queries
@@ -92,14 +92,18 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     form = ResponsesFilter(request.GET)
     chosen = form.chosen
     order = order_of(request, queries.RESPONSE_COLUMNS)
-    rows = queries.filter_responses(found, **form.values()) if form.is_valid() else Response.objects.none()
+    rows = (
+        queries.filter_responses(request.user, found, **form.values()) if form.is_valid() else Response.objects.none()
+    )
+    page = keyset_page(rows, request, by="id", size=RESPONSES, order=order)
+    _withhold_reasons(request, page.rows)
     context = {
         "run": found,
         "form": form,
         "chosen": chosen,
         "filtered": any(chosen.values()),
         "order": order,
-        "responses": keyset_page(rows, request, by="id", size=RESPONSES, order=order),
+        "responses": page,
         "attempts": attempts_of(found),
         "several": found.environments.count() > 1,
     }
@@ -111,10 +115,17 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         context["formats"] = {key: item.summary for key, item in FORMATS.items()}
         context["may_change"] = request.user.has_perm(CHANGE)
         context["left"] = queries.responses_left(found)
-        context["mlflow"] = mlflow_url(found)
+        context["mlflow"] = mlflow_url(request.user, found)
         context["config"] = shown_config(found, request.user)
         context["stage_sentences"] = stage_sentences(found)
     return render_list(request, template, context, form)
+
+
+def _withhold_reasons(request: HttpRequest, rows: list[Response]) -> None:
+    """Replace in memory the reasons that the user may not read."""
+    for row in rows:
+        if row.reason and reasons_withheld(request.user, row):
+            row.reason = REASON_WITHHELD
 
 
 def _results(run: Run) -> dict[str, Any]:
@@ -181,14 +192,15 @@ def report(request: HttpRequest, pk: int) -> HttpResponse:
     """The whole report as one HTML file, to keep or to send."""
     found = queries.run_of(request.user, pk)
     return HttpResponse(
-        render_html(found), headers={"Content-Disposition": f'attachment; filename="run-{found.pk}.html"'}
+        render_html(found, user=request.user),
+        headers={"Content-Disposition": f'attachment; filename="run-{found.pk}.html"'},
     )
 
 
 @require_safe
 def failures(request: HttpRequest, pk: int) -> HttpResponse | FileResponse:
     """`?format=&model=&environment=`: the failing cases as a file."""
-    found = queries.run_of(request.user, pk)
+    found = queries.downloadable_run(request.user, pk)
     try:
         chosen = FailuresFilter(request.GET).values()
         return failures_file(found, chosen["format"] or "jsonl", chosen["model"], chosen["environment"])
@@ -203,10 +215,11 @@ def case(request: HttpRequest, pk: int, case: int) -> HttpResponse:
     found = queries.run_of(request.user, pk)
     rows = (
         Response.objects.filter(run_environment__run=found, case_id=case)
-        .select_related("run_model", "case__version__environment")
+        .select_related("run_model", "case__version__environment", "run_environment__version__environment")
         .order_by("run_model__position", "attempt")
     )
     answers = list(rows)
+    _withhold_reasons(request, answers)
     if not answers:
         return redirect("runs:run", pk=pk)
     context = {"run": found, "case": answers[0].case, "answers": answers, "attempts": attempts_of(found)}
@@ -217,6 +230,8 @@ def case(request: HttpRequest, pk: int, case: int) -> HttpResponse:
 def response(request: HttpRequest, pk: int) -> HttpResponse:
     """One response, whole: transcript, scores with reasons, execution, and its neighbours of the same outcome."""
     found = queries.response_of(request.user, pk)
+    withheld = reasons_withheld(request.user, found)
+    _withhold_reasons(request, [found])
     alike = Response.objects.filter(
         run_environment_id=found.run_environment_id, run_model_id=found.run_model_id, status=found.status
     ).order_by("id")
@@ -226,6 +241,7 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
         "case": found.case,
         "version": found.run_environment.version,
         "scores": found.scores.order_by("position"),
+        "withheld": withheld,
         "attempts": attempts_of(found.run_environment.run),
         "before": alike.filter(pk__lt=pk).values_list("pk", flat=True).last(),
         "after": alike.filter(pk__gt=pk).values_list("pk", flat=True).first(),

@@ -195,7 +195,7 @@ ADMIN = [
     ("/admin/runs/modelendpoint/", {"curator", "runner"}),
     ("/admin/runs/modelendpoint/add/", {"curator", "runner"}),
     ("/admin/auth/user/", set()),
-    ("/admin/authtoken/tokenproxy/", set()),
+    ("/admin/llmeval_site/apitoken/", set()),
 ]
 
 

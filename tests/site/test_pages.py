@@ -1,13 +1,16 @@
 """The site's own pages: dashboard, search, account and token, errors, navigation, safety headers."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client, override_settings
-from rest_framework.authtoken.models import Token
 
 from hub.models import CaseDefect, Environment
 from llmeval_site import context
 from llmeval_site.context import Place
+from llmeval_site.models import ApiToken
+from llmeval_site.tokens import create_token
 from runs.models import Run
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.members import member
@@ -97,15 +100,27 @@ def test_search_finds_environments_runs_and_cases(client: Client, user: User) ->
     assert "Nothing is found" in client.get("/search/?q=zebra%00").content.decode()
 
 
-def test_a_token_is_shown_once_works_and_can_be_withdrawn(client: Client, user: User) -> None:
-    page = client.post("/account/", {"make": ""}).content.decode()
-    key = Token.objects.get(user=user).key
-    assert key in page
-    assert key not in client.get("/account/").content.decode()
+def test_a_token_is_shown_once_works_and_can_be_revoked(client: Client, user: User) -> None:
+    page = client.post(
+        "/account/", {"make": "", "name": "laptop", "scopes": ["read"], "expires": "30"}
+    ).content.decode()
+    [key] = re.findall(r'<code id="token">(.*?)</code>', page)
+    token = ApiToken.objects.get(user=user)
+    assert (token.name, token.scopes, token.state) == ("laptop", ["read"], "active")
+    again = client.get("/account/").content.decode()
+    assert key not in again and token.prefix in again and "laptop" in again
     stranger = Client(headers={"Authorization": f"Token {key}"})
     assert stranger.get("/api/v1/environments/").status_code == 200
-    client.post("/account/", {"withdraw": ""})
+    assert client.post("/account/", {"revoke": token.prefix}).status_code == 302
     assert stranger.get("/api/v1/environments/").status_code == 401
+
+
+def test_a_token_needs_a_scope_and_nobody_revokes_that_of_another(client: Client, user: User) -> None:
+    assert client.post("/account/", {"make": "", "expires": "30"}).status_code == 422
+    token, _ = create_token(user=User.objects.create_user("eve"), scopes=["read"])
+    assert client.post("/account/", {"revoke": token.prefix}).status_code == 404
+    token.refresh_from_db()
+    assert token.state == "active" and not user.api_tokens.exists()
 
 
 def test_signing_in_and_out(client: Client) -> None:

@@ -9,13 +9,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
-from rest_framework.authtoken.models import Token
 
 from hub.common import yaml_source
 from hub.common.rest_defaults import WriteThrottle
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
 from llmeval_site import api_urls
+from llmeval_site.tokens import create_token
 from tests.factories import stored_version
 from tests.hub.archives import link
 from tests.hub.bundle_files import write_bundle
@@ -42,10 +42,10 @@ def published(slug: str, cases: int = 4, **fields: Any) -> EnvironmentVersion:
 
 def test_a_token_is_as_good_as_a_session() -> None:
     published("sums")
-    token = Token.objects.create(user=member())
+    _, key = create_token(user=member(), scopes=["read"])
     stranger = Client()
     assert stranger.get(URL).status_code == 401
-    body = stranger.get(URL, headers={"Authorization": f"Token {token.key}"}).json()
+    body = stranger.get(URL, headers={"Authorization": f"Token {key}"}).json()
     assert [item["slug"] for item in body["results"]] == ["sums"]
     assert stranger.get(URL, headers={"Authorization": "Token wrong"}).status_code == 401
 

@@ -10,11 +10,11 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
-from rest_framework.authtoken.models import Token
 from rest_framework.test import APIClient
 
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
+from llmeval_site.tokens import create_token
 from runs.models import EpisodeSession, ModelEndpoint
 from tests.runs.execution.test_running import CAPITALS, folder  # noqa: F401
 
@@ -36,8 +36,12 @@ def user() -> User:
 @pytest.fixture
 def api(user: User) -> APIClient:
     client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=user).key}")
+    client.credentials(HTTP_AUTHORIZATION=f"Token {token_of(user)}")
     return client
+
+
+def token_of(user: User) -> str:
+    return create_token(user=user, scopes=["train"])[1]
 
 
 def printed() -> dict[str, Any]:
@@ -59,8 +63,7 @@ def capital_of(messages: list[dict[str, Any]], tools: list[Any]) -> tuple[dict[s
 def test_the_printed_client_plays_rollouts_and_groups(
     live_server: Any, user: User, version: EnvironmentVersion
 ) -> None:
-    token = Token.objects.create(user=user)
-    episodes = printed()["Episodes"](live_server.url, token.key)
+    episodes = printed()["Episodes"](live_server.url, token_of(user))
     played = episodes.rollout(capital_of, "capitals", seed=3, model="step-1")
     assert (played["reward"], played["truncated"], len(played["messages"])) == (1.0, False, 2)
     session = EpisodeSession.objects.get(pk=played["id"])
@@ -78,7 +81,7 @@ def test_the_printed_client_plays_rollouts_and_groups(
 def test_the_printed_client_leaves_no_episode_open_and_tells_what_the_site_said(
     live_server: Any, user: User, version: EnvironmentVersion
 ) -> None:
-    episodes = printed()["Episodes"](live_server.url, Token.objects.create(user=user).key)
+    episodes = printed()["Episodes"](live_server.url, token_of(user))
 
     def confused(messages: list[Any], tools: list[Any]) -> tuple[dict[str, Any], None]:
         return {"role": "user", "content": "x"}, None
@@ -194,7 +197,7 @@ def test_a_body_that_is_too_large_is_answered_in_json(
 def test_episodes_of_others_are_not_there(api: APIClient, version: EnvironmentVersion) -> None:
     path = f"/api/v1/episodes/{begin(api).json()['id']}/"
     other = APIClient()
-    other.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(user=User.objects.create_user('eve')).key}")
+    other.credentials(HTTP_AUTHORIZATION=f"Token {token_of(User.objects.create_user('eve'))}")
     message: Callable[[], Any] = lambda: other.post(f"{path}step", {"message": {"content": "x"}}, format="json")  # noqa: E731
     assert [other.get(path).status_code, other.delete(path).status_code, message().status_code] == [404, 404, 404]
     assert APIClient().get(path).status_code in (401, 403)

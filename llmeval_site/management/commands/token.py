@@ -1,0 +1,60 @@
+"""`manage.py token USER --scope train [--expires 90d]`: make a token for REST, list or revoke those of a user."""
+
+import re
+from argparse import ArgumentTypeError
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import CommandParser
+
+from hub.management.base import Command as BaseCommand
+from llmeval_site.models import ApiToken
+from llmeval_site.tokens import create_token, revoke_token
+
+_DAYS = re.compile(r"([1-9][0-9]{0,4})d")
+
+
+def lifetime(text: str) -> timedelta | None:
+    """The type of --expires."""
+    if text == "never":
+        return None
+    match = _DAYS.fullmatch(text)
+    if match is None:
+        raise ArgumentTypeError(f"{text!r} is not a number of days like 90d, and not `never`")
+    return timedelta(days=int(match[1]))
+
+
+class Command(BaseCommand):
+    help = "Make a token for REST and print its key, which is shown once; list or revoke the tokens of a user."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user", metavar="USER")
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument(
+            "--scope", action="append", choices=ApiToken.Scope.values, help="what the token may do; may be repeated"
+        )
+        what.add_argument("--list", action="store_true", help="print the tokens of the user, without their keys")
+        what.add_argument("--revoke", metavar="PREFIX", help="revoke the token that begins so")
+        parser.add_argument("--expires", type=lifetime, default="90d", metavar="90d", help="days, or `never`")
+        parser.add_argument("--name", default="", help="what the token is for")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = User.objects.filter(username=options["user"]).first()
+        if user is None:
+            raise self.refuse(f"There is no user {options['user']!r}.")
+        if options["list"]:
+            for token in user.api_tokens.all():
+                used = f"{token.last_used_at:%Y-%m-%d}" if token.last_used_at else "never used"
+                words = [token.prefix, ",".join(token.scopes), token.state, used, token.name]
+                self.stdout.write("  ".join(word for word in words if word))
+            return
+        if options["revoke"]:
+            found = user.api_tokens.filter(prefix=options["revoke"][:12]).first()
+            if found is None:
+                raise self.refuse(f"{user} has no token that begins with {options['revoke'][:12]!r}; see --list.")
+            revoke_token(found)
+            self.stdout.write(f"{found.prefix} is revoked.")
+            return
+        _, key = create_token(user=user, scopes=options["scope"], name=options["name"], lifetime=options["expires"])
+        self.stdout.write(key)

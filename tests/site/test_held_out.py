@@ -1,0 +1,157 @@
+"""Held-out environments: title, summary and figures for everybody, content for the owner and curators."""
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.base import ContentFile
+from django.test import Client
+
+from hub.models import Environment, EnvironmentVersion
+from hub.selectors import environments_withheld, may_see_content
+from preferences.evidence import without_reasons
+from runs.models import Run
+from tests.factories import stored_response, stored_run, stored_score, stored_version
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+TARGET = "Expected fifteen-target"
+
+
+@pytest.fixture
+def run() -> Run:
+    version = stored_version(
+        cases=[{"id": "c0", "input": "the-input", "target": TARGET}], rules_mark="manifest-content", held_out=True
+    )
+    EnvironmentVersion.objects.update(readme="# Sums\n\nreadme-content")
+    Environment.objects.update(
+        latest=version, visibility=Environment.Visibility.PUBLISHED, owner=member(name="owner"), summary="the summary"
+    )
+    version.archive.save("bundle.zip", ContentFile(b"PK"))
+    tracking = {"state": "logged", "parent": "mlflow-run", "experiment_id": "1", "uri": "https://mlflow.example"}
+    run = stored_run(version, tracking=tracking)
+    response = stored_response(run, version.cases.get(), "failed", reason=TARGET)
+    stored_score(response, reason=TARGET, detail={"expected": TARGET}, execution={"stdout": TARGET})
+    return run
+
+
+def permitted() -> User:
+    user = member(name="permitted")
+    user.user_permissions.add(Permission.objects.get(codename="view_held_out"))
+    return user
+
+
+def people() -> dict[User, bool]:
+    """Users, and whether they may see the content."""
+    return {
+        User.objects.get(username="owner"): True,
+        member("Curator"): True,
+        permitted(): True,
+        User.objects.create_superuser("root"): True,
+        member("Runner"): False,
+        member("Reviewer"): False,
+        member(staff=True): False,
+    }
+
+
+CLOSED = [
+    "/hub/sums/1.0.0/cases/c0/",
+    "/hub/sums/1.0.0/cases/c0/defect/",
+    "/hub/sums/1.0.0/changes/",
+    "/hub/sums/1.0.0/bundle",
+    "/api/v1/environments/sums/versions/1.0.0/cases/",
+    "/api/v1/environments/sums/versions/latest/cases/",
+    "/api/v1/environments/sums/versions/1.0.0/bundle",
+    "/runs/{run}/failures?format=jsonl",
+    "/api/v1/runs/{run}/failures?format=jsonl",
+    "/api/v1/runs/{run}/rollouts",
+]
+OPEN = [
+    "/hub/",
+    "/hub/sums/",
+    "/hub/sums/1.0.0/",
+    "/hub/sums/1.0.0/?q=the-input",
+    "/search/?q=c0",
+    "/runs/{run}/",
+    "/runs/{run}/report",
+    "/runs/{run}/cases/{case}/",
+    "/responses/{response}/",
+    "/responses/{response}/raw",
+    "/review/runs/{run}/",
+    "/review/responses/{response}/",
+    "/compare/?a={run}",
+    "/preferences/",
+    "/api/v1/environments/",
+    "/api/v1/environments/sums/",
+    "/api/v1/environments/sums/versions/1.0.0/",
+    "/api/v1/runs/{run}/",
+    "/api/v1/runs/{run}/responses/",
+    "/api/v1/runs/{run}/report",
+]
+
+
+def address(url: str, run: Run) -> str:
+    response = run.models.get().responses.get()
+    return url.format(run=run.pk, response=response.pk, case=response.case_id)
+
+
+@pytest.mark.parametrize("url", CLOSED)
+def test_cases_and_files_of_a_held_out_environment_are_for_its_owner_and_curators(run: Run, url: str) -> None:
+    for user, may in people().items():
+        client = Client()
+        client.force_login(user)
+        status = client.get(address(url, run)).status_code
+        assert (status != 403) if may else (status == 403), f"{user}: {status}"
+
+
+@pytest.mark.parametrize("url", OPEN)
+def test_what_all_may_see_of_a_held_out_environment_tells_no_target_and_no_reason(run: Run, url: str) -> None:
+    for user, may in people().items():
+        client = Client()
+        client.force_login(user)
+        answer = client.get(address(url, run))
+        assert answer.status_code == 200, user
+        if not may:
+            page = answer.content.decode()
+            for secret in (TARGET, "readme-content", "manifest-content", "mlflow.example"):
+                assert secret not in page, f"{user} sees {secret}"
+
+
+def test_the_owner_and_curators_see_reasons_details_and_mlflow(run: Run) -> None:
+    client = Client()
+    for user, may in people().items():
+        client.force_login(user)
+        for url in ("/runs/{run}/", "/responses/{response}/", "/api/v1/runs/{run}/responses/", "/runs/{run}/report"):
+            assert (TARGET in client.get(address(url, run)).content.decode()) is may, (url, user)
+        assert ("mlflow.example" in client.get(address("/runs/{run}/", run)).content.decode()) is may
+
+
+def test_a_search_does_not_find_words_of_reasons_that_are_withheld(run: Run) -> None:
+    client = Client()
+    for user, may in people().items():
+        client.force_login(user)
+        found = client.get(f"/api/v1/runs/{run.pk}/responses/?q=fifteen").json()["results"]
+        assert len(found) == may, user
+        assert len(client.get(f"/api/v1/runs/{run.pk}/responses/?q=c0").json()["results"]) == 1
+
+
+def test_reasons_of_errors_and_of_other_environments_are_shown(run: Run) -> None:
+    run.models.get().responses.update(status="errored", reason="The endpoint of small answered 500.")
+    client = Client()
+    client.force_login(member())
+    page = f"/api/v1/runs/{run.pk}/responses/"
+    assert client.get(page).json()["results"][0]["reason"] == "The endpoint of small answered 500."
+    run.models.get().responses.update(status="failed", reason=TARGET)
+    Environment.objects.update(held_out=False)
+    assert client.get(page).json()["results"][0]["reason"] == TARGET
+
+
+def test_the_rule_is_one_for_objects_and_for_querysets(run: Run) -> None:
+    environment = Environment.objects.get()
+    for user, may in people().items():
+        assert may_see_content(user, environment) is may
+        assert environments_withheld(user).exists() is not may
+
+
+def test_evidence_without_reasons_keeps_values_and_nothing_that_tells_the_target() -> None:
+    side = {"status": "failed", "rules": [{"rule": "r", "value": 0.0, "reason": TARGET, "execution": {"out": TARGET}}]}
+    shown = without_reasons({"first": side, "second": side, "winner": ""})
+    assert TARGET not in str(shown) and shown["first"]["rules"][0]["value"] == 0.0
