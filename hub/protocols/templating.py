@@ -1,81 +1,83 @@
-"""Templates of a bundle: Jinja2, sandboxed, undefined names an error; one lone `{{ expression }}` keeps its type."""
+"""Templates of a bundle: Jinja2, sandboxed, undefined names an error; one lone `{{ expression }}` keeps its type.
+
+Templates that only look up, compare and repeat data are interpreted in this process. All others are compiled and
+rendered in a process with little memory and processor time (`template_renderers`), where what they build harms nobody.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError
-from jinja2.nodes import Output, TemplateData
+from jinja2 import TemplateError, UndefinedError, nodes
 
 from hub.common.wording import meant
-from hub.protocols.template_guard import check_syntax, guarded_environment, rendering_begins
+from hub.protocols.plain_templates import NotPlain, PlainTemplate, size_of
+from hub.protocols.template_environment import TemplateEnvironment
+from hub.protocols.template_renderers import RENDERERS, ItemError
 
-# The marks that control white space belong to the braces: in `{{ -x }}` the minus is the expression's own.
-_LONE = re.compile(r"^\s*\{\{[-+]?(.*?)[-+]?\}\}\s*$", re.DOTALL)
-MAX_RENDERED = 4 * 1024 * 1024  # characters; a template that loops is stopped before it fills the memory
+MAX_SOURCE = 256 * 1024  # characters of one template
+MAX_TOTAL = 16 * 1024 * 1024  # characters, roughly, of everything rendered for one value
+
+Job = tuple[Any, Mapping[str, Any]]  # a value with templates in it, and their variables
 
 
 class RenderError(ValueError):
     """A template that does not compile or does not render for a case."""
 
 
-_ENV = guarded_environment()
+_ENV = TemplateEnvironment()
 
 
-class Rendered:
-    """A compiled template of one text: `render(variables)` gives a string, or the value of a lone expression."""
+class _Template:
+    """One template, parsed: `plain` if it can be interpreted here, and the names of variables that it uses."""
+
+    __slots__ = ("names", "plain", "source")
 
     def __init__(self, source: str) -> None:
         self.source = source
+        if len(source) > MAX_SOURCE:
+            raise RenderError(
+                f"template {_short(source)} has {len(source):,} characters; a template has at most {MAX_SOURCE:,}"
+            )
         try:
-            parsed = _ENV.parse(source)
-            check_syntax(parsed)
-            lone = _LONE.match(source) if _is_lone(parsed.body) else None
-            self._expression = _ENV.compile_expression(lone[1], undefined_to_none=False) if lone else None
-            self._template: Template | None = None if self._expression else _ENV.from_string(source)
+            tree = _ENV.parse_checked(source)
+            # Not `jinja2.meta`: it compiles, and compiling computes constants such as `"x" * 10 ** 9`.
+            self.names = frozenset(node.name for node in tree.find_all(nodes.Name))
+            try:
+                self.plain: PlainTemplate | None = PlainTemplate(_ENV, source, tree)
+            except NotPlain:
+                self.plain = None
         except TemplateError as error:
             raise RenderError(f"template {_short(source)} does not compile: {error}") from None
+        except RecursionError:
+            raise RenderError(f"template {_short(source)} does not compile: it is nested too deeply") from None
+        except ValueError as error:  # a number of thousands of digits, for one
+            raise RenderError(f"template {_short(source)} does not compile: {error}") from None
 
-    def render(self, variables: Mapping[str, Any]) -> Any:
-        """Raises RenderError, naming the template, where a name is undefined or a filter fails."""
-        rendering_begins()
+    def failure(self, message: str) -> RenderError:
+        return RenderError(f"template {_short(self.source)} does not render: {message}")
+
+    def undefined(self, message: str, variables: Mapping[str, Any]) -> RenderError:
+        missing = re.fullmatch(r"'(\w+)' is undefined", message)
+        return self.failure(f"{message}; {meant(missing[1], variables)}" if missing else message)
+
+    def interpret(self, variables: Mapping[str, Any]) -> Any:
+        """The value if it can be had in this process. Raises NotPlain or RenderError."""
+        if self.plain is None:
+            raise NotPlain
         try:
-            if self._expression is not None:
-                value = self._expression(variables)
-                if isinstance(value, StrictUndefined):
-                    str(value)  # raises with the name that is missing
-                return value
-            assert self._template is not None
-            pieces, size = [], 0
-            for piece in self._template.generate(variables):
-                size += len(piece)
-                if size > MAX_RENDERED:
-                    raise RenderError(f"template {_short(self.source)} renders more than {MAX_RENDERED:,} characters")
-                pieces.append(piece)
-            return "".join(pieces)
-        except RenderError:
+            return self.plain.render(variables)
+        except NotPlain:
             raise
         except UndefinedError as error:
-            missing = re.fullmatch(r"'(\w+)' is undefined", str(error))
-            advice = f"; {meant(missing[1], variables)}" if missing else ""
-            raise RenderError(f"template {_short(self.source)} does not render: {error}{advice}") from None
-        except Exception as error:
-            # Filters raise whatever they like (KeyError, ValueError, OverflowError); all of it is the bundle's mistake.
-            raise RenderError(f"template {_short(self.source)} does not render: {error}") from None
-
-
-def _is_lone(body: list[Any]) -> bool:
-    """Whether the text is one `{{ expression }}` and nothing but white space around it."""
-    nodes = [n for output in body if isinstance(output, Output) for n in output.nodes]
-    if len(body) != 1 or not nodes:
-        return False
-    spoken = [n for n in nodes if not (isinstance(n, TemplateData) and not n.data.strip())]
-    return len(spoken) == 1 and not isinstance(spoken[0], TemplateData)
+            raise self.undefined(str(error), variables) from None
+        except Exception as error:  # what comparing and looking up may raise: TypeError, SecurityError, TooLong
+            raise self.failure(str(error)) from None
 
 
 def _short(source: str) -> str:
-    flat = " ".join(source.split())
+    flat = " ".join(source[:1000].split())
     return repr(flat if len(flat) <= 60 else flat[:57] + "...")
 
 
@@ -84,20 +86,106 @@ def is_template(text: str) -> bool:
     return "{{" in text or "{%" in text
 
 
-@lru_cache(maxsize=4096)
-def compiled(source: str) -> Rendered:
-    """The compiled template of *source*. Raises RenderError where it does not compile."""
-    return Rendered(source)
+@lru_cache(maxsize=1024)
+def _parsed(source: str) -> _Template:
+    return _Template(source)
+
+
+# ---- rendering -------------------------------------------------------------------------------------------------------
 
 
 def render(value: Any, variables: Mapping[str, Any]) -> Any:
-    """*value* with every string in it, at any depth, rendered. Keys are left as they are."""
+    """*value* with every string in it, at any depth, rendered. Keys are left as they are.
+
+    Raises RenderError, naming the template, or TemplatesUnavailable if the templates need a renderer and none starts.
+    """
+    result = render_many([(value, variables)])[0]
+    if isinstance(result, RenderError):
+        raise result
+    return result
+
+
+def render_many(jobs: Sequence[Job]) -> list[Any | RenderError]:
+    """`render` for each job, with the error in the place of a value. Cheaper than one at a time."""
+    drafts = [_Draft(value, variables) for value, variables in jobs]
+    waiting = [draft for draft in drafts if draft.error is None and draft.waiting]
+    if waiting:
+        found = RENDERERS.render([draft.item() for draft in waiting])
+        for draft, values in zip(waiting, found, strict=True):
+            draft.fill(values)
+    return [draft.result() for draft in drafts]
+
+
+class _Draft:
+    """One job: the values of its templates in their order, some of which wait for a renderer."""
+
+    def __init__(self, value: Any, variables: Mapping[str, Any]) -> None:
+        self._value, self._variables = value, variables
+        self._values: list[Any] = []
+        self.waiting: list[tuple[int, _Template]] = []
+        self.error: RenderError | None = None
+        self._left = MAX_TOTAL
+        try:
+            for source in _sources(value):
+                template = _parsed(source)
+                try:
+                    self._values.append(self._counted(template, template.interpret(variables)))
+                except NotPlain:
+                    self.waiting.append((len(self._values), template))
+                    self._values.append(None)
+        except RenderError as error:
+            self.error = error
+
+    def _counted(self, template: _Template, value: Any) -> Any:
+        self._left -= size_of(value, self._left)
+        if self._left < 0:
+            raise template.failure(f"with the others beside it, it has more than {MAX_TOTAL:,} characters")
+        return value
+
+    def item(self) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """What a renderer needs: the templates, and those variables that they use."""
+        names = {name for _, template in self.waiting for name in template.names}
+        variables = {name: self._variables[name] for name in sorted(names) if name in self._variables}
+        return tuple(template.source for _, template in self.waiting), variables
+
+    def fill(self, found: list[Any] | ItemError) -> None:
+        if isinstance(found, ItemError):
+            template = self.waiting[found.pick][1]
+            undefined = found.kind == "undefined"
+            self.error = (
+                template.undefined(str(found), self._variables) if undefined else template.failure(str(found))
+            )
+            return
+        try:
+            for (place, template), value in zip(self.waiting, found, strict=True):
+                self._values[place] = self._counted(template, value)
+        except RenderError as error:
+            self.error = error
+
+    def result(self) -> Any | RenderError:
+        return self.error or _assembled(self._value, iter(self._values))
+
+
+def _sources(value: Any) -> Iterator[str]:
+    """The templates in *value*, in the order of `_assembled`."""
     if isinstance(value, str):
-        return compiled(value).render(variables) if is_template(value) else value
+        if is_template(value):
+            yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _sources(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _sources(item)
+
+
+def _assembled(value: Any, values: Iterator[Any]) -> Any:
+    if isinstance(value, str):
+        return next(values) if is_template(value) else value
     if isinstance(value, list):
-        return [render(item, variables) for item in value]
+        return [_assembled(item, values) for item in value]
     if isinstance(value, dict):
-        return {key: render(item, variables) for key, item in value.items()}
+        return {key: _assembled(item, values) for key, item in value.items()}
     return value
 
 
@@ -108,14 +196,10 @@ def truth(value: Any) -> bool:
 
 def check(value: Any) -> list[str]:
     """The templates within *value* that do not compile, as sentences."""
-    if isinstance(value, str) and is_template(value):
+    problems = []
+    for source in _sources(value):
         try:
-            compiled(value)
+            _parsed(source)
         except RenderError as error:
-            return [str(error)]
-        return []
-    if isinstance(value, list):
-        return [problem for item in value for problem in check(item)]
-    if isinstance(value, dict):
-        return [problem for item in value.values() for problem in check(item)]
-    return []
+            problems.append(str(error))
+    return problems
