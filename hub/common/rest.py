@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from hub.common.errors import TooManyRequests, UserError
 from hub.common.wording import unknown_key
+from sandbox.errors import SandboxUnavailable
 
 
 def needs(permission: str) -> type[BasePermission]:
@@ -85,6 +86,9 @@ def error_response(error: Exception, context: dict[str, Any]) -> Response | None
         headers = {"Retry-After": str(error.retry_after)} if isinstance(error, TooManyRequests) else None
         body = {"message": error.headline(), "errors": error.errors()}
         return Response(body, status=error.status_code, headers=headers)
+    if isinstance(error, SandboxUnavailable):
+        views.set_rollback()
+        return Response({"message": str(error), "errors": []}, status=503)
     response = views.exception_handler(error, context)
     if response is None:
         return None

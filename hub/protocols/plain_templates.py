@@ -39,7 +39,7 @@ _LOOP: dict[str, Callable[[int, int], Any]] = {
     "length": lambda i, n: n,
 }
 _SPECIAL = frozenset({"loop", "self", "super", "caller"})  # names that Jinja2 gives a meaning
-_DATA = (str, int, float, bool, type(None), list, dict, tuple)
+_DATA = (str, int, float, bool, type(None), list, dict, tuple, Undefined)
 
 
 class NotPlain(Exception):
@@ -159,10 +159,12 @@ class _Compiler:
                 iter(items)  # raises with the name that is missing
             if not items:
                 iter(items)  # raises TypeError for what is no collection
-                return otherwise(scope)
+                otherwise(scope)
+                return
             outer, names = scope.loop, scope.names
             scope.names = dict(names)
             for index, item in enumerate(items):
+                scope.step()
                 scope.loop = (index, len(items))
                 scope.names[name] = item
                 body(scope)
@@ -298,7 +300,7 @@ def _constant(node: nodes.Node) -> Any:
 
 def _data(value: Any) -> Any:
     """*value* if it is data. Methods and the like are the worker's business."""
-    if isinstance(value, _DATA) or isinstance(value, Undefined):
+    if isinstance(value, _DATA):
         return value
     raise NotPlain
 

@@ -41,7 +41,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return {**self.globals, **(d or {})}
 
     def parse_checked(self, source: str) -> nodes.Template:
-        """The syntax tree of *source*. Nothing is compiled or computed. Raises TemplateError for unknown filters too."""
+        """The syntax tree of *source*. Nothing is computed. Raises TemplateError, for unknown filters too."""
         tree = self.parse(source)
         for node in tree.find_all((nodes.Filter, nodes.Test)):
             kind, known = ("filter", self.filters) if isinstance(node, nodes.Filter) else ("test", self.tests)

@@ -1,7 +1,7 @@
 """Renderer processes for templates of bundles, kept by the templates that they render.
 
-A renderer never renders templates of another environment, so that one that got out of Jinja2's sandbox would find
-nothing but its own environment's data. See `template_worker` for how a renderer is contained.
+A renderer renders one set of templates only, so that one that got out of Jinja2's sandbox would find nothing but data
+of its own. See `template_worker` for how a renderer is contained.
 """
 
 import json

@@ -11,9 +11,10 @@ import os
 import socket
 import struct
 import sys
+from pathlib import Path
 
 if __name__ == "__main__":
-    _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    _ROOT = str(Path(__file__).resolve().parents[2])
     sys.path.insert(0, _ROOT)
 
 import codecs
@@ -152,8 +153,7 @@ def contain() -> str:
 def _pages() -> int:
     """Pages of address space that this process has; none are known outside of Linux."""
     try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[0])
+        return int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:
         return 0
 

@@ -152,9 +152,7 @@ class _Draft:
         if isinstance(found, ItemError):
             template = self.waiting[found.pick][1]
             undefined = found.kind == "undefined"
-            self.error = (
-                template.undefined(str(found), self._variables) if undefined else template.failure(str(found))
-            )
+            self.error = template.undefined(str(found), self._variables) if undefined else template.failure(str(found))
             return
         try:
             for (place, template), value in zip(self.waiting, found, strict=True):

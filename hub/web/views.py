@@ -23,6 +23,7 @@ from hub.services import EnvironmentRefused, report_defect
 from hub.web import queries
 from hub.web.forms import CasesForm, CatalogueForm, DefectForm, UploadForm
 from hub.web.uploads import bundle_receive
+from sandbox.errors import SandboxUnavailable
 
 ENVIRONMENTS, CASES = 30, 25  # on a page
 FEATURED = Order(field="featured", descending=True)  # the catalogue's own order: those first, then by slug
@@ -139,7 +140,7 @@ def _rendered(version: EnvironmentVersion, data: dict[str, Any]) -> dict[str, An
         compiled = compile_version(version)
         options = compiled.harness_options(case).model_dump(mode="json")
         rules = compiled.rendered_rules(case)
-    except (CompileError, CaseError, OSError, ValueError):
+    except (CompileError, CaseError, SandboxUnavailable, OSError, ValueError):
         return {"asked": None, "rules": []}
     return {
         "asked": _opening(options),
@@ -252,6 +253,8 @@ def upload(request: HttpRequest) -> HttpResponse:
             version, new = bundle_receive(file=form.cleaned_data["bundle"].file, user=request.user)
         except BundleError as error:
             problems = error.problems
+        except SandboxUnavailable as error:
+            form.add_error(None, str(error))
         else:
             said = f"{version} is stored: {version.case_count:,} cases." if new else f"{version} was here already."
             messages.success(request, said)

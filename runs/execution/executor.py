@@ -21,6 +21,7 @@ from runs.execution.model_client import Asker, Connection, Tally, TimeUp
 from runs.execution.storage import Played, Reader, Writer
 from runs.models import Response, RunEnvironment, RunModel, Score
 from runs.selectors import case_chunk, stored_attempts
+from sandbox.errors import SandboxUnavailable
 from sandbox.pool import Pool
 
 logger = logging.getLogger(__name__)
@@ -214,6 +215,8 @@ class _Player:
             return self.errored("case", str(error))
         except ScoringFailed as error:
             return self.errored(error.kind, str(error))
+        except SandboxUnavailable as error:
+            return self.errored("sandbox", str(error))
         except Exception as error:
             # One case must not end a run of thousands; the log has the trace, the response the sentence.
             logger.exception("case %s of %s", self._assignment.case.external_id, self._environment.slug)

@@ -1,0 +1,237 @@
+"""Hostile templates end in an error of their own, within little memory and processor time of a renderer's process."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.test import override_settings
+
+from hub.protocols import template_renderers, template_worker
+from hub.protocols.template_renderers import Renderers, TemplatesUnavailable
+from hub.protocols.templating import RenderError, check, render, render_many
+
+ROOT = Path(__file__).resolve().parents[3]
+X = "x" * 10_000
+
+HOSTILE = {
+    "a text multiplied": "{{ 'x' * 10 ** 9 }}",
+    "a list multiplied": "{{ [0] * 10 ** 9 }}",
+    "a text multiplied in text": "a {{ x * 10 ** 6 }}",
+    "a power": "{{ 9 ** (9 ** 9) }}",
+    "a power of powers": "{% set n = 9 ** 9 ** 3 %}{{ n ** n }}",
+    "shifted by multiplication": "{% set ns = namespace(n=9) %}{% for i in range(99) %}{% set ns.n = ns.n * ns.n %}"
+    "{% endfor %}{{ ns.n }}",
+    "set doubles": "{% set ns = namespace(a='xx') %}{% for i in range(99) %}{% set ns.a = ns.a ~ ns.a %}{% endfor %}"
+    "{{ ns.a }}",
+    "with doubles": "{% with a = x ~ x %}{% with b = a ~ a ~ a ~ a ~ a ~ a ~ a ~ a %}"
+    "{% with c = b ~ b ~ b ~ b ~ b ~ b ~ b ~ b %}{% with d = c ~ c ~ c ~ c ~ c ~ c ~ c ~ c %}"
+    "{{ (d ~ d ~ d ~ d ~ d ~ d ~ d ~ d) }}{% endwith %}{% endwith %}{% endwith %}{% endwith %}",
+    "with multiplies": "{% with a = x * 999 %}{% with b = a * 999 %}{{ b * 999 }}{% endwith %}{% endwith %}",
+    "with lists": "{% with a = [x, x, x, x, x, x, x, x] %}{% with b = [a, a, a, a, a, a, a, a] %}"
+    "{% with c = [b, b, b, b, b, b, b, b] %}{% with d = [c, c, c, c, c, c, c, c] %}{{ d }}{% endwith %}"
+    "{% endwith %}{% endwith %}{% endwith %}",
+    "lists in lists": "{{ [[[x, x, x, x], [x, x, x, x]] * 99] * 99 }}",
+    "lists of lists as a value": "{{ [[[[x] * 100] * 100] * 100] }}",
+    "a dict of the same": "{{ {'a': [x] * 999, 'b': [x] * 999} }}",
+    "tuples": "a {{ ((x,) * 999, (x,) * 999, (x,) * 999) }}",
+    "printf's width": "a {{ '%999999999d' % 1 }}",
+    "printf's width from its arguments": "a {{ '%*d' % (999999999, 1) }}",
+    "printf's precision": "a {{ '%.999999999f' % 1 }}",
+    "the filter format": "a {{ '%999999999s' | format(1) }}",
+    "a width field": "a {{ '{:>999999999}'.format(1) }}",
+    "a width field of its own": "a {{ '{:>{}}'.format(1, 999999999) }}",
+    "many width fields": "{{ ('{:>9999}' * 9999).format(*range(9999)) }}",
+    "format_map": "a {{ '{a:>999999999}'.format_map({'a': 1}) }}",
+    "center": "a {{ 'x' | center(999999999) }}",
+    "center as a method": "a {{ 'x'.center(999999999) }}",
+    "ljust": "a {{ 'x'.ljust(999999999) }}",
+    "rjust": "a {{ 'x'.rjust(999999999) }}",
+    "zfill": "a {{ 'x'.zfill(999999999) }}",
+    "indent": "a {{ (x.replace('x', 'x\n')) | indent(9999999) }}",
+    "indent by a text": "a {{ (x.replace('x', 'x\n')) | indent(x) }}",
+    "expandtabs": "a {{ '\t'.expandtabs(999999999) }}",
+    "expandtabs of many": "a {{ ('\t' * 9999).expandtabs(9999) }}",
+    "tojson with indent": "a {{ range(9999) | list | tojson(indent=9999) }}",
+    "tojson of tojson": "{{ x | list | tojson" + " | tojson" * 30 + " }}",
+    "translate": "a {{ x.translate({120: x * 99}) }}",
+    "replace": "a {{ x | replace('', x) }}",
+    "replace twice": "a {{ x.replace('x', x).replace('x', x) }}",
+    "a join": "a {{ x | join(x) }}",
+    "a join as a method": "a {{ x.join(x) }}",
+    "a join of joins": "{{ ([x] * 999) | join(([x] * 99) | join) }}",
+    "a chain": "a {{ " + " ~ ".join(["x"] * 600) + " }}",
+    "a chain of a chain": "{% with a = "
+    + " ~ ".join(["x"] * 99)
+    + " %}{{ "
+    + " ~ ".join(["a"] * 999)
+    + " }}{% endwith %}",
+    "filter blocks": "{% filter replace('x', x) %}{% filter replace('x', x) %}{{ x }}{% endfilter %}{% endfilter %}",
+    "a filter block that pads": "{% filter center(999999999) %}x{% endfilter %}",
+    "a set block": "{% set a %}{{ x * 9999 }}{% endset %}{{ a * 9999 }}",
+    "macros": "{% macro m(t) %}{{ t }}{{ t }}{{ t }}{{ t }}{{ t }}{{ t }}{{ t }}{{ t }}{% endmacro %}"
+    "{{ m(m(m(m(m(m(x)))))) }}",
+    "a macro that calls itself": "{% macro m(t) %}{{ m(t ~ t) }}{% endmacro %}{{ m('x') }}",
+    "batch": "a {{ 'x' | batch(99999999, x) | list }}",
+    "slice": "{{ x | slice(99999999) | list }}",
+    "wordwrap": "a {{ x | wordwrap(1, wrapstring=x) }}",
+    "a sum of lists": "{{ ([[0] * 99999] * 99999) | sum(start=[]) | length }}",
+    "urlize": "{{ ('http://x.y ' * 999999) | urlize }}",
+    "an empty loop": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "an empty loop over text": "{% for a in x %}{% for b in x %}{% for c in x %}{% endfor %}{% endfor %}{% endfor %}",
+    "a range that is too large": "{% for a in range(10 ** 18) %}{% endfor %}",
+    "a loop that writes": "{% for a in range(99999) %}{% for b in range(99999) %}xxxxxxxxxxxxxxxxxxxx{% endfor %}"
+    "{% endfor %}",
+    "a cycler in a loop": "{% set c = cycler(1, 2) %}{% for a in range(99999) %}{% for b in range(99999) %}"
+    "{% set d = c.next() %}{% endfor %}{% endfor %}",
+    "a recursive loop": "{% for a in [[1], [2]] recursive %}{{ loop([[1], [2]]) }}{% endfor %}",
+    "a pattern that explodes": "{{ ('a' * 60 ~ 'b') | regex_search('(a|aa)+$') }}",
+    "a sort of everything": "{{ (range(99999) | list * 99) | sort | length }}",
+    "a unique of everything": "{{ (range(99999) | map('string') | list * 999) | unique | list | length }}",
+    "pprint": "{{ ([[x] * 999] * 999) | pprint }}",
+    "xmlattr": "{{ {'a': x * 99999} | xmlattr }}",
+    "a deep nesting": "{{ " + "(" * 3000 + "x" + ")" * 3000 + " }}",
+    "deep lists": "{{ " + "[" * 500 + "x" + "]" * 500 + " | tojson }}" + "{{ x * 10 ** 9 }}",
+    "a number of thousands of digits": "{{ " + "9" * 5000 + " }}",
+    "a long template": "x" * 300_000 + "{{ x }}",
+    "repeated look-ups": "{{ x }}" * 10_000,
+    "repeated look-ups in loops": "{% for a in x %}{% for b in x %}{{ x }}{% endfor %}{% endfor %}",
+}
+
+
+@pytest.mark.parametrize("template", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_template_ends_in_a_named_error_within_bounded_memory(template: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(RenderError, match=r"^template .*(does not render|does not compile|at most)"):
+        render(template, {"x": X})
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024  # KiB, in this process
+
+
+def test_repeated_values_of_one_rendering_are_bounded_together() -> None:
+    with pytest.raises(RenderError, match="with the others beside it"):
+        render({str(i): "{{ x }}" for i in range(100)}, {"x": ["y" * 1_000_000]})
+
+
+def test_constants_are_not_computed_when_a_template_is_checked() -> None:
+    assert check(["{{ 'x' * 10 ** 10 }}", "{{ 9 ** (9 ** 9) }}", "{{ 'x' | center(10 ** 10) }}"]) == []
+
+
+def test_check_names_unknown_filters_and_tests() -> None:
+    assert "No filter named 'nope'" in check("{{ x | nope }}")[0]
+    assert "No test named 'nope'" in check("{{ x is nope }}")[0]
+
+
+def test_cases_after_one_that_ends_its_renderer_are_rendered() -> None:
+    """A regular expression of C code that is not interrupted, or a stack that overflows, ends the process."""
+    jobs = [("{{ ('x' * n) | length }}", {"n": n}) for n in (1, 10**10, 3)]
+    first, second, third = render_many(jobs)
+    assert (first, third) == (1, 3)
+    assert isinstance(second, RenderError) and "512 MiB of memory" in str(second)
+
+
+def test_statements_and_filters_of_jinja2_render() -> None:
+    assert render("{% set a = x | upper %}{% for i in a %}{{ loop.index }}{{ i }}{% endfor %}", {"x": "ab"}) == "1A2B"
+    assert render("{{ x | map('upper') }}", {"x": ["a"]}) == ["A"]
+    assert render("{{ x.values() }}", {"x": {"a": 1}}) == [1]
+    assert render("{{ x | tojson }}", {"x": {"b": "ü", "a": None}}) == '{"a": null, "b": "ü"}'
+    assert render(["{{ x ~ '\ud800' }}", "{{ x }}"], {"x": "é"}) == ["é\ud800", "é"]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ x }}",
+        "{{ x.a }} {{ x['a'] }} {{ x.l[0] }} {{ x.l[-1] }}",
+        "{% for i in x.l %}{{ loop.index }}/{{ loop.length }}{{ i }}{% if not loop.last %}, {% endif %}{% endfor %}",
+        "{% for i in x.e %}{{ i }}{% else %}none{% endfor %}",
+        "{% for i in x.l %}{% for j in x.l %}{{ i }}{{ j }}{{ loop.index0 }}{% endfor %}{{ loop.index0 }}{% endfor %}",
+        "{{ 'yes' if x.a == 1 and x.l else 'no' }}",
+        "{% if x.n is none %}a{% elif y is defined %}b{% else %}c{% endif %}",
+        "{{ 0 < x.a <= 2 }} {{ 'k' in x }} {{ -x.a }} {{ [1, 'a'] }} {{ {'A': 'B'}['A'] }} {{ x }}",
+        "{{ y is defined or x.a }} {{ x.t }} {{ x.missing is defined }}",
+        "\n{{- x.a -}}\n{# a comment #} 100%\n",
+        "{% raw %}{{ x }}{% endraw %}{{ x.t }}\n",
+    ],
+)
+def test_interpreted_templates_render_as_jinja2_does(template: str) -> None:
+    from hub.protocols.template_environment import CompiledTemplate, TemplateEnvironment
+    from hub.protocols.templating import _parsed
+
+    variables = {"x": {"a": 1, "l": ["p", "q"], "e": [], "n": None, "t": True}}
+    assert _parsed(template).plain is not None
+    assert render(template, variables) == CompiledTemplate(TemplateEnvironment(), template).render(variables)
+
+
+# ---- containment -----------------------------------------------------------------------------------------------------
+
+_ESCAPED = """
+import os, socket, sys
+sys.path.insert(0, {root!r})
+from hub.protocols import template_worker
+template_worker._load()
+print(template_worker.contain())
+def attempt(name, act):
+    try:
+        act()
+    except OSError:
+        return
+    print("could", name)
+attempt("read", lambda: open("/etc/passwd"))
+attempt("write", lambda: open("/tmp/renderer", "w"))
+attempt("list", lambda: os.listdir("/"))
+attempt("connect", lambda: socket.create_connection(("127.0.0.1", 6379), 1))
+attempt("fork", lambda: os.fork() or os._exit(0))
+attempt("exec", lambda: os.execv("/bin/true", ["true"]))
+attempt("signal", lambda: os.kill(os.getppid(), 0))
+attempt("truncate", lambda: os.truncate({target!r}, 0))
+print(os.geteuid() != 0)
+"""
+
+
+def test_code_that_got_out_of_jinja2_reaches_neither_files_nor_network_nor_processes(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_text("kept")
+    code = _ESCAPED.format(root=str(ROOT), target=str(target))
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert ran.stdout.split("\n")[:2] == ["B", "True"], ran
+    assert target.read_text() == "kept"
+
+
+def test_renderers_have_no_environment_variables_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_SECRET_KEY", "s3cret")
+    renderers = Renderers()
+    try:
+        assert renderers.render([(("{{ x | upper }}",), {"x": "a"})]) == [["A"]]
+        assert renderers._process is not None
+        assert b"s3cret" not in Path(f"/proc/{renderers._process.pid}/environ").read_bytes()
+    finally:
+        renderers.close()
+
+
+# ---- unavailable -----------------------------------------------------------------------------------------------------
+
+
+def test_a_machine_that_cannot_contain_renderers_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    weak = tmp_path / "weak.py"
+    source = Path(template_worker.__file__).read_text()
+    weak.write_text(source.replace("_ROOT = ", f"_ROOT = {str(ROOT)!r} or ").replace("if version and", "if False and"))
+    monkeypatch.setattr(template_renderers.worker, "__file__", str(weak))
+    renderers = Renderers()
+    try:
+        with pytest.raises(TemplatesUnavailable, match=r"no Landlock.*LLMEVAL_SANDBOX_WEAK_ISOLATION=1"):
+            renderers.render([(("{{ x | upper }}",), {"x": "a"})])
+        with override_settings(SANDBOX_WEAK_ISOLATION_FOR_LIVE_MODELS=True):
+            assert renderers.render([(("{{ x | upper }}",), {"x": "a"})]) == [["A"]]
+    finally:
+        renderers.close()
+
+
+def test_a_worker_that_does_not_start_is_unavailable_and_no_mistake_of_the_bundle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(template_renderers.sys, "executable", "/nowhere/python")
+    renderers = Renderers()
+    with pytest.raises(TemplatesUnavailable, match="does not start"):
+        renderers.render([(("{{ x | upper }}",), {"x": "a"})])
+    renderers.close()
