@@ -8,7 +8,7 @@ of the subset, or one that meets anything but plain data, raises NotPlain and is
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import StrictUndefined, Undefined, nodes
 
@@ -264,7 +264,8 @@ class _Compiler:
     def _test(self, node: nodes.Test) -> _Expression:
         if node.name not in _TESTS or node.args or node.kwargs or node.dyn_args or node.dyn_kwargs:
             raise NotPlain
-        inner, test = self.expression(node.node), self._env.tests[node.name]
+        inner = self.expression(node.node)
+        test = cast("Callable[[Any], bool]", self._env.tests[node.name])
         return lambda scope: test(inner(scope))
 
 

@@ -45,8 +45,8 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         tree = self.parse(source)
         for node in tree.find_all((nodes.Filter, nodes.Test)):
             kind, known = ("filter", self.filters) if isinstance(node, nodes.Filter) else ("test", self.tests)
-            if node.name not in known:  # type: ignore[attr-defined]
-                raise TemplateSyntaxError(f"No {kind} named {node.name!r}.", node.lineno)  # type: ignore[attr-defined]
+            if node.name not in known:
+                raise TemplateSyntaxError(f"No {kind} named {node.name!r}.", node.lineno)
         return tree
 
 

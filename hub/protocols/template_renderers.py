@@ -242,7 +242,7 @@ class Renderers:
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-B", str(Path(worker.__file__).resolve())],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env={"PATH": os.defpath, "PYTHONUTF8": "1"},
