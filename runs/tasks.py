@@ -31,14 +31,14 @@ def _on_shutdown(**_: Any) -> None:
     _shutting_down.set()
 
 
-class _Unwatched:
-    """A listener for runs that nobody watches here: their page reads the database."""
+class _WorkerListener:
+    """Listener of runs that a worker executes."""
 
-    def played(self, response: Response) -> None:
-        """Stored by the writer."""
+    def response_finished(self, response: Response) -> None:
+        """Do nothing: the page of the run reads the database."""
 
     def model_stopped(self, label: str, reason: str) -> None:
-        logger.warning("%s is asked no further: %s", label, reason)
+        logger.warning("%s was stopped: %s", label, reason)
 
 
 @shared_task(name=LOOK, ignore_result=True)
@@ -88,7 +88,7 @@ def _execute(run: Run, owner: str) -> None:
     """A failure is the run's to tell; the worker goes on with the next."""
     try:
         how = Execution(stopping=_shutting_down.is_set)
-        execute_run(run=run, config=config_of(run), listener=_Unwatched(), how=how, owner=owner)
+        execute_run(run=run, config=config_of(run), listener=_WorkerListener(), how=how, owner=owner)
     except LeaseLost as error:
         logger.warning("%s", error)
     except (ConfigError, SandboxUnavailable) as error:

@@ -11,7 +11,7 @@ from hub.datasets.rows import DatasetError, Opener, Row, file_rows
 from hub.manifest.problems import BundleError, Problem
 from hub.manifest.schema import Answers
 from hub.protocols import templating
-from hub.protocols.calls import JSON, AskError, CallKey, Message, Reply, Tool
+from hub.protocols.calls import JSON, CallKey, Message, ModelError, Reply, Tool
 from hub.protocols.cases import CaseData
 
 WHOSE = {"purpose", "environment", "case", "id", "attempt", "model", "turn", "rule", "seat"}
@@ -196,7 +196,7 @@ class RecordedAsk:
             content = self.rows.get(_recording_key({**asked, **whose}))
             if content is not None:
                 return Reply(message={"role": "assistant", "content": content})
-        raise AskError("no_recording", f"the bundle has no recording of {key.purpose} for case {key.case!r}.")
+        raise ModelError("no_recording", f"the bundle has no recording of {key.purpose} for case {key.case!r}.")
 
 
 def _recording_key(row: Mapping[str, JSON]) -> tuple[Any, ...]:

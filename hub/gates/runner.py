@@ -20,7 +20,7 @@ from hub.environments.episodes import Episode, Step
 from hub.gates.leaks import file_leaks, spy_answer, spy_report
 from hub.harnesses.base import HarnessError, Services
 from hub.manifest.problems import BundleError, Problem
-from hub.protocols.calls import AskError, CallKey, Message
+from hub.protocols.calls import CallKey, Message, ModelError
 from hub.protocols.cases import CaseData
 from hub.scorers.base import ScoringFailed
 from sandbox.pool import Pool
@@ -98,7 +98,7 @@ class _Run:
                 step = await episode.step(dict(message))
             if not episode.done:
                 step = await episode.stop("turns")
-        except (AskError, ScoringFailed) as error:
+        except (ModelError, ScoringFailed) as error:
             return Played("not_run" if error.kind == "no_recording" else "broken", None, str(error))
         except (HarnessError, BundleError) as error:
             return Played("broken", None, str(error))
@@ -251,7 +251,7 @@ async def _opening(run: _Run, case: CaseData) -> list[Message] | str:
     episode = Episode(run.environment, case, key=key, services=run.services)
     try:
         messages = (await episode.reset()).messages
-    except AskError as error:
+    except ModelError as error:
         return [] if error.kind == "no_recording" else str(error)
     except HarnessError as error:
         return str(error)

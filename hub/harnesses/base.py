@@ -84,7 +84,7 @@ class Harness(ABC):
 
     @abstractmethod
     async def reset(self, play: Play) -> Turn:
-        """The first messages, tools and state. Raises HarnessError; AskError where a role's model does not answer."""
+        """The first messages, tools and state. Raises HarnessError; ModelError where a role's model does not answer."""
 
     @abstractmethod
     async def step(self, play: Play, state: JSON, message: Message) -> Turn:

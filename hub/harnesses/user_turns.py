@@ -59,7 +59,7 @@ async def open_conversation(
 ) -> tuple[list[Message], dict[str, JSON]]:
     """The first messages, and the JSON that the user's side keeps. With an empty prompt it is the user who opens.
 
-    That JSON counts the turns spoken and holds what a simulated user has heard. Raises HarnessError, AskError.
+    That JSON counts the turns spoken and holds what a simulated user has heard. Raises HarnessError, ModelError.
     """
     messages = opening(system, prompt or [])
     dialogue: dict[str, JSON] = {"turn": 0}
@@ -79,7 +79,7 @@ def exhausted(options: UserOptions | None, dialogue: dict[str, JSON]) -> bool:
 
 
 async def user_turn(play: Play, options: UserOptions | None, dialogue: dict[str, JSON], heard: Message | None) -> Said:
-    """The user's answer to the assistant's message *heard* (None: to open). Raises HarnessError, AskError."""
+    """The user's answer to the assistant's message *heard* (None: to open). Raises HarnessError, ModelError."""
     if options is None or exhausted(options, dialogue):
         return Said(None, True, dialogue)
     turn = dialogue["turn"]

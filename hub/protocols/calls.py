@@ -84,7 +84,7 @@ def total_cost(costs: Iterable[float | None]) -> float | None:
     return total
 
 
-class AskError(Exception):
+class ModelError(Exception):
     """A call that brought no answer, through no fault of the model: the response is errored, never wrong.
 
     `kind` is one word for tables: transport, timeout, http, auth, quota, forbidden, provider, not_json, malformed,
@@ -99,7 +99,7 @@ class AskError(Exception):
 
 
 class Ask(Protocol):
-    """Ask the model that *key* calls for. Raises AskError."""
+    """Ask the model that *key* calls for. Raises ModelError."""
 
     async def __call__(
         self,

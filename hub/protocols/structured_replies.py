@@ -70,7 +70,7 @@ async def judgement(
 ) -> Judgement[Shape]:
     """Ask for one JSON object of *shape*. An answer that is none is shown back once, with what is wrong about it.
 
-    *messages* must say what shape is wanted. The second call has the key's `turn` raised by one. Raises AskError where
+    *messages* must say what shape is wanted. The second call has the key's `turn` raised by one. Raises ModelError if
     the model cannot be reached; a model that answers badly never raises.
     """
     conversation = list(messages)

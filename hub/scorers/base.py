@@ -92,7 +92,7 @@ class Scorer(ABC):
     async def score(self, options: Any, submission: Submission, services: Services) -> Verdict:
         """Judge *submission* by *options* (this class's Options, rendered).
 
-        Raises ScoringFailed, and AskError where a model that judges cannot be reached.
+        Raises ScoringFailed, and ModelError where a model that judges cannot be reached.
         """
 
     def code_paths(self, options: Mapping[str, Any]) -> list[str]:

@@ -78,7 +78,7 @@ class Judge(Scorer):
         return [str(options.get("role", "rubric"))]
 
     async def score(self, options: JudgeOptions, submission: Submission, services: Services) -> Verdict:
-        """Raises ScoringFailed where no model fills the role, AskError where one cannot be reached."""
+        """Raises ScoringFailed where no model fills the role, ModelError where one cannot be reached."""
         seats = services.seats.get(options.role, 0)
         if services.ask is None or not seats:
             raise ScoringFailed("configuration", f"No model fills the role {options.role!r}; name one under `roles`.")

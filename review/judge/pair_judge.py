@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from hub.protocols.calls import JSON, Ask, AskError, CallKey, Message, Reply, Tool
+from hub.protocols.calls import JSON, Ask, CallKey, Message, ModelError, Reply, Tool
 from hub.protocols.structured_replies import DATA_RULE, Judgement, as_data, judgement
 from preferences.sides import Sides, lists_choices
 from preferences.spans import Span, call_text, find_quote, text_of
@@ -118,7 +118,7 @@ class Order:
     swapped: bool
     replies: list[Reply] = field(default_factory=list)
     judged: Judgement[PairVerdict] | None = None
-    error: AskError | None = None
+    error: ModelError | None = None
     critique: str = ""
     issues: list[FoundIssue] = field(default_factory=list)
     struck: int = 0
@@ -192,7 +192,7 @@ async def _ask(ask: Ask, question: Question, *, swapped: bool) -> Order:
 
     try:
         order.judged = await judgement(asked, key, prompt(question, a, b), PairVerdict)
-    except AskError as error:
+    except ModelError as error:
         order.error = error
         return order
     if order.judged.answer is not None:

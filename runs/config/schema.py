@@ -67,7 +67,7 @@ class EnvironmentRef(_Strict):
 class Limits(_Strict):
     """`case_seconds`: one episode's own time; `turns`: assistant messages in it; `retries`: of one failed call.
 
-    `identical_errors`: after so many errors of the same kind and text in a row a model is asked no further (0: never).
+    `identical_errors`: a model is stopped after this many errors of the same kind and text in a row (0: never).
     """
 
     case_seconds: Annotated[float, Field(ge=1)] = 300.0

@@ -1,4 +1,4 @@
-"""Handing runs to workers: a message that says "look", sent once the run is committed. A lost one costs seconds."""
+"""Messages that make workers look for queued runs. The database is the queue: a lost message costs seconds."""
 
 import logging
 
@@ -13,7 +13,7 @@ LOOK = "runs.look"
 
 
 def dispatch_run(*, run: Run) -> None:
-    """Tell the workers that *run* waits. Where the broker is away they find it at their next sweep."""
+    """Notify the workers of *run* when the transaction commits. Without a broker they find it at their next sweep."""
     transaction.on_commit(lambda: _send(run.pk))
 
 
@@ -21,4 +21,4 @@ def _send(run_id: int) -> None:
     try:
         task_messages.send(LOOK)
     except task_messages.BrokerAway as error:
-        logger.warning("run %s waits for a worker's sweep: the broker is away (%s)", run_id, error)
+        logger.warning("run %s waits for the next sweep of a worker: the broker cannot be reached (%s)", run_id, error)

@@ -1,4 +1,4 @@
-"""The only loop over cases and models: plays episodes, several at once, and hands the results to the writer."""
+"""The loop over cases and models: runs episodes concurrently and passes finished responses to the writer."""
 
 import asyncio
 import logging
@@ -14,11 +14,11 @@ from hub.environments.episodes import Episode, Step, text_of
 from hub.environments.scoring import EpisodeScore
 from hub.harnesses.base import HarnessError, Services
 from hub.models import Case
-from hub.protocols.calls import AskError, CallKey, Reply
+from hub.protocols.calls import CallKey, ModelError, Reply
 from hub.protocols.cases import CaseData
 from hub.scorers.base import ScoringFailed
-from runs.execution.model_client import Asker, Connection, Tally, TimeUp
-from runs.execution.storage import Played, Reader, Writer
+from runs.execution.model_client import CaseTimeExceeded, Connection, ModelClient, ResponseTotals
+from runs.execution.storage import FinishedResponse, Reader, Writer
 from runs.models import Response, RunEnvironment, RunModel, Score
 from runs.selectors import case_chunk, stored_attempts
 from sandbox.errors import SandboxUnavailable
@@ -32,16 +32,16 @@ Status = Response.Status
 
 
 class Listener(Protocol):
-    """Somebody who watches: told of every response as it is put in for storing."""
+    """Receives every finished response and every model that is stopped, for example to show progress."""
 
-    def played(self, response: Response) -> None: ...
+    def response_finished(self, response: Response) -> None: ...
 
     def model_stopped(self, label: str, reason: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """An environment of the run, ready to play."""
+class EvaluatedEnvironment:
+    """Environment of the run, compiled."""
 
     row: RunEnvironment
     compiled: CompiledEnvironment
@@ -49,17 +49,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatedModel:
-    """A model of the run that answers, with its connection."""
+    """Model under test, with its connection."""
 
     row: RunModel
     connection: Connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
-    """One response to bring about."""
+class MissingResponse:
+    """One response that the run still lacks."""
 
-    part: Part
+    part: EvaluatedEnvironment
     evaluated_model: EvaluatedModel
     case: Case
     attempt: int
@@ -67,9 +67,12 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What there is to do and within which limits. `resumed`: some responses may be stored already."""
+    """What a run evaluates, and its limits.
 
-    parts: Sequence[Part]
+    resumed: some responses may be stored already. seats: how many models fill each role.
+    """
+
+    parts: Sequence[EvaluatedEnvironment]
     evaluated_models: Sequence[EvaluatedModel]
     attempts: int
     concurrency: int
@@ -81,31 +84,31 @@ class Plan:
 
 
 class Executor:
-    """Plays a plan to its end, or until it is stopped. Every response that was played is handed to the writer."""
+    """Executes a plan until it is complete or stopped. Every finished response is passed to the writer."""
 
     def __init__(
         self,
         plan: Plan,
         *,
-        asker: Asker,
+        model_client: ModelClient,
         pool: Pool | None,
         reader: Reader,
         writer: Writer,
         listener: Listener,
     ) -> None:
         self._plan = plan
-        self._asker = asker
+        self._model_client = model_client
         self._pool = pool
         self._reader = reader
         self._writer = writer
         self._listener = listener
         self._stopping = asyncio.Event()
-        self._told: set[int] = set()  # RunModel ids of the models that are reported as stopped
-        # Twice the requests in flight: while half of the episodes are asked, the others are read, scored or stored.
+        self._reported_as_stopped: set[int] = set()  # RunModel ids of the models that are reported as stopped
+        # Twice the requests in flight: while half of the episodes wait for a model, the others are scored or stored.
         self._window = 2 * plan.concurrency
 
     def stop(self) -> None:
-        """Begin nothing new and give up what is in flight. Safe to call from a signal handler of the loop."""
+        """Start nothing new and cancel what is in flight. Safe to call from a signal handler of the loop."""
         self._stopping.set()
 
     @property
@@ -113,7 +116,7 @@ class Executor:
         return self._stopping.is_set()
 
     async def execute(self) -> None:
-        """Raises what the writer raises; nothing that a model, a case or the sandbox does."""
+        """Execute the plan. Raises errors of the writer; those of models, cases and the sandbox become responses."""
         feeders = [asyncio.create_task(self._feed(evaluated_model)) for evaluated_model in self._plan.evaluated_models]
         watch = asyncio.create_task(self._stopping.wait())
         try:
@@ -131,18 +134,18 @@ class Executor:
     async def _feed(self, evaluated_model: EvaluatedModel) -> None:
         room = asyncio.Semaphore(self._window)
         async with asyncio.TaskGroup() as group:
-            async for assignment in self._assignments(evaluated_model):
+            async for missing in self._missing_responses(evaluated_model):
                 await room.acquire()
-                if evaluated_model.connection.stopped is not None or self._asker.budget.exhausted:
+                if evaluated_model.connection.stopped is not None or self._model_client.budget.exhausted:
                     break
-                if any(model.stopped for model in self._role_models(assignment.part)):
+                if any(model.stopped for model in self._role_models(missing.part)):
                     room.release()
-                    continue  # an answer that nobody can score would be paid for all the same
-                task = group.create_task(self._evaluate(assignment))
+                    continue  # do not pay for an answer that cannot be scored
+                task = group.create_task(self._evaluate(missing))
                 task.add_done_callback(lambda _: room.release())
 
-    async def _assignments(self, evaluated_model: EvaluatedModel) -> AsyncIterator[Assignment]:
-        """What this model still owes, in order, read chunk by chunk."""
+    async def _missing_responses(self, evaluated_model: EvaluatedModel) -> AsyncIterator[MissingResponse]:
+        """Yield the responses that this model still lacks, in order of cases, reading cases in chunks."""
         attempts = range(1, self._plan.attempts + 1)
         for part in self._plan.parts:
             after = -1
@@ -157,57 +160,61 @@ class Executor:
                 for case in cases:
                     for attempt in attempts:
                         if (case.pk, attempt) not in stored:
-                            yield Assignment(part=part, evaluated_model=evaluated_model, case=case, attempt=attempt)
+                            yield MissingResponse(
+                                part=part, evaluated_model=evaluated_model, case=case, attempt=attempt
+                            )
 
-    async def _evaluate(self, assignment: Assignment) -> None:
-        """Play one assignment and put its response in; nothing where the run or its model was stopped first."""
-        player = _Player(assignment, self._plan, self._asker, self._pool)
+    async def _evaluate(self, missing: MissingResponse) -> None:
+        """Run one episode and store its response, unless the run or its model is stopped first."""
+        episode_runner = _EpisodeRunner(missing, self._plan, self._model_client, self._pool)
         try:
-            played = await player.play()
-        except AskError as error:
-            own = assignment.evaluated_model.connection
+            finished = await episode_runner.run()
+        except ModelError as error:
+            own = missing.evaluated_model.connection
             if error.kind == "budget":
                 return
-            if own.stopped is not None and (error is not own.stopped or own.run_model_id in self._told):
-                return  # one response tells why; the rest of this model's cases stay open for a resume
-            played = player.errored(error.kind, str(error))
-        await self._report_stopped(assignment)
-        self._listener.played(played.response)
-        await self._writer.put(played)
+            if own.stopped is not None and (error is not own.stopped or own.run_model_id in self._reported_as_stopped):
+                return  # one response says why; the model's other cases stay missing for a resume
+            finished = episode_runner.errored(error.kind, str(error))
+        await self._report_stopped(missing)
+        self._listener.response_finished(finished.response)
+        await self._writer.put(finished)
 
-    async def _report_stopped(self, assignment: Assignment) -> None:
-        """Store and show, once, why the model or one that fills a role of its environment is asked no further."""
-        for connection in (assignment.evaluated_model.connection, *self._role_models(assignment.part)):
-            if connection.stopped is None or connection.run_model_id in self._told:
+    async def _report_stopped(self, missing: MissingResponse) -> None:
+        """Store and show, once, why the model or a role model of its environment was stopped."""
+        for connection in (missing.evaluated_model.connection, *self._role_models(missing.part)):
+            if connection.stopped is None or connection.run_model_id in self._reported_as_stopped:
                 continue
-            self._told.add(connection.run_model_id)
+            self._reported_as_stopped.add(connection.run_model_id)
             await self._writer.put_stopped(connection.run_model_id, str(connection.stopped))
             self._listener.model_stopped(connection.label, str(connection.stopped))
 
-    def _role_models(self, part: Part) -> list[Connection]:
-        """The models that fill the roles of *part*'s environment."""
-        return [seat for role in part.compiled.roles for seat in self._asker.roles.get(role, ())]
+    def _role_models(self, part: EvaluatedEnvironment) -> list[Connection]:
+        """Return the models that fill the roles of this environment."""
+        return [seat for role in part.compiled.roles for seat in self._model_client.roles.get(role, ())]
 
 
-class _Player:
-    """One play of one case: the episode, its calls and what is stored of both."""
+class _EpisodeRunner:
+    """Runs one episode and turns its result into a response."""
 
-    def __init__(self, assignment: Assignment, plan: Plan, asker: Asker, pool: Pool | None) -> None:
-        self._assignment = assignment
+    def __init__(self, missing: MissingResponse, plan: Plan, model_client: ModelClient, pool: Pool | None) -> None:
+        self._missing = missing
         self._plan = plan
-        self._environment = assignment.part.compiled
-        self._tally = Tally(seconds_left=plan.case_seconds)
-        self._ask = asker.for_response(self._tally)
+        self._environment = missing.part.compiled
+        self._totals = ResponseTotals(seconds_left=plan.case_seconds)
+        self._ask = model_client.for_response(self._totals)
         offering = self._environment.pool(pool)
-        self._services = Services(ask=self._ask, pool=offering, seats=plan.seats, isolated=False, took=self._tally.took)
+        self._services = Services(
+            ask=self._ask, pool=offering, seats=plan.seats, isolated=False, took=self._totals.took
+        )
         self._episode: Episode | None = None
-        self._seed = attempt_seed(plan.seed, self._environment.slug, assignment.case.external_id, assignment.attempt)
+        self._seed = attempt_seed(plan.seed, self._environment.slug, missing.case.external_id, missing.attempt)
 
-    async def play(self) -> Played:
-        """Raises AskError; every other failure becomes an errored response."""
+    async def run(self) -> FinishedResponse:
+        """Run the episode. Raises ModelError; every other failure becomes an errored response."""
         try:
-            return self._scored(await self._run())
-        except AskError:
+            return self._scored(await self._run_episode())
+        except ModelError:
             raise
         except HarnessError as error:
             return self.errored("environment", str(error))
@@ -218,24 +225,24 @@ class _Player:
         except SandboxUnavailable as error:
             return self.errored("sandbox", str(error))
         except Exception as error:
-            # One case must not end a run of thousands; the log has the trace, the response the sentence.
-            logger.exception("case %s of %s", self._assignment.case.external_id, self._environment.slug)
+            # An error of one case must not end the run. The log has the traceback, the response its message.
+            logger.exception("case %s of %s", self._missing.case.external_id, self._environment.slug)
             return self.errored("internal", mask(f"{type(error).__name__}: {error}"))
 
     def _key(self, turn: int) -> CallKey:
         return CallKey(
             purpose="answer",
             environment=self._environment.slug,
-            case=self._assignment.case.external_id,
-            attempt=self._assignment.attempt,
-            model=self._assignment.evaluated_model.row.label,
+            case=self._missing.case.external_id,
+            attempt=self._missing.attempt,
+            model=self._missing.evaluated_model.row.label,
             turn=turn,
         )
 
-    async def _run(self) -> Step:
+    async def _run_episode(self) -> Step:
         episode = self._episode = Episode(
             self._environment,
-            CaseData.from_json(self._assignment.case.data),
+            CaseData.from_json(self._missing.case.data),
             key=self._key(0),
             seed=self._seed,
             services=self._services,
@@ -246,15 +253,15 @@ class _Player:
             try:
                 reply: Reply = await self._ask(self._key(episode.turns), episode.messages, episode.tools)
                 step = await episode.step(reply.message)
-            except TimeUp:
+            except CaseTimeExceeded:
                 return await episode.stop("time")
             if step.done:
                 return step
 
-    def _scored(self, step: Step) -> Played:
+    def _scored(self, step: Step) -> FinishedResponse:
         assert step.score is not None and self._episode is not None
         score = step.score
-        last = self._tally.last
+        last = self._totals.last
         finish = last.finish_reason if last else ""
         response = self._response(Status(score.status), "" if score.status == "passed" else score.reason)
         response.score = score.value
@@ -262,24 +269,24 @@ class _Player:
         response.finish_reason = finish
         response.truncated = finish == "length"
         response.refused = finish in ("refusal", "content_filter")
-        return Played(response, _score_rows(score, response))
+        return FinishedResponse(response, _score_rows(score, response))
 
-    def errored(self, kind: str, reason: str) -> Played:
-        """The response of a play that the world ended."""
+    def errored(self, kind: str, reason: str) -> FinishedResponse:
+        """Return an errored response: the network, the provider or the sandbox failed."""
         response = self._response(Status.ERRORED, reason)
         response.error_kind = kind
-        return Played(response)
+        return FinishedResponse(response)
 
     def _response(self, status: Status, reason: str) -> Response:
-        usage = self._tally.usage
+        usage = self._totals.usage
         episode = self._episode
         messages = episode.messages if episode else []
         answers = [message for message in messages if message["role"] == "assistant"]
         return Response(
-            run_environment_id=self._assignment.part.row.pk,
-            run_model_id=self._assignment.evaluated_model.row.pk,
-            case_id=self._assignment.case.pk,
-            attempt=self._assignment.attempt,
+            run_environment_id=self._missing.part.row.pk,
+            run_model_id=self._missing.evaluated_model.row.pk,
+            case_id=self._missing.case.pk,
+            attempt=self._missing.attempt,
             seed=self._seed,
             status=status,
             reason=storable(reason),
@@ -290,9 +297,9 @@ class _Player:
             cached_input_tokens=usage.cached_input,
             output_tokens=usage.output,
             reasoning_tokens=usage.reasoning,
-            latency_ms=self._tally.latency_ms,
-            cost_usd=self._tally.cost_usd,
-            role_cost_usd=self._tally.role_cost_usd,
+            latency_ms=self._totals.latency_ms,
+            cost_usd=self._totals.cost_usd,
+            role_cost_usd=self._totals.role_cost_usd,
             host=_HOST,
         )
 

@@ -1,4 +1,4 @@
-"""The `Ask` port as runs implement it: which model, its cache, its price, the run's budget, and when to stop asking."""
+"""Calls models for a run: chooses the model, uses the cache, counts costs, and keeps budget and time limits."""
 
 import asyncio
 import re
@@ -8,12 +8,12 @@ from typing import Protocol
 
 from hub.common import digests
 from hub.common.masking import mask
-from hub.protocols.calls import JSON, AskError, CallKey, Message, Reply, Tool, Usage, total_cost
+from hub.protocols.calls import JSON, CallKey, Message, ModelError, Reply, Tool, Usage, total_cost
 from runs.providers.base import ModelSpec, Provider, Request
 
 
 class CallCache(Protocol):
-    """Answers kept by key. `get` returns None for a miss; `put` may return before the row is written."""
+    """Cache of replies by key. `get` returns None for a miss; `put` may return before the row is written."""
 
     async def get(self, key: str) -> Reply | None: ...
 
@@ -24,16 +24,16 @@ class CallCache(Protocol):
 _IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)[\w-]{10,}")
 
 
-class TimeUp(Exception):
-    """The episode has used up its time with replies that arrived."""
+class CaseTimeExceeded(Exception):
+    """Replies that arrived have used up the time of the episode."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """What a run may spend and has spent, in USD. Calls in flight are finished: it can be passed by their cost.
+    """Limit and spending of a run, in USD. Calls in flight are completed, so their cost may exceed the limit.
 
-    `spent` is what is known. `unknown` says that there are calls whose cost is not known; `unmetered` is the model
-    whose reply was the first such in this session, after which a run with a limit stops.
+    spent: the known costs. unknown: some calls have an unknown cost. unmetered: label of the model whose reply was the
+    first without token counts; a run with a limit stops after it.
     """
 
     limit: float | None = None
@@ -51,7 +51,7 @@ class Budget:
 
     @property
     def total(self) -> float | None:
-        """What the run has cost; None where that is not known."""
+        """Cost of the run in USD, or None if it is unknown."""
         return None if self.unknown else self.spent
 
     @property
@@ -60,7 +60,7 @@ class Budget:
 
     @property
     def reason(self) -> str:
-        """Why nothing more is asked, once the budget is exhausted."""
+        """Message that says why the budget stopped the run."""
         if self.unmetered:
             return (
                 f"Stopped: a reply of {self.unmetered} carried no token counts (`usage`), so what it cost is unknown "
@@ -72,10 +72,10 @@ class Budget:
 
 @dataclass(slots=True)
 class Connection:
-    """A model of the run with all that calls to it share. `stopped` is the error that ended its service, if one did.
+    """Model of the run, with everything that its calls share. `stopped` is the error that stopped it, if any.
 
-    It is stopped by an error that every other call would meet too, and after `identical_errors` errors of the same kind
-    and text in a row (0: never).
+    A model is stopped by an error that every other call would meet too, and after `identical_errors` errors of the same
+    kind and text in a row (0: never).
     """
 
     label: str
@@ -85,16 +85,16 @@ class Connection:
     slots: asyncio.Semaphore
     identical_errors: int = 0
     run_model_id: int = 0
-    stopped: AskError | None = None
+    stopped: ModelError | None = None
     _last: tuple[str, str] = ("", "")
     _in_row: int = 0
 
     def replied(self) -> None:
-        """A reply arrived: the row of errors is broken."""
+        """Note that a reply arrived; errors are counted from zero again."""
         self._last, self._in_row = ("", ""), 0
 
-    def failed(self, error: AskError) -> AskError:
-        """Count *error*; the one to raise, which tells how many there were where they stop the model."""
+    def failed(self, error: ModelError) -> ModelError:
+        """Count *error* and return the error to raise: itself, or the one that stops the model."""
         same = (error.kind, _IDENTIFIER.sub("#", str(error)))
         self._in_row = self._in_row + 1 if same == self._last else 1
         self._last = same
@@ -104,7 +104,7 @@ class Connection:
             self.stopped = error
         elif self.identical_errors and self._in_row >= self.identical_errors:
             times = f"{self._in_row} times in a row" if self._in_row > 1 else "once"
-            self.stopped = AskError(
+            self.stopped = ModelError(
                 error.kind,
                 f"It met the same error {times}, as many as limits.identical_errors allows. Resume the run once the "
                 f"cause is fixed. {error}",
@@ -114,8 +114,8 @@ class Connection:
 
 
 @dataclass(slots=True)
-class Tally:
-    """What the calls of one response came to. `seconds_left` is what remains of the episode's own time."""
+class ResponseTotals:
+    """Tokens, costs and time of the calls of one response. `seconds_left`: remaining time of the episode."""
 
     seconds_left: float
     usage: Usage = field(default_factory=Usage)
@@ -136,12 +136,12 @@ class Tally:
             self.seconds_left -= reply.latency_ms / 1000
 
     def took(self, milliseconds: float) -> None:
-        """Count the time of a step of the environment's own code."""
+        """Count the time that the environment's own code took."""
         self.seconds_left -= milliseconds / 1000
 
 
-class Asker:
-    """Asks the run's models. One for a run; `for_response` gives the port that an episode is handed."""
+class ModelClient:
+    """Calls the run's models. One per run; `for_response` returns the callable that an episode receives."""
 
     def __init__(
         self,
@@ -150,17 +150,17 @@ class Asker:
         roles: Mapping[str, Sequence[Connection]],
         cache: CallCache | None,
         budget: Budget,
-        seed_of: "SeedOf",
+        seed_of: "AttemptSeed",
     ) -> None:
-        """*models* by label; *roles* by role, in seat order; *cache* None asks always anew."""
+        """models: by label. roles: by role, in order of seats. cache: None to call the model every time."""
         self.models = models
         self.roles = roles
         self.budget = budget
         self._cache = cache
         self._seed_of = seed_of
 
-    def for_response(self, tally: Tally) -> "ResponseAsk":
-        return ResponseAsk(self, tally)
+    def for_response(self, totals: ResponseTotals) -> "ResponseModelClient":
+        return ResponseModelClient(self, totals)
 
     async def __call__(
         self,
@@ -179,7 +179,7 @@ class Asker:
         parameters: Mapping[str, JSON] | None = None,
         timeout_s: float | None = None,
     ) -> Reply:
-        """Ask, from the cache where it knows. Raises AskError. *timeout_s* bounds each try beside the model's own."""
+        """Return a reply, from the cache if it has one. Raises ModelError. timeout_s bounds each try further."""
         connection = self._connection(key)
         request = Request(
             key=key,
@@ -204,7 +204,7 @@ class Asker:
             return self.models[key.model]
         seats = self.roles.get(key.role, ())
         if key.seat >= len(seats):
-            raise AskError("configuration", f"No model fills the role {key.role!r} (seat {key.seat}); see `roles`.")
+            raise ModelError("configuration", f"No model fills the role {key.role!r} (seat {key.seat}); see `roles`.")
         return seats[key.seat]
 
     async def _complete(self, connection: Connection, request: Request) -> Reply:
@@ -212,12 +212,12 @@ class Asker:
             if connection.stopped is not None:
                 raise connection.stopped
             if self.budget.exhausted:
-                raise AskError("budget", self.budget.reason)
+                raise ModelError("budget", self.budget.reason)
             # Everything that comes from an endpoint enters here, so keys that it echoes are masked here.
             try:
                 reply = await connection.provider.complete(request)
-            except AskError as error:
-                masked = AskError(error.kind, mask(str(error)), fatal=error.fatal)
+            except ModelError as error:
+                masked = ModelError(error.kind, mask(str(error)), fatal=error.fatal)
                 if not connection.provider.live:
                     raise masked from None  # a recording that is missing concerns its case alone
                 raise connection.failed(masked) from None
@@ -231,24 +231,24 @@ class Asker:
         return replace(reply, cost_usd=cost)
 
 
-class SeedOf(Protocol):
-    """The seed of the attempt that a call belongs to."""
+class AttemptSeed(Protocol):
+    """Returns the seed of the attempt that a call belongs to."""
 
     def __call__(self, key: CallKey) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
-class ResponseAsk:
-    """The port for one response: every call is counted into its tally.
+class ResponseModelClient:
+    """Calls models for one response and counts every call in its totals.
 
-    Raises TimeUp once the replies that arrived, and the environment's own steps, have used up the episode's time.
-    Waiting for a slot, retries and the time of role models are not the model's doing, and do not count. A first reply
-    that does not arrive in that time raises AskError: nothing tells a slow model from an endpoint that hangs. Later
-    replies may take as long as the model's `timeout_s` allows, so that what ends the episode is always a reply.
+    Raises CaseTimeExceeded when the replies that arrived and the environment's own code have used up the episode's
+    time. Waiting for a slot, retries and role models do not count. If the first reply does not arrive in that time,
+    the call raises ModelError, since a slow model cannot be told from an endpoint that hangs. Later replies may take
+    as long as the model's `timeout_s` allows, so an episode is always ended by a reply.
     """
 
-    asker: Asker
-    tally: Tally
+    model_client: ModelClient
+    totals: ResponseTotals
 
     async def __call__(
         self,
@@ -257,20 +257,20 @@ class ResponseAsk:
         tools: Sequence[Tool] = (),
         parameters: Mapping[str, JSON] | None = None,
     ) -> Reply:
-        tally = self.tally
+        totals = self.totals
         own = not key.role
-        if own and tally.seconds_left <= 0:
-            raise TimeUp
-        first = own and tally.last is None
-        reply = await self.asker.call(key, messages, tools, parameters, tally.seconds_left if first else None)
-        tally.add(key, reply)
-        if own and not first and tally.seconds_left < 0:
-            raise TimeUp
+        if own and totals.seconds_left <= 0:
+            raise CaseTimeExceeded
+        first = own and totals.last is None
+        reply = await self.model_client.call(key, messages, tools, parameters, totals.seconds_left if first else None)
+        totals.add(key, reply)
+        if own and not first and totals.seconds_left < 0:
+            raise CaseTimeExceeded
         return reply
 
 
 def call_digest(fingerprint: str, request: Request) -> str:
-    """The cache's key: model with parameters, purpose, attempt (through its seed) and everything the model is shown."""
+    """Return the cache key: model and parameters, purpose, seed of the attempt, and everything the model is shown."""
     key = request.key
     return digests.digest(
         [

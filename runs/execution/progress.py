@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live bar on a terminal, plain lines in a pipe or on a dumb one."""
+"""Progress of a run: a live bar on a terminal, plain lines in a pipe."""
 
 import time
 from collections import Counter
@@ -12,11 +12,11 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from runs.models import Response
 
 _WIDE = 90  # columns from which the bar and the time spent fit beside the figures
-_LINE_EVERY_S = 10.0  # in a pipe: often enough to see life, rare enough for a CI log
+_LINE_EVERY_S = 10.0  # in a pipe
 
 
 class RunProgress(AbstractContextManager["RunProgress"]):
-    """A Listener. Writes to *console*, which should be stderr where stdout carries JSON."""
+    """Listener that shows progress on *console*, which should be stderr if stdout carries JSON."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._console = console
@@ -47,16 +47,16 @@ class RunProgress(AbstractContextManager["RunProgress"]):
     ) -> None:
         self._bar.stop()
 
-    def played(self, response: Response) -> None:
+    def response_finished(self, response: Response) -> None:
         self._counts[response.status] += 1
         self._cost += (response.cost_usd or 0.0) + (response.role_cost_usd or 0.0)
         self._cost_unknown |= response.cost_usd is None or response.role_cost_usd is None
         self._show()
 
-    def counted(self, counts: Mapping[str, int], cost: float, cost_unknown: bool) -> None:
-        """The same from a distance: what is stored so far of a run that somebody else executes.
+    def show_stored(self, counts: Mapping[str, int], cost: float, cost_unknown: bool) -> None:
+        """Show what is stored so far of a run that another process executes.
 
-        *cost* is what is known, *cost_unknown* whether there is more.
+        cost: the known costs in USD. cost_unknown: some costs are unknown.
         """
         self._counts, self._cost, self._cost_unknown = Counter(counts), cost, cost_unknown
         self._show()
@@ -71,7 +71,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
             self._console.print(f"{done:,}/{self._total:,}  {self._summary(done, now)}", highlight=False)
 
     def model_stopped(self, label: str, reason: str) -> None:
-        self._console.print(f"{label} is asked no further: {reason}", style="bold red", markup=False, highlight=False)
+        self._console.print(f"{label} was stopped: {reason}", style="bold red", markup=False, highlight=False)
 
     def _summary(self, done: int, now: float) -> str:
         counts = self._counts

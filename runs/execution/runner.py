@@ -19,8 +19,8 @@ from hub.common.sandbox_pools import pool_options
 from hub.protocols.calls import CallKey
 from hub.selectors import compile_version
 from runs.config.schema import RunConfig
-from runs.execution.executor import EvaluatedModel, Executor, Listener, Part, Plan
-from runs.execution.model_client import Asker, Budget, Connection
+from runs.execution.executor import EvaluatedEnvironment, EvaluatedModel, Executor, Listener, Plan
+from runs.execution.model_client import Budget, Connection, ModelClient
 from runs.execution.storage import DatabaseCache, Reader, Writer
 from runs.leases import RENEW_EVERY_S, LeaseLost, release_lease, renew_lease, take_lease
 from runs.models import Response, Run, RunModel
@@ -78,7 +78,7 @@ def execute_run(*, run: Run, config: RunConfig, listener: Listener, how: Executi
         take_lease(run=run, owner=owner)
     try:
         parts = [
-            Part(row=row, compiled=compile_version(row.version))
+            EvaluatedEnvironment(row=row, compiled=compile_version(row.version))
             for row in run.environments.select_related("version__environment").order_by("position")
         ]
         needs_pool = any(part.compiled.needs_sandbox for part in parts)
@@ -137,7 +137,7 @@ class RunContext:
 
     run: Run
     config: RunConfig
-    parts: list[Part]
+    parts: list[EvaluatedEnvironment]
     pool: Pool | None
     tracker: Tracker
     owner: str
@@ -177,7 +177,7 @@ class _RunExecution:
         reader, writer = Reader(), Writer(replaces=self._resumed)
         spent, unknown = await reader.run(_spent, self._run)
         budget = Budget(self._config.limits.budget_usd, spent=spent, unknown=unknown)
-        asker = Asker(
+        model_client = ModelClient(
             models=models,
             roles=roles,
             cache=DatabaseCache(reader, writer) if self._how.use_cache else None,
@@ -186,7 +186,7 @@ class _RunExecution:
         )
         executor = Executor(
             self._plan(models),
-            asker=asker,
+            model_client=model_client,
             pool=self._pool,
             reader=reader,
             writer=writer,
@@ -202,7 +202,7 @@ class _RunExecution:
                     # Results can be shown from now on; judging and tracking may take much longer.
                     self._run.played_at = timezone.now()
                     await reader.run(_store_played, self._run)
-                    await self._stages(executor, asker)
+                    await self._stages(executor, model_client)
         finally:
             heartbeat.cancel()
             await asyncio.gather(heartbeat, return_exceptions=True)
@@ -272,7 +272,7 @@ class _RunExecution:
         else:
             run.status, run.message = Status.COMPLETED, ""
 
-    async def _stages(self, executor: Executor, asker: Asker) -> None:
+    async def _stages(self, executor: Executor, model_client: ModelClient) -> None:
         """Every stage that the config names, in order; one that fails says so in its summary and ends nothing.
 
         One that is stopped by the budget stops the run: of the later ones only those that every run has follow.
@@ -283,13 +283,13 @@ class _RunExecution:
                 continue
             context = StageContext(
                 run=self._run,
-                ask=asker,
+                ask=model_client,
                 concurrency=self._config.concurrency,
                 stopping=lambda: executor.stopping,
                 tracker=self._tracker,
             )
             # A stage may report the run's figures, as tracking does.
-            self._run.seconds, self._run.cost_usd = self._context.seconds(), asker.budget.total
+            self._run.seconds, self._run.cost_usd = self._context.seconds(), model_client.budget.total
             try:
                 summary = await stage.execute(context, part)
             except Exception as error:

@@ -1,6 +1,6 @@
-"""The run's two database threads: one reads cases and cached calls, one writes results in batches.
+"""The two database threads of a run: one reads cases and cached calls, one writes results in batches.
 
-No transaction is open while a model or the sandbox is asked; the event loop never waits for a lock.
+No transaction is open during a call of a model or the sandbox, and the event loop never waits for a lock.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from runs.models import ModelCall, Response, RunModel, Score
 
 T = TypeVar("T")
 _BATCH = 200  # rows; larger batches gain nothing on SQLite or PostgreSQL
-_LINGER_S = 0.1  # how long a first row waits for company: what a kill -9 can lose
-_WAITING = 1000  # rows waiting for the writer before players wait for it too
+_LINGER_S = 0.1  # how long the first row of a batch waits for others; what a kill -9 can lose
+_QUEUE_LIMIT = 1000  # rows; episodes wait when the queue is full
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """One response ready to be stored, with its scores (whose `response` is set on writing)."""
+class FinishedResponse:
+    """Response ready to be stored, with its scores. Their `response` is set when they are written."""
 
     response: Response
     scores: list[Score] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class _Stopped:
+class _StoppedModel:
     run_model_id: int
     reason: str
 
@@ -40,8 +40,8 @@ def _close_connections() -> None:
     connections.close_all()
 
 
-class _Thread:
-    """One thread with its own database connection, closed with it."""
+class _DatabaseThread:
+    """Thread with a database connection of its own, closed with it."""
 
     def __init__(self, name: str) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
@@ -54,8 +54,8 @@ class _Thread:
         self._executor.shutdown()
 
 
-class Reader(_Thread):
-    """The reading thread; also the cache's look-ups, gathered so that many calls share one query."""
+class Reader(_DatabaseThread):
+    """Thread that reads. Look-ups in the cache are collected, so that many calls share one query."""
 
     def __init__(self) -> None:
         super().__init__("runs-reader")
@@ -72,7 +72,7 @@ class Reader(_Thread):
 
     async def _answer(self) -> None:
         while self._wanted:
-            await asyncio.sleep(0)  # everything that became ready in this turn of the loop joins the query
+            await asyncio.sleep(0)  # let everything that is ready in this turn of the loop join the query
             wanted, self._wanted = self._wanted, {}
             try:
                 found = await self.run(_find_calls, list(wanted))
@@ -102,28 +102,28 @@ def _find_calls(keys: list[str]) -> dict[str, Reply]:
     return found
 
 
-class Writer(_Thread):
-    """The one writer. Rows are put in from the event loop and stored in batches, each in its own transaction."""
+class Writer(_DatabaseThread):
+    """Thread that writes. Rows come from the event loop and are stored in batches, one transaction each."""
 
     def __init__(self, *, replaces: bool) -> None:
-        """*replaces*: responses may exist already (errored ones, asked again on resume) and are replaced."""
+        """replaces: responses that exist already (errored ones, on resume) are replaced."""
         super().__init__("runs-writer")
-        self._queue: asyncio.Queue[Played | ModelCall | _Stopped] = asyncio.Queue(_WAITING)
+        self._queue: asyncio.Queue[FinishedResponse | ModelCall | _StoppedModel] = asyncio.Queue(_QUEUE_LIMIT)
         self._replaces = replaces
         self._task = asyncio.create_task(self._write())
         self._error: BaseException | None = None
 
-    async def put(self, item: Played | ModelCall | _Stopped) -> None:
-        """Raises what the last write raised, so that a run stops once its results can no longer be kept."""
+    async def put(self, item: FinishedResponse | ModelCall | _StoppedModel) -> None:
+        """Add *item*. Raises the error of an earlier write: a run stops if its results cannot be stored."""
         if self._error is not None:
             raise self._error
         await self._queue.put(item)
 
     async def put_stopped(self, run_model_id: int, reason: str) -> None:
-        await self.put(_Stopped(run_model_id, reason))
+        await self.put(_StoppedModel(run_model_id, reason))
 
     async def flush(self) -> None:
-        """Return when everything put in so far is stored. Raises what a write raised."""
+        """Wait until everything added so far is stored. Raises the error of a write."""
         await self._queue.join()
         if self._error is not None:
             raise self._error
@@ -152,24 +152,24 @@ class Writer(_Thread):
                     self._queue.task_done()
 
 
-def _store(batch: Iterable[Played | ModelCall | _Stopped], replaces: bool) -> None:
-    played = [item for item in batch if isinstance(item, Played)]
+def _store(batch: Iterable[FinishedResponse | ModelCall | _StoppedModel], replaces: bool) -> None:
+    finished = [item for item in batch if isinstance(item, FinishedResponse)]
     calls = [item for item in batch if isinstance(item, ModelCall)]
     with transaction.atomic():
         if calls:
             ModelCall.objects.bulk_create(calls, ignore_conflicts=True)
-        if played:
+        if finished:
             if replaces:
-                _delete_earlier([item.response for item in played])
-            responses = Response.objects.bulk_create([item.response for item in played])
+                _delete_earlier([item.response for item in finished])
+            responses = Response.objects.bulk_create([item.response for item in finished])
             scores = []
-            for item, response in zip(played, responses, strict=True):
+            for item, response in zip(finished, responses, strict=True):
                 for score in item.scores:
                     score.response_id = response.pk
                     scores.append(score)
             Score.objects.bulk_create(scores)
         for stopped in batch:
-            if isinstance(stopped, _Stopped):
+            if isinstance(stopped, _StoppedModel):
                 RunModel.objects.filter(pk=stopped.run_model_id).update(stopped=stopped.reason)
 
 
@@ -182,7 +182,7 @@ def _delete_earlier(responses: list[Response]) -> None:
 
 
 class DatabaseCache:
-    """The cache of model calls over the run's reader and writer."""
+    """Cache of model calls, stored through the run's reader and writer."""
 
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self._reader = reader

@@ -134,7 +134,7 @@ class Provider(ABC):
 
     @abstractmethod
     async def complete(self, request: Request) -> Reply:
-        """Ask once, retries included. Raises AskError. `cost_usd` and `cached` are the caller's business."""
+        """Ask once, retries included. Raises ModelError. `cost_usd` and `cached` are the caller's business."""
 
     async def aclose(self) -> None:  # noqa: B027 - most providers hold nothing
         """Give connections back."""

@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 
 from hub.common import wording
 from hub.common.masking import mask
-from hub.protocols.calls import JSON, AskError, Message, Reply, Usage
+from hub.protocols.calls import JSON, Message, ModelError, Reply, Usage
 from runs.config_source import Source
 from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
 
@@ -200,10 +200,10 @@ class OpenAI(Provider):
         except openai.APITimeoutError:
             limit = "timeout_s of the model" if seconds == self.options.timeout_s else "the episode's time limit"
             said = f"The endpoint of {self.spec.name} did not answer within {seconds:g} s ({limit})."
-            raise AskError("timeout", said) from None
+            raise ModelError("timeout", said) from None
         except openai.APIConnectionError as error:
             cause = _without_address(error.__cause__ or error, self.options)
-            raise AskError("transport", f"The endpoint of {self.spec.name} could not be reached: {cause}.") from None
+            raise ModelError("transport", f"The endpoint of {self.spec.name} could not be reached: {cause}.") from None
         return _reply(response.content, response.elapsed.total_seconds() * 1000)
 
     async def aclose(self) -> None:
@@ -225,17 +225,17 @@ def _dumped(body: Mapping[str, Any]) -> bytes:
 
 
 def _reply(body: bytes, latency_ms: float) -> Reply:
-    """The reply in *body*. Raises AskError for an answer that a model cannot have given."""
+    """The reply in *body*. Raises ModelError for an answer that a model cannot have given."""
     choice, usage = _choice(body)
     given = choice.get("message")
     if choice.get("error") or choice.get("finish_reason") == "error":
         said = _told(choice.get("error") or given)
-        raise AskError("provider", f"The endpoint answered 200 and reported an error in place of an answer: {said}")
+        raise ModelError("provider", f"The endpoint answered 200 and reported an error in place of an answer: {said}")
     if not isinstance(given, dict):
-        raise AskError("empty", "The endpoint answered 200 with a choice that has no message.")
+        raise ModelError("empty", "The endpoint answered 200 with a choice that has no message.")
     content, refusal = given.get("content"), given.get("refusal")
     if not _is_content(content):
-        raise AskError(
+        raise ModelError(
             "malformed", f"The endpoint answered 200 with `content` that is neither text nor parts: {_told(content)}"
         )
     message: Message = {
@@ -254,22 +254,22 @@ def _reply(body: bytes, latency_ms: float) -> Reply:
 
 
 def _choice(body: bytes) -> tuple[dict[str, Any], Any]:
-    """The first choice in *body*, and its usage. Raises AskError."""
+    """The first choice in *body*, and its usage. Raises ModelError."""
     try:
         data = json.loads(body, parse_constant=lambda _: None)  # NaN and infinities are no JSON
     except RecursionError:
-        raise AskError("malformed", "The endpoint answered 200 with JSON that is nested too deeply.") from None
+        raise ModelError("malformed", "The endpoint answered 200 with JSON that is nested too deeply.") from None
     except ValueError:
-        raise AskError("not_json", f"The endpoint answered 200 with a body that is not JSON: {_head(body)}") from None
+        raise ModelError("not_json", f"The endpoint answered 200 with a body that is not JSON: {_head(body)}") from None
     if body.count(b"[") + body.count(b"{") > _MAX_DEPTH and _depth(data) > _MAX_DEPTH:
-        raise AskError("malformed", "The endpoint answered 200 with JSON that is nested too deeply.")
+        raise ModelError("malformed", "The endpoint answered 200 with JSON that is nested too deeply.")
     data = data if isinstance(data, dict) else {}
     if data.get("error"):
         said = _told(data["error"])
-        raise AskError("provider", f"The endpoint answered 200 and reported an error in place of an answer: {said}")
+        raise ModelError("provider", f"The endpoint answered 200 and reported an error in place of an answer: {said}")
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise AskError("empty", f"The endpoint answered 200 with no choice in it: {_head(body)}")
+        raise ModelError("empty", f"The endpoint answered 200 with no choice in it: {_head(body)}")
     return choices[0], data.get("usage")
 
 
@@ -346,7 +346,7 @@ def _refusal_by_status(error: openai.APIStatusError) -> Reply | None:
     return None
 
 
-def _status_error(error: openai.APIStatusError, provider: OpenAI) -> AskError:
+def _status_error(error: openai.APIStatusError, provider: OpenAI) -> ModelError:
     """What a status means, and what to do about it. Fatal only where every other case would meet the same error."""
     # Everybody who sees the run reads this, so it names neither the address nor the variable of the key.
     status, options, said = error.status_code, provider.options, _error_body(error)
@@ -374,7 +374,7 @@ def _status_error(error: openai.APIStatusError, provider: OpenAI) -> AskError:
     elif status == 429:
         remedy = "its rate limit was met on every try; lower `concurrency` or raise `limits.retries`"
     head = f"The endpoint of {provider.spec.name} answered {status}" + (f": {remedy}" if remedy else "")
-    return AskError(kind, f"{head}. It said: {_head(error.response.content)}", fatal=fatal)
+    return ModelError(kind, f"{head}. It said: {_head(error.response.content)}", fatal=fatal)
 
 
 def _is_nowhere(said: Mapping[str, Any], model: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hub.common import wording
-from hub.protocols.calls import JSON, AskError, CallKey, Message, Purpose, Reply, Usage
+from hub.protocols.calls import JSON, CallKey, Message, ModelError, Purpose, Reply, Usage
 from runs.config_source import Source
 from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
 
@@ -210,7 +210,7 @@ class Replay(Provider):
         key = request.key
         recorded = self._recording.find(key, self.context.only_environment)
         if recorded is None:
-            raise AskError("no_recording", f"{self._recording.path.name} has no {_wanted(key)}. {_REMEDY}")
+            raise ModelError("no_recording", f"{self._recording.path.name} has no {_wanted(key)}. {_REMEDY}")
         # Hundreds of replies without one real suspension would starve the writer and the progress line.
         await asyncio.sleep(0)
         if recorded.messages is None:
@@ -219,7 +219,7 @@ class Replay(Provider):
             message = {"role": "assistant", **recorded.messages[key.turn]}
         else:
             has = wording.counted(len(recorded.messages), "turn")
-            raise AskError(
+            raise ModelError(
                 "no_recording",
                 f"{self._recording.path.name} has {has} for case {key.case!r} of {key.environment}, attempt "
                 f"{key.attempt}; turn {key.turn + 1} was asked for. {_REMEDY}",

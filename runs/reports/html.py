@@ -14,7 +14,7 @@ from runs.reports import text as write
 from runs.reports.terminal import detail_lines
 from runs.results.aggregate import (
     CellResult,
-    Shortcoming,
+    FailedResponse,
     failed_responses,
     known_cost,
     run_results,
@@ -129,7 +129,7 @@ def _section(cell: CellResult, withheld: bool) -> dict[str, Any] | None:
     }
 
 
-def _item(item: Shortcoming, attempts: int, withheld: bool) -> dict[str, Any]:
+def _item(item: FailedResponse, attempts: int, withheld: bool) -> dict[str, Any]:
     answer = write.clean(item.text, lines=True)
     reason = REASON_WITHHELD if withheld and item.status != "errored" else item.reason
     return {

@@ -14,7 +14,7 @@ from runs.models import Run
 from runs.reports import text as write
 from runs.results.aggregate import (
     CellResult,
-    Shortcoming,
+    FailedResponse,
     failed_responses,
     known_cost,
     run_results,
@@ -188,7 +188,7 @@ def _print_failed_responses(console: Console, cell: CellResult) -> None:
         _print(console, Text(f"  and {left:,} more", style="dim"))
 
 
-def _failed_response_line(item: Shortcoming, attempts: int) -> Text:
+def _failed_response_line(item: FailedResponse, attempts: int) -> Text:
     case = write.clean(item.case) + (f" #{item.attempt}" if attempts > 1 else "")
     flags = f" ({', '.join(item.flags)})" if item.flags else ""
     reason = write.cut(write.clean(item.reason), _REASON) or "no reason was given"

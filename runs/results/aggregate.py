@@ -468,7 +468,7 @@ _SHORTCOMING_FIELDS = ("attempt", "status", "reason", "error_kind", "text", "sto
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shortcoming:
+class FailedResponse:
     """A response that did not pass, as the reports list it. `text` is the last answer, whole."""
 
     response: int
@@ -480,7 +480,7 @@ class Shortcoming:
     flags: tuple[str, ...]
 
 
-def failed_responses(cell: CellResult, *, statuses: Iterable[str], limit: int) -> list[Shortcoming]:
+def failed_responses(cell: CellResult, *, statuses: Iterable[str], limit: int) -> list[FailedResponse]:
     """The first *limit* responses of the cell with one of *statuses*, in the order of cases."""
     wanted = (
         Response.objects.filter(
@@ -493,7 +493,7 @@ def failed_responses(cell: CellResult, *, statuses: Iterable[str], limit: int) -
     # Chosen by id first: a database that sorts whole answers holds all of them at once.
     found = Response.objects.filter(pk__in=list(wanted)).order_by("case__position", "attempt")
     return [
-        Shortcoming(
+        FailedResponse(
             response=row["pk"],
             case=row["case__external_id"],
             attempt=row["attempt"],

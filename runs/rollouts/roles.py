@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from hub.common import wording
 from hub.common.errors import UserError
 from hub.environments.compiled import CompiledEnvironment
-from hub.protocols.calls import JSON, AskError, CallKey, Message, Reply, Tool
+from hub.protocols.calls import JSON, CallKey, Message, ModelError, Reply, Tool
 from runs.config.endpoints import endpoint_spec
-from runs.execution.model_client import Asker, Budget, Connection
+from runs.execution.model_client import Budget, Connection, ModelClient
 from runs.models import EpisodeSession, ModelEndpoint
 from runs.providers.base import ProviderContext
 from runs.providers.registry import PROVIDERS
@@ -28,7 +28,7 @@ class RecordingsWrong(UserError):
     """Recordings that cannot be played; the text names the first that is wrong."""
 
 
-class NotRecorded(AskError):
+class MissingRecording(ModelError):
     """The episode asks its role model for something that the recordings do not hold."""
 
     def __init__(self, key: CallKey) -> None:
@@ -102,7 +102,9 @@ class RoleModels:
         self.calls: list[dict[str, Any]] = []
         self._recorded = {_place(**row): row["content"] for row in session.recordings}
         self._models = {role: [_connect(endpoint) for endpoint in rows] for role, rows in endpoints.items()}
-        self._asker = Asker(models={}, roles=self._models, cache=None, budget=Budget(), seed_of=lambda _: session.seed)
+        self._asker = ModelClient(
+            models={}, roles=self._models, cache=None, budget=Budget(), seed_of=lambda _: session.seed
+        )
         self._compiled = compiled
 
     @property
@@ -128,7 +130,7 @@ class RoleModels:
         elif self._models.get(key.role):
             reply = await self._ask(key, messages, tools, parameters)
         else:
-            raise NotRecorded(key)
+            raise MissingRecording(key)
         self.calls.append({"key": asdict(key), "message": reply.message})
         return reply
 
@@ -143,7 +145,7 @@ class RoleModels:
             async with asyncio.timeout(_STEP_SECONDS):
                 return await self._asker.call(key, messages, tools, parameters)
         except TimeoutError:
-            raise AskError("timeout", f"The role model did not answer within {_STEP_SECONDS:g} s.") from None
+            raise ModelError("timeout", f"The role model did not answer within {_STEP_SECONDS:g} s.") from None
 
     async def aclose(self) -> None:
         clients = [item.provider.aclose() for rows in self._models.values() for item in rows]

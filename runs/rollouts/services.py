@@ -24,11 +24,11 @@ from hub.common.errors import Conflict, TooManyRequests, UserError
 from hub.environments.episodes import Episode, EpisodeError, Observation, Step
 from hub.harnesses.base import HarnessError
 from hub.models import Case, EnvironmentVersion
-from hub.protocols.calls import JSON, AskError, Message, Usage
+from hub.protocols.calls import JSON, Message, ModelError, Usage
 from hub.scorers.base import ScoringFailed
 from hub.selectors import compile_version
 from runs.models import EpisodeSession, ModelEndpoint
-from runs.rollouts.roles import NotRecorded, RecordingsWrong, recordings_checked
+from runs.rollouts.roles import MissingRecording, RecordingsWrong, recordings_checked
 from runs.rollouts.stepping import drive
 from sandbox.errors import SandboxUnavailable
 
@@ -292,7 +292,7 @@ def _driven(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
     """`drive`, with what may go wrong told as a refusal (the trainer's to mend) or a failure (the world's)."""
     try:
         return drive(session, act)
-    except (EpisodeError, NotRecorded) as error:
+    except (EpisodeError, MissingRecording) as error:
         raise RolloutRefused(str(error)) from None
-    except (HarnessError, ScoringFailed, AskError, SandboxUnavailable) as error:
+    except (HarnessError, ScoringFailed, ModelError, SandboxUnavailable) as error:
         raise RolloutFailed(str(error)) from None

@@ -145,7 +145,7 @@ class Command(base.Command):
             while run.status in (Run.Status.QUEUED, Run.Status.RUNNING):
                 time.sleep(_WATCH_EVERY_S)
                 run.refresh_from_db()
-                progress.counted(*stored_counts(run))
+                progress.show_stored(*stored_counts(run))
         except KeyboardInterrupt:
             message = f"Run {run.pk} goes on with the workers; its page is /runs/{run.pk}/."
             raise self.leave(INTERRUPTED, message) from None

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from hub.harnesses.base import Services
-from hub.protocols.calls import AskError, CallKey, Reply, Usage
+from hub.protocols.calls import CallKey, ModelError, Reply, Usage
 from hub.protocols.cases import CaseData
 from hub.protocols.structured_replies import DATA_RULE, as_data, judgement, read
 from hub.scorers.base import ScoringFailed, Submission, Verdict
@@ -118,8 +118,8 @@ async def test_a_reply_without_text_is_a_bad_answer_not_a_crash() -> None:
 
 
 async def test_a_model_that_cannot_be_reached_is_the_callers_to_handle() -> None:
-    with pytest.raises(AskError):
-        await judgement(Judges(AskError("timeout", "No answer.")), KEY, [], Said)
+    with pytest.raises(ModelError):
+        await judgement(Judges(ModelError("timeout", "No answer.")), KEY, [], Said)
 
 
 # ---- the rule --------------------------------------------------------------------------------------------------------
@@ -183,12 +183,12 @@ async def test_a_judge_that_cannot_be_reached_is_told_only_after_the_others_have
     class Slow(Judges):
         async def __call__(self, key: CallKey, *args: Any, **kwargs: Any) -> Reply:
             if key.seat == 0:
-                raise AskError("timeout", "No answer.")
+                raise ModelError("timeout", "No answer.")
             await asyncio.sleep(0)
             answered.append(key.seat)
             return await super().__call__(key, *args, **kwargs)
 
-    with pytest.raises(AskError):
+    with pytest.raises(ModelError):
         await judged(Slow(marks(4, 5)), seats=2)
     assert answered == [1]
 

@@ -53,7 +53,7 @@ class Silent:
     def __init__(self) -> None:
         self.stopped: list[str] = []
 
-    def played(self, response: Response) -> None:
+    def response_finished(self, response: Response) -> None:
         """Nothing to show."""
 
     def model_stopped(self, label: str, reason: str) -> None:

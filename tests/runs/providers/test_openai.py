@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from pydantic import ValidationError
 
-from hub.protocols.calls import AskError, CallKey, Reply, Usage
+from hub.protocols.calls import CallKey, ModelError, Reply, Usage
 from llmeval_site.env import Environment
 from runs.providers.base import ModelSpec, ProviderContext, Request
 from runs.providers.openai import OpenAI, OpenAIOptions
@@ -51,8 +51,8 @@ async def ask(
         return reply, server.requests
 
 
-async def error_of(script: Callable[[dict[str, Any], int], Answer], **options: Any) -> AskError:
-    with pytest.raises(AskError) as caught:
+async def error_of(script: Callable[[dict[str, Any], int], Answer], **options: Any) -> ModelError:
+    with pytest.raises(ModelError) as caught:
         await ask(script, **options)
     return caught.value
 
@@ -177,7 +177,7 @@ async def test_a_status_says_what_to_do_and_is_fatal_only_if_no_other_case_can_e
             OpenAIOptions(model="small", base_url=server.url),
             ProviderContext(retries=0),
         )
-        with pytest.raises(AskError) as caught:
+        with pytest.raises(ModelError) as caught:
             await provider.complete(Request(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
         await provider.aclose()
     assert (caught.value.kind, caught.value.fatal) == (kind, fatal)
@@ -341,7 +341,7 @@ async def test_what_does_not_speak_http_is_a_transport_error() -> None:
         speaking.start()
         options = OpenAIOptions(model="x", base_url=f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
         provider = OpenAI(ModelSpec(name="m", provider="openai"), options, ProviderContext(retries=0))
-        with pytest.raises(AskError) as caught:
+        with pytest.raises(ModelError) as caught:
             await provider.complete(Request(key=KEY, messages=[], parameters={}))
         await provider.aclose()
         speaking.join()
@@ -369,7 +369,7 @@ async def test_a_query_of_base_url_is_sent_with_each_request_and_shown_nowhere(g
         provider = OpenAI(ModelSpec(name="m", provider="openai"), options, ProviderContext(retries=1))
         for _ in range(2):
             await provider.complete(Request(key=KEY, messages=[], parameters={}))
-        with pytest.raises(AskError) as caught:
+        with pytest.raises(ModelError) as caught:
             await provider.complete(Request(key=KEY, messages=[], parameters={}))
         await provider.aclose()
     assert set(server.paths) == {path}
@@ -426,7 +426,7 @@ async def test_an_address_where_nobody_listens_is_a_transport_error() -> None:
     provider = OpenAI(
         ModelSpec(name="m", provider="openai"), OpenAIOptions(model="x", base_url=url), ProviderContext(retries=0)
     )
-    with pytest.raises(AskError) as caught:
+    with pytest.raises(ModelError) as caught:
         await provider.complete(Request(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
     await provider.aclose()
     assert caught.value.kind == "transport" and "Connection refused" in str(caught.value)
@@ -437,9 +437,9 @@ async def test_error_messages_name_neither_the_address_nor_the_variable_of_the_k
     with endpoint(lambda *_: Answer({}, status)) as server:
         options = OpenAIOptions(model="gpt-hidden", base_url=server.url, api_key_env="VLLM_API_KEY")
         provider = OpenAI(ModelSpec(name="small", provider="openai"), options, ProviderContext(retries=0))
-        with pytest.raises(AskError) as refused:
+        with pytest.raises(ModelError) as refused:
             await provider.complete(Request(key=KEY, messages=[], parameters={}))
-    with pytest.raises(AskError) as unreachable:  # nobody listens there any more
+    with pytest.raises(ModelError) as unreachable:  # nobody listens there any more
         await provider.complete(Request(key=KEY, messages=[], parameters={}))
     await provider.aclose()
     for error in (refused, unreachable):
