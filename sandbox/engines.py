@@ -63,6 +63,7 @@ class Engine:
         transport: Transport,
         *,
         strongest: str = "A",
+        landlock_abi: int | None = None,
         packages: tuple[str, ...] = (),
         groups: bool = False,
         judges: "Engine | None" = None,
@@ -76,6 +77,8 @@ class Engine:
         self.missing: dict[str, str] = {}
         self.offered: frozenset[str] = frozenset()  # what can be imported out of the directories in `packages`
         self._options: dict[str, Any] = {"strongest": strongest, "packages": packages, "groups": groups}
+        if landlock_abi is not None:
+            self._options["landlock_abi"] = landlock_abi
         self._name = secrets.token_hex(16)
         if judges is not None:
             self._options["join"] = judges._name

@@ -39,6 +39,7 @@ class PoolOptions:
     accept     isolation tiers under which code may run
     workers    jobs at once; None means twice the processors, four at least
     strongest  leave out what makes a stronger tier, as if this machine did not have it
+    landlock_abi  the highest Landlock version that engines use, to test what holds on older kernels; None for no cap
     packages   directories of packages that candidates may import besides the standard library
     required   packages that the backend's own directory must offer, by the names they are imported by
     transport  image, runtime and socket, for the backends that have them
@@ -48,6 +49,7 @@ class PoolOptions:
     accept: frozenset[str] = frozenset("AB")
     workers: int | None = None
     strongest: str = "A"
+    landlock_abi: int | None = None
     packages: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     transport: TransportOptions = field(default_factory=TransportOptions)
@@ -159,7 +161,14 @@ class Pool:
     def _setup(self) -> tuple[Any, ...]:
         """What decides about isolation."""
         options = self.options
-        return self.backend, options.strongest, options.packages, options.required, options.transport
+        return (
+            self.backend,
+            options.strongest,
+            options.landlock_abi,
+            options.packages,
+            options.required,
+            options.transport,
+        )
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
@@ -266,6 +275,7 @@ class Pool:
         engine = Engine(
             transport,
             strongest=options.strongest,
+            landlock_abi=options.landlock_abi,
             packages=(*options.packages, *offered),
             groups=groups,
             judges=judges,

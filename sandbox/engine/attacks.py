@@ -6,13 +6,15 @@ Every attack is harmless where it succeeds. One that returns has succeeded; one 
 import ctypes
 import os
 import socket
+import struct
 from collections.abc import Callable
 from typing import Any
 
-from . import codec, frames, syscalls
+from . import codec, frames, lockdown, syscalls
 from .channel import FD, Channel
 
 _PARENT = os.getppid
+_F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _F_SETLEASE, _F_NOTIFY = 8, 10, 15, 1024, 1026
 _PTRACE_SEIZE = 0x4206  # does not stop the process, and ends with this one
 
 
@@ -41,11 +43,19 @@ def _attacks(job: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "write to shared memory": lambda: _create("/dev/shm/.llmeval-attack"),
         "change the mode of a host file": lambda: os.chmod("/usr", 0o755),
         "change the time of a host file": lambda: os.utime("/tmp"),
+        "truncate a host file": lambda: os.truncate(_planted(), 0),
+        "truncate a host file by opening it": _truncate_by_opening,
         "open a TCP socket": lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM).close(),
         "open a UDP socket": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close(),
         "open a unix socket": lambda: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).close(),
         "fork": _fork,
         "signal another process": lambda: os.kill(_PARENT() or 2, 0),
+        "have another process signalled": _own_by_another,
+        "choose the signal of a descriptor": lambda: _fcntl(FD, _F_SETSIG, 0),
+        "lock a shared file": _lock,
+        "hold up the writers of a file": lambda: _command("leased", _F_SETLEASE),
+        "watch a shared directory": lambda: _command("/usr", _F_NOTIFY),
+        "make a POSIX timer": lambda: syscalls.call("timer_create", 1, None, ctypes.byref(ctypes.c_int())),
         "trace": lambda: syscalls.call("ptrace", _PTRACE_SEIZE, _PARENT() or 2, 0, 0),
         "read another process's memory": _read_memory,
         "take another process's descriptor": lambda: syscalls.call("pidfd_getfd", FD, 0, 0),
@@ -75,6 +85,64 @@ def _create(path: str) -> None:
     with open(path, "xb"):
         pass
     os.unlink(path)
+
+
+def _fcntl(fd: int, command: int, argument: int | bytes) -> None:
+    import fcntl  # here alone, like `mmap` below
+
+    fcntl.fcntl(fd, command, argument)
+
+
+def _command(path: str, command: int) -> None:
+    """Give an fcntl command to a file or a directory; a file that is missing is made."""
+    fd = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDONLY | os.O_CREAT)
+    try:
+        _fcntl(fd, command, 0)
+    finally:
+        os.close(fd)
+
+
+def _planted() -> str:
+    """A file of the engine's user outside of the run's own directory; none where the host's files are out of sight."""
+    return f"{os.path.dirname(os.getcwd())}/{lockdown.PLANTED}"
+
+
+def _truncate_by_opening() -> None:
+    """Try every access mode; 3 asks for no access at all but needs both permissions."""
+    refused = OSError()
+    for mode in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, 3):
+        try:
+            os.close(os.open(_planted(), mode | os.O_TRUNC))
+        except OSError as error:
+            refused = error
+        else:
+            return
+    raise refused
+
+
+def _own_by_another() -> None:
+    """Make another process the owner of a descriptor, which then has it signalled whenever something arrives."""
+    reader, writer = os.pipe()
+    try:
+        _fcntl(reader, _F_SETOWN, _PARENT() or 2)
+    except OSError:
+        _fcntl(reader, _F_SETOWN_EX, struct.pack("ii", 1, _PARENT() or 2))
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def _lock() -> None:
+    """Lock a file that every run reads. A lock that a second descriptor gets as well was granted without effect."""
+    import fcntl
+
+    with open(os.__file__, "rb") as first, open(os.__file__, "rb") as second:
+        fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+    raise OSError("granted without effect")
 
 
 def _fork() -> None:

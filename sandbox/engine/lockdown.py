@@ -19,8 +19,10 @@ _HIGHEST_FD = 256
 INODES = 4096
 THREADS = 64
 _SCRATCH = "llmeval-engine-"
+PLANTED = "planted"  # a file beside the runs' directories, for the start-up attacks to aim at
 _LAST_WORDS = 16 << 20  # address space beyond the limit, for reporting that it was reached
 _RESERVED = 2 << 30  # address space allowed beyond the data segment where packages are offered
+_PENDING = 256  # queued signals and POSIX timers, each of which takes memory of the kernel
 _UNSHARED_FILES = 16  # everything written to disk, in units of the largest single file
 
 
@@ -95,6 +97,7 @@ class Base:
             self.private_user = was_root and os.geteuid() != 65534
             self.scratch = f"{_temporary()}/{_SCRATCH}{os.getpid()}-{os.urandom(6).hex()}"
             os.mkdir(self.scratch, 0o700)
+            _plant(f"{self.scratch}/{PLANTED}")
         if syscalls.LINUX:
             for signals in (False, True):
                 self._filters[signals] = self._filter(processes=signals) if self.seccomp else b""
@@ -102,7 +105,12 @@ class Base:
     def _filter(self, processes: bool) -> bytes:
         contained = self.namespaces or self.landlock >= 6
         return seccomp.build(
-            own_pid=_PLACEHOLDER, processes=processes, metadata=self.namespaces, signals=processes and contained
+            own_pid=_PLACEHOLDER,
+            processes=processes,
+            metadata=self.namespaces,
+            signals=processes and contained,
+            truncation=self.namespaces or self.landlock >= 3,
+            shared=not self.packages,
         )
 
     def prepare_zygote(self) -> None:
@@ -210,6 +218,8 @@ class Base:
         wanted = [(resource.RLIMIT_CPU, cpu), (resource.RLIMIT_FSIZE, int(limits["file_mb"]) << 20)]
         wanted += [(resource.RLIMIT_NOFILE, int(limits["descriptors"])), (resource.RLIMIT_CORE, 0)]
         wanted += [(resource.RLIMIT_MEMLOCK, 0)]
+        if syscalls.LINUX:
+            wanted += [(resource.RLIMIT_SIGPENDING, _PENDING)]
         if self.packages:
             wanted += [(resource.RLIMIT_DATA, memory)]
             memory += _RESERVED
@@ -230,6 +240,11 @@ def _lower(number: int, soft: int, hard: int) -> None:
         present = resource.getrlimit(number)[1]
         if syscalls.LINUX and not 0 <= present <= hard:
             raise
+
+
+def _plant(path: str) -> None:
+    with open(path, "wb") as file:
+        file.write(b"?")
 
 
 def _sweep_scratch() -> None:
@@ -265,10 +280,11 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def survey(packages: tuple[str, ...], strongest: str) -> Base:
+def survey(packages: tuple[str, ...], strongest: str, landlock_abi: int | None = None) -> Base:
     """What this machine gives, by trying each means in a process of its own.
 
-    strongest  "A", "B" or "C": leave out what makes a stronger tier, for tests and for refusing to rely on it
+    strongest     "A", "B" or "C": leave out what makes a stronger tier, for tests and for refusing to rely on it
+    landlock_abi  highest Landlock version to use, to test what holds on older kernels
     """
     base = Base(namespaces.python_trees(packages), packages=bool(packages))
     if not syscalls.LINUX:
@@ -276,6 +292,8 @@ def survey(packages: tuple[str, ...], strongest: str) -> Base:
         return base
     if strongest in "AB":
         base.landlock = landlock.abi()
+        if landlock_abi is not None:
+            base.landlock = min(base.landlock, landlock_abi)
         if not base.landlock:
             base.missing["landlock"] = "the kernel does not offer it (Linux 5.13 with landlock in its lsm= list does)"
         problem = _try(_install_filter) if seccomp.works() else f"no system call table for {syscalls.MACHINE}"
@@ -292,7 +310,8 @@ def survey(packages: tuple[str, ...], strongest: str) -> Base:
 
 def _install_filter() -> None:
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-    seccomp.installing(seccomp.build(own_pid=os.getpid(), processes=False, metadata=False, signals=False))()
+    program = seccomp.build(own_pid=os.getpid(), processes=False, metadata=False, signals=False, truncation=False)
+    seccomp.installing(program)()
 
 
 def _nest(base: Base) -> None:

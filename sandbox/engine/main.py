@@ -381,7 +381,7 @@ def main() -> None:
     offered = sorted({name.removesuffix(".py") for path in packages for name in os.listdir(path)})
     digest = identity.digest(os.path.dirname(__file__))  # while it can be read
     links = meeting(options)  # while it can be reached
-    base = lockdown.survey(packages, options.get("strongest", "A"))
+    base = lockdown.survey(packages, options.get("strongest", "A"), options.get("landlock_abi"))
     base.cgroups = bool(options.get("groups"))
     sys.path[:] = [path for path in sys.path if path not in options.get("hide", ())] + list(packages)
     base.enter()

@@ -22,19 +22,18 @@ _DENY = struct.pack("=HBBI", 0x06, 0, 0, _ERRNO | errno.EPERM)
 
 _ALWAYS = """
 read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 open openat openat2 close close_range creat
-lseek dup dup2 dup3 pipe pipe2 fcntl flock fsync fdatasync truncate ftruncate fallocate fadvise64 sendfile
-copy_file_range stat lstat fstat newfstatat statx statfs fstatfs access faccessat faccessat2 getdents getdents64 getcwd
-chdir fchdir rename renameat renameat2 mkdir mkdirat rmdir link linkat unlink unlinkat symlink symlinkat readlink
-readlinkat umask mknod mknodat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr memfd_create mmap mprotect
-munmap mremap brk madvise msync mincore membarrier futex futex_waitv set_robust_list get_robust_list set_tid_address
-rseq wait4 waitid exit exit_group rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend
-sigaltstack pause restart_syscall alarm setitimer getitimer timer_create timer_settime timer_gettime timer_getoverrun
-timer_delete timerfd_create timerfd_settime timerfd_gettime nanosleep clock_nanosleep clock_gettime clock_getres
-gettimeofday time times getrusage getrlimit setrlimit getpid getppid gettid getuid geteuid getgid getegid getresuid
-getresgid getgroups getpgid getpgrp getsid getpriority sched_yield sched_getaffinity sched_getparam sched_getscheduler
-sched_get_priority_max sched_get_priority_min sched_rr_get_interval getcpu uname sysinfo getrandom poll ppoll select
-pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 signalfd4 sendto
-recvfrom sendmsg recvmsg shutdown getsockname getpeername getsockopt arch_prctl capget
+lseek dup dup2 dup3 pipe pipe2 fsync fdatasync ftruncate fallocate fadvise64 sendfile copy_file_range stat lstat fstat
+newfstatat statx statfs fstatfs access faccessat faccessat2 getdents getdents64 getcwd chdir fchdir rename renameat
+renameat2 mkdir mkdirat rmdir link linkat unlink unlinkat symlink symlinkat readlink readlinkat umask mknod mknodat
+getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr memfd_create mprotect munmap mremap brk madvise msync
+mincore membarrier futex futex_waitv set_robust_list get_robust_list set_tid_address rseq wait4 waitid exit exit_group
+rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack pause restart_syscall
+alarm setitimer getitimer timerfd_create timerfd_settime timerfd_gettime nanosleep clock_nanosleep clock_gettime
+clock_getres gettimeofday time times getrusage getrlimit setrlimit getpid getppid gettid getuid geteuid getgid getegid
+getresuid getresgid getgroups getpgid getpgrp getsid getpriority sched_yield sched_getaffinity sched_getparam
+sched_getscheduler sched_get_priority_max sched_get_priority_min sched_rr_get_interval getcpu uname sysinfo getrandom
+poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2
+signalfd4 sendto recvfrom sendmsg recvmsg shutdown getsockname getpeername getsockopt arch_prctl capget
 """.split()
 
 # These change files that Landlock does not guard, so they are allowed only where no host file is in sight (tier A).
@@ -47,6 +46,15 @@ _CLONE_NEW = 0x7E020000  # every CLONE_NEW* flag that clone takes
 _IOCTLS = [0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451]  # TCGETS TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
 _PRCTLS = [syscalls.PR_SET_NAME, 16, 21, 39]  # set and get name, get seccomp, get no_new_privs
 _AF_UNIX, _SOCK_STREAM = 1, 1
+
+# What fcntl may do: descriptors, flags, the size of a pipe, seals, and asking for locks. F_SETOWN, F_SETOWN_EX and
+# F_SETSIG would signal other processes, which Landlock prevents from version 6 on only; F_SETLEASE and F_NOTIFY would
+# hold up and watch those who use a shared file.
+_F_GETLK, _F_SETLK, _F_SETLKW, _F_OFD_GETLK, _F_OFD_SETLK, _F_OFD_SETLKW = 5, 6, 7, 36, 37, 38
+_FCNTLS = [0, 1, 2, 3, 4, _F_GETLK, _F_OFD_GETLK, 1030, 1031, 1032, 1033, 1034]
+
+_O_TRUNC, _O_ACCMODE, _O_WRONLY, _O_RDWR = 0x200, 3, 1, 2
+_MAP_TYPE, _MAP_PRIVATE, _MAP_ANONYMOUS, _MAP_GROWSDOWN = 0xF, 2, 0x20, 0x100
 
 
 def _statement(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -75,6 +83,43 @@ def _one_of(index: int, values: list[int]) -> list[bytes]:
     return [_load(_argument(index)), *tests, _DENY, _return(_ALLOW)]
 
 
+def _locking(processes: bool) -> list[bytes]:
+    """What fcntl does: its harmless commands; locks as `_rules` says."""
+    succeed = _return(_ERRNO | 0)
+    real = [_F_SETLK, _F_SETLKW] if processes else []
+    unreal = [] if processes else [_F_SETLK, _F_SETLKW, _F_OFD_SETLK, _F_OFD_SETLKW]
+    allowed = [*_FCNTLS, *real]
+    tests = [_equal(value, len(allowed) + len(unreal) - i, 0) for i, value in enumerate(allowed)]
+    tests += [_equal(value, len(unreal) - i + 1, 0) for i, value in enumerate(unreal)]
+    return [_load(_argument(1)), *tests, _DENY, _return(_ALLOW), succeed]
+
+
+def _truncating(index: int) -> list[bytes]:
+    """Allow an open with these flags unless it truncates without asking for write access.
+
+    Landlock denies write access, but truncation itself only from version 3 on.
+    """
+    return [
+        _load(_argument(index)),
+        _statement(0x45, _O_TRUNC, 1, 0),
+        _return(_ALLOW),
+        _statement(0x54, _O_ACCMODE),
+        _equal(_O_WRONLY, 2, 0),
+        _equal(_O_RDWR, 1, 0),
+        _DENY,
+        _return(_ALLOW),
+    ]
+
+
+def _mapping(shared: bool) -> list[bytes]:
+    """Allow mappings that count as address space and, unless `shared`, as data: no stacks, no shared memory."""
+    limited = [_load(_argument(3)), _statement(0x45, _MAP_GROWSDOWN, 0, 1), _DENY]
+    if shared:
+        return [*limited, _return(_ALLOW)]
+    anonymous = [_statement(0x45, _MAP_ANONYMOUS, 1, 0), _return(_ALLOW)]
+    return [*limited, *anonymous, _statement(0x54, _MAP_TYPE), _equal(_MAP_PRIVATE, 1, 0), _DENY, _return(_ALLOW)]
+
+
 def _unless(flags: int, index: int = 0) -> list[bytes]:
     """Allow where the argument has none of the flags, else EPERM."""
     return [_load(_argument(index)), _statement(0x45, flags, 1, 0), _return(_ALLOW), _DENY]
@@ -92,8 +137,15 @@ def _decide(steps: list[tuple[int, list[bytes]]]) -> list[bytes]:
     return [_statement(0x35, steps[middle][0], len(below), 0), *below, *above]
 
 
-def _rules(own_pid: int, processes: bool, metadata: bool, signals: bool) -> dict[str, list[bytes]]:
-    """What is done about every call that is not simply denied."""
+def _rules(
+    own_pid: int, processes: bool, metadata: bool, signals: bool, truncation: bool, shared: bool
+) -> dict[str, list[bytes]]:
+    """What is done about every call that is not simply denied.
+
+    Files can be locked that others use and a run may only read. Where nothing but one process has a run's own files,
+    locks on them mean nothing, so all are granted and none is made. A run with child processes has the kernel's record
+    locks, as SQLite needs them, and no others.
+    """
     allowed = [*_ALWAYS]
     for names, wanted in ((_METADATA, metadata), (_PROCESSES, processes), (_SIGNALS, signals)):
         allowed += names if wanted else []
@@ -104,6 +156,15 @@ def _rules(own_pid: int, processes: bool, metadata: bool, signals: bool) -> dict
     if not signals:
         rules |= {name: _one_of(0, [own_pid]) for name in ("kill", "tgkill")}
     rules["ioctl"] = _one_of(1, _IOCTLS)
+    rules["fcntl"] = _locking(processes)
+    if not processes:
+        rules["flock"] = [_return(_ERRNO | 0)]
+    rules["mmap"] = _mapping(shared)
+    if truncation:
+        rules["truncate"] = [_return(_ALLOW)]
+    else:
+        rules |= {"open": _truncating(1), "openat": _truncating(2)}
+        rules["openat2"] = [_return(_ERRNO | errno.ENOSYS)]  # its flags lie in memory
     rules["prctl"] = _one_of(0, _PRCTLS)
     rules |= {name: _one_of(0, [0, own_pid]) for name in ("prlimit64", "sched_setaffinity")}
     stream = [_load(_argument(1)), _statement(0x54, 0xF), _equal(_SOCK_STREAM, 0, 1), _return(_ALLOW), _DENY]
@@ -111,15 +172,19 @@ def _rules(own_pid: int, processes: bool, metadata: bool, signals: bool) -> dict
     return rules
 
 
-def build(*, own_pid: int, processes: bool, metadata: bool, signals: bool) -> bytes:
+def build(
+    *, own_pid: int, processes: bool, metadata: bool, signals: bool, truncation: bool, shared: bool = True
+) -> bytes:
     """The BPF program.
 
-    own_pid    the only process that kill, prlimit64 and sched_setaffinity may name, besides 0 for the last two
-    processes  whether fork and exec are allowed
-    metadata   whether chmod and utime are allowed
-    signals    whether any process may be signalled: only where something else keeps them inside the run
+    own_pid     the only process that kill, prlimit64 and sched_setaffinity may name, besides 0 for the last two
+    processes   whether fork and exec are allowed
+    metadata    whether chmod and utime are allowed
+    signals     whether any process may be signalled: only where something else keeps them inside the run
+    truncation  whether files may be truncated by path: only where something else keeps that to the run's own
+    shared      whether anonymous memory may be shared, which the limit of the data segment does not count
     """
-    rules = _rules(own_pid, processes, metadata, signals)
+    rules = _rules(own_pid, processes, metadata, signals, truncation, shared)
     by_number = {syscalls.NUMBERS[name]: rule for name, rule in rules.items() if name in syscalls.NUMBERS}
     steps: list[tuple[int, list[bytes]]] = [(0, [_DENY])]
     for number in range(max(by_number) + 2):

@@ -1,13 +1,17 @@
 """What an engine finds out about its machine: weaker only where the system says no, never by a mistake of its own."""
 
+import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from sandbox.engine import landlock, lockdown, seccomp
+from sandbox.engine import landlock, lockdown, seccomp, syscalls
+from sandbox.jobs import ProgramJob
 from sandbox.pool import Pool, PoolOptions
+from sandbox.selftest import Attack, SelfTest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Only Linux has anything to survey.")
 
@@ -54,3 +58,46 @@ def test_a_tree_of_any_depth_and_mode_is_removed(tmp_path: object) -> None:
     lockdown.remove_tree(path)
     left = subprocess.run(["ls", str(tmp_path)], capture_output=True, text=True).stdout.split()
     assert left == ["outside"]
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_engines_use_no_higher_landlock_version_than_asked_for(version: int) -> None:
+    if landlock.abi() < version:
+        pytest.skip(f"This kernel has Landlock {landlock.abi()}.")
+    options = PoolOptions(backend="local", strongest="B", landlock_abi=version, accept=frozenset("ABC"), workers=1)
+    code = "import os\nos.mkdir('x')\nopen('file', 'w').close()\nos.rename('file', 'x/file')\n"
+    with Pool.open(options) as pool:
+        assert pool.tier == "B"
+        outcome = pool.run(ProgramJob(code))
+    # Version 1 lets nobody move a file to another directory; later ones do where rules allow it.
+    assert ("Invalid cross-device link" in outcome.message, outcome.ok) == (version == 1, version > 1)
+
+
+def test_a_readable_file_is_not_truncated_below_landlock_3(tmp_path: Path) -> None:
+    if not landlock.abi():
+        pytest.skip("This kernel has no Landlock.")
+    shared = tmp_path / "shared"
+    shared.write_text("kept")
+
+    def attack() -> None:
+        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        landlock.restricting(landlock.ruleset(2, [str(tmp_path)], [], []))()
+        program = seccomp.build(own_pid=os.getpid(), processes=False, metadata=False, signals=False, truncation=False)
+        seccomp.installing(program)()
+        for mode in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_ACCMODE):
+            try:
+                os.open(shared, mode | os.O_TRUNC)
+            except OSError:
+                continue
+        os.truncate(shared, 0)
+
+    assert "not permitted" in lockdown._try(attack)
+    assert shared.read_text() == "kept"
+
+
+def test_an_attack_that_succeeds_takes_the_tier_away() -> None:
+    denied = [Attack("truncate a host file", True, ""), Attack("see that a host file exists", False, "")]
+    assert SelfTest("B", {}, denied).tier == "B"
+    for name in ("truncate a host file", "have another process signalled"):
+        tested = SelfTest("B", {}, [*denied, Attack(name, False, "succeeded")])
+        assert (tested.tier, [attack.name for attack in tested.breaches("B")]) == ("C", [name])

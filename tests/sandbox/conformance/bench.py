@@ -23,16 +23,19 @@ from tests.services import unavailable
 class Setup:
     """One backend at one tier.
 
-    relayed  engines that cannot meet, as under gVisor: what candidate and judge say to each other goes over the pool
+    relayed       engines that cannot meet, as under gVisor: what candidate and judge say to each other goes over the pool
+    landlock_abi  the highest Landlock version that engines use, as if the kernel were older
     """
 
     backend: str
     tier: str
     relayed: bool = False
+    landlock_abi: int | None = None
 
     @property
     def name(self) -> str:
-        return f"{self.backend}-{self.tier}{'-relayed' if self.relayed else ''}"
+        capped = "" if self.landlock_abi is None else f"-landlock-{self.landlock_abi}"
+        return f"{self.backend}-{self.tier}{'-relayed' if self.relayed else ''}{capped}"
 
 
 HONEST = function_job("def add(a, b): return a + b\n", ADD_TESTS["literal"])
@@ -43,6 +46,7 @@ SETUPS = [
     Setup("docker", "B"),
     Setup("docker", "B", relayed=True),
     Setup("socket", "B"),
+    *(Setup("local", "B", landlock_abi=version) for version in (1, 2, 4, 5)),
 ]
 
 
@@ -68,7 +72,12 @@ def bench(setup: Setup) -> Iterator[Bench]:
             transport = TransportOptions(socket=stack.enter_context(containers.service()))
         host = stack.enter_context(Host())
         options = PoolOptions(
-            backend=setup.backend, strongest=setup.tier, accept=frozenset("ABC"), workers=2, transport=transport
+            backend=setup.backend,
+            strongest=setup.tier,
+            landlock_abi=setup.landlock_abi,
+            accept=frozenset("ABC"),
+            workers=2,
+            transport=transport,
         )
         with Pool.open(options) as pool:
             if pool.tier != setup.tier:

@@ -183,6 +183,22 @@ FILES = [
         outside=True,
     ),
     *escape(
+        "truncates-a-file",
+        "No file of the host is truncated, by path or by opening it, whatever the access mode.",
+        """
+        def attempt():
+            path = "$home/owned"
+            trying("truncate", os.truncate, path, 0)
+            for mode in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, 3):  # 3 asks for no access, but for both permissions
+                trying(f"open in mode {mode}", os.open, path, mode | os.O_TRUNC)
+                how = ctypes.create_string_buffer(struct.pack("QQQ", mode | os.O_TRUNC, 0, 0))
+                calling(f"openat2 in mode {mode}", 437, -100, path.encode(), how, 24)
+            trying("creat", os.open, path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
+            return managed
+        """,
+        outside=True,
+    ),
+    *escape(
         "leaves-by-a-link",
         "A symbolic link in the run's own directory leads nowhere else.",
         """

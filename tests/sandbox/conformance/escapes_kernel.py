@@ -51,6 +51,59 @@ PROCESSES = [
         """,
     ),
     *escape(
+        "signal-by-owner",
+        "No process is made the owner of a descriptor, which would signal it: not by id, thread or group.",
+        """
+        def attempt():
+            import fcntl
+            for pid in {$victim, os.getppid(), 1} - {0, os.getpid()}:
+                for kind in (0, 1, 2):  # F_OWNER_TID, F_OWNER_PID, F_OWNER_PGRP
+                    end, other = socket.socketpair()
+                    trying(f"F_SETSIG for {pid}", fcntl.fcntl, end, 10, 9)
+                    trying(f"F_SETOWN_EX {kind} {pid}", fcntl.fcntl, end, 15, struct.pack("ii", kind, pid))
+                    trying(f"F_SETOWN {pid}", fcntl.fcntl, end, fcntl.F_SETOWN, pid if kind else -pid)
+                    trying(f"FIOSETOWN {pid}", fcntl.ioctl, end, 0x8901, struct.pack("i", pid))
+                    trying(f"SIOCSPGRP {pid}", fcntl.ioctl, end, 0x8902, struct.pack("i", pid))
+                    fcntl.fcntl(end, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+                    other.send(b"x")
+                    end.close(), other.close()
+            return managed
+        """,
+    ),
+    *escape(
+        "locks",
+        "No lock, lease or watch is put on files and folders that others use.",
+        """
+        def attempt():
+            import fcntl
+            for path in (os.__file__, struct.__file__):
+                first, second = os.open(path, os.O_RDONLY), os.open(path, os.O_RDONLY)
+                try:
+                    fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    managed.append("flock")  # the first one is held
+                except OSError:
+                    pass
+                lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0)
+                try:
+                    fcntl.fcntl(first, 37, lock)  # F_OFD_SETLK
+                    found = fcntl.fcntl(os.open(path, os.O_RDONLY), 36, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+                    if struct.unpack("hhqqi4x", found)[0] == fcntl.F_RDLCK:
+                        managed.append("OFD lock")
+                except OSError:
+                    pass
+                os.close(second)
+                trying("lease", fcntl.fcntl, first, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+                folder = os.open(os.path.dirname(path), os.O_RDONLY)
+                trying("watch", fcntl.fcntl, folder, fcntl.F_NOTIFY, fcntl.DN_MODIFY | fcntl.DN_MULTISHOT)
+                calling("inotify", 294, 0)
+            return managed
+        """,
+        skips=ONLY_HERE,
+        outside=True,
+    ),
+    *escape(
         "ptrace",
         "No process's memory, registers or descriptors are taken.",
         """

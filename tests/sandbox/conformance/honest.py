@@ -385,6 +385,31 @@ PROGRAMS = [
         *COMPLETED,
         stdout="a\ufffd\ufffdb",
     ),
+    *(
+        named(
+            f"database-in-a-file/{role}",
+            "A database in a file of the run works, although SQLite locks its file.",
+            program_job(
+                "import sqlite3\nfor n in (1, 2):\n    with sqlite3.connect('data.db') as db:\n"
+                "        db.execute('create table if not exists t (x)')\n        db.execute('insert into t values (?)', [n])\n"
+                "print(db.execute('select sum(x) from t').fetchone()[0])",
+                limits,
+            ),
+            *COMPLETED,
+            stdout="3\n",
+        )
+        for role, limits in (("program", SHORT), ("family", Limits(cpu_s=1, wall_s=2, processes=4)))
+    ),
+    named(
+        "locks-its-own-file",
+        "A program that locks a file of its own gets the lock.",
+        program_job(
+            "import fcntl\nfile = open('x', 'w')\nfcntl.flock(file, fcntl.LOCK_EX)\nfcntl.lockf(file, fcntl.LOCK_EX)\n"
+            "print('locked')"
+        ),
+        *COMPLETED,
+        stdout="locked\n",
+    ),
     named(
         "exit-code",
         "A program that ends itself with a code is said to have done so.",

@@ -281,4 +281,22 @@ while True:
     ),
 ]
 
-ROWS = [*TIME, *PROCESSES, *MEMORY]
+KERNEL = [
+    attack(
+        "posix-timers",
+        "POSIX timers, each of which takes memory of the kernel, end at a limit.",
+        """
+        import ctypes
+        libc = ctypes.CDLL(None, use_errno=True)
+        timer, made = ctypes.c_void_p(), 0
+        while made < 100_000 and libc.timer_create(1, None, ctypes.byref(timer)) == 0:
+            made += 1
+        print(made)
+        """,
+        frozenset({Status.COMPLETED}),
+        limits=ROOMY,
+        holds=lambda outcome, host: f"It made {outcome.stdout.strip()}." if int(outcome.stdout) > 1000 else None,
+    ),
+]
+
+ROWS = [*TIME, *PROCESSES, *MEMORY, *KERNEL]
