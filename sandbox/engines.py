@@ -5,7 +5,7 @@ import json
 import secrets
 import select
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -87,6 +87,7 @@ class Engine:
         self._buffer = frames.EngineBuffer()
         # What has come of each run's words; None once it has announced more than it may say at once.
         self._live: dict[int, frames.RunBuffer | None] = {}
+        self._silenced: set[int] = set()  # runs whose words are dropped unread
 
     def open(self) -> None:
         """Start the engine and hear what isolation it found. Raises SandboxUnavailable."""
@@ -145,42 +146,51 @@ class Engine:
         """End a run. Its `Ended` follows."""
         self.transport.write(frames.to_engine(session, frames.KILL))
 
-    def read(self) -> list[Event]:
-        """Events that have arrived; blocks for the first bytes."""
+    def silence(self, session: int) -> None:
+        """End a run and read none of its frames any more, also of those that have arrived. Its `Ended` follows.
+
+        For a run that broke the protocol: reading a frame costs far more than writing one.
+        """
+        if session in self._live and session not in self._silenced:
+            self._silenced.add(session)
+            self.kill(session)
+
+    def read(self) -> Iterator[Event]:
+        """Events that have arrived, each read when it is asked for; blocks for the first bytes."""
         data = self.transport.read()
         if not data:
             raise EngineFailed("The engine ended.")
         self._buffer.feed(data)
-        events: list[Event] = []
         try:
             for session, kind, payload in self._buffer.frames():
                 if session not in self._live:
                     continue
                 if kind == frames.DATA:
-                    events += self._said(session, payload)
+                    yield from self._said(session, payload)
                 elif kind == frames.EXIT:
-                    events.append(self._ended(session, payload))
+                    yield self._ended(session, payload)
         except (ValueError, KeyError, IndexError, frames.FrameTooLarge) as error:
             raise EngineFailed(f"The engine broke its protocol: {error}.") from error
-        return events
 
-    def _said(self, session: int, data: bytes) -> list[Event]:
+    def _said(self, session: int, data: bytes) -> Iterator[Event]:
         """The frames that a run's bytes complete. One that announces a larger one than it may send is ended."""
         buffer = self._live[session]
-        said: list[Event] = []
-        if buffer is None:
-            return said
+        if buffer is None or session in self._silenced:
+            return
         buffer.feed(data)
         try:
             for kind, payload in buffer.frames():
-                said.append(Said(session, kind, payload))
+                yield Said(session, kind, payload)
+                if session in self._silenced:
+                    buffer.rest()
+                    return
         except frames.FrameTooLarge:
             self._live[session] = None
             self.kill(session)
-        return said
 
     def _ended(self, session: int, payload: bytes) -> Ended:
         head, (stdout, stderr) = frames.split_head(payload)
+        self._silenced.discard(session)
         if self._live.pop(session) is None:
             head["why"] = "large"
         return Ended(session=session, stdout=stdout, stderr=stderr, **head)

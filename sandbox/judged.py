@@ -180,17 +180,19 @@ class _Judged:
                 if event.session == self.candidate:
                     self._hear_candidate(report)
                 else:
+                    if self.verdict is not None:  # as where the judge crashes behind its verdict
+                        self.station.judge.silence(self.judge)
                     self.verdict = reports.checked_verdict(report)
                     if (report.get("failure") or {}).get("kind") != "gone":  # else its end is on the way, and says why
                         self._stop_candidate()
             except codec.CodecError as error:
-                self._stop(str(error))
+                self._stop(str(error), event.session)
         else:
-            self._stop("it spoke out of turn")
+            self._stop("it spoke out of turn", event.session)
 
     def _hear_candidate(self, report: dict[str, Any]) -> None:
         if self.defined is not None:
-            self._stop("a report that was not asked for")
+            self._stop("a report that was not asked for", self.candidate)
             return
         self.defined = reports.checked(report, reports.DEFINITION)
         if "defined" not in report and self.judge not in self.ends:
@@ -200,7 +202,10 @@ class _Judged:
         if self.candidate not in self.ends:
             self.station.engine.kill(self.candidate)
 
-    def _stop(self, tampered: str) -> None:
+    def _stop(self, tampered: str, session: int) -> None:
+        """End the candidate, and the run that broke the protocol."""
+        engine = self.station.engine if session == self.candidate else self.station.judge
+        engine.silence(session)
         if not self.tampered:
             self.tampered = tampered
             self._stop_candidate()
@@ -308,6 +313,8 @@ class _Shared:
                     heard.append(_checked_shared(reports.parse(event.payload)))
                 except codec.CodecError as error:
                     tampered = tampered or str(error)
+                if tampered or len(heard) > 1:
+                    engine.silence(event.session)
         if end is None:
             raise InfrastructureFailed("the engine did not report the run's end")
         if len(heard) > 1:

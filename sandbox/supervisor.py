@@ -91,7 +91,7 @@ class _Single:
             return
         self.heard += len(event.payload)
         if self.flooded:
-            self.station.engine.kill(self.session)
+            self.station.engine.silence(self.session)
             return
         try:
             if event.kind != frames.REPORT:
@@ -99,7 +99,7 @@ class _Single:
             self.hear(reports.parse(event.payload, self.max_report), event.payload)
         except codec.CodecError as error:
             self.tampered = str(error)
-            self.station.engine.kill(self.session)
+            self.station.engine.silence(self.session)
 
     @property
     def flooded(self) -> bool:

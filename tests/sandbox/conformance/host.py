@@ -54,6 +54,7 @@ class Host:
     victim: subprocess.Popen[bytes] | None = None
     reached: list[str] = field(default_factory=list)
     memory_mb: int = 0
+    cpu_s: float = 0.0
     _undo: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -71,10 +72,15 @@ class Host:
         """Measure this process's memory from here on: what other tests once needed is none of this row's."""
         Path("/proc/self/clear_refs").write_text("5")  # the peak becomes what is held now
         self.memory_mb = _peak_mb()
+        self.cpu_s = time.process_time()
 
     def memory_grown_mb(self) -> int:
         """By how much this process's peak of memory has grown since the row began."""
         return _peak_mb() - self.memory_mb
+
+    def cpu_spent_s(self) -> float:
+        """The processor time that this process has used since the row began."""
+        return time.process_time() - self.cpu_s
 
     @property
     def secret_file(self) -> Path:

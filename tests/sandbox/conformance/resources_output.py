@@ -1,7 +1,8 @@
 """Attacks on disk, on output and on those who read answers (kind C): contained, named, and the next run clean."""
 
+from sandbox.jobs import Job
 from sandbox.results import Outcome, Status
-from tests.sandbox.conformance.case import Case, function_job
+from tests.sandbox.conformance.case import Case, call_job, function_job, program_job
 from tests.sandbox.conformance.host import Host
 from tests.sandbox.conformance.resources import OUT_OF_DISK, attack, greedy_function
 
@@ -197,6 +198,51 @@ SUPERVISORS = [
     )
 ]
 
+FLOOD = """
+import os, struct
+def flood():
+    data = memoryview(struct.pack(">IB", 0, ord("{kind}")) * 2_000_000)
+    while data:
+        data = data[os.write(3, data):]
+"""
+
+
+def idle_supervisor(outcome: Outcome, host: Host) -> str | None:
+    """Complains where frames that take the run milliseconds to write kept this process busy."""
+    spent = host.cpu_spent_s()
+    return f"The supervisor spent {spent:.1f} s on a run that spent {outcome.cpu_ms:.0f} ms." if spent > 0.5 else None
+
+
+def _floods(kind: str) -> dict[str, Job]:
+    """Every kind of process that writes two million empty frames."""
+    flood = FLOOD.format(kind=kind)
+    literal = "def check(candidate):\n    assert candidate(1) == 1\n"
+    judged = "def check(candidate):\n    for x in (1, 2):\n        assert candidate(x) == x\n"
+    answer = "def f(x):\n    return x\n"
+    return {
+        "program": program_job(f"{flood}flood()\n"),
+        "function": function_job(f"{flood}flood()\n{answer}", literal, "f"),
+        "judged": function_job(f"{flood}flood()\n{answer}", judged, "f"),
+        "in-the-call": function_job(f"{flood}def f(x):\n    flood()\n    return x\n", judged, "f"),
+        "one-process": function_job(f"{flood}flood()\n{answer}", judged, "f", trust="in_process"),
+        "tests": function_job(answer, f"{flood}flood()\n{judged}", "f"),
+        "call": call_job(f"{flood}def f():\n    flood()\n", "f"),
+    }
+
+
+FRAMES = [
+    Case(
+        f"empty-frames-{kind}/{role}",
+        "C",
+        "Empty frames without number are tampering, and reading them costs the supervisor no more than the first.",
+        lambda host, job=job: job,  # type: ignore[misc]
+        frozenset({Status.TAMPERED}),
+        holds=idle_supervisor,
+    )
+    for kind in "VPz"  # a report, a word for the other process, and nothing known
+    for role, job in _floods(kind).items()
+]
+
 HONEST = [
     Case(
         "flood-then-answer",
@@ -223,4 +269,4 @@ HONEST = [
     ),
 ]
 
-ROWS = [*ANSWERS, *DISK, *SUPERVISORS, *HONEST]
+ROWS = [*ANSWERS, *DISK, *SUPERVISORS, *FRAMES, *HONEST]
