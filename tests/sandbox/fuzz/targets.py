@@ -82,6 +82,8 @@ class _Engine:
     def kill(self, session: int) -> None:
         """It ends by itself."""
 
+    silence = kill
+
 
 class _Station:
     """A station with that engine; the candidate's frames are read from bytes as a run's are."""
