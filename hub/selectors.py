@@ -9,9 +9,13 @@ from django.db.models import Q, QuerySet
 
 from hub.common import wording
 from hub.common.errors import NotFound
-from hub.environments.compiled import CompiledEnvironment, code_paths
+from hub.environments.compiled import CaseError, CompiledEnvironment, code_paths
+from hub.harnesses.base import HarnessError
+from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
+from hub.protocols.calls import Tool
+from hub.protocols.cases import CaseData
 
 CURATE = "hub.curate_environment"
 VIEW_HELD_OUT = "hub.view_held_out"
@@ -43,6 +47,17 @@ def get_version(slug: str, version: str | None = None) -> EnvironmentVersion:
 def compile_version(version: EnvironmentVersion) -> CompiledEnvironment:
     """The environment of *version*, ready to play; kept, since versions never change. Raises CompileError."""
     return _compiled(version.digest)
+
+
+def tools_offered(version: EnvironmentVersion, case: Case) -> list[Tool] | None:
+    """The tools that models are offered in *case* of *version*; None if they cannot be told without playing it."""
+    harness = HARNESSES.get(version.manifest.get("harness", {}).get("type", ""))
+    if harness is None or not harness.offers_tools:
+        return []
+    try:
+        return compile_version(version).tools_of(CaseData.from_json(case.data))
+    except (CaseError, HarnessError):
+        return None
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from hub.protocols.calls import Message
+from hub.protocols.messages import opening, text_of
 
 Side = Literal["first", "second"]
 Item = TypeVar("Item")
@@ -73,15 +74,9 @@ def tokens_to_phrases(text: str, *, first: str = "the first response", second: s
 
 def lists_choices(messages: Sequence[Message]) -> bool:
     """Whether a prompt lists choices named A and B, so that a lone letter in a critique may mean a choice."""
-    for message in messages:
-        if message.get("role") == "assistant":
-            break
-        content = message.get("content")
-        if isinstance(content, list):
-            content = "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-        if isinstance(content, str) and {"A", "B"} <= {match[1] for match in _CHOICE.finditer(content)}:
-            return True
-    return False
+    return any(
+        {"A", "B"} <= {match[1] for match in _CHOICE.finditer(text_of(message))} for message in opening(messages)
+    )
 
 
 # ---- finding references ----------------------------------------------------------------------------------------------

@@ -2,11 +2,11 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hub.protocols.calls import Message
+from hub.protocols.messages import call_text, text_of
 
 CONTEXT = 32  # code points of prefix and suffix
 _LONGEST_CALL_QUOTE = 2000  # characters; a pattern is made of them
@@ -27,20 +27,6 @@ class Span:
     suffix: str
     text_hash: str
     call: int | None = None
-
-
-def text_of(message: Message) -> str:
-    """What a message says, as text; content parts are joined."""
-    content = message.get("content")
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) if isinstance(part, dict) else str(part) for part in content)
-    return content if isinstance(content, str) else ""
-
-
-def call_text(call: Mapping[str, Any]) -> str:
-    """A tool call as it is shown, marked and quoted: `name(arguments)`, the arguments as the model wrote them."""
-    function = call.get("function") or {}
-    return f"{function.get('name')}({function.get('arguments')})"
 
 
 def text_at(messages: Sequence[Message], message: int, call: int | None) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from django.db.models import F, QuerySet, prefetch_related_objects
 
+from hub.protocols.messages import text_of
 from preferences.evidence import evidence_of, winner
 from preferences.models import Preference
 from preferences.services import Judged, Judgment, record_preferences
-from preferences.spans import text_of
 from review.models import Pair
 from review.queue.pairing import Across, Candidate, CandidatePair, Policy, select_pairs
 from runs.models import Response, Run

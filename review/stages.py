@@ -12,11 +12,11 @@ from pydantic import Field
 
 from hub.common import wording
 from hub.protocols.calls import JSON, Usage, total_cost
+from hub.protocols.messages import text_of
 from preferences.evidence import evidence_of
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import categories
 from preferences.services import Judged, JudgeIdentity, Judgment, NewIssue, record_preferences
-from preferences.spans import text_of
 from review.judge.pair_judge import (
     PROMPT_VERSION,
     Order,

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from hub.common import digests, wording, yaml_source
-from hub.harnesses.base import Harness
+from hub.harnesses.base import Harness, Play, Services
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest, RuleSpec
 from hub.protocols import templating
-from hub.protocols.calls import JSON
+from hub.protocols.calls import JSON, CallKey, Tool
 from hub.protocols.cases import CaseData
 from hub.scorers.base import Scorer
 from hub.scorers.registry import SCORERS
@@ -108,6 +108,16 @@ class CompiledEnvironment:
                     RenderedRule(rule, _options(rule.scorer.Options, rule.spec.options, variables, rule.where))
                 )
         return rendered
+
+    def tools_of(self, case: CaseData) -> list[Tool] | None:
+        """The tools that a model is offered in *case*; None if the harness's own code decides while it plays.
+
+        Raises CaseError, HarnessError.
+        """
+        key = CallKey(purpose="answer", environment=self.slug, case=case.id)
+        options = self.harness_options(case)
+        play = Play(case=case, key=key, seed=0, options=options, files=self.files, services=Services())
+        return self.harness.static_tools(play)
 
     def input_digest(self, case: CaseData) -> str:
         """SHA-256 of all that a model is shown or plays in: rendered prompt, tools, files, harness and its code."""

@@ -13,6 +13,7 @@ from hub.environments.scoring import EpisodeScore, combine, rule_score
 from hub.harnesses.base import HarnessError, Play, Services, Turn
 from hub.protocols.calls import JSON, CallKey, Message, Tool
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import text_of
 from hub.scorers.base import Submission
 
 MAX_STATE_BYTES = 1024 * 1024
@@ -190,11 +191,3 @@ def _last_text(messages: list[Message]) -> str:
         if message["role"] == "assistant":
             return text_of(message)
     return ""
-
-
-def text_of(message: Message) -> str:
-    """The text of a message whose content is a string, a list of parts, or nothing."""
-    content = message.get("content")
-    if isinstance(content, list):
-        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
-    return content or ""

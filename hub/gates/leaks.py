@@ -9,9 +9,10 @@ from typing import Any
 
 from hub.bundles.answers import Answer
 from hub.environments.compiled import CaseError, CompiledEnvironment
-from hub.environments.episodes import Step, text_of
+from hub.environments.episodes import Step
 from hub.protocols.calls import Message
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import text_of
 
 MIN_NEEDLE = 16  # characters; shorter answers turn up by chance
 MARK = "LLMEVAL-LEAK"

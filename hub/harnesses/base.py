@@ -81,6 +81,7 @@ class Harness(ABC):
     summary: ClassVar[str]
     Options: ClassVar[OptionsClass]
     needs_sandbox: ClassVar[bool] = False
+    offers_tools: ClassVar[bool] = False
 
     @abstractmethod
     async def reset(self, play: Play) -> Turn:
@@ -116,6 +117,13 @@ class Harness(ABC):
     def dialogue(self, options: Any, messages: list[Message]) -> list[Message]:
         """*messages*, from any turn on, without those that the harness itself wrote in the user's name."""
         return messages
+
+    def static_tools(self, play: Play) -> list[Tool] | None:
+        """The tools that every request of an episode offers, without running any code; None if only playing tells.
+
+        Raises HarnessError.
+        """
+        return []
 
     def roles(self, options: Mapping[str, Any]) -> list[str]:
         """The roles of models (`user`) that playing needs."""

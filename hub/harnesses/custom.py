@@ -9,7 +9,7 @@ from hub.harnesses.base import Harness, HarnessError, HarnessOptions, Play, Turn
 from hub.harnesses.bundle_code import call_function
 from hub.harnesses.tools import undeclared_imports
 from hub.manifest.code_check import code_problems
-from hub.protocols.calls import JSON, Message
+from hub.protocols.calls import JSON, Message, Tool
 
 
 class CustomOptions(HarnessOptions):
@@ -48,6 +48,7 @@ class Custom(Harness):
     summary = "The bundle's own harness.py, run in the sandbox."
     Options = CustomOptions
     needs_sandbox = True
+    offers_tools = True
 
     async def reset(self, play: Play) -> Turn:
         answer = await self._call(play, "reset", [play.case.to_json(), play.seed])
@@ -84,6 +85,9 @@ class Custom(Harness):
             truncated=answer.truncated or limited,
             info={**answer.info, "limit": "max_turns"} if limited else answer.info,
         )
+
+    def static_tools(self, play: Play) -> list[Tool] | None:
+        return None
 
     def world(self, state: JSON) -> JSON:
         return state["world"]

@@ -52,6 +52,8 @@ class Acted:
 class ToolLoop(Harness):
     """The loop. A subclass says which tools there are, how a world begins and what a call does to it."""
 
+    offers_tools = True
+
     @abstractmethod
     def offered(self, play: Play) -> list[Tool]:
         """The tools of this case."""
@@ -128,6 +130,9 @@ class ToolLoop(Harness):
         said = await user_turn(play, user, state["dialogue"], message)
         state = {**state, "dialogue": said.dialogue}
         return Turn(state=state, messages=[said.message] if said.message else [], done=said.over)
+
+    def static_tools(self, play: Play) -> list[Tool] | None:
+        return [] if play.options.protocol == "text" else self.offered(play)
 
     def world(self, state: JSON) -> JSON:
         return state["world"]

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.protocols.calls import JSON, Message
+from hub.protocols.messages import call_text, text_of
 from hub.protocols.structured_replies import DATA_RULE, Judgement, as_data, judgement
 from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
 from hub.scorers.texts import shown
@@ -143,15 +144,11 @@ def _written(messages: Sequence[Message]) -> str:
     """Messages as text, each under the name of who speaks; calls as their names and arguments."""
     written = []
     for message in messages:
-        said = message.get("content")
-        if isinstance(said, list):
-            said = "".join(part.get("text", "") for part in said if isinstance(part, dict))
+        said = text_of(message)
         if message.get("role") == "assistant":
-            said = extraction.without_reasoning(said or "")
+            said = extraction.without_reasoning(said)
         lines = [said] if said else []
-        for call in message.get("tool_calls") or []:
-            function = call.get("function") or {}
-            lines.append(f"calls {function.get('name')}({function.get('arguments')})")
+        lines += [f"calls {call_text(call)}" for call in message.get("tool_calls") or []]
         written.append(f"[{message.get('role')}]\n" + "\n".join(lines))
     return "\n\n".join(written)
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from hub.common.errors import UserError
 from hub.protocols.calls import JSON, Message
+from hub.protocols.messages import text_of
 from preferences.models import Preference
-from preferences.spans import text_of
 from runs.models import Response
 
 

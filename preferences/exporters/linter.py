@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from hub.models import CaseDefect
 from hub.protocols.calls import Message
+from hub.protocols.messages import text_of
 from preferences.exporters.base import completion_of, prompt_of
 from preferences.insight.agreement import correlation
 from preferences.models import Preference
 from preferences.precedence import from_first_source
-from preferences.spans import text_of
 from runs.models import Response
 
 MAX_FALSE_ACCEPTS = 0.25  # the share of attention checks that a careful reviewer may fail

@@ -20,7 +20,8 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Error, Keyword, Name, Number, Operator, String
 
 from hub.protocols.calls import Message
-from preferences.spans import call_text, text_hash, text_of
+from hub.protocols.messages import call_text, opening_length, text_of
+from preferences.spans import text_hash
 from runs.models import Response
 
 MAX_HIGHLIGHTED = 20_000  # characters of a text whose tokens are marked: marking these takes some 50 ms
@@ -94,11 +95,6 @@ def turns_of(response: Response, marks: Marks) -> list[Turn]:
     """What was played in answer to the prompt: the assistant's turns, and what tools and users said between."""
     first = opening_length(response.messages)
     return [_turn(i, message, marks) for i, message in enumerate(response.messages) if i >= first]
-
-
-def opening_length(messages: Sequence[Message]) -> int:
-    """How many messages stand before the first answer."""
-    return next((i for i, m in enumerate(messages) if m.get("role") == "assistant"), len(messages))
 
 
 def _turn(index: int, message: Message, marks: Marks) -> Turn:

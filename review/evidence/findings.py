@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any
 
-from preferences.spans import call_text, text_of
+from hub.protocols.messages import call_text, text_of
 from review.evidence.display import code_blocks
 from runs.models import Response, Score
 

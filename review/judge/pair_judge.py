@@ -12,9 +12,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from hub.protocols.calls import JSON, Ask, CallKey, Message, ModelError, Reply, Tool
+from hub.protocols.messages import call_text, opening, played, text_of
 from hub.protocols.structured_replies import DATA_RULE, Judgement, as_data, judgement
 from preferences.sides import Sides, lists_choices
-from preferences.spans import Span, call_text, find_quote, text_of
+from preferences.spans import Span, find_quote
 
 PROMPT_VERSION = "pair-1"
 _PROMPTS = Path(__file__).parent / "prompts"
@@ -258,9 +259,9 @@ def system_prompt(version: str) -> str:
 
 def prompt(question: Question, a: Side, b: Side) -> list[Message]:
     """The messages: task, both responses, and, unless the judge is blind, what scoring found of each."""
-    parts = [f"The task:\n{as_data('task', written(_opening(a.messages)))}"]
+    parts = [f"The task:\n{as_data('task', written(opening(a.messages)))}"]
     for name, side in (("A", a), ("B", b)):
-        parts.append(f"Response {name}:\n{as_data('response', written(_played(side.messages)))}")
+        parts.append(f"Response {name}:\n{as_data('response', written(played(side.messages)))}")
         if not question.blind:
             parts.append(f"What scoring found of {name}:\n{as_data('evidence', side.evidence)}")
     listed = "\n".join(f"- {slug}: {description}" for slug, description in question.categories)
@@ -269,18 +270,6 @@ def prompt(question: Question, a: Side, b: Side) -> list[Message]:
         {"role": "system", "content": system_prompt(PROMPT_VERSION)},
         {"role": "user", "content": "\n\n".join(parts)},
     ]
-
-
-def _first_turn(messages: Sequence[Message]) -> int:
-    return next((i for i, message in enumerate(messages) if message.get("role") == "assistant"), len(messages))
-
-
-def _opening(messages: Sequence[Message]) -> Sequence[Message]:
-    return messages[: _first_turn(messages)]
-
-
-def _played(messages: Sequence[Message]) -> Sequence[Message]:
-    return messages[_first_turn(messages) :]
 
 
 def written(messages: Sequence[Message]) -> str:

@@ -6,9 +6,10 @@ from typing import Self
 
 from django.utils import timezone
 
+from hub.protocols.messages import text_of
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.sides import exchange_tokens
-from preferences.spans import Span, find_quote, text_of
+from preferences.spans import Span, find_quote
 from review.models import Assignment, AttentionCheck
 from runs.models import Response
 

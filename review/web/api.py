@@ -13,13 +13,13 @@ from rest_framework.views import APIView
 
 from hub.common.rest import ErrorBody, StrictSerializer
 from hub.protocols.calls import Message
+from hub.protocols.messages import call_text, opening, opening_length, text_of
 from hub.selectors import may_see_content
 from preferences.evidence import evidence_of, without_reasons
 from preferences.models import Issue, Preference
 from preferences.sides import Sides
-from preferences.spans import call_text, text_hash, text_of
+from preferences.spans import text_hash
 from review.decisions import Decision, MarkedIssue, decide
-from review.evidence.display import opening_length
 from review.judge.suggestions import visible_suggestion
 from review.models import Assignment
 from review.queue.assignments import (
@@ -92,7 +92,7 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
         "lease_until": assignment.lease_until.isoformat() if assignment.pk else None,
         "environment": str(pair.first.run_environment.version),
         "case": pair.case.external_id,
-        "prompt": a.messages[: opening_length(a.messages)],
+        "prompt": opening(a.messages),
         "A": _side(a, evidence["first"]),
         "B": _side(b, evidence["second"]),
         "suggestion": None

@@ -5,12 +5,12 @@ from typing import Any
 from django.http import QueryDict
 
 from hub.common.rendering import markdown_html
+from hub.protocols.messages import opening, text_of
 from hub.selectors import may_see_content
 from preferences.evidence import winner
 from preferences.selectors import categories
 from preferences.sides import Sides
-from preferences.spans import text_of
-from review.evidence.display import Mark, diff_lines, final_text, opening_length, text_html, turns_of
+from review.evidence.display import Mark, diff_lines, final_text, text_html, turns_of
 from review.evidence.findings import RuleRow, call_rows, rule_rows
 from review.judge.suggestions import ShownSuggestion, visible_suggestion
 from review.models import Assignment, Guideline
@@ -44,8 +44,7 @@ def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: in
         "pair": pair,
         "done": assignment.state == Assignment.State.DONE,
         "prompt": [
-            {"role": message.get("role", ""), "html": text_html(text_of(message))}
-            for message in a.messages[: opening_length(a.messages)]
+            {"role": message.get("role", ""), "html": text_html(text_of(message))} for message in opening(a.messages)
         ],
         "sides": [_side("a", a, suggestion, rows, sides), _side("b", b, suggestion, rows, sides)],
         "differing": [row for row in rows if row.differs],

@@ -10,12 +10,13 @@ from typing import Protocol
 from hub.common.digests import attempt_seed, storable
 from hub.common.masking import mask
 from hub.environments.compiled import CaseError, CompiledEnvironment
-from hub.environments.episodes import Episode, Step, text_of
+from hub.environments.episodes import Episode, Step
 from hub.environments.scoring import EpisodeScore
 from hub.harnesses.base import HarnessError, Services
 from hub.models import Case
 from hub.protocols.calls import CallKey, ModelError, Reply
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import text_of
 from hub.scorers.base import ScoringFailed
 from runs.execution.model_client import CaseTimeExceeded, Connection, ModelClient, ResponseTotals
 from runs.execution.storage import FinishedResponse, Reader, Writer

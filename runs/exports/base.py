@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from hub.bundles.loader import Bundle, open_archive
 from hub.common.errors import UserError
 from hub.models import EnvironmentVersion
-from hub.protocols.calls import JSON, Message
+from hub.protocols.calls import JSON
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import defective_cases
 
@@ -89,12 +89,6 @@ def refuse_held_out(versions: Iterable[EnvironmentVersion], instead: str = "") -
             f"{', '.join(held)} is held out: training on it would make every later score on it meaningless. "
             f"Export another environment by --environment{', ' + instead if instead else ''}."
         )
-
-
-def opening(messages: list[Message]) -> list[Message]:
-    """What stands before the first answer."""
-    first = next((i for i, message in enumerate(messages) if message["role"] == "assistant"), len(messages))
-    return messages[:first]
 
 
 def usage_of(response: Response) -> dict[str, JSON]:

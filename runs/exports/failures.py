@@ -13,6 +13,7 @@ from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
 from hub.protocols.calls import JSON, total_cost
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import opening
 from runs.exports.base import (
     CHUNK,
     Exported,
@@ -20,7 +21,6 @@ from runs.exports.base import (
     Failures,
     lines,
     opened,
-    opening,
     refuse_held_out,
     run_model,
     run_parts,

@@ -10,8 +10,9 @@ from hub.common.output_files import Outputs
 from hub.environments.compiled import CompiledEnvironment
 from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import opening_length
 from hub.selectors import compile_version
-from runs.exports.base import CHUNK, Exported, lines, opening, usage_of
+from runs.exports.base import CHUNK, Exported, lines, usage_of
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.providers.replay import recorded_line
 
@@ -104,7 +105,7 @@ def _user_lines(part: RunEnvironment, environment: CompiledEnvironment, role: st
     user = getattr(options, "user", None)
     if user is None or user.scripted or user.role != role:
         return
-    start = len(opening(response.messages))
+    start = opening_length(response.messages)
     if not getattr(options, "prompt", "") and start:
         start -= 1  # the user opened the conversation
     heard = environment.harness.dialogue(options, response.messages[start:])

@@ -12,6 +12,8 @@ from django.db.models import QuerySet
 from hub.common.output_files import Outputs
 from hub.models import CaseDefect, EnvironmentVersion
 from hub.protocols.calls import JSON
+from hub.protocols.messages import plain_message, tools_text
+from hub.selectors import tools_offered
 from runs.exports.base import CHUNK, Exported, is_held_out, lines, refuse_held_out, run_model, run_parts
 from runs.exports.base import usage_of as response_usage
 from runs.models import EpisodeSession, Response, Run, RunEnvironment
@@ -150,8 +152,8 @@ def episode_row(session: EpisodeSession) -> Row:
         "reward": session.reward,
         "status": score.get("status", ""),
         "stop": session.state.get("stop", ""),
-        "messages": session.state.get("messages", []),
-        "tools": session.state.get("tools", []),
+        "messages": [plain_message(message) for message in session.state.get("messages", [])],
+        "tools": tools_text(session.state.get("tools", [])),
         "usage": {name: sum(step[name] for step in known) for name in known[0]} if complete else None,
         "step_usage": steps,
         "rules": score.get("rules", []),
@@ -162,7 +164,7 @@ def episode_row(session: EpisodeSession) -> Row:
 
 
 def response_row(part: RunEnvironment, response: Response) -> Row:
-    """One response of a run as a line. Tools, and the tokens of single steps, are not stored with a response."""
+    """One response of a run as a line. The tokens of single steps are not stored with a response."""
     counted = response_usage(response)
     return {
         "rollout": f"run-{part.run_id}-response-{response.pk}",
@@ -172,8 +174,8 @@ def response_row(part: RunEnvironment, response: Response) -> Row:
         "reward": response.score,
         "status": response.status,
         "stop": response.stop,
-        "messages": response.messages,
-        "tools": None,
+        "messages": [plain_message(message) for message in response.messages],
+        "tools": tools_text(tools_offered(part.version, response.case)),
         "usage": counted if any(counted.values()) else None,
         "step_usage": None,
         "rules": [

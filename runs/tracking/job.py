@@ -12,6 +12,7 @@ import yaml
 from django.utils import timezone
 
 from hub.protocols.calls import JSON
+from hub.protocols.messages import opening, played
 from runs.models import Response, Run
 from runs.reports.html import render_html
 from runs.reports.text import clean, cut
@@ -260,14 +261,13 @@ def _scored(response: Response, judges: str) -> list[Assessment]:
 
 
 def _trace(run: Run, cell: CellResult, response: Response) -> dict[str, Any]:
-    first = next((i for i, m in enumerate(response.messages) if m["role"] == "assistant"), len(response.messages))
     end_ns = int(response.created_at.timestamp() * 1e9)
     return {
         "cell": cell_key(cell),
         "response": str(response.pk),
         "name": f"{cell.run_environment.version.environment.slug} {response.case.external_id}",
-        "inputs": response.messages[:first],
-        "outputs": response.messages[first:],
+        "inputs": opening(response.messages),
+        "outputs": played(response.messages),
         "status": "ERROR" if response.status == Response.Status.ERRORED else "OK",
         "start_ns": end_ns - int((response.latency_ms or 0) * 1e6),
         "end_ns": end_ns,

@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from hub.environments.episodes import Episode, EpisodeError, text_of
+from hub.environments.episodes import Episode, EpisodeError
 from hub.harnesses.base import HarnessError, Services, Turn
 from hub.harnesses.registry import HARNESSES
 from hub.harnesses.single_turn import SingleTurn
 from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import text_of
 from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Verdict
 from hub.scorers.registry import SCORERS
 from tests.hub.playing import environment, says

@@ -7,9 +7,10 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
+from hub.protocols.messages import call_text
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
-from preferences.spans import call_text, find_quote, text_hash
+from preferences.spans import find_quote, text_hash
 from review import decisions
 from review.models import Pair
 from review.queue import assignments

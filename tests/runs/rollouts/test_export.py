@@ -5,7 +5,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.json
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.utils import timezone
@@ -149,6 +151,63 @@ def test_the_scored_responses_of_a_run_are_rollouts_of_the_same_shape(
     assert set(rows[0]) == set(read(tmp_path / "episodes.jsonl")[0])
     export_run_rollouts(run, tmp_path / "beta.jsonl", Which(model="beta"))
     assert [row["case"] for row in read(tmp_path / "beta.jsonl")] == ["c4"]
+
+
+SCHEMAS = [
+    {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}},
+    {"type": "object", "properties": {"n": {"type": ["string", "null"], "default": "x"}}},
+]
+
+
+def tool(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": "Does it.", "parameters": schema}}
+
+
+def calling(arguments: Any) -> list[dict[str, Any]]:
+    call = {"id": "1", "index": 0, "type": "function", "function": {"name": "f", "arguments": arguments}}
+    return [
+        {"role": "user", "content": "Do it."},
+        {"role": "assistant", "content": None, "tool_calls": [call], "provider": {"any": arguments}},
+        {"role": "tool", "tool_call_id": "1", "content": "done"},
+    ]
+
+
+def test_rollouts_with_different_tools_and_arguments_load_as_one_data_set(
+    user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Older versions of `datasets` read JSON with pyarrow alone, which wants one type for each key in all rows."""
+    version = stored_version(cases=2)
+    for case, schema, arguments in zip(version.cases.all(), SCHEMAS, ({"n": 1}, '{"n": "x"}'), strict=True):
+        EpisodeSession.objects.create(
+            user=user,
+            case=case,
+            done=True,
+            reward=1.0,
+            score={"status": "passed", "value": 1.0, "rules": []},
+            state={"messages": calling(arguments), "tools": [tool("f", schema)]},
+            expires_at=timezone.now(),
+        )
+    export_episodes(tmp_path / "out.jsonl", Which())
+    rows = read(tmp_path / "out.jsonl")
+    calls = [row["messages"][1]["tool_calls"][0]["function"]["arguments"] for row in rows]
+    assert [json.loads(arguments) for arguments in calls] == [{"n": 1}, {"n": "x"}]
+    assert [json.loads(row["tools"])[0]["function"]["parameters"] for row in rows] == SCHEMAS
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    import datasets  # seconds to import, which only this test should cost
+
+    path, cache = str(tmp_path / "out.jsonl"), str(tmp_path / "cache")
+    table = datasets.load_dataset("json", data_files=path, split="train", cache_dir=cache)
+    assert pyarrow.json.read_json(path).num_rows == 2
+    assert [row["messages"][1]["tool_calls"][0]["function"]["arguments"] for row in table] == calls
+
+
+def test_rollouts_of_a_run_hold_the_tools_that_were_offered(tmp_path: Path) -> None:
+    version = bundle_import(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
+    run = stored_run(version)
+    stored_response(run, version.cases.order_by("position")[0], "failed")
+    export_run_rollouts(run, tmp_path / "out.jsonl", Which())
+    (row,) = read(tmp_path / "out.jsonl")
+    assert {"name", "description", "parameters"} <= json.loads(row["tools"])[0]["function"].keys()
 
 
 def test_over_rest_everybody_gets_their_own(user: User, version: EnvironmentVersion) -> None:

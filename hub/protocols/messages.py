@@ -1,0 +1,118 @@
+"""Chat messages: their text, their tool calls, and where the prompt ends and the answer begins."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hub.extraction.reading import without_reasoning
+from hub.protocols.calls import JSON, Message, Tool
+
+_KEYS = ("role", "content", "name", "tool_call_id")
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """Return the text of a message whose content is text, a list of parts, or nothing.
+
+    Parts are joined without a separator, as chat templates join them.
+    """
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) if isinstance(part, dict) else str(part) for part in content)
+    return content if isinstance(content, str) else ""
+
+
+def call_text(call: Mapping[str, Any]) -> str:
+    """Return a tool call as it is shown and quoted: `name(arguments)`, the arguments as the model wrote them."""
+    function = call.get("function") or {}
+    return f"{function.get('name')}({function.get('arguments')})"
+
+
+# ---- prompt and answer -----------------------------------------------------------------------------------------------
+
+
+def opening_length(messages: Sequence[Message]) -> int:
+    """Return how many messages there are before the first answer."""
+    return next((i for i, message in enumerate(messages) if message.get("role") == "assistant"), len(messages))
+
+
+def opening(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages before the first answer."""
+    return list(messages[: opening_length(messages)])
+
+
+def played(messages: Sequence[Message]) -> list[Message]:
+    """Return the first answer and everything after it: further answers, results of tools, users' replies."""
+    return list(messages[opening_length(messages) :])
+
+
+def common_length(first: Sequence[Message], second: Sequence[Message]) -> int:
+    """Return how many messages two conversations share before they differ, up to an answer.
+
+    Both conversations continue with an assistant message there. If they differ first in what a user or a tool said, the
+    answer that led to it is not counted.
+    """
+    length = 0
+    for i, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one.get("role") == "assistant" == other.get("role"):
+            length = i
+        if plain_message(one) != plain_message(other):
+            break
+    return length
+
+
+# ---- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def plain_message(message: Message) -> Message:
+    """Return a message with the keys of chat completions alone, and the arguments of its calls as JSON text.
+
+    Providers add keys of their own, and some give arguments as an object.
+    """
+    plain = {
+        key: message[key] for key in _KEYS if message.get(key) is not None or (key == "content" and key in message)
+    }
+    if message.get("tool_calls"):
+        plain["tool_calls"] = [_plain_call(call) for call in message["tool_calls"]]
+    return plain
+
+
+def _plain_call(call: Mapping[str, Any]) -> dict[str, JSON]:
+    function = call.get("function") or {}
+    arguments = function.get("arguments")
+    if not isinstance(arguments, str):
+        arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
+    return {
+        "id": call.get("id"),
+        "type": call.get("type") or "function",
+        "function": {"name": function.get("name"), "arguments": arguments},
+    }
+
+
+def tools_text(tools: Sequence[Tool] | None) -> str | None:
+    """Return tools as JSON text, None if they are not known.
+
+    Parameters of tools are schemas of any shape, which columns of a data set cannot hold otherwise.
+    """
+    return None if tools is None else json.dumps(tools, ensure_ascii=False)
+
+
+def parsed_arguments(call: Mapping[str, Any]) -> JSON:
+    """Return the arguments of a call as an object; arguments that are not JSON, a mistake of the model, as text."""
+    arguments = (call.get("function") or {}).get("arguments")
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        return {}
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def without_thoughts(message: Message) -> Message:
+    """Return an assistant message without the model's reasoning (`<think>…</think>`); other messages as they are."""
+    text = text_of(message)
+    if message.get("role") != "assistant" or (said := without_reasoning(text)) == text.strip("\n"):
+        return message
+    return {**message, "content": said}
