@@ -113,3 +113,22 @@ def reasons_withheld(user: User | AnonymousUser, response: Response) -> bool:
 def withheld_parts(user: User | AnonymousUser, run: Run) -> QuerySet[RunEnvironment]:
     """The parts of *run* on environments whose content is withheld from *user*."""
     return run.environments.filter(version__environment__in=environments_withheld(user).values("pk"))
+
+
+def responses_matching(
+    rows: QuerySet[Response], *, q: str = "", flag: str = "", withheld: QuerySet[RunEnvironment] | None = None
+) -> QuerySet[Response]:
+    """Those of *rows* that match. *flag*: truncated, refused or limit. *q* is part of a case's id or of a reason.
+
+    Reasons of the parts *withheld* are not searched: a search in them would tell them letter by letter.
+    """
+    if flag in ("truncated", "refused"):
+        rows = rows.filter(**{flag: True})
+    elif flag == "limit":
+        rows = rows.exclude(stop__in=["", "done"])
+    if q:
+        reason = Q(reason__icontains=q)
+        if withheld is not None:
+            reason &= ~Q(run_environment__in=withheld.values("pk"))
+        rows = rows.filter(Q(case__external_id__icontains=q) | reason)
+    return rows

@@ -3,9 +3,9 @@
 import io
 import json
 from argparse import ArgumentTypeError
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
@@ -41,6 +41,8 @@ class Command(BaseCommand):
     sandbox is missing; 130 interrupted. With --json stdout holds exactly one document, however the command ends.
     """
 
+    # Where a mistake is (UserError.path) -> the option of this command to fix it with.
+    option_names: ClassVar[Mapping[str, str]] = {}
     needs_database = True  # whether the database is prepared before the command runs from the command line
 
     _json = False
@@ -58,7 +60,9 @@ class Command(BaseCommand):
         try:
             return super().execute(*args, **options)
         except UserError as error:
-            raise self.leave(error.exit_code, error.headline(), error.lines(), error.errors() or None) from None
+            option = self.option_names.get(error.path)
+            message = f"{error.headline()} (Option: {option}.)" if option else error.headline()
+            raise self.leave(error.exit_code, message, error.lines(), error.errors() or None) from None
         except SandboxUnavailable as error:
             raise self.leave(UNAVAILABLE, str(error)) from None
 

@@ -26,7 +26,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 def call_text(call: Mapping[str, Any]) -> str:
     """Return a tool call as it is shown and quoted: `name(arguments)`, the arguments as the model wrote them."""
-    function = call.get("function") or {}
+    function = _function(call)
     return f"{function.get('name')}({function.get('arguments')})"
 
 
@@ -74,13 +74,23 @@ def plain_message(message: Message) -> Message:
     plain = {
         key: message[key] for key in _KEYS if message.get(key) is not None or (key == "content" and key in message)
     }
-    if message.get("tool_calls"):
-        plain["tool_calls"] = [_plain_call(call) for call in message["tool_calls"]]
-    return plain
+    calls = [_plain_call(call) for call in calls_of(message)]
+    return {**plain, "tool_calls": calls} if calls else plain
+
+
+def calls_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the tool calls of a message as the model wrote them; what is no object becomes an empty call."""
+    calls = message.get("tool_calls") or []
+    return [call if isinstance(call, dict) else {} for call in (calls if isinstance(calls, list) else [calls])]
+
+
+def _function(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    return function if isinstance(function, dict) else {}
 
 
 def _plain_call(call: Mapping[str, Any]) -> dict[str, JSON]:
-    function = call.get("function") or {}
+    function = _function(call)
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
         arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
@@ -101,13 +111,27 @@ def tools_text(tools: Sequence[Tool] | None) -> str | None:
 
 def parsed_arguments(call: Mapping[str, Any]) -> JSON:
     """Return the arguments of a call as an object; arguments that are not JSON, a mistake of the model, as text."""
-    arguments = (call.get("function") or {}).get("arguments")
+    arguments = _function(call).get("arguments")
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
         return {}
     try:
         return json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
         return arguments
+
+
+def with_parsed_arguments(message: Message) -> Message:
+    """Return a message whose tool calls have their arguments as objects, as chat templates expect them.
+
+    Arguments that are no JSON object, a mistake of the model, stay as they are.
+    """
+    calls = []
+    for call in calls_of(message):
+        arguments = parsed_arguments(call)
+        if isinstance(arguments, dict):
+            call = {**call, "function": {**_function(call), "arguments": arguments}}
+        calls.append(call)
+    return {**message, "tool_calls": calls} if calls else message
 
 
 def without_thoughts(message: Message) -> Message:

@@ -15,6 +15,7 @@ from hub.models import EnvironmentVersion
 from hub.protocols.calls import JSON
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import defective_cases
+from runs.selectors import responses_matching
 
 CHUNK = 200  # responses read at a time; transcripts may be long
 
@@ -34,17 +35,23 @@ class Exported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """What to export: the failed responses of *run*, of one model or environment where these are given."""
+    """What to export: the failed responses of *run* in the environments *parts*, narrowed by the other fields.
+
+    `q` and `flag` are the filters of the list of responses.
+    """
 
     run: Run
     model: RunModel | None = None
     parts: list[RunEnvironment]
+    q: str = ""
+    flag: str = ""
 
     def of(self, part: RunEnvironment) -> QuerySet[Response]:
         """Failed responses in the order of cases; cases that were found wrong are left out."""
         found = Response.objects.filter(run_environment=part, status=Response.Status.FAILED, run_model__role="")
         if self.model is not None:
             found = found.filter(run_model=self.model)
+        found = responses_matching(found, q=self.q, flag=self.flag)
         return (
             found.exclude(case_id__in=defective_cases(part))
             .select_related("case", "run_model")
@@ -59,7 +66,7 @@ def run_model(run: Run, label: str | None) -> RunModel | None:
         return None
     models = {model.label: model for model in run.models.filter(role="")}
     if label not in models:
-        raise ExportError(f"Run {run.pk} has no model {label!r}; its models are {', '.join(models)}.")
+        raise ExportError(f"Run {run.pk} has no model {label!r}; its models are {', '.join(models)}.", "model")
     return models[label]
 
 
@@ -72,7 +79,9 @@ def run_parts(run: Run, slug: str | None) -> list[RunEnvironment]:
     if slug is None:
         return list(parts.values())
     if slug not in parts:
-        raise ExportError(f"Run {run.pk} did not play {slug!r}; its environments are {', '.join(parts)}.")
+        raise ExportError(
+            f"Run {run.pk} has no environment {slug!r}; its environments are {', '.join(parts)}.", "environment"
+        )
     return [parts[slug]]
 
 
@@ -82,12 +91,13 @@ def is_held_out(version: EnvironmentVersion) -> bool:
 
 
 def refuse_held_out(versions: Iterable[EnvironmentVersion], instead: str = "") -> None:
-    """Raises ExportError where one of *versions* is held out; *instead* is what else may be done."""
+    """Raise ExportError if one of *versions* is held out; *instead* is what else may be done."""
     held = [str(version) for version in versions if is_held_out(version)]
     if held:
         raise ExportError(
             f"{', '.join(held)} is held out: training on it would make every later score on it meaningless. "
-            f"Export another environment by --environment{', ' + instead if instead else ''}."
+            f"Choose an environment that is not held out{', ' + instead if instead else ''}.",
+            "environment",
         )
 
 

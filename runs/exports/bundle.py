@@ -23,7 +23,7 @@ def write_bundle(failures: Failures, path: Path) -> Exported:
     if len(parts) > 1:
         slugs = ", ".join(part.version.environment.slug for part in parts)
         raise ExportError(
-            f"A bundle is one environment, and several have failures; name one by --environment: {slugs}."
+            f"A bundle holds one environment, and several have failures: {slugs}. Choose one of them.", "environment"
         )
     exported = Exported()
     for part in parts:

@@ -11,9 +11,10 @@ from hub.common.output_files import Outputs
 from hub.common.registry import Registry
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
-from hub.protocols.calls import JSON, total_cost
+from hub.protocols.calls import JSON, Message, Tool, total_cost
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import opening
+from hub.protocols.messages import opening, plain_message, tools_text, with_parsed_arguments
+from hub.selectors import tools_offered
 from runs.exports.base import (
     CHUNK,
     Exported,
@@ -40,14 +41,23 @@ class Format:
 
 
 def export_failures(
-    run: Run, path: Path, *, format: str, model: str | None = None, environment: str | None = None, force: bool = False
+    run: Run,
+    path: Path,
+    *,
+    format: str,
+    model: str | None = None,
+    environment: str | None = None,
+    q: str = "",
+    flag: str = "",
+    force: bool = False,
 ) -> Exported:
     """Write the failing cases of *run* to *path*, whole or not at all. Raises ExportError and CannotWrite.
 
-    Nothing is written where nothing failed, or where everything was left out; over a file only with *force*.
+    *model*, *environment*, *q* and *flag* narrow them as they narrow the list of responses. Nothing is written if
+    nothing failed, or if everything was left out; over a file only with *force*.
     """
     chosen = FORMATS.require(format)
-    failures = Failures(run=run, model=run_model(run, model), parts=run_parts(run, environment))
+    failures = Failures(run=run, model=run_model(run, model), parts=run_parts(run, environment), q=q, flag=flag)
     if chosen.training:
         refuse_held_out((part.version for part in failures.parts), "or choose jsonl, which is not training data")
     with Outputs(force=force) as outputs:
@@ -63,9 +73,10 @@ def export_failures(
 
 
 def _write_sft(failures: Failures, path: Path) -> Exported:
-    def row(response: Response, gold: str) -> dict[str, JSON]:
+    def row(response: Response, messages: list[Message], tools: list[Tool]) -> dict[str, JSON]:
         return {
-            "messages": [*opening(response.messages), {"role": "assistant", "content": gold}],
+            "messages": [with_parsed_arguments(message) for message in messages],
+            "tools": tools_text(tools) if tools else None,
             "environment": str(response.run_environment.version),
             "case": response.case.external_id,
             "model": response.run_model.label,
@@ -77,14 +88,19 @@ def _write_sft(failures: Failures, path: Path) -> Exported:
 
 
 def _write_openai(failures: Failures, path: Path) -> Exported:
-    def row(response: Response, gold: str) -> dict[str, JSON]:
-        return {"messages": [*opening(response.messages), {"role": "assistant", "content": gold}]}
+    def row(response: Response, messages: list[Message], tools: list[Tool]) -> dict[str, JSON]:
+        return {"messages": messages, **({"tools": tools} if tools else {})}
 
     return _write_gold(failures, path, row)
 
 
-def _write_gold(failures: Failures, path: Path, row: Callable[[Response, str], dict[str, JSON]]) -> Exported:
-    """One line a case whose gold answer is one text: with several models or attempts, its first failure."""
+def _write_gold(
+    failures: Failures, path: Path, row: Callable[[Response, list[Message], list[Tool]], dict[str, JSON]]
+) -> Exported:
+    """Write a line for each case whose gold answer is one message, a text or calls of tools.
+
+    If several models or attempts failed a case, the line is of the first failure.
+    """
     exported = Exported()
     with lines(path, exported) as write:
         for part in failures.parts:
@@ -95,11 +111,10 @@ def _write_gold(failures: Failures, path: Path, row: Callable[[Response, str], d
                         continue
                     seen.add(response.case_id)
                     response.run_environment = part
-                    text, why = _gold_text(gold, response)
-                    if why:
-                        exported.skipped[why] += 1
-                    else:
-                        write(_json(row(response, text)))
+                    try:
+                        write(_json(row(response, *_gold_messages(gold, response))))
+                    except _LeftOut as why:
+                        exported.skipped[str(why)] += 1
     return exported
 
 
@@ -109,22 +124,32 @@ def _gold(version: EnvironmentVersion) -> Iterator[AnswerBook]:
         yield gold
 
 
-def _gold_text(gold: AnswerBook, response: Response) -> tuple[str, str]:
-    """The gold answer of the response's case, or why there is none to write."""
-    if not opening(response.messages):
-        return "", "the transcript has no prompt"
+class _LeftOut(Exception):
+    """A case is not exported; the text says why, in the words of a count."""
+
+
+def _gold_messages(gold: AnswerBook, response: Response) -> tuple[list[Message], list[Tool]]:
+    """Return prompt and gold answer of the response's case, and the tools on offer. Raises _LeftOut."""
+    prompt = opening(response.messages)
+    if not prompt:
+        raise _LeftOut("the transcript has no prompt")
     try:
         answers = gold.of(CaseData.from_json(response.case.data))
     except BundleError:
-        return "", "the template of the gold answers makes no text of the case"
+        raise _LeftOut("the template of the gold answers makes no text of the case") from None
     if not answers:
-        return "", "no gold answer"
-    messages = answers[0].messages
-    if len(messages) > 1:
-        return "", "the gold answer takes several turns, and what the environment would say between them is not stored"
-    if messages[0].get("tool_calls") or not isinstance(messages[0].get("content"), str):
-        return "", "the gold answer calls tools, whose schemas are not stored"
-    return messages[0]["content"], ""
+        raise _LeftOut("no gold answer")
+    if len(answers[0].messages) > 1:
+        raise _LeftOut(
+            "the gold answer takes several turns, and what the environment would say between them is not stored"
+        )
+    tools = tools_offered(response.run_environment.version, response.case)
+    answer = plain_message(answers[0].messages[0])
+    if tools is None:
+        raise _LeftOut("the tools on offer are not known without playing the case")
+    if answer.get("tool_calls") and not tools:
+        raise _LeftOut("the gold answer calls tools, and the environment offers none")
+    return [*(plain_message(message) for message in prompt), answer], tools
 
 
 def _write_jsonl(failures: Failures, path: Path) -> Exported:

@@ -138,9 +138,7 @@ def _model_pairs(run_a: Run, run_b: Run, model_a: str | None, model_b: str | Non
         if not model_a and not model_b and len(models_a) == 2:
             model_a, model_b = models_a
         if not model_a or not model_b or model_a == model_b:
-            raise ComparisonError(
-                f"Within one run, name two models: --model-a and --model-b, of {', '.join(models_a)}."
-            )
+            raise ComparisonError(f"Within one run, choose two different models, of {', '.join(models_a)}.", "model_a")
     if model_a or model_b:
         return [(_named(run_a, models_a, model_a or model_b), _named(run_b, models_b, model_b or model_a))]
     same = [label for label in models_a if label in models_b]
@@ -149,8 +147,9 @@ def _model_pairs(run_a: Run, run_b: Run, model_a: str | None, model_b: str | Non
     if len(models_a) == len(models_b) == 1:
         return list(zip(models_a.values(), models_b.values(), strict=True))
     raise ComparisonError(
-        f"No model has the same label in both runs; give --model-a, of {', '.join(models_a)}, "
-        f"and --model-b, of {', '.join(models_b)}."
+        f"No model has the same label in both runs; choose one of run {run_a.pk}, of {', '.join(models_a)}, "
+        f"and one of run {run_b.pk}, of {', '.join(models_b)}.",
+        "model_a",
     )
 
 

@@ -22,7 +22,7 @@ from runs.execution.dispatch import dispatch_run
 from runs.exports import FORMATS
 from runs.models import ModelEndpoint, Response, Run, Score
 from runs.reports import results_json
-from runs.results.comparison import ComparisonError, compare
+from runs.results.comparison import compare
 from runs.selectors import REASON_WITHHELD, reasons_withheld, shown_config
 from runs.services import cancel_run, create_run, resume_run
 from runs.web import queries
@@ -285,14 +285,14 @@ class Failures(APIView):
         operation_id="runs_failures",
         parameters=[
             OpenApiParameter("format", str, enum=list(FORMATS), required=True),
-            *_words("model", "environment"),
+            *_words("model", "environment", "q", "flag", "status"),
         ],
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
     )
     def get(self, request: Request, pk: int) -> FileResponse:
         run = queries.downloadable_run(request.user, pk)
         asked = FailuresFilter(request.query_params).values()
-        return failures_file(run, asked["format"] or "jsonl", asked["model"], asked["environment"])
+        return failures_file(run, **asked)
 
 
 class Compare(APIView):
@@ -315,8 +315,5 @@ class Compare(APIView):
         given = form.cleaned_data
         run_a = queries.run_of(request.user, given["a"])
         run_b = queries.run_of(request.user, given["b"] or given["a"])
-        try:
-            found = compare(run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
-        except ComparisonError as error:
-            raise Refused(str(error).replace("--model-", "model_")) from None  # as the address names them
+        found = compare(run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
         return Answer(found.to_json())

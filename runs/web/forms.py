@@ -46,12 +46,18 @@ class DoneFilter(FilterForm):
         return chosen == "true" if chosen else None
 
 
-class FailuresFilter(FilterForm):
+class FailuresFilter(ResponsesFilter):
+    """An export of failing cases: its format, and the filters of the list of responses."""
+
     ignored = frozenset()
 
     format = forms.CharField(required=False, max_length=32)
-    model = forms.CharField(required=False, max_length=120)
-    environment = forms.CharField(required=False, max_length=64)
+
+    def clean_status(self) -> str:
+        status: str = self.cleaned_data["status"]
+        if status not in ("", Response.Status.FAILED):
+            raise forms.ValidationError(f"Only failed responses are exported; {status} ones are not.")
+        return status
 
 
 class RolloutsFilter(FilterForm):

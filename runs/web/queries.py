@@ -4,13 +4,13 @@ from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Lower
 from django.http import Http404
 
 from runs.models import ENDED, Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of
-from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, visible_runs, withheld_parts
+from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, responses_matching, visible_runs, withheld_parts
 
 # What lists can be sorted by: name in the address -> field of the rows.
 RUN_COLUMNS = {"run": "name_key", "status": "status", "took": "seconds", "cost": "cost_usd", "started": "id"}
@@ -153,7 +153,7 @@ def filter_responses(
     q: str = "",
     flag: str = "",
 ) -> QuerySet[Response]:
-    """*flag*: truncated, refused or limit. *q* looks in case ids and reasons."""
+    """The responses of *run* that match; *q* and *flag* as in runs.selectors."""
     rows = responses_of(run)
     if status:
         rows = rows.filter(status=status)
@@ -161,17 +161,7 @@ def filter_responses(
         rows = rows.filter(run_environment__version__environment__slug=environment)
     if model:
         rows = rows.filter(run_model__label=model)
-    if flag in ("truncated", "refused"):
-        rows = rows.filter(**{flag: True})
-    elif flag == "limit":
-        rows = rows.exclude(stop__in=["", "done"])
-    if q:
-        # A search in reasons that are withheld would tell them letter by letter.
-        hidden = withheld_parts(user, run).values("pk")
-        rows = rows.filter(
-            Q(case__external_id__icontains=q) | (Q(reason__icontains=q) & ~Q(run_environment__in=hidden))
-        )
-    return rows
+    return responses_matching(rows, q=q, flag=flag, withheld=withheld_parts(user, run))
 
 
 def response_of(user: User | AnonymousUser, pk: int) -> Response:

@@ -16,11 +16,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from hub.common import wording
-from hub.common.rest import ErrorBody, Refused, StrictSerializer
+from hub.common.rest import ErrorBody, StrictSerializer
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
 from hub.selectors import VersionNotFound, get_version, may_see_content, visible_environments
-from runs.exports import ExportError, Which
+from runs.exports import Which
 from runs.models import EpisodeSession
 from runs.providers.openai import wire_usage
 from runs.rollouts.roles import recordings_of
@@ -230,12 +230,9 @@ class EpisodesExport(EpisodeEndpoint):
     )
     def get(self, request: Request) -> FileResponse:
         given = _export_filter(request)
-        try:
-            if given["environment"]:
-                _version(request, given["environment"])
-            return episodes_file(Which(user=_user(request), **given))
-        except ExportError as error:
-            raise Refused(_as_asked(error)) from None
+        if given["environment"]:
+            _version(request, given["environment"])
+        return episodes_file(Which(user=_user(request), **given))
 
 
 class RunRollouts(APIView):
@@ -249,20 +246,12 @@ class RunRollouts(APIView):
     def get(self, request: Request, pk: int) -> FileResponse:
         run = downloadable_run(request.user, pk)
         given = _export_filter(request)
-        try:
-            return run_rollouts_file(run, Which(environment=given["environment"], model=given["model"]))
-        except ExportError as error:
-            raise Refused(_as_asked(error)) from None
+        return run_rollouts_file(run, Which(environment=given["environment"], model=given["model"]))
 
 
 def _export_filter(request: Request) -> dict[str, Any]:
     """The filters that were given. Raises FilterError."""
     return RolloutsFilter(request.query_params).values()
-
-
-def _as_asked(error: Exception) -> str:
-    """The sentence with options named as the address names them."""
-    return str(error).replace("--environment", "environment=")
 
 
 def _version(request: Request, name: str) -> EnvironmentVersion:

@@ -1,6 +1,7 @@
 """Pages of runs: list, new run, a run as it goes on and as it ended, responses, comparison, models."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
@@ -106,13 +107,16 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "responses": page,
         "attempts": attempts_of(found),
         "several": found.environments.count() > 1,
+        "ended": found.status in ENDED,
+        "formats": {key: item.summary for key, item in FORMATS.items()},
+        "filters": urlencode({name: value for name, value in chosen.items() if value}),
     }
     template = page_or_part(request, "runs/run.html", "responses")
-    if template == "runs/run.html":
+    context["partly"] = template != "runs/run.html"
+    if not context["partly"]:
         context |= _results(found)
         context["parts"] = found.environments.select_related("version__environment").order_by("position")
         context["models"] = found.models.order_by("role", "position")
-        context["formats"] = {key: item.summary for key, item in FORMATS.items()}
         context["may_change"] = request.user.has_perm(CHANGE)
         context["left"] = queries.responses_left(found)
         context["mlflow"] = mlflow_url(request.user, found)
@@ -199,14 +203,20 @@ def report(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def failures(request: HttpRequest, pk: int) -> HttpResponse | FileResponse:
-    """`?format=&model=&environment=`: the failing cases as a file."""
+    """`?format=` and the filters of the list of responses: the failing cases among them as a file."""
     found = queries.downloadable_run(request.user, pk)
+    form = FailuresFilter(request.GET)
     try:
-        chosen = FailuresFilter(request.GET).values()
-        return failures_file(found, chosen["format"] or "jsonl", chosen["model"], chosen["environment"])
+        answer = failures_file(found, **form.values())
     except UserError as error:
-        messages.error(request, str(error))
-        return redirect("runs:run", pk=pk)
+        advice = " Choose it in the filters of the responses." if error.path in ("environment", "model") else ""
+        messages.error(request, f"{error}{advice}")
+        kept = {name: value for name, value in form.chosen.items() if value and name != "format"}
+        query = f"?{urlencode(kept)}" if kept and form.is_valid() else ""
+        return redirect(f"{reverse('runs:run', args=[pk])}{query}")
+    if answer.left_out:
+        messages.warning(request, f"The file that you downloaded is not everything. {answer.left_out}")
+    return answer
 
 
 @require_safe
@@ -289,7 +299,7 @@ def _comparison(run_a: Run, run_b: Run, given: dict[str, Any]) -> dict[str, Any]
     try:
         found = compare_runs(run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
     except ComparisonError as error:
-        return {"error": str(error).replace("--model-", "model_")}  # as the address names them
+        return {"error": str(error)}
     return {"comparison": found}
 
 

@@ -15,6 +15,8 @@ class Command(base.Command):
         "Exits 1 if no case can be compared."
     )
 
+    option_names = {"model_a": "--model-a and --model-b"}
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("run_a", metavar="RUN_A")
         parser.add_argument("run_b", metavar="RUN_B", nargs="?", help="by default RUN_A: two models of one run")

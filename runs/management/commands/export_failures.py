@@ -13,12 +13,16 @@ from runs.selectors import get_run
 class Command(base.Command):
     help = "Write the failing cases of a run. Formats: " + "; ".join(f"{k}: {f.summary}" for k, f in FORMATS.items())
 
+    option_names = {"environment": "--environment", "model": "--model"}
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("run", metavar="RUN")
         parser.add_argument("--format", required=True, choices=list(FORMATS))
         parser.add_argument("--out", required=True, type=Path, metavar="FILE")
         parser.add_argument("--model", metavar="M", help="only what this model failed, by its label")
         parser.add_argument("--environment", metavar="SLUG", help="only this environment of the run")
+        parser.add_argument("--search", metavar="TEXT", default="", help="only with TEXT in case id or reason")
+        parser.add_argument("--flag", choices=["truncated", "refused", "limit"], default="", help="only with this mark")
         add_force_argument(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -28,6 +32,8 @@ class Command(base.Command):
             format=options["format"],
             model=options["model"],
             environment=options["environment"],
+            q=options["search"],
+            flag=options["flag"],
             force=options["force"],
         )
         for why, count in exported.skipped.items():

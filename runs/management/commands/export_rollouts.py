@@ -19,6 +19,8 @@ class Command(base.Command):
         "Write episodes that trainers drove over REST, or a run's scored responses, as JSONL with rewards and tokens."
     )
 
+    option_names = {"environment": "--environment", "model": "--model"}
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--out", required=True, type=Path, metavar="FILE")
         parser.add_argument("--run", metavar="RUN", help="the scored responses of this run instead of episodes")

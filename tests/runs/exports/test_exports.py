@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from django.conf import settings
 from django.core.management import call_command
 
 from hub.models import Case, EnvironmentVersion
@@ -143,6 +144,38 @@ def test_gold_answers_that_are_not_one_text_are_left_out_by_name(
     assert (why in found, count) == (True, 1)
 
 
+SCHEMA = {"name": "add", "description": "Adds.", "parameters": {"type": "object", "properties": {}}}
+CALL = {"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+
+
+def test_gold_answers_that_call_tools_are_exported_with_the_tools(tmp_path: Path) -> None:
+    gold = [{"case": "1", "messages": [{"content": None, "tool_calls": [CALL]}]}]
+    version = imported(tmp_path / "bundle", gold=gold, harness={"type": "tools", "tools": [SCHEMA]})
+    run = failing_run(version, "fppp")
+    export_failures(run, tmp_path / "sft.jsonl", format="sft")
+    export_failures(run, tmp_path / "openai.jsonl", format="openai")
+    (sft,), (openai,) = read_lines(tmp_path / "sft.jsonl"), read_lines(tmp_path / "openai.jsonl")
+    assert openai["messages"][-1] == {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    assert sft["messages"][-1]["tool_calls"][0]["function"] == {"name": "add", "arguments": {"a": 1}}
+    assert json.loads(sft["tools"]) == openai["tools"]
+    assert [tool["function"]["name"] for tool in openai["tools"]] == ["add"]
+
+
+def test_a_bundle_of_failures_holds_tool_episodes_with_their_code_and_answers(tmp_path: Path) -> None:
+    version = bundle_import(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
+    run = stored_run(version)
+    first, second = version.cases.order_by("position")[:2]
+    stored_response(run, first, "failed")
+    stored_response(run, second, "failed")
+    exported = export_failures(run, tmp_path / "out.zip", format="bundle")
+    assert (exported.written, dict(exported.skipped)) == (2, {})
+    small = bundle_import(bundle=tmp_path / "out.zip")
+    digests = ("external_id", "input_digest", "scoring_digest")
+    assert list(small.cases.order_by("position").values_list(*digests)) == [
+        tuple(getattr(case, name) for name in digests) for case in (first, second)
+    ]
+
+
 @pytest.mark.parametrize("format", ["sft", "openai"])
 @pytest.mark.parametrize("by", ["manifest", "curator"])
 def test_held_out_environments_are_kept_out_of_training_data(tmp_path: Path, format: str, by: str) -> None:
@@ -237,8 +270,9 @@ def test_a_bundle_holds_one_environment(tmp_path: Path) -> None:
     run = stored_run(versions)
     for version in versions:
         stored_outcomes(run, "f", version=version)
-    with pytest.raises(ExportError, match="name one by --environment: one, two"):
+    with pytest.raises(ExportError, match="several have failures: one, two") as refused:
         export_failures(run, tmp_path / "out.zip", format="bundle")
+    assert "--" not in str(refused.value) and refused.value.path == "environment"
 
 
 # ---- recordings ------------------------------------------------------------------------------------------------------
@@ -349,6 +383,31 @@ def test_the_command_says_what_it_wrote_and_what_it_left_out(tmp_path: Path, cap
     assert said.err.strip() == "Left out 1: no gold answer."
     call_command("export_responses", str(run.pk), "--out", str(tmp_path / "recorded"))
     assert "alpha.jsonl" in capsys.readouterr().out
+
+
+def test_the_command_names_the_option_to_fix_a_mistake_with(tmp_path: Path, capsys: Any) -> None:
+    versions = [stored_version("one", 1), stored_version("two", 1)]
+    run = stored_run(versions)
+    for version in versions:
+        stored_outcomes(run, "f", version=version)
+    with pytest.raises(SystemExit):
+        call_command("export_failures", str(run.pk), "--format", "bundle", "--out", str(tmp_path / "out.zip"))
+    assert capsys.readouterr().err.strip().endswith("Choose one of them. (Option: --environment.)")
+
+
+def test_the_command_takes_the_filters_of_the_list(tmp_path: Path) -> None:
+    run = stored_run(stored_version(cases=3))
+    marks: list[dict[str, Any]] = [{"truncated": True}, {"reason": "Off."}, {}]
+    for case, fields in zip(Case.objects.order_by("position"), marks, strict=True):
+        stored_response(run, case, "failed", **fields)
+    for options, cases in (
+        (["--flag", "truncated"], ["c0"]),
+        (["--search", "off"], ["c1"]),
+        (["--search", "C2"], ["c2"]),
+    ):
+        out = tmp_path / f"{cases[0]}.jsonl"
+        call_command("export_failures", str(run.pk), "--format", "jsonl", "--out", str(out), *options)
+        assert [row["case"] for row in read_lines(out)] == cases
 
 
 def test_a_run_without_failures_makes_no_file(tmp_path: Path, capsys: Any) -> None:

@@ -160,11 +160,11 @@ def test_two_models_of_one_run_are_compared() -> None:
 @pytest.mark.parametrize(
     ("models_a", "models_b", "named", "message"),
     [
-        (["x", "y"], ["z"], {}, "give --model-a, of x, y, and --model-b, of z"),
+        (["x", "y"], ["z"], {}, "choose one of run \\d+, of x, y, and one of run \\d+, of z"),
         (["x"], ["y"], {"model_a": "q"}, "has no model 'q'; its models are x"),
-        (["x", "y", "z"], None, {}, "Within one run, name two models"),
-        (["x", "y"], None, {"model_a": "x"}, "Within one run, name two models"),
-        (["x", "y"], None, {"model_a": "x", "model_b": "x"}, "Within one run, name two models"),
+        (["x", "y", "z"], None, {}, "Within one run, choose two different models"),
+        (["x", "y"], None, {"model_a": "x"}, "Within one run, choose two different models"),
+        (["x", "y"], None, {"model_a": "x", "model_b": "x"}, "Within one run, choose two different models"),
     ],
 )
 def test_what_cannot_be_paired_is_refused_with_what_to_name(

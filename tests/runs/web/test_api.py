@@ -106,6 +106,37 @@ def test_failing_cases_are_exported_and_what_cannot_be_is_said(client: Client, r
     assert wrong.status_code == 400 and "nonsense" in wrong.json()["message"]
 
 
+def test_failing_cases_take_the_filters_of_responses(client: Client, run: Run) -> None:
+    answer = client.get(f"{URL}{run.pk}/failures?format=jsonl&q=c2&status=failed")
+    rows = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
+    assert [(row["case"], row["model"]) for row in rows] == [("c2", "beta")]
+    assert client.get(f"{URL}{run.pk}/failures?format=jsonl&flag=truncated").status_code == 400
+    wrong = client.get(f"{URL}{run.pk}/failures?format=jsonl&status=passed").json()
+    assert [error["path"] for error in wrong["errors"]] == ["status"]
+
+
+def test_a_mistake_names_the_parameter_and_no_option_of_a_command(client: Client, run: Run) -> None:
+    other = stored_version("other", 1)
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    several = stored_run([run.environments.get().version, other])
+    stored_outcomes(several, "fppp", version=run.environments.get().version)
+    stored_outcomes(several, "f", version=other)
+    body = client.get(f"{URL}{several.pk}/failures?format=bundle").json()
+    assert "--" not in body["message"]
+    assert [error["path"] for error in body["errors"]] == ["environment"]
+
+
+def test_what_an_export_leaves_out_is_in_a_header(client: Client, runner: User, tmp_path: Path) -> None:
+    gold = '{"case": "France", "content": "Paris"}'
+    folder = write_bundle(tmp_path / "capitals", gold="gold.jsonl", files={"gold.jsonl": gold})
+    version = bundle_import(bundle=folder)
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    run = stored_run(version)
+    stored_outcomes(run, "f" * version.case_count)
+    answer = client.get(f"{URL}{run.pk}/failures?format=sft")
+    assert json.loads(answer["X-Left-Out"]) == {"no gold answer": version.case_count - 1}
+
+
 def test_held_out_cases_are_never_exported_to_train_on(client: Client, run: Run) -> None:
     Environment.objects.update(held_out=True)
     answer = client.get(f"{URL}{run.pk}/failures?format=sft")
@@ -136,7 +167,7 @@ def test_two_models_are_compared(client: Client, run: Run) -> None:
     assert client.get(f"/api/v1/compare/?a={run.pk}&b=999").status_code == 404
     alone = stored_run(run.environments.get().version, ["gamma"])
     answer = client.get(f"/api/v1/compare/?a={alone.pk}")
-    assert answer.status_code == 400 and "model_a" in answer.json()["message"]
+    assert answer.status_code == 400 and answer.json()["errors"][0]["path"] == "model_a"
 
 
 def test_registered_models_are_listed_without_their_addresses(client: Client, runner: User, capitals: None) -> None:

@@ -1,6 +1,8 @@
 """Pages of runs: lists, a run as it goes on and as it ended, responses, comparison, models, past results."""
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from hub.models import Case, Environment
+from hub.services import bundle_import
 from runs.models import ModelEndpoint, Response, Run
 from runs.reports import history
 from runs.web import queries as browsing
@@ -324,12 +327,51 @@ def test_report_and_failing_cases_are_downloads(client: Client, run: Run) -> Non
         assert said in answer.content.decode()
 
 
+def exported_cases(client: Client, url: str) -> list[str]:
+    answer = client.get(url)
+    return [json.loads(line)["case"] for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
+
+
+def test_failing_cases_are_exported_as_the_list_is_filtered(client: Client, run: Run) -> None:
+    shown = page(client, f"/runs/{run.pk}/?model=beta&q=c5")
+    assert f"/runs/{run.pk}/failures?format=jsonl&amp;q=c5&amp;model=beta" in shown
+    part = page(client, f"/runs/{run.pk}/?model=beta&q=c5", HX_Target="responses")
+    assert 'id="failures" hx-swap-oob="true"' in part and "format=jsonl&amp;q=c5&amp;model=beta" in part
+    assert exported_cases(client, f"/runs/{run.pk}/failures?format=jsonl&q=c5&model=beta") == ["c5"]
+    assert exported_cases(client, f"/runs/{run.pk}/failures?format=jsonl&status=failed&q=c6") == ["c6"]
+    answer = client.get(f"/runs/{run.pk}/failures?format=jsonl&status=passed", follow=True)
+    assert "Only failed responses are exported" in answer.content.decode()
+
+
+def test_what_an_export_leaves_out_is_said_with_the_download_and_on_the_next_page(
+    client: Client, user: User, tmp_path: Path, settings: Any
+) -> None:
+    settings.MEDIA_ROOT = tmp_path / "media"
+    version = bundle_import(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    run = stored_run(version)
+    first = version.cases.order_by("position")[0]
+    stored_response(run, first, "failed")
+    refused = client.get(f"/runs/{run.pk}/failures?format=sft", follow=True)
+    assert "1 left out: the gold answer takes several turns" in refused.content.decode()
+
+
+def test_a_bundle_of_several_environments_is_refused_in_the_words_of_the_page(client: Client, user: User) -> None:
+    versions = [public_version("one", cases=1), public_version("two", cases=1)]
+    several = stored_run(versions)
+    for version in versions:
+        stored_outcomes(several, "f", version=version)
+    answer = client.get(f"/runs/{several.pk}/failures?format=bundle", follow=True)
+    said = answer.content.decode()
+    assert "Choose one of them. Choose it in the filters of the responses." in said and "--environment" not in said
+
+
 # ---- comparison, models, past results --------------------------------------------------------------------------------
 
 
 def test_a_comparison_shows_difference_interval_test_and_flips(client: Client, run: Run) -> None:
     several = stored_run(run.environments.get().version, ["x", "y", "z"])
-    assert "name two models: model_a and model_b" in page(client, f"/compare/?a={several.pk}")
+    assert "choose two different models, of x, y, z" in page(client, f"/compare/?a={several.pk}")
     shown = page(client, f"/compare/?a={run.pk}&b={run.pk}&model_a=alpha&model_b=beta")
     assert "+28.6" in shown
     assert f"/runs/{run.pk}/?environment=sums&amp;q=c5#responses" in shown
