@@ -52,15 +52,21 @@ def common_length(first: Sequence[Message], second: Sequence[Message]) -> int:
     """Return how many messages two conversations share before they differ, up to an answer.
 
     Both conversations continue with an assistant message there. If they differ first in what a user or a tool said, the
-    answer that led to it is not counted.
+    answer that led to it is not counted. 0 if they differ before the first answer, or begin with it.
     """
     length = 0
     for i, (one, other) in enumerate(zip(first, second, strict=False)):
         if one.get("role") == "assistant" == other.get("role"):
             length = i
-        if plain_message(one) != plain_message(other):
+        if comparable(one) != comparable(other):
             break
     return length
+
+
+def comparable(message: Message) -> list[JSON]:
+    """Return what makes a message different from another: role, text and calls, without ids and without reasoning."""
+    calls = [[_function(call).get("name"), parsed_arguments(call)] for call in calls_of(message)]
+    return [message.get("role"), text_of(without_thoughts(message)), calls]
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------

@@ -9,10 +9,20 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hub.common.errors import UserError
-from hub.protocols.calls import JSON, Message
-from hub.protocols.messages import text_of
+from hub.protocols.calls import JSON, Message, Tool
+from hub.protocols.messages import (
+    common_length,
+    comparable,
+    opening,
+    plain_message,
+    text_of,
+    without_thoughts,
+)
+from hub.selectors import tools_offered
 from preferences.models import Preference
 from runs.models import Response
+
+_CONVERSATION = "a conversation or tool calls, which plain text cannot hold: use trl-conversational"
 
 
 class ExportError(UserError):
@@ -31,31 +41,32 @@ class Row:
     data: dict[str, JSON]
 
 
-def prompt_of(response: Response) -> list[Message]:
-    """The messages before the first answer."""
-    return response.messages[: _first(response)]
+def prompt_text(messages: list[Message]) -> str:
+    """Return a prompt as one text, its messages apart by an empty line. Raises CannotHold for conversations."""
+    if any(message.get("role") in ("assistant", "tool") for message in messages):
+        raise CannotHold(_CONVERSATION)
+    return "\n\n".join(text_of(message) for message in messages)
 
 
-def completion_of(response: Response) -> list[Message]:
-    """What was played: the assistant's turns, and what tools and users said between."""
-    return response.messages[_first(response) :]
+def completion_text(messages: list[Message]) -> str:
+    """Return the one answer, without reasoning. Raises CannotHold for conversations and tool calls."""
+    if len(messages) != 1 or messages[0].get("tool_calls"):
+        raise CannotHold(_CONVERSATION)
+    return text_of(trainable(messages)[0])
 
 
-def _first(response: Response) -> int:
-    return next((i for i, m in enumerate(response.messages) if m.get("role") == "assistant"), len(response.messages))
+def trainable(messages: list[Message]) -> list[Message]:
+    """Return messages as models are trained on them: without reasoning and keys of providers' own.
 
-
-def prompt_text(response: Response) -> str:
-    """The prompt as one text, its messages apart by an empty line."""
-    return "\n\n".join(text_of(message) for message in prompt_of(response))
-
-
-def completion_text(response: Response) -> str:
-    """The one answer. Raises CannotHold for conversations and tool calls."""
-    played = completion_of(response)
-    if len(played) != 1 or played[0].get("tool_calls"):
-        raise CannotHold("a conversation or tool calls, which plain text cannot hold: use trl-conversational")
-    return text_of(played[0])
+    Raises CannotHold if reasoning is all that an answer says.
+    """
+    found = []
+    for message in messages:
+        plain = without_thoughts(plain_message(message))
+        if text_of(message) and not text_of(plain) and not plain.get("tool_calls"):
+            raise CannotHold("an answer that is nothing but reasoning")
+        found.append(plain)
+    return found
 
 
 class Exporter(ABC):
@@ -64,6 +75,7 @@ class Exporter(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     suffix: ClassVar[str] = ".jsonl"
+    names_tools: ClassVar[bool] = False  # reads the case and the manifest of each preference
     decisive_only: ClassVar[bool] = True  # ties and both-bad verdicts have no place in it
 
     @abstractmethod
@@ -84,19 +96,35 @@ class Exporter(ABC):
                 file.write(json.dumps(row.data, ensure_ascii=False) + "\n")
 
 
-def sides(preference: Preference) -> tuple[Response, Response]:
-    """(chosen, rejected) of a decisive preference. Raises CannotHold where they do not answer one and the same prompt.
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The prompt that both sides of a decisive preference share, and what followed on each side."""
 
-    Trainers give both sides the one prompt and then wait for the assistant, so that it must end with the user's words.
+    prompt: list[Message]
+    chosen: list[Message]
+    rejected: list[Message]
+
+
+def sides(preference: Preference) -> Sides:
+    """Return the sides of a decisive preference. Raises CannotHold if they do not answer one and the same prompt.
+
+    The prompt reaches to the first difference: of two conversations, what they have in common is not compared. Trainers
+    give both sides the one prompt and then wait for the assistant, so it ends with a user's words or a tool's result.
     """
     chosen, rejected = preference.chosen, preference.rejected
     assert chosen is not None and rejected is not None
-    prompt = prompt_of(chosen)
-    if prompt != prompt_of(rejected):
+    ours, theirs = chosen.messages, rejected.messages
+    if [comparable(m) for m in opening(ours)] != [comparable(m) for m in opening(theirs)]:
         raise CannotHold("sides that were asked differently")
-    if not prompt or prompt[-1].get("role") != "user":
+    length = common_length(ours, theirs)
+    if not length or ours[length - 1].get("role") not in ("user", "tool"):
         raise CannotHold("a prompt that does not end with the user's words")
-    return chosen, rejected
+    return Sides(trainable(ours[:length]), trainable(ours[length:]), trainable(theirs[length:]))
+
+
+def tools_of(preference: Preference) -> list[Tool]:
+    """Return the tools that both sides were offered; none also if only the environment's own code knows them."""
+    return tools_offered(preference.version, preference.case) or []
 
 
 def everything(preference: Preference) -> dict[str, Any]:

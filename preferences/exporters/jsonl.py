@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from hub.protocols.calls import JSON
-from preferences.exporters.base import Exporter, completion_of, everything, prompt_of
+from hub.protocols.messages import opening, played
+from preferences.exporters.base import Exporter, everything
 from preferences.models import Preference
 
 
@@ -14,11 +15,11 @@ class Jsonl(Exporter):
 
     def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
         first, second = preference.first, preference.second
-        prompt = prompt_of(first)
-        shared = prompt == prompt_of(second)  # a simulated user may have opened differently; then nothing is
+        prompt = opening(first.messages)
+        shared = prompt == opening(second.messages)  # a simulated user may have opened differently; then nothing is
         yield {
             **everything(preference),
             "prompt": prompt if shared else [],
-            "first_messages": completion_of(first) if shared else first.messages,
-            "second_messages": completion_of(second) if shared else second.messages,
+            "first_messages": played(first.messages) if shared else first.messages,
+            "second_messages": played(second.messages) if shared else second.messages,
         }

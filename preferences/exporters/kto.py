@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 from hub.protocols.calls import JSON
+from hub.protocols.messages import opening, played
 from preferences.exporters.base import CannotHold, Exporter, Row, completion_text, prompt_text
 from preferences.models import Preference
 
@@ -20,8 +21,8 @@ class Kto(Exporter):
             raise CannotHold("a tie, which makes no response good or bad")
         lines = [
             {
-                "prompt": prompt_text(response),
-                "completion": completion_text(response),
+                "prompt": prompt_text(opening(response.messages)),
+                "completion": completion_text(played(response.messages)),
                 "label": preference.chosen == response,
             }
             for response in (preference.first, preference.second)

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from hub.models import CaseDefect
 from hub.protocols.calls import Message
-from hub.protocols.messages import text_of
-from preferences.exporters.base import completion_of, prompt_of
+from hub.protocols.messages import comparable, opening, played
 from preferences.insight.agreement import correlation
 from preferences.models import Preference
 from preferences.precedence import from_first_source
@@ -127,27 +126,13 @@ def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> Lin
 
 
 def answer_digest(response: Response) -> str:
-    """Return a digest of prompt and answer: roles, texts and tool calls, without the ids of calls."""
-    text = json.dumps([_comparable(prompt_of(response)), _comparable(completion_of(response))], sort_keys=True)
+    """Return a digest of prompt and answer: roles, texts without reasoning, and tool calls without ids."""
+    text = json.dumps([_comparable(opening(response.messages)), _comparable(played(response.messages))], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _comparable(messages: Sequence[Message]) -> list[Any]:
-    return [[message.get("role"), text_of(message), _calls(message)] for message in messages]
-
-
-def _calls(message: Message) -> list[Any]:
-    """Return name and arguments of each tool call."""
-    found = []
-    for call in message.get("tool_calls") or ():
-        function = call.get("function") or {}
-        arguments: Any = function.get("arguments")
-        try:
-            arguments = json.loads(arguments)
-        except (TypeError, ValueError):
-            pass  # an object already, or a model's mistake, which is compared as text
-        found.append([function.get("name"), arguments])
-    return found
+    return [comparable(message) for message in messages]
 
 
 def _claim(preference: Preference, first: str, second: str) -> Claim:
@@ -159,7 +144,7 @@ def _unfit(preference: Preference, careless: Set[int]) -> str:
     """Why *preference* by itself may not be exported; empty where it may."""
     if preference.version.environment.held_out:
         return HELD_OUT
-    if _comparable(completion_of(preference.first)) == _comparable(completion_of(preference.second)):
+    if _comparable(played(preference.first.messages)) == _comparable(played(preference.second.messages)):
         return IDENTICAL
     failed = preference.check_result == Preference.Check.FAILED
     if failed or preference.reviewer_id in careless:

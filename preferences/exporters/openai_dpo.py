@@ -1,12 +1,13 @@
 """`openai-dpo`: OpenAI's preference fine-tuning format; one assistant message on either side.
 
-`tools` and `parallel_tool_calls` belong to prompts with tools, and those are refused: their calls are more than text.
+The prompt may be a conversation with tool calls, and `tools` stand beside it. Both sides are text.
 """
 
 from collections.abc import Iterator
 
 from hub.protocols.calls import JSON
-from preferences.exporters.base import CannotHold, Exporter, completion_text, prompt_of, sides
+from hub.protocols.messages import calls_of
+from preferences.exporters.base import CannotHold, Exporter, completion_text, sides, tools_of
 from preferences.models import Preference
 
 
@@ -14,14 +15,18 @@ class OpenAiDpo(Exporter):
     name = "openai-dpo"
     summary = "OpenAI preference fine-tuning: input, preferred_output and non_preferred_output"
 
+    names_tools = True
+
     def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
-        chosen, rejected = sides(preference)
-        texts = [completion_text(chosen), completion_text(rejected)]
+        both, tools = sides(preference), tools_of(preference)
+        if not tools and any(calls_of(message) for message in both.prompt):
+            raise CannotHold("a prompt with calls of tools that are not stored with the environment")
+        texts = [completion_text(both.chosen), completion_text(both.rejected)]
         if not all(texts):
             raise CannotHold("an empty answer, which OpenAI refuses")
         preferred, other = ([{"role": "assistant", "content": text}] for text in texts)
         yield {
-            "input": {"messages": prompt_of(chosen)},
+            "input": {"messages": both.prompt, **({"tools": tools} if tools else {})},
             "preferred_output": preferred,
             "non_preferred_output": other,
         }

@@ -12,9 +12,9 @@ class Trl(Exporter):
     summary = "TRL, standard: prompt, chosen and rejected as texts"
 
     def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
-        chosen, rejected = sides(preference)
+        both = sides(preference)
         yield {
-            "prompt": prompt_text(chosen),
-            "chosen": completion_text(chosen),
-            "rejected": completion_text(rejected),
+            "prompt": prompt_text(both.prompt),
+            "chosen": completion_text(both.chosen),
+            "rejected": completion_text(both.rejected),
         }

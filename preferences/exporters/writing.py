@@ -102,20 +102,23 @@ def _beside(out: Path, name: str) -> str:
     return f"{out.stem}.card.md" if name == "README.md" else f"{out.stem}.{name}"
 
 
-def _read(rows: QuerySet[Preference]) -> Iterator[Preference]:
-    """*rows* in the order of their making, a chunk in memory at a time."""
+def _read(rows: QuerySet[Preference], *, cases: bool = False) -> Iterator[Preference]:
+    """*rows* in the order of their making, a chunk in memory at a time; with their cases and manifests if *cases*."""
     found = with_related_objects(rows).prefetch_related("issues__category").order_by("id")
+    if cases:
+        found = found.defer(None).defer("version__readme", "run__host")
     return found.iterator(chunk_size=_CHUNK)
 
 
-def _again(claims: list[Claim]) -> Iterator[Preference]:
+def _again(claims: list[Claim], *, cases: bool = False) -> Iterator[Preference]:
     for at in range(0, len(claims), _CHUNK):
-        yield from _read(Preference.objects.filter(pk__in=[claim.pk for claim in claims[at : at + _CHUNK]]))
+        pks = [claim.pk for claim in claims[at : at + _CHUNK]]
+        yield from _read(Preference.objects.filter(pk__in=pks), cases=cases)
 
 
 def _rows(exporter: Exporter, claims: list[Claim], cannot: dict[int, str]) -> Iterator[Row]:
     """The format's rows; *cannot* gets, by preference, why it has no place for one."""
-    for preference in _again(claims):
+    for preference in _again(claims, cases=exporter.names_tools):
         try:
             yield from [Row(preference, data) for data in exporter.rows(preference)]
         except CannotHold as why:

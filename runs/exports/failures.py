@@ -145,11 +145,9 @@ def _gold_messages(gold: AnswerBook, response: Response) -> tuple[list[Message],
         )
     tools = tools_offered(response.run_environment.version, response.case)
     answer = plain_message(answers[0].messages[0])
-    if tools is None:
-        raise _LeftOut("the tools on offer are not known without playing the case")
     if answer.get("tool_calls") and not tools:
-        raise _LeftOut("the gold answer calls tools, and the environment offers none")
-    return [*(plain_message(message) for message in prompt), answer], tools
+        raise _LeftOut("the gold answer calls tools that are not stored with the environment")
+    return [*(plain_message(message) for message in prompt), answer], tools or []
 
 
 def _write_jsonl(failures: Failures, path: Path) -> Exported:

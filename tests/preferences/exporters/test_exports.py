@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 
 from hub.models import Environment
+from hub.services import import_bundle
 from preferences.evidence import evidence_of
 from preferences.exporters import FORMATS, ExportError, export_preferences, writing
 from preferences.exporters.base import Exporter
@@ -142,6 +143,100 @@ def test_a_conversation_fits_the_conversational_format_alone(tmp_path: Path) -> 
     assert rows[0]["chosen"] == calling({"n": 1})  # TRL's examples hold objects, where the wire has text
     with pytest.raises(ExportError, match="use trl-conversational"):
         exported(tmp_path, "trl")
+
+
+def turns(*texts: str) -> list[dict[str, Any]]:
+    """Assistant and user in turns, the assistant first."""
+    return [{"role": ("assistant", "user")[i % 2], "content": text} for i, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shared"),
+    [
+        (turns("Which?", "All.", "one"), turns("Which?", "All.", "two"), 2),
+        (turns("Which?", "All.", "one", "No.", "1"), turns("Which?", "All.", "two", "No.", "2"), 2),
+        (turns("Which?", "All.", "one"), turns("Which?", "None.", "one"), 0),
+        (turns("Which?", "All.", "So?", "Go.", "one"), turns("Which?", "All.", "So?", "Stop.", "one"), 2),
+        (turns("Which?", "All.", "one"), turns("What?", "All.", "one"), 0),
+        (turns("one", "And?", "two"), turns("one"), 0),
+        ([*calling('{"n": 1}')[:2], *turns("one")], [*calling('{"n":1}')[:2], *turns("two")], 2),
+    ],
+)
+def test_what_both_conversations_share_is_the_prompt(tmp_path: Path, first: Any, second: Any, shared: int) -> None:
+    """The prompt reaches to the first difference, and both sides begin with an answer."""
+    record(*responses("one", "two", messages=[first, second]))
+    (row,), _ = exported(tmp_path, "trl-conversational")
+    assert len(row["prompt"]) == len(OPENING) + shared
+    assert [m["role"] for m in row["prompt"]] == [m["role"] for m in [*OPENING, *first[:shared]]]
+    assert [m["content"] for m in row["chosen"]] == [m["content"] for m in first[shared:]]
+    assert [m["content"] for m in row["rejected"]] == [m["content"] for m in second[shared:]]
+
+
+def test_ids_of_calls_do_not_end_the_shared_prompt(tmp_path: Path) -> None:
+    other = calling('{"n": 1}')
+    other[0]["tool_calls"][0]["id"] = other[1]["tool_call_id"] = "other"
+    other[2]["content"] = "two"
+    record(*responses("one", "two", messages=[calling('{"n": 1}'), other]))
+    (row,), _ = exported(tmp_path, "trl-conversational")
+    assert [m["role"] for m in row["prompt"]] == ["system", "user", "assistant", "tool"]
+    assert (row["chosen"], row["rejected"]) == (turns("one"), turns("two"))
+
+
+def test_a_conversation_that_differs_in_its_last_answer_fits_openai(tmp_path: Path) -> None:
+    record(*responses("one", "two", messages=[turns("Which?", "All.", "one"), turns("Which?", "All.", "two")]))
+    (row,), _ = exported(tmp_path, "openai-dpo")
+    assert row["input"]["messages"] == [*OPENING, *turns("Which?", "All.")]
+    assert (row["preferred_output"], row["non_preferred_output"]) == (turns("one"), turns("two"))
+    with pytest.raises(ExportError, match="use trl-conversational"):
+        exported(tmp_path, "trl")
+
+
+@pytest.mark.parametrize("format", ["trl", "trl-conversational", "kto", "openai-dpo"])
+def test_training_formats_hold_no_reasoning(tmp_path: Path, format: str) -> None:
+    texts = "<think>Hm, one?</think>\n\none", "I think so.\n</think>\n\ntwo"
+    record(*responses(*texts))
+    rows, _ = exported(tmp_path, format)
+    assert "think" not in json.dumps(rows) and "Hm" not in json.dumps(rows)
+    assert '"one"' in json.dumps(rows) and '"two"' in json.dumps(rows)
+
+
+def test_reasoning_in_a_shared_prompt_is_left_out_and_makes_no_difference(tmp_path: Path) -> None:
+    first, second = turns("<think>a</think>Which?", "All.", "one"), turns("<think>b</think>Which?", "All.", "two")
+    record(*responses("one", "two", messages=[first, second]))
+    (row,), _ = exported(tmp_path, "trl-conversational")
+    assert row["prompt"] == [*OPENING, *turns("Which?", "All.")]
+
+
+def test_answers_that_differ_in_reasoning_alone_are_identical(tmp_path: Path) -> None:
+    record(*responses("<think>a</think>one", "<think>b</think>one"))
+    with pytest.raises(ExportError, match="identical sides"):
+        exported(tmp_path)
+
+
+@pytest.mark.parametrize("format", ["trl", "trl-conversational", "kto", "openai-dpo"])
+def test_an_answer_of_reasoning_alone_is_left_out_and_counted(tmp_path: Path, format: str) -> None:
+    record(*responses("one", "<think>Hm"))
+    with pytest.raises(ExportError, match="nothing but reasoning"):
+        exported(tmp_path, format)
+
+
+def test_tools_that_were_offered_are_a_column(tmp_path: Path, settings: Any) -> None:
+    settings.MEDIA_ROOT = tmp_path / "media"
+    version = import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
+    run = stored_run(version, ["m0", "m1"])
+    case = version.cases.order_by("position")[0]
+    pair = [
+        stored_response(run, case, model=f"m{i}", text=text, messages=[*OPENING, *calling("{}")[:2], *turns(text)])
+        for i, text in enumerate(("one", "two"))
+    ]
+    record(*pair)
+    (trl,), _ = exported(tmp_path, "trl-conversational")
+    (openai,), _ = exported(tmp_path, "openai-dpo")
+    tools = json.loads(trl["tools"])
+    assert {"name", "description", "parameters"} <= tools[0]["function"].keys()
+    assert openai["input"]["tools"] == tools
+    assert openai["input"]["messages"][2]["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert trl["prompt"][2]["tool_calls"][0]["function"]["arguments"] == {}
 
 
 def test_jsonl_and_parquet_hold_everything_and_ties(tmp_path: Path) -> None:
@@ -443,7 +538,7 @@ def shape(feature: Any) -> Any:
 MESSAGES = [{"role": "string", "content": "string"}]
 FEATURES = {
     "trl": {"prompt": "string", "chosen": "string", "rejected": "string"},
-    "trl-conversational": {"prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES},
+    "trl-conversational": {"prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES, "tools": "null"},
     "kto": {"prompt": "string", "completion": "string", "label": "bool"},
     "openai-dpo": {
         "input": {"messages": MESSAGES},
@@ -538,9 +633,9 @@ def test_an_export_does_not_depend_on_how_much_is_in_memory_at_a_time(
     most = 0
     read = writing._read
 
-    def counted(rows: Any) -> Any:
+    def counted(rows: Any, **options: Any) -> Any:
         nonlocal most
-        for preference in read(rows):
+        for preference in read(rows, **options):
             there.add(preference)
             gc.collect()
             most = max(most, len(there))

@@ -162,14 +162,14 @@ def test_gold_answers_that_call_tools_are_exported_with_the_tools(tmp_path: Path
 
 
 def test_a_bundle_of_failures_holds_tool_episodes_with_their_code_and_answers(tmp_path: Path) -> None:
-    version = bundle_import(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
+    version = import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
     run = stored_run(version)
     first, second = version.cases.order_by("position")[:2]
     stored_response(run, first, "failed")
     stored_response(run, second, "failed")
     exported = export_failures(run, tmp_path / "out.zip", format="bundle")
     assert (exported.written, dict(exported.skipped)) == (2, {})
-    small = bundle_import(bundle=tmp_path / "out.zip")
+    small = import_bundle(bundle=tmp_path / "out.zip")
     digests = ("external_id", "input_digest", "scoring_digest")
     assert list(small.cases.order_by("position").values_list(*digests)) == [
         tuple(getattr(case, name) for name in digests) for case in (first, second)

@@ -202,7 +202,7 @@ def test_rollouts_with_different_tools_and_arguments_load_as_one_data_set(
 
 
 def test_rollouts_of_a_run_hold_the_tools_that_were_offered(tmp_path: Path) -> None:
-    version = bundle_import(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
+    version = import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
     run = stored_run(version)
     stored_response(run, version.cases.order_by("position")[0], "failed")
     export_run_rollouts(run, tmp_path / "out.jsonl", Which())

@@ -129,7 +129,7 @@ def test_a_mistake_names_the_parameter_and_no_option_of_a_command(client: Client
 def test_what_an_export_leaves_out_is_in_a_header(client: Client, runner: User, tmp_path: Path) -> None:
     gold = '{"case": "France", "content": "Paris"}'
     folder = write_bundle(tmp_path / "capitals", gold="gold.jsonl", files={"gold.jsonl": gold})
-    version = bundle_import(bundle=folder)
+    version = import_bundle(bundle=folder)
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     run = stored_run(version)
     stored_outcomes(run, "f" * version.case_count)

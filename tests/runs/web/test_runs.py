@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from hub.models import Case, Environment
-from hub.services import bundle_import
+from hub.services import import_bundle
 from runs.models import ModelEndpoint, Response, Run
 from runs.reports import history
 from runs.web import queries as browsing
@@ -347,7 +347,7 @@ def test_what_an_export_leaves_out_is_said_with_the_download_and_on_the_next_pag
     client: Client, user: User, tmp_path: Path, settings: Any
 ) -> None:
     settings.MEDIA_ROOT = tmp_path / "media"
-    version = bundle_import(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
+    version = import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     run = stored_run(version)
     first = version.cases.order_by("position")[0]
