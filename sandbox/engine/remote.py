@@ -16,6 +16,7 @@ from . import codec, frames, lent, replies, standing
 from .channel import Channel, Closed
 from .graph import Builder, Flattener, is_simple
 from .lent import is_lendable
+from .looks import CHANGES, Looks
 from .operations import ASKED, BINARY, IN_PLACE, UNARY
 from .values import attributes_of, crosses_by_value, known_type, library_name, named_tuple, rebuild
 
@@ -76,6 +77,8 @@ class Peer:
         self._objects: dict[int, Remote] = {}
         self._exceptions: dict[str, type[BaseException]] = {}
         self.unsupported = ""  # the first thing in the tests that has another result here than beside the code
+        self.looks = Looks()
+        self.inconsistent = ""  # how an object replied differently to the same question
         self.answered = 0  # questions answered so far
         self.found = 0  # of these, those that only gave a proxy for a name
 
@@ -123,6 +126,27 @@ class Peer:
         """Remember what cannot be done apart from the code."""
         self.unsupported = self.unsupported or what
 
+    def _compare(self, operation: str, request: dict[str, Any], kind: str, content: Any, watched: bool) -> None:
+        """Compare a reply with an earlier one to the same question."""
+        if operation == "call":
+            self.looks.forget()
+            return
+        name = request["name"]
+        if operation == "get":
+            on, args, name = -1, [name], "get"
+        else:
+            on, args = request["on"], request["args"]
+        if not watched:
+            if name == "next" or name in CHANGES or name in BINARY:
+                self.looks.forget()
+        elif not self.looks.agree(on, name, args, kind, content):
+            asked = f"getattr {args[0]}" if name == "getattr" else name
+            self.inconsistent = (
+                f"an object of the code replies differently to the same question ({asked}), and the tests did not call "
+                "the code in between"
+            )
+            self.note(self.inconsistent)
+
     def ask(
         self,
         operation: str,
@@ -130,11 +154,13 @@ class Peer:
         *,
         trusted: bool = False,
         grants: str = standing.GIVEN,
+        watched: bool = True,
         **request: Any,
     ) -> Any:
         """The decoded answer; arguments in `changing` that the call changed are changed here too.
 
         trusted  whether an object of a class that the tests name is asked
+        watched  whether the same question must get the same reply, see `looks`
         grants   the standing of an object that comes back as the answer for the first time
 
         Raises Tampered for every reply that the table in `replies` does not allow. Tests may catch everything that is
@@ -146,7 +172,7 @@ class Peer:
             self._lock.acquire()  # one question at a time, whichever thread of the tests asks
             self._asking = thread
         try:
-            return self._ask(operation, changing, trusted, grants, request)
+            return self._ask(operation, changing, trusted, grants, watched, request)
         except (CandidateGone, Tampered, Missing) as signal:
             self.on_lost(signal)
             raise
@@ -159,7 +185,13 @@ class Peer:
                 self._lock.release()
 
     def _ask(
-        self, operation: str, changing: tuple[Any, ...], trusted: bool, grants: str, request: dict[str, Any]
+        self,
+        operation: str,
+        changing: tuple[Any, ...],
+        trusted: bool,
+        grants: str,
+        watched: bool,
+        request: dict[str, Any],
     ) -> Any:
         if self._channel.has_input():
             self._receive()
@@ -184,6 +216,7 @@ class Peer:
                 self._call_back(reply)
                 continue
             self.answered += 1
+            self._compare(operation, request, kind, reply[kind], watched)
             if self.broken is not None:  # whatever the code made of it
                 broken, self.broken = self.broken, None
                 raise broken
@@ -667,7 +700,9 @@ class Remote:
         peer = self._llm_peer
         trusted = self._llm_standing in standing.TRUSTED
         encoded = [peer.encode(arg) for arg in args]
-        return peer.ask("apply", trusted=trusted, grants=grants, name=name, on=self._llm_handle, args=encoded)
+        request = {"name": name, "on": self._llm_handle, "args": encoded}
+        watched = self._llm_standing != standing.MADE  # tests of a class ask its objects as they please
+        return peer.ask("apply", trusted=trusted, grants=grants, watched=watched, **request)
 
     def _llm_plain(self) -> Any:
         """The value of the built-in type that the object extends. It is read by that type's own methods."""

@@ -103,6 +103,8 @@ class Tally:
             return self._failure(kind, error=describe(error, "<tests>"), line=line)
         if peer is not None and peer.too_large is not None:  # the tests caught it
             return self._failure("large", message=str(peer.too_large))
+        if peer is not None and peer.inconsistent:  # it may meet conditions that contradict each other
+            return self._failure("unsupported", message=peer.inconsistent)
         if unit.must_assert and recorder.executed == before:
             return self._failure("assertion", message="none of its asserts was reached")
         return None
