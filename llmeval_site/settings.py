@@ -1,6 +1,7 @@
 """All settings. The environment (and `.env`) is read here and nowhere else; docs/operations.md lists each variable."""
 
 import secrets
+from datetime import timedelta
 from pathlib import Path
 
 import dj_database_url
@@ -61,6 +62,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
+    "axes",
     "llmeval_site",
     "sandbox",
     "hub",
@@ -82,6 +84,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "llmeval_site.idempotency.IdempotencyMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "llmeval_site.urls"
@@ -130,6 +133,16 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # ---- web ------------------------------------------------------------------------------------------------------------
 
+# Sign-in is refused for a while after failures for one name from one address. Not for the name from everywhere, since
+# a stranger could then lock a user out.
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesBackend", "django.contrib.auth.backends.ModelBackend"]
+AXES_FAILURE_LIMIT = ENV.number("LLMEVAL_SIGN_IN_FAILURES", 10)
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_CALLABLE = "llmeval_site.sign_in.locked_out"
+AXES_CLIENT_IP_CALLABLE = "llmeval_site.sign_in.client_address"
+AXES_VERBOSE = False
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
@@ -192,7 +205,7 @@ REST_FRAMEWORK = {
         "hub.common.rest_defaults.WriteThrottle",
     ],
     # For each user and each process of the site.
-    "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "120/min"},
+    "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "120/min", "failed_token": "30/min"},
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "LLM-Eval",
@@ -222,6 +235,9 @@ API_KEY_VARIABLES = ENV.words(
         "VLLM_API_KEY",
     ],
 )
+# Where requests to models may go: the only hosts, if any is named, and whether all others may be in private networks.
+ENDPOINT_HOSTS = ENV.words("LLMEVAL_ENDPOINT_HOSTS")
+PRIVATE_ENDPOINTS = ENV.flag("LLMEVAL_PRIVATE_ENDPOINTS", not HTTPS)
 CONFIG_VARIABLES = ENV.words("LLMEVAL_CONFIG_VARIABLES", ["OPENAI_BASE_URL", "VLLM_BASE_URL"])
 
 # Episodes driven over REST: how many a user may have open, and how long one may wait for its next step.

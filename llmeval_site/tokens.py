@@ -9,10 +9,11 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 from django.utils import timezone
 from rest_framework import authentication
-from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
 from rest_framework.request import Request
 
 from llmeval_site.models import ApiToken
+from llmeval_site.sign_in import FailedTokenThrottle
 
 _START = "lle_"
 _USE_RECORDED = timedelta(minutes=1)  # how often a token's last use is written
@@ -52,7 +53,13 @@ class TokenAuthentication(authentication.TokenAuthentication):
     """
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
-        found = super().authenticate(request)
+        try:
+            found = super().authenticate(request)
+        except AuthenticationFailed:
+            throttle = FailedTokenThrottle()
+            if not throttle.allow_request(request, None):  # type: ignore[arg-type]
+                raise Throttled(throttle.wait()) from None
+            raise
         if found is None:
             return None
         user, token = found

@@ -32,7 +32,7 @@ def _masked(value: _Value, forms: tuple[str, ...]) -> _Value:
     if isinstance(value, dict):
         return {_masked(key, forms): _masked(item, forms) for key, item in value.items()}  # type: ignore[return-value]
     if isinstance(value, list | tuple):
-        return type(value)(_masked(item, forms) for item in value)  # type: ignore[return-value, call-arg]
+        return type(value)(_masked(item, forms) for item in value)
     return value
 
 

@@ -38,6 +38,12 @@ def check_relative(path: str) -> str:
     return path
 
 
+# No path, address or name of a loader: those would have `datasets` read files of this machine.
+_HF_NAME = re.compile(
+    r"(?=[^/]{1,96}/[^/]{1,96}\Z)(?!.*(?:\.\.|--))[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?/[A-Za-z0-9_](?:[\w.-]*\w)?", re.A
+)
+
+
 class Join(Strict):
     """A second data file whose columns are added to the rows of the first with the same value in column `on`."""
 
@@ -66,6 +72,10 @@ class Dataset(Strict):
     def _one_source(self) -> "Dataset":
         if (self.path is None) == (self.hf is None):
             raise ValueError("give either `path` (a data file of the bundle) or `hf` (owner/name), not both")
+        if self.hf is not None and not _HF_NAME.fullmatch(self.hf):
+            raise ValueError(
+                "`hf` must be the name of a dataset as its page has it, owner/name: letters, digits, `-`, `_` and `.`"
+            )
         if self.hf is not None and not re.fullmatch(r"[0-9a-f]{40}", self.revision or ""):
             raise ValueError(
                 "a dataset of the Hugging Face hub needs `revision`, the 40 hexadecimal digits of a commit "

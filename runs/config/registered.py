@@ -50,6 +50,10 @@ def config_value(value: Mapping[str, Any], *, user: User, document: yaml_source.
     """Check a config as plain data. Raises ConfigError with every problem."""
     reading = Reading(Source(key_variables=frozenset(settings.API_KEY_VARIABLES)), document)
     refused = _check_environments(value.get("environments"), user, reading.note)
+    sandbox = value.get("sandbox")
+    for key in sandbox if isinstance(sandbox, dict) else ():
+        if key in ("backend", "accept"):
+            reading.note(("sandbox", key), "for the command line; on a site the operator's settings decide, remove it")
     read(_with_models(value, user, reading.note), reading)
     for i in refused:
         reading.environments.pop(i, None)

@@ -18,6 +18,7 @@ from hub.common import wording
 from hub.common.masking import mask
 from hub.protocols.calls import JSON, Message, ModelError, Reply, Usage
 from runs.config_source import Source
+from runs.providers.addresses import AddressRefused, checked_address, guarded
 from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -97,6 +98,9 @@ class _HttpClient(openai.DefaultAioHttpClient):
         """
         try:
             async with asyncio.timeout(request.extensions["timeout"]["read"]):
+                if guarded():
+                    await _pin(request)
+                    options["follow_redirects"] = False  # a redirect would lead past the check
                 return await super().send(request, **options)
         except TimeoutError as error:
             raise openai.APITimeoutError(request=request) from error
@@ -105,6 +109,16 @@ class _HttpClient(openai.DefaultAioHttpClient):
             if isinstance(cause, TimeoutError):
                 raise openai.APITimeoutError(request=request) from error
             raise httpx2.ReadError(str(cause or error) or type(cause or error).__name__, request=request) from error
+
+
+async def _pin(request: httpx2.Request) -> None:
+    """Direct *request* to an address that was checked, so that its host cannot resolve to another one meanwhile."""
+    host = request.url.host
+    port = request.url.port or {"https": 443}.get(request.url.scheme, 80)
+    address = await checked_address(host, port)
+    request.headers["Host"] = request.url.netloc.decode("ascii")
+    request.extensions = {**request.extensions, "sni_hostname": host}
+    request.url = request.url.copy_with(host=address)
 
 
 class _Client(openai.AsyncOpenAI):
@@ -190,6 +204,7 @@ class OpenAI(Provider):
         if request.tools:
             body["tools"] = list(request.tools)
         seconds = min(self.options.timeout_s, request.timeout_s or self.options.timeout_s)
+        await self._check_address()
         try:
             response = await self._client.complete(_dumped(body), seconds)
         except openai.APIStatusError as error:
@@ -205,6 +220,19 @@ class OpenAI(Provider):
             cause = _without_address(error.__cause__ or error, self.options)
             raise ModelError("transport", f"The endpoint of {self.spec.name} could not be reached: {cause}.") from None
         return _reply(response.content, response.elapsed.total_seconds() * 1000)
+
+    async def _check_address(self) -> None:
+        """Raises AskError at once where the address is refused; the client would try again."""
+        if not guarded():
+            return
+        parts = urlsplit(self.options.base_url)
+        try:
+            await checked_address(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+        except AddressRefused as error:
+            where = f"The endpoint of {self.spec.name}"
+            raise AskError("configuration", f"{where} must not be asked from here: {error}.", fatal=True) from None
+        except OSError:
+            pass  # the request itself reports what is wrong with the name
 
     async def aclose(self) -> None:
         await self._client.close()

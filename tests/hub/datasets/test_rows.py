@@ -211,3 +211,25 @@ def test_a_field_that_does_not_fit_is_named_with_file_line_and_remedy(fields, ro
         case(row, **fields)
     assert str(caught.value).startswith("d.jsonl:3 (dataset.fields.")
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "json",
+        "../secrets",
+        "/etc/passwd",
+        "./x",
+        "a/b/c",
+        "owner/..",
+        "owner/.hidden",
+        "https://host/x",
+        "a/b?c",
+        "a/b\n",
+        "a--b/c",
+        "hf://a/b",
+    ],
+)
+def test_the_name_of_a_hugging_face_dataset_is_no_path_no_address_and_no_loader(name: str) -> None:
+    with pytest.raises(ValueError, match="owner/name"):
+        Dataset(hf=name, revision=COMMIT)

@@ -119,3 +119,11 @@ def test_what_a_problem_says_never_holds_an_address_or_a_key(user: User, monkeyp
     ModelEndpoint.objects.create(name="broken", model="m", base_url="ftp://secret.internal/", api_key_env="NOT_ALLOWED")
     said = problems(user, models=["broken"])
     assert "secret.internal" not in said
+
+
+@pytest.mark.parametrize("sandbox", [{"backend": "local"}, {"accept": ["A", "B", "C"]}, {"backend": "auto"}])
+def test_the_sandbox_is_the_operators_choice_and_not_that_of_a_config_from_the_web(
+    user: User, sandbox: dict[str, Any]
+) -> None:
+    said = problems(user, sandbox=sandbox)
+    assert f"sandbox.{next(iter(sandbox))}: for the command line" in said

@@ -1,0 +1,105 @@
+"""Requests go to allowed addresses only: checked after resolution, at each request, and not past it by redirects."""
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from hub.protocols.calls import AskError, CallKey
+from runs.providers.addresses import is_public
+from runs.providers.base import ModelSpec, ProviderContext, Request
+from runs.providers.openai import OpenAI, OpenAIOptions
+from tests.endpoint import Answer, Endpoint, completion, endpoint
+
+KEY = CallKey(purpose="answer", environment="e", case="c", model="m")
+
+
+@pytest.fixture
+def server() -> Iterator[Endpoint]:
+    with endpoint(lambda *_: completion("hello")) as running:
+        yield running
+
+
+@pytest.fixture
+def production(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "PRIVATE_ENDPOINTS", False)
+
+
+async def ask(url: str) -> str:
+    provider = OpenAI(
+        ModelSpec(name="small", provider="openai"), OpenAIOptions(model="m", base_url=url), ProviderContext(retries=0)
+    )
+    try:
+        reply = await provider.complete(Request(key=KEY, messages=[], parameters={}))
+    finally:
+        await provider.aclose()
+    return str(reply.message["content"])
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]"]
+)
+async def test_private_addresses_are_refused_under_every_name(server: Endpoint, production: None, host: str) -> None:
+    with pytest.raises(AskError) as caught:
+        await ask(server.url.replace("127.0.0.1", host))
+    assert (caught.value.kind, caught.value.fatal) == ("configuration", True)
+    assert "LLMEVAL_PRIVATE_ENDPOINTS" in str(caught.value) and server.requests == []
+
+
+async def test_private_addresses_are_allowed_by_default(server: Endpoint) -> None:
+    assert await ask(server.url) == "hello"
+
+
+async def test_named_hosts_may_be_private_and_all_others_are_refused(
+    server: Endpoint, production: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "ENDPOINT_HOSTS", ["localhost"])
+    assert await ask(server.url.replace("127.0.0.1", "LOCALHOST")) == "hello"
+    assert server.headers[0]["host"].lower().startswith("localhost:")
+    monkeypatch.setattr(settings, "PRIVATE_ENDPOINTS", True)
+    with pytest.raises(AskError, match="LLMEVAL_ENDPOINT_HOSTS"):
+        await ask(server.url)
+
+
+async def test_a_name_that_resolves_anew_between_check_and_request_leads_nowhere(
+    server: Endpoint, production: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter(["8.8.8.8", "127.0.0.1", "127.0.0.1", "127.0.0.1"])
+
+    def rebinding(host: Any, port: Any, *_: Any, **__: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebinding)
+    with pytest.raises(AskError):
+        await ask(server.url.replace("127.0.0.1", "rebind.example"))
+    assert server.requests == []
+
+
+async def test_redirects_are_not_followed_where_addresses_are_checked(
+    server: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with endpoint(lambda *_: Answer({}, 307, {"Location": f"{server.url}/chat/completions"})) as redirecting:
+        url = redirecting.url.replace("127.0.0.1", "localhost")
+        monkeypatch.setattr(settings, "ENDPOINT_HOSTS", ["localhost"])
+        with pytest.raises(AskError, match="307"):
+            await ask(url)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("8.8.8.8", True),
+        ("2606:4700::1111", True),
+        *((private, False) for private in ("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254")),
+        *(
+            (private, False)
+            for private in ("0.0.0.0", "100.64.0.1", "224.0.0.1", "::1", "::", "fe80::1%eth0", "fd00::1")
+        ),
+        *((wrapped, False) for wrapped in ("::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1")),
+    ],
+)
+def test_addresses_are_told_apart_also_inside_others(address: str, public: bool) -> None:
+    assert is_public(address) is public

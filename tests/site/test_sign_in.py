@@ -1,0 +1,56 @@
+"""Sign-in and tokens cannot be guessed at any speed."""
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client, RequestFactory
+
+from llmeval_site.sign_in import client_address
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "a long enough one"
+
+
+def sign_in(client: Client, password: str, name: str = "ann", url: str = "/login/") -> int:
+    return client.post(url, {"username": name, "password": password}).status_code
+
+
+@pytest.fixture
+def ann() -> User:
+    User.objects.create_user("bob", password=PASSWORD)
+    return User.objects.create_user("ann", password=PASSWORD, is_staff=True)
+
+
+@pytest.mark.parametrize("url", ["/login/", "/admin/login/"])
+def test_a_name_is_locked_after_failures_from_one_address_only(ann: User, url: str) -> None:
+    here, elsewhere = Client(REMOTE_ADDR="192.0.2.1"), Client(REMOTE_ADDR="192.0.2.2")
+    answers = [sign_in(here, "wrong", url=url) for _ in range(settings.AXES_FAILURE_LIMIT)]
+    assert answers[:-1] == [200] * (len(answers) - 1) and answers[-1] == 429
+    assert sign_in(here, PASSWORD, url=url) == 429
+    assert "15 minutes" in here.post(url, {"username": "ann", "password": PASSWORD}).content.decode()
+    assert sign_in(here, PASSWORD, "bob") == 302
+    assert sign_in(elsewhere, PASSWORD, url=url) == 302
+
+
+def test_a_success_forgets_the_failures_before_it(ann: User) -> None:
+    client = Client()
+    for _ in range(3):
+        for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+            assert sign_in(client, "wrong") == 200
+        assert sign_in(client, PASSWORD) == 302
+        client.logout()
+
+
+def test_the_address_behind_the_proxy_is_the_one_that_the_proxy_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = RequestFactory().get("/", headers={"X-Forwarded-For": "203.0.113.9, 198.51.100.7"})
+    assert client_address(request) == "127.0.0.1"  # without a proxy anybody may write that header
+    monkeypatch.setattr(settings, "HTTPS", True)
+    assert client_address(request) == "198.51.100.7"
+
+
+def test_wrong_tokens_are_throttled_by_address() -> None:
+    client = Client(headers={"Authorization": "Token lle_guess"})
+    answers = [client.get("/api/v1/environments/").status_code for _ in range(40)]
+    assert answers[:30] == [401] * 30 and set(answers[30:]) == {429}
+    other = Client(headers={"Authorization": "Token lle_guess"}, REMOTE_ADDR="192.0.2.9")
+    assert other.get("/api/v1/environments/").status_code == 401
