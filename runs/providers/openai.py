@@ -222,7 +222,7 @@ class OpenAI(Provider):
         return _reply(response.content, response.elapsed.total_seconds() * 1000)
 
     async def _check_address(self) -> None:
-        """Raises AskError at once where the address is refused; the client would try again."""
+        """Raises ModelError at once where the address is refused; the client would try again."""
         if not guarded():
             return
         parts = urlsplit(self.options.base_url)
@@ -230,7 +230,7 @@ class OpenAI(Provider):
             await checked_address(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
         except AddressRefused as error:
             where = f"The endpoint of {self.spec.name}"
-            raise AskError("configuration", f"{where} must not be asked from here: {error}.", fatal=True) from None
+            raise ModelError("configuration", f"{where} must not be asked from here: {error}.", fatal=True) from None
         except OSError:
             pass  # the request itself reports what is wrong with the name
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from hub.protocols.calls import AskError, CallKey
+from hub.protocols.calls import CallKey, ModelError
 from runs.providers.addresses import is_public
 from runs.providers.base import ModelSpec, ProviderContext, Request
 from runs.providers.openai import OpenAI, OpenAIOptions
@@ -42,7 +42,7 @@ async def ask(url: str) -> str:
     "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]"]
 )
 async def test_private_addresses_are_refused_under_every_name(server: Endpoint, production: None, host: str) -> None:
-    with pytest.raises(AskError) as caught:
+    with pytest.raises(ModelError) as caught:
         await ask(server.url.replace("127.0.0.1", host))
     assert (caught.value.kind, caught.value.fatal) == ("configuration", True)
     assert "LLMEVAL_PRIVATE_ENDPOINTS" in str(caught.value) and server.requests == []
@@ -59,7 +59,7 @@ async def test_named_hosts_may_be_private_and_all_others_are_refused(
     assert await ask(server.url.replace("127.0.0.1", "LOCALHOST")) == "hello"
     assert server.headers[0]["host"].lower().startswith("localhost:")
     monkeypatch.setattr(settings, "PRIVATE_ENDPOINTS", True)
-    with pytest.raises(AskError, match="LLMEVAL_ENDPOINT_HOSTS"):
+    with pytest.raises(ModelError, match="LLMEVAL_ENDPOINT_HOSTS"):
         await ask(server.url)
 
 
@@ -72,7 +72,7 @@ async def test_a_name_that_resolves_anew_between_check_and_request_leads_nowhere
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), port))]
 
     monkeypatch.setattr(socket, "getaddrinfo", rebinding)
-    with pytest.raises(AskError):
+    with pytest.raises(ModelError):
         await ask(server.url.replace("127.0.0.1", "rebind.example"))
     assert server.requests == []
 
@@ -83,7 +83,7 @@ async def test_redirects_are_not_followed_where_addresses_are_checked(
     with endpoint(lambda *_: Answer({}, 307, {"Location": f"{server.url}/chat/completions"})) as redirecting:
         url = redirecting.url.replace("127.0.0.1", "localhost")
         monkeypatch.setattr(settings, "ENDPOINT_HOSTS", ["localhost"])
-        with pytest.raises(AskError, match="307"):
+        with pytest.raises(ModelError, match="307"):
             await ask(url)
     assert server.requests == []
 
