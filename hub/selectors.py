@@ -31,7 +31,7 @@ def get_version(slug: str, version: str | None = None) -> EnvironmentVersion:
     version = version or given or None
     environment = Environment.objects.filter(slug=name).select_related("latest__environment").first()
     if environment is None:
-        known = wording.meant(name, Environment.objects.order_by("slug").values_list("slug", flat=True))
+        known = wording.suggest(name, Environment.objects.order_by("slug").values_list("slug", flat=True))
         raise VersionNotFound(f"There is no environment {name!r}; {known or 'none is loaded yet'}")
     if version is None:
         if environment.latest is None:

@@ -21,14 +21,14 @@ KEYS = WHOSE | {"content", "messages", "why", "usage", "finish_reason"}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReferenceAnswer:
     """The assistant's turns in one play of a case, and, for a wrong one, why it is wrong."""
 
     messages: list[Message]
     why: str = ""
 
 
-class AnswerBook:
+class ReferenceAnswers:
     """The answers of one file or template, by case. Kept on disk, so that a large file costs no memory."""
 
     def __init__(self, source: str | Answers | None, key: str, open_file: Opener) -> None:
@@ -43,7 +43,7 @@ class AnswerBook:
                 self.close()
                 raise BundleError(problems)
 
-    def __enter__(self) -> "AnswerBook":
+    def __enter__(self) -> "ReferenceAnswers":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,16 +61,16 @@ class AnswerBook:
         """The ids of the cases that the file answers."""
         return (key.partition(":")[2] for key in self._index.keys("0:")) if self._index else iter(())
 
-    def of(self, case: CaseData) -> list[Answer]:
+    def of(self, case: CaseData) -> list[ReferenceAnswer]:
         """The answers of *case*, in their order. Raises BundleError if a template makes no answer."""
         if self._template is not None:
             try:
                 return self._rendered(case)
             except ValueError as error:
                 raise BundleError(Problem(key=self.key, message=f"case {case.id!r}: {error}")) from None
-        found: list[Answer] = []
+        found: list[ReferenceAnswer] = []
         while self._index is not None and (text := self._index.get(f"{len(found)}:{case.id}")) is not None:
-            found.append(Answer(*json.loads(text)))
+            found.append(ReferenceAnswer(*json.loads(text)))
         return found
 
     def problem(self, case: CaseData) -> str:
@@ -81,15 +81,15 @@ class AnswerBook:
             return str(error)
         return ""
 
-    def _rendered(self, case: CaseData) -> list[Answer]:
+    def _rendered(self, case: CaseData) -> list[ReferenceAnswer]:
         """Raises ValueError."""
         if self._template is None:
             return []
         if self._template.content is not None:
             value = templating.render(self._template.content, case.variables())
-            return [Answer([one_turn(value)])] if value not in (None, "") else []
+            return [ReferenceAnswer([assistant_message(value)])] if value not in (None, "") else []
         value = templating.render(self._template.messages, case.variables())
-        return [Answer(turns(value))] if value not in (None, "", []) else []
+        return [ReferenceAnswer(assistant_messages(value))] if value not in (None, "", []) else []
 
     def _read(self, path: str, open_file: Opener) -> Iterator[Problem]:
         assert self._index is not None
@@ -108,30 +108,30 @@ class AnswerBook:
             yield from error.problems
 
 
-def _answer(row: Row | DatasetError) -> tuple[str, Answer]:
+def _answer(row: Row | DatasetError) -> tuple[str, ReferenceAnswer]:
     if isinstance(row, DatasetError):
         raise row
     unknown = sorted(row.keys() - KEYS)
     if unknown:
-        raise ValueError(f"unknown key {', '.join(unknown)}; {wording.meant(unknown[0], sorted(KEYS))}")
+        raise ValueError(f"unknown key {', '.join(unknown)}; {wording.suggest(unknown[0], sorted(KEYS))}")
     case = row.get("case", row.get("id"))
     if isinstance(case, bool) or not isinstance(case, str | int):
         raise ValueError("`case` is missing: the id of the case that this answers.")
     if ("content" in row) == ("messages" in row):
         raise ValueError("give either `content` (one turn) or `messages` (the assistant's turns).")
-    messages = [one_turn(row["content"])] if "content" in row else turns(row["messages"])
-    return str(case), Answer(messages, str(row.get("why") or ""))
+    messages = [assistant_message(row["content"])] if "content" in row else assistant_messages(row["messages"])
+    return str(case), ReferenceAnswer(messages, str(row.get("why") or ""))
 
 
-def turns(value: JSON) -> list[Message]:
+def assistant_messages(value: JSON) -> list[Message]:
     """Assistant messages from a text, a number, a message, or a list of these. Raises ValueError."""
-    found = [one_turn(item) for item in (value if isinstance(value, list) else [value])]
+    found = [assistant_message(item) for item in (value if isinstance(value, list) else [value])]
     if not found:
         raise ValueError("the answer has no messages.")
     return found
 
 
-def one_turn(value: JSON) -> Message:
+def assistant_message(value: JSON) -> Message:
     """An assistant message from a text, a number or a message. Raises ValueError."""
     message = value if isinstance(value, dict) and _MESSAGE_KEYS & value.keys() else {"content": _text(value)}
     if message.get("role", "assistant") != "assistant":
@@ -153,7 +153,7 @@ def _text(value: JSON) -> str:
 
 
 @dataclass(slots=True)
-class RecordedAsk:
+class RecordedCalls:
     """The Ask port answered from a bundle's `recordings`: judges and simulated users, as they spoke once.
 
     A row names what it answers (`purpose`, `case`, and `turn` or `rule`, `seat`); where it names no `model`, it serves
@@ -163,7 +163,7 @@ class RecordedAsk:
     rows: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: str, open_file: Opener) -> "RecordedAsk":
+    def read(cls, path: str, open_file: Opener) -> "RecordedCalls":
         """Raises BundleError with every problem of the file."""
         found, problems = cls(), []
         for line, row in file_rows(path, open_file):

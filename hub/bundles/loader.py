@@ -189,7 +189,7 @@ class Bundle:
             # A value that fits none of several forms is wrong in each; the first says enough.
             raise BundleError(list({problem.where: problem for problem in reversed(problems)}.values())[::-1]) from None
 
-    def sound_part(self) -> Manifest | None:
+    def valid_part(self) -> Manifest | None:
         """A manifest of what is sound in one that is not, so that the rest can be checked in the same go."""
         value = self.yaml.value if isinstance(self.yaml.value, dict) else {}
         try:

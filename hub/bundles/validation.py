@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
-from hub.bundles.answers import AnswerBook, RecordedAsk
+from hub.bundles.answers import RecordedCalls, ReferenceAnswers
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import Bundle, open_bundle
 from hub.datasets.disk_index import DiskIndex
@@ -65,7 +65,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
         manifest = bundle.manifest
     except BundleError as error:
         problems.add(*error.problems)
-        manifest = bundle.sound_part() if bundle.readable else None
+        manifest = bundle.valid_part() if bundle.readable else None
     if manifest is None:
         return problems.sorted()
     try:
@@ -78,7 +78,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
     for problem in broken:
         manifest.dataset.fields.pop(problem.key.rpartition(".")[2], None)  # said once, not again for every row
     templates = [
-        AnswerBook(source, key, bundle.file)
+        ReferenceAnswers(source, key, bundle.file)
         for key in ("gold", "wrong")
         if isinstance(source := getattr(manifest, key), Answers) and not any(item.key == key for item in broken)
     ]
@@ -97,7 +97,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
     return problems.sorted()
 
 
-def _template_problems(templates: list[AnswerBook], found: PreparedCase) -> Iterator[Problem]:
+def _template_problems(templates: list[ReferenceAnswers], found: PreparedCase) -> Iterator[Problem]:
     """Gold and wrong answers that templates cannot make for a case."""
     for book in templates:
         if message := book.problem(found.case):
@@ -140,7 +140,7 @@ def _answer_problems(bundle: Bundle, manifest: Manifest, ids: DiskIndex) -> Iter
         if not isinstance(source, str) or source not in bundle.files:
             continue
         try:
-            with AnswerBook(source, key, bundle.file) as book:
+            with ReferenceAnswers(source, key, bundle.file) as book:
                 for case in book.cases():
                     if ids.get(case) is None:
                         yield Problem(file=source, message=f"an answer names the case {case!r}, which is not there.")
@@ -148,6 +148,6 @@ def _answer_problems(bundle: Bundle, manifest: Manifest, ids: DiskIndex) -> Iter
             yield from error.problems
     if manifest.recordings in bundle.files:
         try:
-            RecordedAsk.read(manifest.recordings or "", bundle.file)
+            RecordedCalls.read(manifest.recordings or "", bundle.file)
         except BundleError as error:
             yield from error.problems

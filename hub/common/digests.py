@@ -28,16 +28,16 @@ def storable(value: Any) -> Any:
     """*value* with NULs and lone surrogates, which PostgreSQL does not take, shown as U+FFFD; at any depth."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     # Looked through as text, which is fast. A backslash of its own before "u0000" is a false alarm and costs time only.
-    return _mended(value) if "\\u0000" in text or _UNSTORABLE.search(text) else value
+    return _replace_unstorable(value) if "\\u0000" in text or _UNSTORABLE.search(text) else value
 
 
-def _mended(value: Any) -> Any:
+def _replace_unstorable(value: Any) -> Any:
     if isinstance(value, str):
         return _UNSTORABLE.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_mended(item) for item in value]
+        return [_replace_unstorable(item) for item in value]
     if isinstance(value, dict):
-        return {_mended(key): _mended(item) for key, item in value.items()}
+        return {_replace_unstorable(key): _replace_unstorable(item) for key, item in value.items()}
     return value
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from hub.common.errors import UserError
-from hub.common.wording import meant
+from hub.common.wording import suggest
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Registry(MutableMapping[str, T]):
 
     def describe_unknown(self, name: str) -> str:
         """Return `unknown scorer 'x'; did you mean 'y'?`, or the known names if none is close."""
-        advice = meant(name, sorted(self._loaders))
+        advice = suggest(name, sorted(self._loaders))
         return f"unknown {self.kind} {name!r}; {advice}" if advice else f"unknown {self.kind} {name!r}"
 
     def __getitem__(self, name: str) -> T:

@@ -4,12 +4,12 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 
-class BrokerAway(Exception):
+class BrokerUnavailable(Exception):
     """The message was not taken; the text says why."""
 
 
 def send(task: str) -> None:
-    """Put a message for the task of this name. Raises BrokerAway."""
+    """Put a message for the task of this name. Raises BrokerUnavailable."""
     # Imported with the first message: most commands send none, and Celery is a tenth of their start.
     from kombu.exceptions import OperationalError
 
@@ -17,4 +17,4 @@ def send(task: str) -> None:
     try:
         application.send_task(task, ignore_result=True)
     except (OperationalError, OSError) as error:
-        raise BrokerAway(str(error)) from error
+        raise BrokerUnavailable(str(error)) from error

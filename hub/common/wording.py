@@ -45,7 +45,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def meant(word: str, known: Iterable[str]) -> str:
+def suggest(word: str, known: Iterable[str]) -> str:
     """`did you mean x?` where one of *known* is close to *word*, else `known are a, b`; empty where none is known."""
     names = list(dict.fromkeys(known))
     near = get_close_matches(word, names, n=1, cutoff=_CLOSE) or [n for n in names if n.lower() == word.lower()]
@@ -57,7 +57,7 @@ def meant(word: str, known: Iterable[str]) -> str:
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """What to say of a *key* that nothing knows."""
-    advice = meant(key, known)
+    advice = suggest(key, known)
     return f"unknown key; {advice}" if advice else "unknown key; remove it"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from hub.common import digests, wording, yaml_source
-from hub.harnesses.base import Harness, Play, Services
+from hub.harnesses.base import EpisodeContext, Harness, Services
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest, RuleSpec
 from hub.protocols import templating
@@ -116,7 +116,7 @@ class CompiledEnvironment:
         """
         key = CallKey(purpose="answer", environment=self.slug, case=case.id)
         options = self.harness_options(case)
-        play = Play(case=case, key=key, seed=0, options=options, files=self.files, services=Services())
+        play = EpisodeContext(case=case, key=key, seed=0, options=options, files=self.files, services=Services())
         return self.harness.static_tools(play)
 
     def input_digest(self, case: CaseData) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.scoring import EpisodeScore, combine, rule_score
-from hub.harnesses.base import HarnessError, Play, Services, Turn
+from hub.harnesses.base import EpisodeContext, HarnessError, Services, Turn
 from hub.protocols.calls import JSON, CallKey, Message, Tool
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import text_of
@@ -65,7 +65,7 @@ class Episode:
         self.case = case
         self.services = services
         self.max_turns = max_turns
-        self._play = Play(
+        self._context = EpisodeContext(
             case=case,
             key=key,
             seed=seed,
@@ -95,7 +95,7 @@ class Episode:
 
     async def reset(self) -> Observation:
         """Begin anew. Raises HarnessError."""
-        turn = await self.environment.harness.reset(self._play)
+        turn = await self.environment.harness.reset(self._context)
         self.state = {
             "harness": None,
             "messages": [],
@@ -115,7 +115,7 @@ class Episode:
         if message.get("role") != "assistant":
             raise EpisodeError(f"A step takes an assistant message; the role was {message.get('role')!r}.")
         harness_state = self.state["harness"]
-        turn = await self.environment.harness.step(self._play, harness_state, message)
+        turn = await self.environment.harness.step(self._context, harness_state, message)
         self.state["messages"].append(message)
         self.state["turns"] += 1
         observation = self._take(turn)
@@ -166,16 +166,16 @@ class Episode:
     async def _score(self, stop: str) -> EpisodeScore:
         rules = []
         harness = self.environment.harness
-        messages = harness.transcript(self._play.options, self.state["messages"])
+        messages = harness.transcript(self._context.options, self.state["messages"])
         for rendered in self.environment.rendered_rules(self.case):
             spec = rendered.rule.spec
             submission = Submission(
                 case=self.case,
-                key=self._play.key,
+                key=self._context.key,
                 rule=spec.name,
                 text=_last_text(messages) if self.turns else "",
                 messages=messages,
-                state=harness.world(self.state["harness"]),
+                state=harness.scored_state(self.state["harness"]),
                 reward=self.state["reward"],
                 stop=stop,
                 files=self.environment.files,

@@ -3,12 +3,12 @@
 from hub.extraction.choices import choice
 from hub.extraction.fencing import Fence, fences
 from hub.extraction.final import final_answer
-from hub.extraction.jsontext import NoJSON, completed_json, json_value, json_values
+from hub.extraction.jsontext import NoJSON, complete_json, json_value, json_values
 from hub.extraction.numbers import NumberReading, number, quantity, read_number
-from hub.extraction.programs import Code, code, continued
-from hub.extraction.python import defines, lacking
+from hub.extraction.programs import Code, code, continue_prefix
+from hub.extraction.python import defines, undefined_names
 from hub.extraction.quantities import Quantity, numbers, quantities
-from hub.extraction.reading import clean, spoken, without_reasoning
+from hub.extraction.reading import answer_text, clean, without_reasoning
 
 __all__ = [
     "Code",
@@ -16,22 +16,22 @@ __all__ = [
     "NoJSON",
     "NumberReading",
     "Quantity",
+    "answer_text",
     "choice",
     "clean",
     "code",
-    "completed_json",
-    "continued",
+    "complete_json",
+    "continue_prefix",
     "defines",
     "fences",
     "final_answer",
     "json_value",
     "json_values",
-    "lacking",
     "number",
     "numbers",
     "quantities",
     "quantity",
     "read_number",
-    "spoken",
+    "undefined_names",
     "without_reasoning",
 ]

@@ -6,9 +6,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
-from hub.extraction.corrections import ALTERNATIVELY, reopenings, revised
-from hub.extraction.final import Mark, Statement, bare, final_answer, statements
-from hub.extraction.reading import spoken
+from hub.extraction.corrections import ALTERNATIVELY, reopening_positions, statement_versions
+from hub.extraction.final import Mark, Statement, final_answer, statements, strip_markup
+from hub.extraction.reading import answer_text
 
 # A label that is a word of its own ("A", "I") counts before other words only if one of these follows.
 _AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|based|not|with|the"
@@ -60,31 +60,36 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     beginning or the end, outside of a list of the options; an option's own words, in the last sentence or in a short
     text; the one option that is left if all others are ruled out.
     """
-    text = unicodedata.normalize("NFKC", spoken(text))
-    reader = _Reader(labels, choices)
-    if alone := reader.alone(text):
-        return alone
+    text = unicodedata.normalize("NFKC", answer_text(text))
+    reader = _ChoiceReader(labels, choices)
+    if whole_label := reader.whole_label(text):
+        return whole_label
     if len(text) <= _SHORT and len(reader.all_labels(text)) > 1:
         return None
-    for position in reversed(reopenings(text)[-_MOST_REOPENINGS:]):
+    for position in reversed(reopening_positions(text)[-_MOST_REOPENINGS:]):
         rest = text[position:].strip(" ,.:;!—–-")
-        label = reader.alone(rest.split("\n")[0]) or reader.alone(rest) or reader.stated(rest) or reader.concluded(rest)
+        label = (
+            reader.whole_label(rest.split("\n")[0])
+            or reader.whole_label(rest)
+            or reader.stated_label(rest)
+            or reader.concluded_label(rest)
+        )
         if label:
             return None if label == _SEVERAL else label
-    label = reader.stated(text) or reader.concluded(text)
+    label = reader.stated_label(text) or reader.concluded_label(text)
     if label:
         return None if label == _SEVERAL else label
     lines = reader.without_listing([line for line in text.split("\n") if line.strip()])
     last = re.split(r"(?<=[.!?])\s+", lines[-1])[-1] if lines else ""
-    versions = revised(lines[-1]) if lines else []
-    corrected = next(filter(None, map(reader.alone, versions)), None) if len(versions) > 1 else None
-    if label := corrected or reader.lettered(lines) or reader.pointed(last):
+    versions = statement_versions(lines[-1]) if lines else []
+    corrected = next(filter(None, map(reader.whole_label, versions)), None) if len(versions) > 1 else None
+    if label := corrected or reader.marked_label(lines) or reader.trailing_label(last):
         return label
     places = [final_answer(text) or "", last, text if len(text) <= _SHORT else ""]
-    return next((label for label in map(reader.worded, places) if label), None) or reader.left(text)
+    return next((label for label in map(reader.label_by_words, places) if label), None) or reader.remaining_label(text)
 
 
-class _Reader:
+class _ChoiceReader:
     """The labels and options of one question, and ways to find them."""
 
     def __init__(self, labels: Sequence[str], choices: Sequence[str]) -> None:
@@ -104,9 +109,9 @@ class _Reader:
         )
         self._label = rf"[(\[*_\"'$ \t]{{0,6}}(?P<label>{self._any})"
 
-    def alone(self, text: str) -> str | None:
+    def whole_label(self, text: str) -> str | None:
         """The label that *text* is, with nothing but marks around it."""
-        core = bare(text).strip("()[]{}<>.:!?*_`'\"# \t$")
+        core = strip_markup(text).strip("()[]{}<>.:!?*_`'\"# \t$")
         numbered = re.fullmatch(r"\d{1,2}[.)]\s+(\S+)", core)
         return self._by_fold.get((numbered[1] if numbered else core).casefold())
 
@@ -115,19 +120,21 @@ class _Reader:
         words = set(re.findall(r"\w+", text)) - {"and", "or"}
         return words if words <= set(self._labels) else set()
 
-    def stated(self, text: str) -> str | None:
+    def stated_label(self, text: str) -> str | None:
         """The label that the statement of the answer gives; _SEVERAL if it hedges."""
         for statement in statements(text)[:_MOST_STATEMENTS]:
             if statement.mark == Mark.DECISION:
                 continue  # `concluded` reads those
-            version = next((said for said in revised(statement.said) if self.begins(said)), statement.said)
+            version = next(
+                (said for said in statement_versions(statement.said) if self.leading_label(said)), statement.said
+            )
             if (
-                self.hedges(version)
+                self.names_several(version)
                 or self._joined(text, statement)
                 or self._other_follows(text[statement.end : statement.end + 100], version)
             ):
                 return _SEVERAL
-            label = self.begins(version)
+            label = self.leading_label(version)
             if label:
                 return label
         return None
@@ -137,14 +144,14 @@ class _Reader:
         return any(
             re.fullmatch(r"[\s$)*.]{0,6}(?:,|/|\bor\b|\band\b)[\s$(*]{0,6}", text[other.end : last.start][:30])
             is not None
-            and self.begins(other.said) != self.begins(last.said)
+            and self.leading_label(other.said) != self.leading_label(last.said)
             for other in statements(text)[:_MOST_STATEMENTS]
             if 0 <= last.start - other.end <= 20
         )
 
-    def hedges(self, said: str) -> bool:
+    def names_several(self, said: str) -> bool:
         """Whether a statement names several labels: "A or B", "B and C", "A) Paris or B) London", "B (or C)"."""
-        said = _REASON.split(bare(said), maxsplit=1)[0]
+        said = _REASON.split(strip_markup(said), maxsplit=1)[0]
         first = re.match(rf"(?i:either|both|between|options?)?\s*{self._label}(?![\w'’])", said)
         return first is not None and any(
             match["other"] != first["label"] for match in re.finditer(self._alternative, said[first.end() :])
@@ -157,19 +164,19 @@ class _Reader:
         named = re.search(
             rf"(?<![\w'’])[(\[*_\"']{{0,4}}(?P<label>{self._any})(?=[)\]*_\"'.,;:!?]|\s*$|\s+(?:is|as|if)\b)", after
         )
-        return named is not None and named["label"] != self.begins(said)
+        return named is not None and named["label"] != self.leading_label(said)
 
-    def begins(self, said: str) -> str | None:
+    def leading_label(self, said: str) -> str | None:
         """The label that a marked answer begins with or is, or the option that it is in words."""
         said = re.sub(
             rf"^(?:(?:la|el|die|der|das|le|the|o|probably|likely|definitely|clearly)\s+)?(?:{_OPTION}\b[ \t:]*)?",
             "",
-            bare(said),
+            strip_markup(said),
             flags=re.IGNORECASE,
         )
         if said in self._labels:
             return said
-        found = self._equal(said, _flat, 1) or self.alone(said) or self._equal(said, _squeezed, 3)
+        found = self._equal(said, _flat, 1) or self.whole_label(said) or self._equal(said, _squeezed, 3)
         if found:
             return found
         match = re.match(self._label + r"(?P<mark>[)\]*_\"'$]*(?:[.:,;)\]*_-]|\s[-–—]|\s*\())", said)
@@ -178,10 +185,10 @@ class _Reader:
         folded = re.match(self._label + r"[)\]]", said, re.IGNORECASE)
         if folded:
             return self._by_fold.get(folded["label"].casefold())
-        worded = re.match(self._label + rf"\s+(?P<next>{_AFTER_LABEL})\b", said)
-        return worded["label"] if worded else self.worded(said)
+        label_by_words = re.match(self._label + rf"\s+(?P<next>{_AFTER_LABEL})\b", said)
+        return label_by_words["label"] if label_by_words else self.label_by_words(said)
 
-    def concluded(self, text: str) -> str | None:
+    def concluded_label(self, text: str) -> str | None:
         """The label of the last sentence that says so: "option B is correct", "I choose B", "it's B because …"."""
         any_ = self._any
         end = rf"(?=[)\]*\"'.,;:!。]|\s*$|\s+(?:{_AFTER_LABEL})\b)"
@@ -221,7 +228,7 @@ class _Reader:
             return _SEVERAL
         return last["label"]
 
-    def pointed(self, sentence: str) -> str | None:
+    def trailing_label(self, sentence: str) -> str | None:
         """The label that a sentence ends with after a colon, a dash or an adverb: "It speeds up: B.", "Probably B"."""
         adverb = (
             r"(?i:probably|likely|most likely|definitely|clearly|surely|obviously|certainly|i think|i guess|i believe)"
@@ -232,7 +239,7 @@ class _Reader:
         )
         return match["label"] if match else None
 
-    def left(self, text: str) -> str | None:
+    def remaining_label(self, text: str) -> str | None:
         """The one label that is left if *text* rules out all others."""
         if len(self._labels) < 2:
             return None
@@ -258,10 +265,10 @@ class _Reader:
         kept = [label for label in self._labels if label not in out]
         return kept[0] if len(kept) == 1 else None
 
-    def lettered(self, lines: Sequence[str]) -> str | None:
+    def marked_label(self, lines: Sequence[str]) -> str | None:
         """The label that a short first line begins with, or that one of the last two lines marks."""
         for line in reversed(lines[-2:]):
-            if len(line) <= _SHORT and (label := self.alone(line)):
+            if len(line) <= _SHORT and (label := self.whole_label(line)):
                 return label
         for whole in [*lines[:1], *reversed(lines[-2:])]:
             first, line = whole is lines[0], _affirmed(whole)
@@ -292,7 +299,7 @@ class _Reader:
         labels = [label for label, option in self._options if len(said) >= least and form(option) == said]
         return labels[0] if len(labels) == 1 else None
 
-    def worded(self, text: str) -> str | None:
+    def label_by_words(self, text: str) -> str | None:
         """The one option whose words stand in *text*, unless it is denied; within a longer option they do not count."""
         flat = _flat(text)
         own = [_flat(option) for _, option in self._options if _DENIAL.search(option)]

@@ -43,12 +43,12 @@ ALTERNATIVELY = re.compile(
 )
 
 
-def reopenings(text: str) -> list[int]:
+def reopening_positions(text: str) -> list[int]:
     """Positions behind the words with which *text* reopens its question ("Wait", "Actually", "Correction")."""
     return [match.end() for match in _REOPENING.finditer(text)]
 
 
-def after_withdrawal(text: str, start: int = 0) -> int:
+def withdrawal_end(text: str, start: int = 0) -> int:
     """The position behind the last withdrawal ("Wait, that is wrong.") of *text* from *start* on; -1 without one."""
     position = -1
     for match in _WITHDRAWAL.finditer(text, max(start - 1, 0)):
@@ -56,6 +56,6 @@ def after_withdrawal(text: str, start: int = 0) -> int:
     return position
 
 
-def revised(statement: str) -> list[str]:
+def statement_versions(statement: str) -> list[str]:
     """The versions that one statement gives, the last first: "18, no wait, 19" gives "19" and "18"."""
     return list(reversed(_INLINE.split(statement)))

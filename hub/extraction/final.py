@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
-from hub.extraction.corrections import reopenings
-from hub.extraction.reading import spoken
+from hub.extraction.corrections import reopening_positions
+from hub.extraction.reading import answer_text
 
 _EDGE = r"[*_`# \t>]*"  # Markdown's dress around words
 _ADJECTIVES = r"(?:(?:final|correct|right|best|my|short)\s+){0,2}"
@@ -120,13 +120,15 @@ def final_answer(text: str) -> str | None:
     The strongest mark counts, and of equal ones the last. If the text reopens its question ("Wait, …") and states an
     answer after that, what it stated before does not count.
     """
-    return next((bare(s.said) for s in statements(text) if s.mark != Mark.DECISION and bare(s.said)), None)
+    return next(
+        (strip_markup(s.said) for s in statements(text) if s.mark != Mark.DECISION and strip_markup(s.said)), None
+    )
 
 
 @lru_cache(maxsize=64)
 def statements(text: str) -> tuple[Statement, ...]:
     """Return the statements of the final answer in `spoken(text)`, the one that counts first."""
-    text = spoken(text)
+    text = answer_text(text)
     found = [*_boxed(text), *_tagged(text), *_keyed(text), *_hashed(text)]
     folded = text.casefold()
     if any(word in folded for word in _WORDS):
@@ -136,7 +138,7 @@ def statements(text: str) -> tuple[Statement, ...]:
     if not found:
         return ()
     last = max(s.start for s in found)
-    reopened = max((position for position in reopenings(text) if position <= last), default=0)
+    reopened = max((position for position in reopening_positions(text) if position <= last), default=0)
     return tuple(sorted(found, key=lambda s: (s.start >= reopened, s.mark, s.start), reverse=True))
 
 
@@ -243,7 +245,7 @@ def _hashed(text: str) -> Iterator[Statement]:
             yield Statement(Mark.HEADING_HASHES, match.start("rest"), match.end(), match["rest"])
 
 
-def bare(text: str) -> str:
+def strip_markup(text: str) -> str:
     """Without emphasis, quotes, TeX's dress and a closing full stop."""
     text = text.strip()
     text = re.sub(r"^\\?\(|\\?\)$|^\$+|\$+$", "", text) if text.startswith(("\\(", "$")) else text

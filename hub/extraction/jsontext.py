@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hub.extraction.fencing import fences
-from hub.extraction.reading import spoken
+from hub.extraction.reading import answer_text
 
 _OPEN = re.compile(r"[\[{]")
 _MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)  # a string, even an unfinished one, or a mark
@@ -28,11 +28,11 @@ def json_value(text: str) -> Any:
     values = json_values(text)
     if values:
         return values[0]
-    bare = spoken(text)
+    stripped = answer_text(text)
     try:
-        json.loads(bare)
+        json.loads(stripped)
     except (ValueError, RecursionError) as error:
-        raise NoJSON(f"no JSON value could be read ({error if bare else 'the answer is empty'})") from None
+        raise NoJSON(f"no JSON value could be read ({error if stripped else 'the answer is empty'})") from None
     raise NoJSON("no JSON value could be read (NaN and Infinity are not JSON)")
 
 
@@ -42,7 +42,7 @@ def json_values(text: str) -> list[Any]:
     That is the whole text; else what stands in fences, the last first; else the objects and arrays within prose, the
     last first.
     """
-    text = spoken(text)
+    text = answer_text(text)
     whole = _loaded([text])
     if whole:
         return whole
@@ -50,12 +50,12 @@ def json_values(text: str) -> list[Any]:
     return fenced + list(reversed(_within(text)))
 
 
-def completed_json(text: str) -> Any | None:
+def complete_json(text: str) -> Any | None:
     """An object or array that was cut off, closed after its last complete member; None where there is none.
 
     What was being written when it was cut is dropped: half a number or half a sentence would be another value.
     """
-    text = spoken(text)
+    text = answer_text(text)
     start = _next_open(text, 0)
     if start < 0:
         return None

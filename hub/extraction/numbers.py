@@ -8,11 +8,11 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from hub.extraction.corrections import ALTERNATIVELY, after_withdrawal, revised
+from hub.extraction.corrections import ALTERNATIVELY, statement_versions, withdrawal_end
 from hub.extraction.final import Mark, Statement, statements
-from hub.extraction.numerals import in_digits
+from hub.extraction.numerals import words_to_digits
 from hub.extraction.quantities import Found, Quantity, find_numbers, plain
-from hub.extraction.reading import spoken
+from hub.extraction.reading import answer_text
 
 _NOTHING_ELSE = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _SENTENCE = re.compile(r"(?<=[.!?])[*_$\\)]*\s+(?=\S)|(?<=[。！？])")
@@ -119,12 +119,12 @@ class NumberReading:
     several: bool = False
 
 
-class _Kind(Enum):
+class _NoValue(Enum):
     SEVERAL = 1  # different values are given
     FORMULA = 2  # an expression that is not worked out
 
 
-_Value = Quantity | _Kind | None
+_Value = Quantity | _NoValue | None
 
 
 def number(text: str) -> Fraction | None:
@@ -147,9 +147,9 @@ def read_number(text: str) -> NumberReading:
     """
     if _NOTHING_ELSE.fullmatch(text):
         return NumberReading(Quantity(Fraction(text)), text)  # most targets are that
-    text = spoken(text)
+    text = answer_text(text)
     stated = statements(text)
-    if stated and (withdrawn := after_withdrawal(text, max(s.end for s in stated))) >= 0:
+    if stated and (withdrawn := withdrawal_end(text, max(s.end for s in stated))) >= 0:
         later = _unmarked(text[withdrawn:])
         if later.quantity or later.several:
             return later
@@ -158,15 +158,15 @@ def read_number(text: str) -> NumberReading:
         if value is None and statement.mark > Mark.DECISION and _REFUSAL.search(statement.said):
             return NumberReading(None, statement.said, marked=True)
         if isinstance(value, Quantity) and _has_alternative(text, statement, stated, value):
-            value = _Kind.SEVERAL
-        if value is not None and (value is not _Kind.FORMULA or statement.mark > Mark.SENTENCE):
+            value = _NoValue.SEVERAL
+        if value is not None and (value is not _NoValue.FORMULA or statement.mark > Mark.SENTENCE):
             return _reading(value, statement.said, marked=True)
     return _unmarked(text)
 
 
 def _reading(value: _Value, said: str, *, marked: bool = False) -> NumberReading:
     return NumberReading(
-        value if isinstance(value, Quantity) else None, said.strip(), marked=marked, several=value is _Kind.SEVERAL
+        value if isinstance(value, Quantity) else None, said.strip(), marked=marked, several=value is _NoValue.SEVERAL
     )
 
 
@@ -175,14 +175,14 @@ def _reading(value: _Value, said: str, *, marked: bool = False) -> NumberReading
 
 def _stated(said: str) -> _Value:
     """Return the value of a statement: of its last version if it corrects itself, of its first sentence with one."""
-    for version in revised(said[:_LONGEST_STATEMENT]):
+    for version in statement_versions(said[:_LONGEST_STATEMENT]):
         sentences = _SENTENCE.split(version)
         for i, sentence in enumerate(sentences):
             value = _clause_value(sentence)
             if value is None:
                 continue
             following = sentences[i + 1] if i + 1 < len(sentences) else ""
-            return _Kind.SEVERAL if _offers_other(following, value) else value
+            return _NoValue.SEVERAL if _offers_other(following, value) else value
     return None
 
 
@@ -196,8 +196,8 @@ def _has_alternative(text: str, chosen: Statement, stated: Sequence[Statement], 
         return True
     if chosen.mark == Mark.FORMAT:
         before = text[max(chosen.start - 60, 0) : chosen.start]
-        joined = re.search(r"(?:^|\s)(\S*\d\S*)[\s$\\(*]*\bor[\s$\\(*]*$", before)
-        if joined and _differs(_clause_value(joined[1]), value):
+        before_match = re.search(r"(?:^|\s)(\S*\d\S*)[\s$\\(*]*\bor[\s$\\(*]*$", before)
+        if before_match and _differs(_clause_value(before_match[1]), value):
             return True
     return any(
         other.end <= chosen.start
@@ -216,7 +216,7 @@ def _offers_other(sentence: str, value: _Value) -> bool:
 
 
 def _differs(other: _Value, value: _Value) -> bool:
-    if other is None or other is _Kind.FORMULA:
+    if other is None or other is _NoValue.FORMULA:
         return False
     return not (isinstance(other, Quantity) and isinstance(value, Quantity) and value.agrees(other))
 
@@ -240,10 +240,10 @@ def _unmarked(text: str) -> NumberReading:
                 if tried > _MOST_TRIED:
                     return NumberReading(None)
                 value = _last_value(sentences[i])
-                if value is None or value is _Kind.FORMULA:
+                if value is None or value is _NoValue.FORMULA:
                     continue
                 if isinstance(value, Quantity) and i and _continues(sentences[i - 1], sentences[i], value):
-                    value = _Kind.SEVERAL
+                    value = _NoValue.SEVERAL
                 return _reading(value, sentences[i])
     if len(text) <= _SHORT:
         return _reading(_stated(text), text)
@@ -281,7 +281,7 @@ def _is_value(said: str) -> bool:
 def _last_value(sentence: str) -> _Value:
     """Return the last number of a sentence of prose; SEVERAL if it is one of several alternatives."""
     sentence = sentence[-_LONGEST_SENTENCE:]
-    versions = revised(sentence)
+    versions = statement_versions(sentence)
     version = next((version for version in versions if find_numbers(plain(version))), sentence)
     text = plain(_DENIED.sub(" ", version))
     if _ASIDE_WITH_ALTERNATIVE.search(text):
@@ -291,13 +291,13 @@ def _last_value(sentence: str) -> _Value:
     if find_numbers(result := _REASON.split(text, maxsplit=1)[0]):
         text = result
     if _TUPLE.search(text) or _PLUS_MINUS.search(text):
-        return _Kind.SEVERAL
+        return _NoValue.SEVERAL
     if _ASSIGNMENTS.search(text):
         return _common([_side(part) for part in _ASSIGNMENTS.split(text)])
     if _mentions_another(text):
-        return _Kind.SEVERAL
+        return _NoValue.SEVERAL
     sides = _EQUALS.split(text)
-    if len(sides) > 1 and _side(sides[-1]) is _Kind.FORMULA:
+    if len(sides) > 1 and _side(sides[-1]) is _NoValue.FORMULA:
         return _last_linked(sides[-2])
     value = _last_linked(sides[-1]) or _last_linked(text)
     if isinstance(value, Quantity) and len(sides) > 1 and isinstance(before := _side(sides[-2]), Quantity):
@@ -320,11 +320,11 @@ def _last_linked(text: str) -> _Value:
             and _OPERATOR.search(gap)
             and not re.search(r"[^\W\d_]{16}|\w\s\w+\s\w+\s\w+", gap)
         ):
-            return _Kind.FORMULA
+            return _NoValue.FORMULA
         if not gap.strip() or not _links(gap):
             break
         if not value.agrees(item.quantity):
-            return _Kind.SEVERAL
+            return _NoValue.SEVERAL
         start = item.start
     return value
 
@@ -349,18 +349,18 @@ def _clause_value(said: str) -> _Value:
     """Return the value of a clause: 5 of "5, since 2 = 2", 42 of "6 * 7 = 42" and "42 = 6 * 7", SEVERAL of "3 or 4"."""
     text = plain(_DENIED.sub(" ", said[:_LONGEST_STATEMENT]))
     if not any(character.isdigit() for character in text):
-        text = plain(in_digits(said[:_LONGEST_STATEMENT]))
+        text = plain(words_to_digits(said[:_LONGEST_STATEMENT]))
     text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
     found = find_numbers(text)
     if not found:
         return None
     if _PLUS_MINUS.search(text):
-        return _Kind.SEVERAL
+        return _NoValue.SEVERAL
     listed = _TUPLE.search(text)
     if listed and listed.start() <= found[0].start:
-        return _Kind.SEVERAL
+        return _NoValue.SEVERAL
     if _mentions_another(text):
-        return _Kind.SEVERAL
+        return _NoValue.SEVERAL
     for clause in (_EXPLANATION.split(text, maxsplit=1)[0], text):
         value = _equation_value(clause)
         if value is not None:
@@ -384,10 +384,10 @@ def _equation_value(clause: str) -> _Value:
         return _common([_side(part) for part in _ASSIGNMENTS.split(clause)])
     begins = re.match(r"[\W_]{0,9}(?:[a-z]{1,4}\b)?[\W_]{0,9}\d", clause, re.IGNORECASE)
     sides = [_side(side) for side in (_EQUALS if begins else _IS).split(clause)]
-    worked_out = [side for side in sides if side is not None and side is not _Kind.FORMULA]
+    worked_out = [side for side in sides if side is not None and side is not _NoValue.FORMULA]
     if worked_out:
         return _exact(worked_out)
-    return _Kind.FORMULA if _Kind.FORMULA in sides else None
+    return _NoValue.FORMULA if _NoValue.FORMULA in sides else None
 
 
 def _exact(sides: Sequence[_Value]) -> _Value:
@@ -405,16 +405,16 @@ def _side(text: str) -> _Value:
     if not found:
         return None
     if _SYMBOLIC.search(text):
-        return _Kind.FORMULA
+        return _NoValue.FORMULA
     value, _, end = found[0]
     for item in found[1:]:
         gap = text[end : item.start]
         if _OPERATOR.search(gap) or (item.quantity.value < 0 and not gap.strip()):
-            return _Kind.FORMULA
+            return _NoValue.FORMULA
         if not _links(gap):
             break
         if not value.agrees(item.quantity):
-            return _Kind.SEVERAL
+            return _NoValue.SEVERAL
         end = item.end
     return value
 
@@ -430,4 +430,4 @@ def _common(values: Sequence[_Value]) -> _Value:
     """Return the value that all of *values* agree on; parts without a number do not count."""
     values = [value for value in values if value is not None]
     first = values[0] if values else None
-    return _Kind.SEVERAL if any(_differs(value, first) for value in values[1:]) else first
+    return _NoValue.SEVERAL if any(_differs(value, first) for value in values[1:]) else first

@@ -40,7 +40,7 @@ _NUMERAL = re.compile(
 )
 
 
-def in_digits(text: str) -> str:
+def words_to_digits(text: str) -> str:
     """*text* with its English number words as digits."""
     return _NUMERAL.sub(_digits, text)
 

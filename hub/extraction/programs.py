@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 from hub.extraction.fencing import Fence, split
 from hub.extraction.python import (
     bound,
+    code_regions,
     compiles,
-    defined,
+    defined_names,
     defines,
     does_something,
-    implemented,
-    implemented_in,
-    indented_regions,
-    lacking,
-    lacks_body,
+    implemented_names,
+    implemented_names_in,
+    indented_code_regions,
+    lacks_function_body,
     parsed,
-    regions,
+    undefined_names,
     without_last_statement,
 )
 from hub.extraction.reading import clean, without_reasoning
-from hub.extraction.unwrapping import code_strings, repaired, with_fences, without_chat_markers, without_prompts
+from hub.extraction.unwrapping import code_strings, repair_source, with_fences, without_chat_markers, without_prompts
 from hub.extraction.usage import shown, without_usage
 
 _PYTHON = {"python", "py", "python3", "py3", "ipython", "ipython3", "pycon", "python2", "sage", "cython", "tool_code"}
@@ -81,7 +81,7 @@ def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool 
     blocks = _python_blocks(fenced)
     if blocks and (not names or _any_whole(blocks, names)):
         return _chosen(blocks, names, fenced=True)
-    whole = repaired(text) if not fenced else ""
+    whole = repair_source(text) if not fenced else ""
     if compiles(whole) and (_count_whole(_Block(whole), names) if names else does_something(whole)):
         return Code(whole, "whole")
     unfenced = _unfenced_blocks(outside, names)
@@ -96,9 +96,9 @@ def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool 
         if any(_count(block, names) for block in candidates):
             return _chosen(candidates, names, fenced=candidates is not unfenced)
     for body in [*(block.text for block in reversed(blocks)), outside]:
-        joined = continued(prefix, body) if prefix else None
-        if joined is not None:
-            return Code(joined, "continued")
+        completed = continue_prefix(prefix, body) if prefix else None
+        if completed is not None:
+            return Code(completed, "continued")
     if blocks or unfenced:
         return _chosen(blocks or unfenced, names, fenced=bool(blocks))
     return Code("", "nothing")
@@ -124,7 +124,7 @@ def _python_blocks(fenced: Sequence[Fence]) -> list[_Block]:
 
 
 def _block(fence: Fence) -> _Block:
-    return _Block(repaired(fence.text), cut=not fence.closed)
+    return _Block(repair_source(fence.text), cut=not fence.closed)
 
 
 def _is_body(text: str) -> bool:
@@ -135,9 +135,9 @@ def _is_body(text: str) -> bool:
 def _unfenced_blocks(outside: str, names: Collection[str]) -> list[_Block]:
     """Code out of prose: stretches of statements, else those that are indented as Markdown's code, else a session."""
     statements = without_prompts(outside)
-    found = [_Block(repaired(text)) for text in regions(statements)]
+    found = [_Block(repair_source(text)) for text in code_regions(statements)]
     if not any(_count(block, names) for block in found):
-        indented = [_Block(repaired(text)) for text in indented_regions(statements)]
+        indented = [_Block(repair_source(text)) for text in indented_code_regions(statements)]
         found = indented if any(_count(block, names) for block in indented) else found
     if found and statements.rstrip().endswith(found[-1].text.rstrip()):
         found[-1] = _Block(found[-1].text, cut=True)
@@ -156,17 +156,17 @@ def _count_whole(block: _Block, names: Collection[str]) -> int:
     """How many of *names* the block defines with something in them: no stub, no import, not cut off."""
     tree = parsed(block.text)
     if tree is None:
-        return 0 if block.cut or lacks_body(block.text) else _count(block, names)
-    if block.cut and lacking(block.text):
+        return 0 if block.cut or lacks_function_body(block.text) else _count(block, names)
+    if block.cut and undefined_names(block.text):
         return 0
-    return len(implemented(tree, returning=block.cut) & set(names))
+    return len(implemented_names(tree, returning=block.cut) & set(names))
 
 
 def _any_whole(blocks: Sequence[_Block], names: Collection[str]) -> bool:
-    return any(_count_whole(_sound(block, names), names) for block in blocks)
+    return any(_count_whole(_compilable_part(block, names), names) for block in blocks)
 
 
-def _sound(block: _Block, names: Collection[str]) -> _Block:
+def _compilable_part(block: _Block, names: Collection[str]) -> _Block:
     """*block*, or the part of it that compiles if that defines what is wanted.
 
     Left out are lines that are no Python, such as an explanation or output within the fence, and in a block that was
@@ -178,11 +178,11 @@ def _sound(block: _Block, names: Collection[str]) -> _Block:
     if block.cut:
         texts.append(without_last_statement(block.text))
     for text in texts:
-        part = joined(regions(text)) if text.strip() else ""
+        part = join_sources(code_regions(text)) if text.strip() else ""
         if not compiles(part):
             continue
-        lost = {name for name in lacking(part) if defines(block.text, name)}
-        if not lost and len(implemented_in(part) & set(names)) == _count(block, names):
+        lost = {name for name in undefined_names(part) if defines(block.text, name)}
+        if not lost and len(implemented_names_in(part) & set(names)) == _count(block, names):
             in_place = _in_place(part, block.text)
             return _Block(in_place if compiles(in_place) else part)
     return block
@@ -201,26 +201,26 @@ def _in_place(part: str, whole: str) -> str:
 
 
 def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -> Code:
-    written, blocks = blocks, [_sound(block, names) for block in blocks]
+    written, blocks = blocks, [_compilable_part(block, names) for block in blocks]
     ranks = [(_count_whole(block, names), _count(block, names), i) for i, block in enumerate(blocks)]
     chosen = max(ranks)[2]
     texts = [block.text for block in blocks]
     kept = {chosen}
-    have = defined(texts[chosen]) | {name for name in names if defines(texts[chosen], name)}
-    missing = lacking(texts[chosen]).union(names) - have
+    have = defined_names(texts[chosen]) | {name for name in names if defines(texts[chosen], name)}
+    missing = undefined_names(texts[chosen]).union(names) - have
     # The nearest block before the chosen one first: a correction comes later than what it corrects.
     others = [*reversed(range(chosen)), *range(chosen + 1, len(blocks))]
     added = True
     while missing and added:
         added = False
         for i in others:
-            gives = defined(texts[i])
+            gives = defined_names(texts[i])
             if i not in kept and gives & missing and not gives & have & set(names):
                 kept.add(i)
                 have |= gives
-                missing = (missing | lacking(texts[i])) - have
+                missing = (missing | undefined_names(texts[i])) - have
                 added = True
-    source = joined([texts[i] for i in sorted(kept)])
+    source = join_sources([texts[i] for i in sorted(kept)])
     dropped = tuple(line for i in sorted(kept) for line in _left_out(written[i].text, texts[i]))
     if not fenced:
         return Code(source, "unfenced", dropped=dropped)
@@ -235,7 +235,7 @@ def _left_out(written: str, taken: str) -> list[str]:
     return [shown(i, line) for i, line in enumerate(written.splitlines(), 1) if line.strip() and line not in lines]
 
 
-def joined(sources: Sequence[str]) -> str:
+def join_sources(sources: Sequence[str]) -> str:
     """One program of several, imports from `__future__` first, as Python wants them."""
     if len(sources) <= 1:
         return "".join(sources)
@@ -255,10 +255,10 @@ def _with_prefix(found: Code, prefix: str, names: Collection[str]) -> Code:
     if tree is None:
         return found
     kept = [node for node in tree.body if getattr(node, "name", None) not in names]
-    if not bound(ast.Module(kept, [])) & lacking(found.text):
+    if not bound(ast.Module(kept, [])) & undefined_names(found.text):
         return found
     around = "\n".join(_source(whole, node) for node in kept)
-    return replace(found, text=joined([around, found.text]), with_prefix=True)
+    return replace(found, text=join_sources([around, found.text]), with_prefix=True)
 
 
 def _source(text: str, node: ast.stmt) -> str:
@@ -267,7 +267,7 @@ def _source(text: str, node: ast.stmt) -> str:
     return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
 
 
-def continued(prefix: str, body: str) -> str | None:
+def continue_prefix(prefix: str, body: str) -> str | None:
     """*prefix* (a signature and docstring) with *body* under it; None where that does not compile.
 
     A body may be indented, not indented at all or indented except in its first line; prose before and after it falls
@@ -276,7 +276,7 @@ def continued(prefix: str, body: str) -> str | None:
     body = body.strip("\n")
     if not body.strip():
         return None
-    if not prefix.endswith("\n") and compiles(prefix + body) and defined(prefix + body):
+    if not prefix.endswith("\n") and compiles(prefix + body) and defined_names(prefix + body):
         return prefix + body + "\n"  # it goes on in the middle of a line
     for part in (body, _before_prose(body), _before_prose(_after_prose(body))):
         if not part.strip():

@@ -53,7 +53,7 @@ def defines(source: str, name: str) -> bool:
     return name in bound(tree)
 
 
-def defined(source: str) -> set[str]:
+def defined_names(source: str) -> set[str]:
     """The names that the top level of *source* binds."""
     tree = parsed(source)
     return bound(tree) if tree else set()
@@ -71,7 +71,7 @@ def bound(tree: ast.Module) -> set[str]:
     return names
 
 
-def implemented(tree: ast.Module, *, returning: bool = False) -> set[str]:
+def implemented_names(tree: ast.Module, *, returning: bool = False) -> set[str]:
     """The names that *tree* gives a content: functions and classes that are no stubs, and assigned names.
 
     *returning*: only functions that return or yield something, for code that may have been cut off between two lines.
@@ -86,14 +86,16 @@ def implemented(tree: ast.Module, *, returning: bool = False) -> set[str]:
                 names.add(node.name)
         elif not isinstance(node, ast.Import | ast.ImportFrom):
             names |= bound(ast.Module([node], []))
-            names |= implemented(ast.Module([s for s in ast.iter_child_nodes(node) if isinstance(s, ast.stmt)], []))
+            names |= implemented_names(
+                ast.Module([s for s in ast.iter_child_nodes(node) if isinstance(s, ast.stmt)], [])
+            )
     return names
 
 
-def implemented_in(source: str) -> set[str]:
+def implemented_names_in(source: str) -> set[str]:
     """`implemented` of source text; nothing where it does not compile."""
     tree = parsed(source)
-    return implemented(tree) if tree else set()
+    return implemented_names(tree) if tree else set()
 
 
 def _is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
@@ -111,13 +113,13 @@ def _returns(node: ast.AST) -> bool:
     return any(isinstance(part, ast.Return | ast.Yield | ast.YieldFrom | ast.Raise) for part in ast.walk(node))
 
 
-def lacks_body(source: str) -> bool:
+def lacks_function_body(source: str) -> bool:
     """Whether *source* does not compile because a definition has only comments in it."""
     return "expected an indented block" in _compiled(source)[1]
 
 
 @lru_cache(_KEPT)
-def lacking(source: str) -> frozenset[str]:
+def undefined_names(source: str) -> frozenset[str]:
     """The names that *source* reads and neither binds nor finds among the builtins."""
     tree = parsed(source)
     if tree is None:
@@ -156,7 +158,7 @@ def _is_idle(node: ast.stmt) -> bool:
 # ---- code within prose -----------------------------------------------------------------------------------------------
 
 
-def regions(text: str) -> list[str]:
+def code_regions(text: str) -> list[str]:
     """The stretches of *text* that are Python, without the prose between them.
 
     Text is taken apart at lines that are not indented. A piece is code where it compiles and does something, or begins
@@ -175,7 +177,7 @@ def regions(text: str) -> list[str]:
     return ["".join(pieces).rstrip() + "\n" for pieces in found]
 
 
-def indented_regions(text: str) -> list[str]:
+def indented_code_regions(text: str) -> list[str]:
     """Stretches of *text* that are indented, as Markdown marks code, and are Python without that indentation."""
     found = []
     for piece in _pieces(text):

@@ -43,6 +43,6 @@ def without_reasoning(text: str) -> str:
 
 
 @lru_cache(maxsize=64)  # an answer is read by several rules, and more than once by some
-def spoken(text: str) -> str:
+def answer_text(text: str) -> str:
     """*text* cleaned and without reasoning, outer white space gone: what answers are read from."""
     return without_reasoning(clean(text)).strip()

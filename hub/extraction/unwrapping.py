@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from hub.extraction.fencing import fences, language
 from hub.extraction.jsontext import json_values
-from hub.extraction.python import compiles, lacking
+from hub.extraction.python import compiles, undefined_names
 
 _MARKER = (
     r"<\|(?:im_end|im_start|endoftext|end_of_text|begin_of_text|eot_id|eom_id|eos|end|start|return|assistant|user|system"
@@ -117,7 +117,7 @@ def _literal_values(text: str) -> Iterator[object]:
                 continue
 
 
-def repaired(source: str) -> str:
+def repair_source(source: str) -> str:
     """*source* without what models leave around code: prompts, a language's name, tags, entities, indentation."""
     source = _without_stray_lines(without_prompts(source))
     if compiles(source):
@@ -167,7 +167,7 @@ def _is_stray(line: str) -> bool:
 
 def _reads_entities(source: str) -> bool:
     """Whether code that compiles reads `a &lt; b` as `a & lt; b`."""
-    return _ENTITY.search(source) is not None and not lacking(source).isdisjoint(_ENTITY_NAMES)
+    return _ENTITY.search(source) is not None and not undefined_names(source).isdisjoint(_ENTITY_NAMES)
 
 
 def _unescaped(source: str) -> str:

@@ -7,7 +7,7 @@ objects of its own process) and looks for the expected answers, which it carries
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hub.bundles.answers import Answer
+from hub.bundles.answers import ReferenceAnswer
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.environments.episodes import Step
 from hub.protocols.calls import Message
@@ -20,7 +20,7 @@ FOLDERS = '(os.getcwd(), "/tmp", "/dev/shm", os.path.expanduser("~"))'  # Python
 
 
 def needles(
-    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[Answer]
+    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[ReferenceAnswer]
 ) -> list[str]:
     """Texts that give the case away: target, tests, gold answers; not those that the prompt itself shows."""
     shown = "\n".join(text_of(message) for message in opening)
@@ -34,27 +34,27 @@ def needles(
 
 
 def file_leaks(
-    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[Answer]
+    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[ReferenceAnswer]
 ) -> Iterator[str]:
     """A sentence for each of the case's files that holds an expected answer."""
     if not case.files:
         return
-    wanted = needles(environment, case, opening, gold)
+    selected = needles(environment, case, opening, gold)
     for path, content in case.files.items():
-        if isinstance(content, str) and any(needle in content for needle in wanted):
+        if isinstance(content, str) and any(needle in content for needle in selected):
             yield f"the file {path!r}, which the model's code can open, holds an expected answer or the tests."
 
 
-def spy_answer(
-    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[Answer]
+def probe_answer(
+    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[ReferenceAnswer]
 ) -> Message | None:
     """The spy, as an answer to *case*; None where no rule runs the model's code or there is nothing to find."""
     entry_points = [entry for entry in _entry_points(environment, case) if ":" not in entry]
-    wanted = needles(environment, case, opening, gold)
-    if not entry_points or not wanted:
+    selected = needles(environment, case, opening, gold)
+    if not entry_points or not selected:
         return None
-    reversed_needles = [needle[::-1] for needle in wanted]
-    code = _SPY.replace("REVERSED", repr(reversed_needles)).replace("MARK", repr(MARK)).replace("FOLDERS", FOLDERS)
+    reversed_needles = [needle[::-1] for needle in selected]
+    code = _PROBE.replace("REVERSED", repr(reversed_needles)).replace("MARK", repr(MARK)).replace("FOLDERS", FOLDERS)
     code += "".join(
         f"\n\ndef {entry}(*args, **kwargs):\n    look()\n" for entry in entry_points if entry.isidentifier()
     )
@@ -74,7 +74,7 @@ def _entry_points(environment: CompiledEnvironment, case: CaseData) -> list[str]
     ]
 
 
-def spy_report(step: Step | None) -> str:
+def probe_report(step: Step | None) -> str:
     """What the spy found, as a sentence; "" where it found nothing."""
     if step is None or step.score is None:
         return ""
@@ -87,7 +87,7 @@ def spy_report(step: Step | None) -> str:
     return ""
 
 
-_SPY = """
+_PROBE = """
 import gc
 import os
 import sys

@@ -32,7 +32,7 @@ def dispatch_gates(*, version: EnvironmentVersion) -> None:
 def _send(version_id: int) -> None:
     try:
         task_messages.send(GATES)
-    except task_messages.BrokerAway as error:
+    except task_messages.BrokerUnavailable as error:
         logger.warning("the gates of version %s wait for a worker's sweep: the broker is away (%s)", version_id, error)
 
 

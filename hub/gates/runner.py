@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hub.bundles.answers import AnswerBook, RecordedAsk
+from hub.bundles.answers import RecordedCalls, ReferenceAnswers
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import Bundle
 from hub.common.digests import attempt_seed
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.episodes import Episode, Step
-from hub.gates.leaks import file_leaks, spy_answer, spy_report
+from hub.gates.leaks import file_leaks, probe_answer, probe_report
 from hub.harnesses.base import HarnessError, Services
 from hub.manifest.problems import BundleError, Problem
 from hub.protocols.calls import CallKey, Message, ModelError
@@ -29,7 +29,7 @@ Status = Literal["passed", "failed", "not_run"]
 MAX_CASES = 2000  # of a large dataset, evenly spread; the certificate says how many were checked
 MAX_FAILURES = 50  # listed for a gate; all are counted
 MAX_STEPS = 64
-SPIED_CASES = 20
+PROBED_CASES = 20
 CONCURRENCY = 16
 
 
@@ -66,7 +66,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class EpisodeOutcome:
     """How a play ended; `not_run` where a recording was missing, `broken` where the environment or sandbox failed."""
 
     status: Literal["passed", "failed", "unscored", "not_run", "broken"]
@@ -76,7 +76,7 @@ class Played:
 
 
 @dataclass(slots=True)
-class _Run:
+class _GateRunner:
     """Everything that playing a bundle's answers needs."""
 
     bundle: Bundle
@@ -84,7 +84,7 @@ class _Run:
     services: Services
     gates: dict[str, Gate]
 
-    async def play(self, case: CaseData, label: str, attempt: int, messages: list[Message]) -> Played:
+    async def play(self, case: CaseData, label: str, attempt: int, messages: list[Message]) -> EpisodeOutcome:
         """Play *messages*, the assistant's turns in order; where they end before the episode, it is stopped."""
         environment = self.environment
         key = CallKey(purpose="answer", environment=environment.slug, case=case.id, model=label, attempt=attempt)
@@ -99,21 +99,21 @@ class _Run:
             if not episode.done:
                 step = await episode.stop("turns")
         except (ModelError, ScoringFailed) as error:
-            return Played("not_run" if error.kind == "no_recording" else "broken", None, str(error))
+            return EpisodeOutcome("not_run" if error.kind == "no_recording" else "broken", None, str(error))
         except (HarnessError, BundleError) as error:
-            return Played("broken", None, str(error))
+            return EpisodeOutcome("broken", None, str(error))
         assert step.score is not None
-        return Played(step.score.status, step.score.value, step.score.reason, step)
+        return EpisodeOutcome(step.score.status, step.score.value, step.score.reason, step)
 
     async def expect(self, gate: Gate, case: CaseData, attempt: int, messages: list[Message], why: str = "") -> None:
         """Play an answer twice: it must end as *gate* says, and both times in the same way."""
-        wanted = "passed" if gate.name == "gold" else "failed"
+        selected = "passed" if gate.name == "gold" else "failed"
         played = await self.play(case, gate.name, attempt, messages)
         if played.status == "not_run":
             gate.note = f"Not run where a recording is missing: {played.reason}"
             return
         gate.checked += 1
-        if played.status != wanted:
+        if played.status != selected:
             told = f" ({why})" if why else ""
             gate.fail(case.id, f"{gate.name} answer {attempt}{told}: {played.status}. {played.reason}".strip())
         if played.status == "broken":
@@ -142,28 +142,28 @@ async def _run_gates(
     bundle: Bundle, pool: Pool | None, progress: Callable[[int, int], object] | None
 ) -> dict[str, Any]:
     manifest, environment = bundle.manifest, bundle.compile()
-    ask = RecordedAsk.read(manifest.recordings, bundle.file) if manifest.recordings else RecordedAsk()
-    seats = dict.fromkeys(environment.roles, 1)
-    gates = {gate.name: gate for gate in _gates()}
-    services = Services(ask=ask, pool=environment.pool(pool), seats=seats)
-    run = _Run(bundle, environment, services, gates)
+    ask = RecordedCalls.read(manifest.recordings, bundle.file) if manifest.recordings else RecordedCalls()
+    models_per_role = dict.fromkeys(environment.roles, 1)
+    gates = {gate.name: gate for gate in _all_gates()}
+    services = Services(ask=ask, pool=environment.pool(pool), models_per_role=models_per_role)
+    run = _GateRunner(bundle, environment, services, gates)
     total = _count_ids(run)
-    wanted = _spread(total)
+    selected = _select_positions(total)
     with (
-        AnswerBook(manifest.gold, "gold", bundle.file) as gold,
-        AnswerBook(manifest.wrong, "wrong", bundle.file) as wrong,
+        ReferenceAnswers(manifest.gold, "gold", bundle.file) as gold,
+        ReferenceAnswers(manifest.wrong, "wrong", bundle.file) as wrong,
     ):
         done = 0
 
-        async def one(prepared: PreparedCase) -> None:
+        async def check_case(prepared: PreparedCase) -> None:
             nonlocal done
-            await _case_gates(run, prepared, gold, wrong, spied=prepared.position in wanted[1])
+            await _case_gates(run, prepared, gold, wrong, probed=prepared.position in selected[1])
             done += 1
             if progress:
-                progress(done, len(wanted[0]))
+                progress(done, len(selected[0]))
 
-        await _in_parallel(one, (case for case in _prepared(run) if case.position in wanted[0]))
-        _notes(gates, gold, wrong, total, len(wanted[0]))
+        await _in_parallel(check_case, (case for case in _prepared(run) if case.position in selected[0]))
+        _add_notes(gates, gold, wrong, total, len(selected[0]))
     return {
         "digest": bundle.digest,
         "environment": f"{manifest.slug}@{manifest.version}",
@@ -175,7 +175,7 @@ async def _run_gates(
     }
 
 
-def _gates() -> Iterator[Gate]:
+def _all_gates() -> Iterator[Gate]:
     yield Gate("ids", "Every case has an id of its own.")
     yield Gate("renders", "Every case renders and opens with a message.")
     yield Gate("gold", "Every gold answer passes.")
@@ -185,25 +185,25 @@ def _gates() -> Iterator[Gate]:
     yield Gate("sealed", "What the model's code can open holds no expected answer.")
 
 
-def _prepared(run: _Run) -> Iterator[PreparedCase]:
+def _prepared(run: _GateRunner) -> Iterator[PreparedCase]:
     for found in prepared_cases(run.bundle.manifest, run.environment, run.bundle.file):
         if isinstance(found, Problem):
             raise BundleError(found)
         yield found
 
 
-def _count_ids(run: _Run) -> int:
+def _count_ids(run: _GateRunner) -> int:
     """Count the cases; that each has a distinct id is what preparing them checks."""
     for _ in _prepared(run):
         run.gates["ids"].checked += 1
     return run.gates["ids"].checked
 
 
-def _spread(total: int) -> tuple[set[int], set[int]]:
+def _select_positions(total: int) -> tuple[set[int], set[int]]:
     """The positions to check, and among them those to spy from: all, or evenly spread over a large dataset."""
     checked = range(total) if total <= MAX_CASES else [i * total // MAX_CASES for i in range(MAX_CASES)]
-    spied = [checked[i * len(checked) // SPIED_CASES] for i in range(SPIED_CASES)] if total else []
-    return set(checked), set(spied)
+    probed = [checked[i * len(checked) // PROBED_CASES] for i in range(PROBED_CASES)] if total else []
+    return set(checked), set(probed)
 
 
 async def _in_parallel(work: Callable[[PreparedCase], Any], cases: Iterator[PreparedCase]) -> None:
@@ -221,31 +221,33 @@ async def _in_parallel(work: Callable[[PreparedCase], Any], cases: Iterator[Prep
         raise failures.exceptions[0] from None  # callers handle errors, not groups of them
 
 
-async def _case_gates(run: _Run, prepared: PreparedCase, gold: AnswerBook, wrong: AnswerBook, *, spied: bool) -> None:
+async def _case_gates(
+    run: _GateRunner, prepared: PreparedCase, gold: ReferenceAnswers, wrong: ReferenceAnswers, *, probed: bool
+) -> None:
     case, gates = prepared.case, run.gates
     gates["renders"].checked += 1
     opening = await _opening(run, case)
     if isinstance(opening, str):
         gates["renders"].fail(case.id, opening)
         return
-    golden = gold.of(case)
-    for number, answer in enumerate(golden, 1):
+    gold_answers = gold.of(case)
+    for number, answer in enumerate(gold_answers, 1):
         await run.expect(gates["gold"], case, number, answer.messages)
     for number, answer in enumerate(wrong.of(case), 1):
         await run.expect(gates["wrong"], case, number, answer.messages, answer.why)
     await run.expect(gates["empty"], case, 1, [{"role": "assistant", "content": ""}] * MAX_STEPS)
     gates["sealed"].checked += 1
-    for leak in file_leaks(run.environment, case, opening, golden):
+    for leak in file_leaks(run.environment, case, opening, gold_answers):
         gates["sealed"].fail(case.id, leak)
-    spy = spy_answer(run.environment, case, opening, golden) if spied else None
+    spy = probe_answer(run.environment, case, opening, gold_answers) if probed else None
     if spy is not None:
         played = await run.play(case, "spy", 1, [spy])
-        found = spy_report(played.step)
+        found = probe_report(played.step)
         if found:
             gates["sealed"].fail(case.id, found)
 
 
-async def _opening(run: _Run, case: CaseData) -> list[Message] | str:
+async def _opening(run: _GateRunner, case: CaseData) -> list[Message] | str:
     """The messages that open the case, or what is wrong with them."""
     key = CallKey(purpose="answer", environment=run.environment.slug, case=case.id, model="gold")
     episode = Episode(run.environment, case, key=key, services=run.services)
@@ -259,7 +261,9 @@ async def _opening(run: _Run, case: CaseData) -> list[Message] | str:
     return messages if spoken else "the case opens without a message; is its `input`, or the prompt, empty?"
 
 
-def _notes(gates: dict[str, Gate], gold: AnswerBook, wrong: AnswerBook, total: int, checked: int) -> None:
+def _add_notes(
+    gates: dict[str, Gate], gold: ReferenceAnswers, wrong: ReferenceAnswers, total: int, checked: int
+) -> None:
     if gold.empty:
         gates["gold"].note = "The bundle has no gold answers; name them by `gold`."
     if wrong.empty:

@@ -1,4 +1,4 @@
-"""What a harness is: it turns a case into messages and tools, and a model's messages into what comes next."""
+"""Base classes of harnesses: a harness turns a case into messages and tools and answers the model's messages."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -13,9 +13,9 @@ from sandbox.pool import Pool
 
 
 class HarnessOptions(BaseModel):
-    """The keys of `harness:` in environment.yaml beside `type`; unknown ones are refused.
+    """Keys of `harness:` in environment.yaml besides `type`; unknown keys are errors.
 
-    Values may be templates: they are rendered for a case first and validated after, so types are those of the result.
+    Values may be templates. They are rendered for a case before validation, so the types are those of the result.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -27,23 +27,26 @@ OptionsClass = type[HarnessOptions]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What an episode may use. `pool` and `ask` are None where nothing in the environment needs them.
+    """Resources of an episode. `pool` and `ask` are None if nothing in the environment needs them.
 
-    `seats` says how many models fill each role, so that a rubric can ask every judge. With `isolated`, `trust: auto` of
-    a rule means `isolated`: a hostile answer can bring its fallback about, so nothing that trains or certifies uses it.
-    `took` is handed the milliseconds that each call of the environment's own code took, without the wait for a sandbox.
+    `models_per_role` is the number of models for each role, so that a rubric can ask every judge model.
+
+    With `isolated`, `trust: auto` of a rule means `isolated`. A hostile answer can force the in-process fallback, so
+    training rewards and certificates do not use it.
+
+    `record_call_ms` is called with the milliseconds of each call of the environment's own code, waiting time excluded.
     """
 
     ask: Ask | None = None
     pool: Pool | None = None
-    seats: Mapping[str, int] = field(default_factory=dict)
+    models_per_role: Mapping[str, int] = field(default_factory=dict)
     isolated: bool = True
-    took: Callable[[float], None] = field(default=lambda milliseconds: None)
+    record_call_ms: Callable[[float], None] = field(default=lambda milliseconds: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Play:
-    """One case being played once: all that a harness may look at. `files` are the bundle's code files by path."""
+class EpisodeContext:
+    """Everything a harness may read in one episode. `files` are the bundle's code files by path."""
 
     case: CaseData
     key: CallKey
@@ -55,10 +58,10 @@ class Play:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What a harness answers to reset and step: its new JSON state and the *new* messages only.
+    """Result of `reset` or `step`: the new JSON state and only the *new* messages.
 
-    `reward` is the harness's own and feeds the rule `reward`; None where it has none. `truncated` marks an episode
-    that a limit of the harness ended. `info` goes to the transcript's reader, never to a score.
+    `reward` is read by the rule `reward`; None if the harness gives none. `truncated` marks an episode
+    that a limit of the harness ended. `info` is shown with the transcript and never affects a score.
     """
 
     state: JSON = None
@@ -71,11 +74,11 @@ class Turn:
 
 
 class HarnessError(Exception):
-    """The environment's own code or files failed: the response is errored (kind `environment`), not wrong."""
+    """Failure of the environment's own code or files. The response is errored (kind `environment`), not wrong."""
 
 
 class Harness(ABC):
-    """A way to play a case. Stateless: what lasts from turn to turn is the JSON state that it returns."""
+    """Base class of harnesses. Stateless: the JSON state that it returns is all that is kept between turns."""
 
     type: ClassVar[str]
     summary: ClassVar[str]
@@ -84,41 +87,41 @@ class Harness(ABC):
     offers_tools: ClassVar[bool] = False
 
     @abstractmethod
-    async def reset(self, play: Play) -> Turn:
-        """The first messages, tools and state. Raises HarnessError; ModelError where a role's model does not answer."""
+    async def reset(self, context: EpisodeContext) -> Turn:
+        """Return the first messages, tools and state. Raises HarnessError; ModelError if a role's model fails."""
 
     @abstractmethod
-    async def step(self, play: Play, state: JSON, message: Message) -> Turn:
-        """What follows the assistant's *message*. Raises as `reset` does; a mistake of the model never raises."""
+    async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
+        """Return what follows the assistant's *message*. Raises as `reset` does, never for a mistake of the model."""
 
     def code_paths(self, options: Mapping[str, Any]) -> list[str]:
-        """The bundle files that the raw *options* name as code; their content is part of a case's input digest."""
+        """Return the bundle files that the raw *options* name as code; they are part of a case's input digest."""
         return []
 
     def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[tuple[str, str]]:
-        """What can be told to be wrong with the code that the raw *options* name, without running it.
+        """Return mistakes in the code that the raw *options* name, found without running it.
 
-        Pairs of a key path below `harness` and a sentence. Only asked where every one of `code_paths` is in *files*.
+        Each is a pair of a key path below `harness` and a sentence. Called only if all `code_paths` are in *files*.
         """
         return []
 
     def uses_sandbox(self, options: Mapping[str, Any]) -> bool:
-        """Whether playing with the raw *options* runs code."""
+        """Return whether an episode with the raw *options* runs code."""
         return self.needs_sandbox
 
-    def world(self, state: JSON) -> JSON:
-        """What scorers read as the state: the environment's own, without the harness's bookkeeping."""
+    def scored_state(self, state: JSON) -> JSON:
+        """Return the state that scorers read: the environment's own, without the harness's bookkeeping."""
         return state
 
     def transcript(self, options: Any, messages: list[Message]) -> list[Message]:
-        """The transcript as scorers read it: calls in the wire's shape, tools under the names that the bundle gave."""
+        """Return the transcript for scorers: calls in the API's format, tools under the names that the bundle gave."""
         return messages
 
     def dialogue(self, options: Any, messages: list[Message]) -> list[Message]:
-        """*messages*, from any turn on, without those that the harness itself wrote in the user's name."""
+        """Return *messages*, from any turn on, without user messages that the harness itself wrote."""
         return messages
 
-    def static_tools(self, play: Play) -> list[Tool] | None:
+    def static_tools(self, context: EpisodeContext) -> list[Tool] | None:
         """The tools that every request of an episode offers, without running any code; None if only playing tells.
 
         Raises HarnessError.
@@ -126,5 +129,5 @@ class Harness(ABC):
         return []
 
     def roles(self, options: Mapping[str, Any]) -> list[str]:
-        """The roles of models (`user`) that playing needs."""
+        """Return the roles of models (`user`) that an episode needs."""
         return []

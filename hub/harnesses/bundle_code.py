@@ -1,9 +1,9 @@
-"""Calls into a bundle's code, always in the sandbox: state and arguments in as JSON, result and state out."""
+"""Calls of a bundle's code, always in the sandbox: JSON arguments and state in, JSON result and state out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hub.harnesses.base import HarnessError, Play
+from hub.harnesses.base import EpisodeContext, HarnessError
 from hub.protocols.calls import JSON
 from sandbox.jobs import CallJob
 from sandbox.limits import Limits
@@ -31,7 +31,7 @@ def call(path, name, takes_state, state, arguments):
 
 
 class BundleCodeFailed(Exception):
-    """A call that died, hung, flooded or returned what is not JSON; the message is a sentence for a person."""
+    """A call that crashed, timed out, produced too much output or did not return JSON; the message is a sentence."""
 
     def __init__(self, message: str, wall_ms: float) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class BundleCodeFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool came to: its result and the state it left, or the exception's text in `error`."""
+    """Result of a tool call and the state after it, or the exception's text in `error`."""
 
     result: JSON
     state: JSON
@@ -48,25 +48,25 @@ class ToolResult:
     wall_ms: float
 
 
-def need_pool(play: Play) -> Pool:
-    """The sandbox of an episode whose harness runs code. Raises HarnessError."""
-    if play.services.pool is None:
-        raise HarnessError("This environment runs code, and no sandbox was given to its episode.")
-    return play.services.pool
+def require_pool(context: EpisodeContext) -> Pool:
+    """Return the episode's sandbox pool. Raises HarnessError if there is none."""
+    if context.services.pool is None:
+        raise HarnessError("This environment runs code, but its episode has no sandbox. Start it with a sandbox pool.")
+    return context.services.pool
 
 
 async def call_function(
-    play: Play, path: str, function: str, args: list[JSON], *, files: Mapping[str, bytes], seconds: float
+    context: EpisodeContext, path: str, function: str, args: list[JSON], *, files: Mapping[str, bytes], seconds: float
 ) -> JSON:
-    """Call `function` of the bundle's file *path*. Raises HarnessError however it fails."""
-    outcome = await _run(play, files, path, function, args, seconds)
+    """Call `function` of the bundle's file *path*. Raises HarnessError for every kind of failure."""
+    outcome = await _run(context, files, path, function, args, seconds)
     if outcome.status is not Status.COMPLETED:
-        raise HarnessError(f"{path}: {function} failed: {_sentence(outcome)}")
+        raise HarnessError(f"{path}: {function} failed: {_failure_text(outcome)}")
     return outcome.value
 
 
 async def call_tool(
-    play: Play,
+    context: EpisodeContext,
     path: str,
     function: str,
     *,
@@ -76,19 +76,19 @@ async def call_tool(
     files: Mapping[str, bytes],
     seconds: float,
 ) -> ToolResult:
-    """Call a tool. Raises BundleCodeFailed where it brought nothing, HarnessError where the sandbox itself failed."""
+    """Call a tool. Raises BundleCodeFailed if it gave no result, HarnessError if the sandbox itself failed."""
     args = [path, function, takes_state, state, dict(arguments)]
-    outcome = await _run(play, {**files, WRAPPER: _WRAPPER_SOURCE}, WRAPPER, "call", args, seconds)
+    outcome = await _run(context, {**files, WRAPPER: _WRAPPER_SOURCE}, WRAPPER, "call", args, seconds)
     if outcome.status is Status.INFRA_ERROR:
-        raise HarnessError(f"{path}: {function} could not be run: {_sentence(outcome)}")
+        raise HarnessError(f"{path}: {function} could not be run: {_failure_text(outcome)}")
     value = outcome.value
     if outcome.status is not Status.COMPLETED or not isinstance(value, dict):
-        raise BundleCodeFailed(_sentence(outcome), outcome.wall_ms)
+        raise BundleCodeFailed(_failure_text(outcome), outcome.wall_ms)
     return ToolResult(value.get("result"), value.get("state"), value.get("error", ""), outcome.wall_ms)
 
 
 async def _run(
-    play: Play, files: Mapping[str, bytes], module: str, function: str, args: list[JSON], seconds: float
+    context: EpisodeContext, files: Mapping[str, bytes], module: str, function: str, args: list[JSON], seconds: float
 ) -> Outcome:
     try:
         job = CallJob(
@@ -101,10 +101,10 @@ async def _run(
         )
     except ValueError as error:
         raise HarnessError(f"The bundle's code cannot be called: {error}") from None
-    outcome = await need_pool(play).arun(job)
-    play.services.took(outcome.wall_ms)
+    outcome = await require_pool(context).arun(job)
+    context.services.record_call_ms(outcome.wall_ms)
     return outcome
 
 
-def _sentence(outcome: Outcome) -> str:
+def _failure_text(outcome: Outcome) -> str:
     return outcome.message or f"it ended with status {outcome.status}."

@@ -8,10 +8,10 @@ from typing import Annotated, Any, cast
 
 from pydantic import Field
 
-from hub.harnesses.base import HarnessError, Play
-from hub.harnesses.bundle_code import need_pool
-from hub.harnesses.tool_calls import Call, call_problem
-from hub.harnesses.tool_loop import Acted, ToolLoop, ToolLoopOptions
+from hub.harnesses.base import EpisodeContext, HarnessError
+from hub.harnesses.bundle_code import require_pool
+from hub.harnesses.tool_calls import ParsedCall, call_problem
+from hub.harnesses.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions
 from hub.protocols.calls import JSON, Tool
 from hub.protocols.cases import file_bytes
 from sandbox.jobs import ProgramJob
@@ -24,7 +24,9 @@ Files = dict[str, JSON]  # path -> text, or {"b64": ...}
 
 
 class CodeRepairOptions(ToolLoopOptions):
-    """`files`: the project. `tests`: patterns of its visible tests, which the model can read and run but not write.
+    """Options of `code_repair`.
+
+    `files`: the project. `tests`: patterns of its visible tests, which the model can read and run but not write.
 
     `memory_mb` and `call_seconds` bound one run of the visible tests.
     """
@@ -36,47 +38,47 @@ class CodeRepairOptions(ToolLoopOptions):
 
 class CodeRepair(ToolLoop):
     type = "code_repair"
-    summary = "A small project to mend: read, write and test its files; hidden tests score what is left."
+    summary = "A small project to repair: read, write and test its files; hidden tests score the result."
     Options = CodeRepairOptions
     needs_sandbox = True
 
-    def offered(self, play: Play) -> list[Tool]:
+    def list_tools(self, context: EpisodeContext) -> list[Tool]:
         return TOOLS
 
-    async def begin(self, play: Play) -> JSON:
-        options: CodeRepairOptions = play.options
+    async def initial_state(self, context: EpisodeContext) -> JSON:
+        options: CodeRepairOptions = context.options
         if not options.files:
-            raise HarnessError("The case has no files; give it `files`, the project to mend.")
+            raise HarnessError("The case has no files. Add `files`, the project to repair.")
         if problem := _size_problem(options.files):
             raise HarnessError(f"The case's project is too large: {problem}.")
         return {"files": dict(options.files)}
 
-    async def act(self, play: Play, world: JSON, call: Call) -> Acted:
+    async def execute_call(self, context: EpisodeContext, world: JSON, call: ParsedCall) -> CallOutcome:
         problem = call_problem(call, _PARAMETERS)
         if problem:
-            return Acted(f"error: {problem}", world)
+            return CallOutcome(f"error: {problem}", world)
         files: Files = world["files"]
         if call.name == "run_tests":
-            return await self._run_tests(play, world)
+            return await self._run_tests(context, world)
         try:
             if call.name in _READING:
-                return Acted(_READING[call.name](files, **call.arguments), world)
+                return CallOutcome(_READING[call.name](files, **call.arguments), world)
             changed, text = _WRITING[call.name](files, **call.arguments)
-        except _Mistake as mistake:
-            return Acted(f"error: {mistake}", world)
+        except _ToolError as mistake:
+            return CallOutcome(f"error: {mistake}", world)
         path = str(call.arguments["path"])
-        if is_visible_test(play.options, path):
-            return Acted(f"error: {path} is a test; it can be read and run, not changed", world)
+        if is_visible_test(context.options, path):
+            return CallOutcome(f"error: {path} is a test; it can be read and run, not changed", world)
         if problem := _size_problem(changed):
-            return Acted(f"error: {problem}", world)
-        return Acted(text, {**world, "files": changed})
+            return CallOutcome(f"error: {problem}", world)
+        return CallOutcome(text, {**world, "files": changed})
 
-    async def _run_tests(self, play: Play, world: JSON) -> Acted:
-        options: CodeRepairOptions = play.options
+    async def _run_tests(self, context: EpisodeContext, world: JSON) -> CallOutcome:
+        options: CodeRepairOptions = context.options
         files: Files = world["files"]
         paths = sorted(path for path in files if is_visible_test(options, path))
         if not paths:
-            return Acted("error: the project has no visible tests", world)
+            return CallOutcome("error: the project has no visible tests", world)
         try:
             job = ProgramJob(
                 code=_runner(),
@@ -86,14 +88,14 @@ class CodeRepair(ToolLoop):
             )
         except ValueError as error:
             raise HarnessError(f"The visible tests cannot be run: {error}") from None
-        outcome = await need_pool(play).arun(job)
-        play.services.took(outcome.wall_ms)
+        outcome = await require_pool(context).arun(job)
+        context.services.record_call_ms(outcome.wall_ms)
         if outcome.status is Status.INFRA_ERROR:
             raise HarnessError(f"The visible tests could not be run: {outcome.message}")
         text = outcome.stdout.rstrip() + ("\n[output cut]" if outcome.output_cut else "")
         if outcome.status not in (Status.COMPLETED, Status.EXITED):
             text = f"{text}\nThe run was stopped: {outcome.message}".lstrip()
-        return Acted(text or f"The tests printed nothing. {outcome.message}", world, outcome.wall_ms)
+        return CallOutcome(text or f"The tests printed nothing. {outcome.message}", world, outcome.wall_ms)
 
 
 def is_visible_test(options: CodeRepairOptions, path: str) -> bool:
@@ -103,8 +105,8 @@ def is_visible_test(options: CodeRepairOptions, path: str) -> bool:
 # ---- what the tools do -----------------------------------------------------------------------------------------------
 
 
-class _Mistake(Exception):
-    """The model asked for what cannot be done; the message says what."""
+class _ToolError(Exception):
+    """A call with arguments that cannot be carried out; the message goes to the model."""
 
 
 def _list_files(files: Files) -> str:
@@ -113,19 +115,19 @@ def _list_files(files: Files) -> str:
 
 def _read_file(files: Files, path: str) -> str:
     if path not in files:
-        raise _Mistake(f"there is no file {path!r}; the files are {', '.join(sorted(files))}")
+        raise _ToolError(f"there is no file {path!r}; the files are {', '.join(sorted(files))}")
     content = files[path]
     if not isinstance(content, str):
-        raise _Mistake(f"{path} is a binary file")
+        raise _ToolError(f"{path} is a binary file")
     return content
 
 
 def _write_file(files: Files, path: str, content: str) -> tuple[Files, str]:
     if not is_project_path(path):
-        raise _Mistake(f"{path!r} must be a relative path inside the project, such as package/module.py")
+        raise _ToolError(f"{path!r} must be a relative path inside the project, such as package/module.py")
     clash = next((other for other in files if other.startswith(f"{path}/") or path.startswith(f"{other}/")), None)
     if clash:
-        raise _Mistake(f"{path} cannot be a file beside {clash}: one of them would have to be a folder")
+        raise _ToolError(f"{path} cannot be a file beside {clash}: one of them would have to be a folder")
     return {**files, path: content}, f"wrote {path} ({len(content.encode('utf-8', 'surrogatepass')):,} bytes)"
 
 
@@ -134,7 +136,7 @@ def _replace_in_file(files: Files, path: str, old: str, new: str) -> tuple[Files
     times = content.count(old) if old else 0
     if times != 1:
         found = "does not occur" if times == 0 else f"occurs {times} times"
-        raise _Mistake(f"the old text {found} in {path}; it must occur exactly once, white space included")
+        raise _ToolError(f"the old text {found} in {path}; it must occur exactly once, white space included")
     return {**files, path: content.replace(old, new)}, f"replaced 1 place in {path}"
 
 
@@ -144,7 +146,7 @@ def _delete_file(files: Files, path: str) -> tuple[Files, str]:
 
 
 def is_project_path(path: str) -> bool:
-    """Whether *path* is relative, plain ASCII, without `..`, and spelled the one way that the sandbox takes."""
+    """Return whether *path* is relative, plain ASCII, without `..` and normalized as the sandbox requires."""
     parts = PurePosixPath(path).parts
     plain = path.isascii() and path.isprintable() and 0 < len(path) <= 200 and "\\" not in path
     return plain and not path.startswith("/") and ".." not in parts and path == "/".join(parts)
@@ -197,8 +199,8 @@ TOOLS: list[Tool] = [
         "replace_in_file",
         "Replace a piece of text in a file. The old text must occur exactly once.",
         path=_PATH,
-        old="The text to replace, exactly as it stands, white space included.",
-        new="What to put there.",
+        old="The text to replace, exactly as in the file, white space included.",
+        new="The replacement.",
     ),
     _tool("delete_file", "Delete a file of the project.", path=_PATH),
     _tool("run_tests", "Run the project's visible tests and show what failed."),

@@ -5,15 +5,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hub.harnesses.base import Harness, HarnessError, HarnessOptions, Play, Turn
+from hub.harnesses.base import EpisodeContext, Harness, HarnessError, HarnessOptions, Turn
 from hub.harnesses.bundle_code import call_function
 from hub.harnesses.tools import undeclared_imports
 from hub.manifest.code_check import code_problems
 from hub.protocols.calls import JSON, Message, Tool
 
 
-class CustomOptions(HarnessOptions):
-    """`path`: the file with `reset(case, seed)` and `step(state, message)`. `reads`: files of the bundle that it needs.
+class CustomHarnessOptions(HarnessOptions):
+    """Options of `custom`.
+
+    `path`: the file with `reset(case, seed)` and `step(state, message)`. `reads`: other files of the bundle it needs.
 
     Limits: `max_turns` assistant messages, `call_seconds` for one call of `reset` or `step`.
     """
@@ -30,8 +32,8 @@ class _Message(BaseModel):
     content: str | list[dict[str, Any]] | None = None
 
 
-class CustomAnswer(BaseModel):
-    """What `reset` and `step` return. Unknown keys are refused: a misspelt `done` would never end."""
+class CustomHarnessResult(BaseModel):
+    """Return value of the bundle's `reset` and `step`. Unknown keys are errors: a misspelt `done` would never end."""
 
     model_config = ConfigDict(extra="forbid")
     state: Any = None
@@ -43,29 +45,29 @@ class CustomAnswer(BaseModel):
     info: dict[str, Any] = {}
 
 
-class Custom(Harness):
+class CustomHarness(Harness):
     type = "custom"
     summary = "The bundle's own harness.py, run in the sandbox."
-    Options = CustomOptions
+    Options = CustomHarnessOptions
     needs_sandbox = True
     offers_tools = True
 
-    async def reset(self, play: Play) -> Turn:
-        answer = await self._call(play, "reset", [play.case.to_json(), play.seed])
-        return self._turn(answer, 0, play.options)
+    async def reset(self, context: EpisodeContext) -> Turn:
+        answer = await self._call(context, "reset", [context.case.to_json(), context.seed])
+        return self._turn(answer, 0, context.options)
 
-    async def step(self, play: Play, state: JSON, message: Message) -> Turn:
-        answer = await self._call(play, "step", [state["world"], message])
-        return self._turn(answer, state["turns"] + 1, play.options)
+    async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
+        answer = await self._call(context, "step", [state["world"], message])
+        return self._turn(answer, state["turns"] + 1, context.options)
 
-    async def _call(self, play: Play, function: str, args: list[JSON]) -> CustomAnswer:
-        options: CustomOptions = play.options
-        files = {path: play.files[path] for path in [options.path, *options.reads] if path in play.files}
+    async def _call(self, context: EpisodeContext, function: str, args: list[JSON]) -> CustomHarnessResult:
+        options: CustomHarnessOptions = context.options
+        files = {path: context.files[path] for path in [options.path, *options.reads] if path in context.files}
         if options.path not in files:
             raise HarnessError(f"The bundle has no file {options.path!r}.")
-        value = await call_function(play, options.path, function, args, files=files, seconds=options.call_seconds)
+        value = await call_function(context, options.path, function, args, files=files, seconds=options.call_seconds)
         try:
-            return CustomAnswer.model_validate(value)
+            return CustomHarnessResult.model_validate(value)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"]) or "the whole"
@@ -74,7 +76,7 @@ class Custom(Harness):
                 f"{place}: {first['msg']}."
             ) from None
 
-    def _turn(self, answer: CustomAnswer, turns: int, options: CustomOptions) -> Turn:
+    def _turn(self, answer: CustomHarnessResult, turns: int, options: CustomHarnessOptions) -> Turn:
         limited = not answer.done and turns >= options.max_turns
         return Turn(
             state={"world": answer.state, "turns": turns},
@@ -86,10 +88,10 @@ class Custom(Harness):
             info={**answer.info, "limit": "max_turns"} if limited else answer.info,
         )
 
-    def static_tools(self, play: Play) -> list[Tool] | None:
+    def static_tools(self, context: EpisodeContext) -> list[Tool] | None:
         return None
 
-    def world(self, state: JSON) -> JSON:
+    def scored_state(self, state: JSON) -> JSON:
         return state["world"]
 
     def code_paths(self, options: Mapping[str, Any]) -> list[str]:

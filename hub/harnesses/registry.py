@@ -1,4 +1,4 @@
-"""Every harness by its type. To add one: a module in this folder, a line here and a section in docs/harnesses.md."""
+"""Registry of harnesses by type. To add one: a module in this folder, a line here, a section in docs/harnesses.md."""
 
 from hub.common.registry import Registry
 from hub.harnesses.base import Harness
@@ -10,7 +10,7 @@ HARNESSES: Registry[Harness] = Registry(
         "multi_turn": "hub.harnesses.multi_turn:MultiTurn",
         "tools": "hub.harnesses.tools:Tools",
         "code_repair": "hub.harnesses.code_repair:CodeRepair",
-        "custom": "hub.harnesses.custom:Custom",
+        "custom": "hub.harnesses.custom:CustomHarness",
     },
     create=True,
 )

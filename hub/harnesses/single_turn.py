@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from hub.harnesses.base import Harness, HarnessOptions, Play, Turn
+from hub.harnesses.base import EpisodeContext, Harness, HarnessOptions, Turn
 from hub.protocols.calls import JSON, Message
 
 
 class SingleTurnOptions(HarnessOptions):
-    """`system`: an optional system message. `prompt`: the user's message, or chat messages; default the input."""
+    """`system`: an optional system message. `prompt`: the user's message or chat messages; by default the input."""
 
     system: str | None = None
     prompt: str | list[dict[str, Any]] = "{{ input }}"
 
 
-def opening(system: str | None, prompt: str | list[Message]) -> list[Message]:
-    """The messages that open a conversation: the system's, where there is one, then the prompt's."""
+def opening_messages(system: str | None, prompt: str | list[Message]) -> list[Message]:
+    """Return the first messages of a conversation: the system message, if there is one, then the prompt."""
     first: list[Message] = [{"role": "system", "content": system}] if system else []
     return first + ([{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt))
 
@@ -24,9 +24,9 @@ class SingleTurn(Harness):
     summary = "One prompt, one answer."
     Options = SingleTurnOptions
 
-    async def reset(self, play: Play) -> Turn:
-        options: SingleTurnOptions = play.options
-        return Turn(messages=opening(options.system, options.prompt))
+    async def reset(self, context: EpisodeContext) -> Turn:
+        options: SingleTurnOptions = context.options
+        return Turn(messages=opening_messages(options.system, options.prompt))
 
-    async def step(self, play: Play, state: JSON, message: Message) -> Turn:
+    async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
         return Turn(done=True)

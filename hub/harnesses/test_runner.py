@@ -1,7 +1,7 @@
-"""Runs a project's visible tests and prints what failed: a whole program for the sandbox, standard library only.
+"""Program for the sandbox that runs a project's visible tests and prints the failures. Standard library only.
 
-Arguments are the paths of test files. Functions named `test*` are called, `unittest.TestCase` classes are run. What
-this prints is feedback for a model: the project under test shares the process, so it proves nothing.
+Arguments are the paths of test files. Functions named `test*` are called, `unittest.TestCase` classes are run. The
+output is feedback for a model and not a verdict: the project under test runs in the same process and could forge it.
 """
 
 import ast
@@ -30,7 +30,7 @@ def say(line: str) -> None:
 
 
 def run_file(path: str) -> list[tuple[str, str]]:
-    """Each test of a file with what went wrong, "" where it passed. A file that cannot be imported is one failure."""
+    """Return each test of a file with its failure, "" if it passed. A file that cannot be imported is one failure."""
     try:
         module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
     except BaseException as error:
@@ -45,7 +45,7 @@ def run_file(path: str) -> list[tuple[str, str]]:
 
 
 def cases(suite: unittest.TestSuite) -> list[unittest.TestCase]:
-    """The tests of a suite, at any depth."""
+    """Return the tests of a suite, at any depth."""
     found: list[unittest.TestCase] = []
     for item in suite:
         found += cases(item) if isinstance(item, unittest.TestSuite) else [item]
@@ -63,7 +63,7 @@ def attempt(test: object, path: str) -> str:
 
 
 def describe(error: BaseException, path: str) -> str:
-    """The exception with the lines of the project that led to it, and both sides of a bare `assert a == b`."""
+    """Return the exception, the project's lines that led to it, and both sides of a plain `assert a == b`."""
     foreign = ("<frozen", sys.prefix, sys.base_prefix, __file__)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(foreign)]
     lines = [f"{f.filename.rpartition('/')[2]}:{f.lineno}: {f.line}" for f in frames[-4:]]
@@ -72,7 +72,7 @@ def describe(error: BaseException, path: str) -> str:
 
 
 def sides(error: BaseException) -> list[str]:
-    """What the two sides of a failed bare comparison were, by evaluating them again where it stands."""
+    """Return both sides of a failed plain comparison, evaluated again in its frame."""
     trace = error.__traceback__
     if not isinstance(error, AssertionError) or error.args or trace is None:
         return []

@@ -1,4 +1,4 @@
-"""Tool calls as models make them, native or written as text, and the messages that answer them. Pure."""
+"""Tool calls of models, native or written as text, and the messages that carry their results. No side effects."""
 
 import json
 import re
@@ -10,15 +10,15 @@ from hub import extraction
 from hub.protocols.calls import JSON, Message, Tool
 
 Protocol = Literal["native", "text"]
-MAX_RESULT_CHARS = 50_000  # of one tool message; what a tool prints beyond that would only crowd out the conversation
+MAX_RESULT_CHARS = 50_000  # of one tool message; more would crowd out the conversation
 _FENCE = re.compile(r"^```tool_call[ \t]*\n(.*?)(?:^```[ \t]*$|\Z)", re.M | re.S)
 _OPENING_FENCE = re.compile(r"^```tool_call\b", re.M)
 _RESULT = re.compile(r"^```tool_result\n(.*)\n```$", re.M)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One call of a model. `problem` says what is wrong with the way it was written; then `arguments` mean nothing."""
+class ParsedCall:
+    """One call made by a model. If `problem` is set, the call could not be parsed and `arguments` is empty."""
 
     id: str
     name: str
@@ -27,31 +27,31 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What one call came to, as the model will read it."""
+class CallResult:
+    """Result of one call as text for the model."""
 
-    call: Call
+    call: ParsedCall
     content: str
 
 
 # ---- native ----------------------------------------------------------------------------------------------------------
 
 
-def native_calls(message: Message) -> list[Call]:
-    """The calls of a message on the wire, in order. Whatever shape they have, each becomes a Call."""
+def native_calls(message: Message) -> list[ParsedCall]:
+    """Return the calls of an API message, in order. A malformed call becomes a ParsedCall with a `problem`."""
     raw = message.get("tool_calls")
     if not raw:
         return []
     return [_native(item, number) for number, item in enumerate(raw if isinstance(raw, list) else [raw])]
 
 
-def _native(item: JSON, number: int) -> Call:
+def _native(item: JSON, number: int) -> ParsedCall:
     item = item if isinstance(item, dict) else {}
     function = item.get("function")
     function = function if isinstance(function, dict) else {}
     arguments, problem = _arguments(function.get("arguments"))
     identity = item.get("id")
-    return Call(
+    return ParsedCall(
         id=identity if isinstance(identity, str) and identity else f"call_{number}",
         name=str(function.get("name") or ""),
         arguments=arguments,
@@ -60,7 +60,7 @@ def _native(item: JSON, number: int) -> Call:
 
 
 def _arguments(raw: JSON) -> tuple[dict[str, JSON], str]:
-    """Arguments as an object, and what is wrong where they are none. No arguments at all count as an empty object."""
+    """Return the arguments as an object, and the problem if they are not one. Missing arguments are an empty object."""
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         return {}, ""
     if isinstance(raw, str):
@@ -76,7 +76,7 @@ def _arguments(raw: JSON) -> tuple[dict[str, JSON], str]:
 
 
 def _unfit(value: JSON) -> str:
-    """Why *value*, though it was read, cannot be handed on as JSON, or be stored."""
+    """Return why *value* cannot be serialized as JSON or stored; "" if it can."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
@@ -99,7 +99,7 @@ def _has_nul(value: JSON) -> bool:
 
 
 def describe_tools(tools: Sequence[Tool]) -> str:
-    """What a model without tool calling is told about *tools* and how to call them."""
+    """Return the instructions on *tools* for a model without native tool calling."""
     functions = [tool["function"] for tool in tools]
     listed = "\n".join(json.dumps(function, ensure_ascii=False) for function in functions)
     return (
@@ -112,14 +112,14 @@ def describe_tools(tools: Sequence[Tool]) -> str:
     )
 
 
-def text_calls(text: str) -> tuple[list[Call], str]:
-    """The calls written into *text*, and what is wrong where a block cannot be read (then there are no calls).
+def text_calls(text: str) -> tuple[list[ParsedCall], str]:
+    """Return the calls written in *text*, or no calls and the problem if a block cannot be parsed.
 
-    Blocks inside a model's reasoning (`<think>`) are thoughts, not calls.
+    Blocks inside a model's reasoning (`<think>`) are ignored.
     """
     spoken = extraction.without_reasoning(text.replace("\r\n", "\n"))
     blocks = list(_FENCE.finditer(spoken))
-    calls: list[Call] = []
+    calls: list[ParsedCall] = []
     for number, block in enumerate(blocks, start=1):
         if not block[0].rstrip().endswith("```") or block[0].count("```") < 2:
             return [], f"tool_call block {number} is not closed; end it with a line of three backticks"
@@ -131,36 +131,36 @@ def text_calls(text: str) -> tuple[list[Call], str]:
             if not isinstance(item, dict) or not isinstance(item.get("name"), str):
                 return [], f'tool_call block {number} must be one object such as {{"name": "tool", "arguments": {{}}}}'
             arguments, problem = _arguments(item.get("arguments"))
-            calls.append(Call(id=f"call_{len(calls)}", name=item["name"], arguments=arguments, problem=problem))
+            calls.append(ParsedCall(id=f"call_{len(calls)}", name=item["name"], arguments=arguments, problem=problem))
     if not calls and _OPENING_FENCE.search(spoken):
-        return [], "the tool_call block holds nothing; put the JSON object on the lines between the two fences"
+        return [], "the tool_call block is empty; put the JSON object on the lines between the two fences"
     return calls, ""
 
 
-def mend_message(problem: str) -> Message:
-    """The answer to a text call that cannot be read."""
+def unreadable_call_message(problem: str) -> Message:
+    """Return the user message that reports a text call that cannot be parsed."""
     return {"role": "user", "content": f"No tool was called: {problem}."}
 
 
 # ---- both ------------------------------------------------------------------------------------------------------------
 
 
-def answer_messages(answers: Sequence[Answer], protocol: Protocol) -> list[Message]:
+def result_messages(results: Sequence[CallResult], protocol: Protocol) -> list[Message]:
     """The messages that carry *answers* to the model: one tool message each, or one user message with a block each."""
     if protocol == "native":
-        return [{"role": "tool", "tool_call_id": answer.call.id, "content": answer.content} for answer in answers]
+        return [{"role": "tool", "tool_call_id": answer.call.id, "content": answer.content} for answer in results]
     blocks = [
         # One line of JSON each, so that no result can close the fence early.
         f"```tool_result\n{json.dumps({'name': a.call.name, 'content': a.content}, ensure_ascii=False)}\n```"
-        for a in answers
+        for a in results
     ]
     return [{"role": "user", "content": "\n\n".join(blocks)}] if blocks else []
 
 
 def as_native(messages: Sequence[Message]) -> list[Message]:
-    """A transcript of the text protocol with its calls and results in the wire's shape, as scorers read them."""
+    """Return a transcript of the text protocol with calls and results in the API's format, as scorers read them."""
     native: list[Message] = []
-    pending: list[Call] = []
+    pending: list[ParsedCall] = []
     for message in messages:
         content = message.get("content")
         if message["role"] == "assistant" and isinstance(content, str):
@@ -168,10 +168,10 @@ def as_native(messages: Sequence[Message]) -> list[Message]:
             pending = [_numbered(call, len(native)) for call in calls]
             native.append({**message, "tool_calls": [wire_call(call) for call in pending]} if pending else message)
         elif message["role"] == "user" and pending and isinstance(content, str):
-            results = [json.loads(block) for block in _RESULT.findall(content)]
+            outcomes = [json.loads(block) for block in _RESULT.findall(content)]
             native += [
-                {"role": "tool", "tool_call_id": call.id, "content": result["content"]}
-                for call, result in zip(pending, results, strict=False)
+                {"role": "tool", "tool_call_id": call.id, "content": outcome["content"]}
+                for call, outcome in zip(pending, outcomes, strict=False)
             ]
             pending = []
         else:
@@ -179,8 +179,8 @@ def as_native(messages: Sequence[Message]) -> list[Message]:
     return native
 
 
-def without_answers(messages: Sequence[Message]) -> list[Message]:
-    """A transcript of the text protocol without the user messages that answer calls, or say why none was made."""
+def without_tool_results(messages: Sequence[Message]) -> list[Message]:
+    """Return a transcript of the text protocol without the user messages that carry results or parsing problems."""
     left: list[Message] = []
     called = False
     for message in messages:
@@ -194,18 +194,18 @@ def without_answers(messages: Sequence[Message]) -> list[Message]:
     return left
 
 
-def _numbered(call: Call, turn: int) -> Call:
-    return Call(id=f"call_{turn}_{call.id.removeprefix('call_')}", name=call.name, arguments=call.arguments)
+def _numbered(call: ParsedCall, turn: int) -> ParsedCall:
+    return ParsedCall(id=f"call_{turn}_{call.id.removeprefix('call_')}", name=call.name, arguments=call.arguments)
 
 
-def wire_call(call: Call, name: str | None = None) -> dict[str, Any]:
-    """A call as the wire writes it, under another *name* where one is given."""
+def wire_call(call: ParsedCall, name: str | None = None) -> dict[str, Any]:
+    """Return a call in the API's format, under *name* if one is given."""
     arguments = json.dumps(call.arguments, ensure_ascii=False)
     return {"id": call.id, "type": "function", "function": {"name": name or call.name, "arguments": arguments}}
 
 
 def result_text(result: JSON) -> str:
-    """A tool's result as the model reads it: text as it is, anything else as JSON; cut, and the cut said."""
+    """Return a tool's result as text for the model: text unchanged, other values as JSON, long ones shortened."""
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     text = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     if len(text) <= MAX_RESULT_CHARS:
@@ -213,8 +213,8 @@ def result_text(result: JSON) -> str:
     return f"{text[:MAX_RESULT_CHARS]}\n[cut: {len(text) - MAX_RESULT_CHARS:,} more characters]"
 
 
-def call_problem(call: Call, parameters: Mapping[str, Mapping[str, JSON]]) -> str:
-    """What is wrong with *call*, "" where nothing is. *parameters* maps each tool's name to its JSON schema."""
+def call_problem(call: ParsedCall, parameters: Mapping[str, Mapping[str, JSON]]) -> str:
+    """Return the problem of *call*, "" if it is valid. *parameters* maps each tool's name to its JSON schema."""
     if call.name not in parameters:
         return f"there is no tool {call.name!r}; the tools are {', '.join(parameters)}"
     if call.problem:

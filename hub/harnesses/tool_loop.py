@@ -1,4 +1,4 @@
-"""What `tools` and `code_repair` share: calls in, answers out, until the model just speaks or a limit is reached."""
+"""Base of `tools` and `code_repair`: runs tool calls until the model answers without one or a limit is reached."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -7,25 +7,25 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from hub.harnesses.base import Harness, HarnessOptions, Play, Turn
+from hub.harnesses.base import EpisodeContext, Harness, HarnessOptions, Turn
 from hub.harnesses.tool_calls import (
-    Answer,
-    Call,
+    CallResult,
+    ParsedCall,
     Protocol,
-    answer_messages,
     as_native,
     describe_tools,
-    mend_message,
     native_calls,
+    result_messages,
     text_calls,
-    without_answers,
+    unreadable_call_message,
+    without_tool_results,
 )
-from hub.harnesses.user_turns import UserOptions, exhausted, open_conversation, user_turn
+from hub.harnesses.user_turns import UserOptions, open_conversation, user_is_done, user_turn
 from hub.protocols.calls import JSON, Message, Tool
 
 
 class ToolLoopOptions(HarnessOptions):
-    """`system` and `prompt` open as in single_turn. `protocol: text` is for models without native tool calling.
+    """Options of `tools` and `code_repair`. `system` and `prompt` are those of single_turn.
 
     Limits: `max_turns` assistant messages and `max_calls` calls in an episode, `call_seconds` for one call,
     `tool_seconds` for all calls together.
@@ -41,7 +41,7 @@ class ToolLoopOptions(HarnessOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Acted:
+class CallOutcome:
     """What one call came to: the text for the model, the world it left, and the time it took."""
 
     content: str
@@ -50,45 +50,45 @@ class Acted:
 
 
 class ToolLoop(Harness):
-    """The loop. A subclass says which tools there are, how a world begins and what a call does to it."""
+    """Tool loop. A subclass defines the tools, the initial state and the effect of a call on it."""
 
     offers_tools = True
 
     @abstractmethod
-    def offered(self, play: Play) -> list[Tool]:
-        """The tools of this case."""
+    def list_tools(self, context: EpisodeContext) -> list[Tool]:
+        """Return the tools of this case."""
 
     @abstractmethod
-    async def begin(self, play: Play) -> JSON:
-        """The world at the start. Raises HarnessError."""
+    async def initial_state(self, context: EpisodeContext) -> JSON:
+        """Return the environment's state at the start. Raises HarnessError."""
 
     @abstractmethod
-    async def act(self, play: Play, world: JSON, call: Call) -> Acted:
-        """Do what *call* asks. A mistake of the model is an answer like any other. Raises HarnessError."""
+    async def execute_call(self, context: EpisodeContext, world: JSON, call: ParsedCall) -> CallOutcome:
+        """Carry out *call*. A mistake of the model is reported to it as a result. Raises HarnessError."""
 
     def user(self, options: Any) -> UserOptions | None:
-        """Who speaks after the opening, where anybody does."""
+        """Return the options of the user that answers the model; None if there is none."""
         return None
 
-    async def reset(self, play: Play) -> Turn:
-        options: ToolLoopOptions = play.options
-        tools = self.offered(play)
-        messages, dialogue = await open_conversation(play, self.user(options), options.system, options.prompt)
-        state = {"world": await self.begin(play), "turns": 0, "calls": 0, "tool_ms": 0, "dialogue": dialogue}
+    async def reset(self, context: EpisodeContext) -> Turn:
+        options: ToolLoopOptions = context.options
+        tools = self.list_tools(context)
+        messages, dialogue = await open_conversation(context, self.user(options), options.system, options.prompt)
+        state = {"world": await self.initial_state(context), "turns": 0, "calls": 0, "tool_ms": 0, "dialogue": dialogue}
         if options.protocol == "text":
             return Turn(state=state, messages=_with_description(messages, tools))
         return Turn(state=state, messages=messages, tools=tools)
 
-    async def step(self, play: Play, state: JSON, message: Message) -> Turn:
-        options: ToolLoopOptions = play.options
+    async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
+        options: ToolLoopOptions = context.options
         state = {**state, "turns": state["turns"] + 1}
         calls, problem = _calls(message, options.protocol)
         if problem:
-            turn = Turn(state=state, messages=[mend_message(problem)], info={"unreadable": problem})
+            turn = Turn(state=state, messages=[unreadable_call_message(problem)], info={"unreadable": problem})
         elif calls:
-            turn = await self._act_all(play, state, calls)
+            turn = await self._execute_calls(context, state, calls)
         else:
-            return await self._spoken(play, state, message)
+            return await self._continue_dialogue(context, state, message)
         limit = turn.info.get("limit") or ("max_turns" if state["turns"] >= options.max_turns else None)
         if limit is None:
             return turn
@@ -96,55 +96,57 @@ class ToolLoop(Harness):
             state=turn.state, messages=turn.messages, done=True, truncated=True, info={**turn.info, "limit": limit}
         )
 
-    async def _act_all(self, play: Play, state: dict[str, JSON], calls: Sequence[Call]) -> Turn:
-        """Make *calls* in order, each in the world that the one before it left; those beyond a limit are not made."""
-        options: ToolLoopOptions = play.options
-        answers, limit = [], None
+    async def _execute_calls(
+        self, context: EpisodeContext, state: dict[str, JSON], calls: Sequence[ParsedCall]
+    ) -> Turn:
+        """Make *calls* in order, each on the state after the one before; calls beyond a limit are not made."""
+        options: ToolLoopOptions = context.options
+        results, limit = [], None
         for call in calls:
             if limit is None and state["calls"] >= options.max_calls:
                 limit = "max_calls"
             elif limit is None and state["tool_ms"] >= options.tool_seconds * 1000:
                 limit = "tool_seconds"
             if limit is not None:
-                answers.append(Answer(call, f"not called: the episode's limit {limit} is reached"))
+                results.append(CallResult(call, f"not called: the episode's limit {limit} is reached"))
                 continue
-            acted = await self.act(play, state["world"], call)
+            outcome = await self.execute_call(context, state["world"], call)
             state = {
                 **state,
-                "world": acted.world,
+                "world": outcome.world,
                 "calls": state["calls"] + 1,
-                "tool_ms": state["tool_ms"] + round(acted.wall_ms),
+                "tool_ms": state["tool_ms"] + round(outcome.wall_ms),
             }
-            answers.append(Answer(call, acted.content))
+            results.append(CallResult(call, outcome.content))
         info: dict[str, JSON] = {"limit": limit} if limit else {}
-        return Turn(state=state, messages=answer_messages(answers, options.protocol), info=info)
+        return Turn(state=state, messages=result_messages(results, options.protocol), info=info)
 
-    async def _spoken(self, play: Play, state: dict[str, JSON], message: Message) -> Turn:
-        """The model spoke to the user: the user's next turn, or the end."""
-        options: ToolLoopOptions = play.options
+    async def _continue_dialogue(self, context: EpisodeContext, state: dict[str, JSON], message: Message) -> Turn:
+        """Return the user's next message after one of the model without calls, or the end of the episode."""
+        options: ToolLoopOptions = context.options
         user = self.user(options)
-        if exhausted(user, state["dialogue"]):
+        if user_is_done(user, state["dialogue"]):
             return Turn(state=state, done=True)
         if state["turns"] >= options.max_turns:
             return Turn(state=state, done=True, truncated=True, info={"limit": "max_turns"})
-        said = await user_turn(play, user, state["dialogue"], message)
+        said = await user_turn(context, user, state["dialogue"], message)
         state = {**state, "dialogue": said.dialogue}
         return Turn(state=state, messages=[said.message] if said.message else [], done=said.over)
 
-    def static_tools(self, play: Play) -> list[Tool] | None:
-        return [] if play.options.protocol == "text" else self.offered(play)
+    def static_tools(self, context: EpisodeContext) -> list[Tool] | None:
+        return [] if context.options.protocol == "text" else self.list_tools(context)
 
-    def world(self, state: JSON) -> JSON:
+    def scored_state(self, state: JSON) -> JSON:
         return state["world"]
 
     def transcript(self, options: Any, messages: list[Message]) -> list[Message]:
         return as_native(messages) if options.protocol == "text" else messages
 
     def dialogue(self, options: Any, messages: list[Message]) -> list[Message]:
-        return without_answers(messages) if options.protocol == "text" else messages
+        return without_tool_results(messages) if options.protocol == "text" else messages
 
 
-def _calls(message: Message, protocol: Protocol) -> tuple[list[Call], str]:
+def _calls(message: Message, protocol: Protocol) -> tuple[list[ParsedCall], str]:
     if protocol == "native":
         return native_calls(message), ""
     content = message.get("content")
@@ -152,7 +154,7 @@ def _calls(message: Message, protocol: Protocol) -> tuple[list[Call], str]:
 
 
 def _with_description(messages: list[Message], tools: Sequence[Tool]) -> list[Message]:
-    """*messages* with the text protocol's description in their system message, which is added where there is none."""
+    """Return *messages* with the tools described in the system message, which is added if there is none."""
     description = describe_tools(tools)
     if messages and messages[0]["role"] == "system" and isinstance(messages[0]["content"], str):
         return [{**messages[0], "content": f"{messages[0]['content']}\n\n{description}"}, *messages[1:]]

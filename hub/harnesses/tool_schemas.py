@@ -1,4 +1,4 @@
-"""Tool schemas from the type hints and docstrings of a Python file, read with `ast`: no line of it runs. Pure."""
+"""Tool schemas from the type hints and docstrings of a Python file, which is parsed and never executed."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ from typing import Any
 from hub.protocols.calls import JSON, Tool
 from sandbox.parsing import parse, parse_expression
 
-STATE = "state"  # the parameter that is handed over behind the model's back
+STATE = "state"  # the parameter that the harness passes and the model does not see
 NOT_TOOLS = frozenset({"reset"})
 _WIRE_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _SCALARS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "None": "null"}
@@ -39,7 +39,7 @@ _TYPE_WORDS = {
 
 
 class ToolSourceError(ValueError):
-    """A tools file that cannot be offered: `problems` are sentences that name the line."""
+    """A tools file that cannot be used: `problems` are sentences that name the line."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
@@ -48,7 +48,7 @@ class ToolSourceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ToolFunction:
-    """One function of a tools file: its wire schema, and whether it wants the episode's state."""
+    """One function of a tools file: its schema, and whether it takes the episode's state."""
 
     name: str
     tool: Tool
@@ -62,7 +62,7 @@ class ToolFunction:
 
 @dataclass(frozen=True, slots=True)
 class ToolModule:
-    """What a tools file offers: its tools by name in their order, and whether it has a `reset`."""
+    """Contents of a tools file: its tools by name in order, and whether it has a `reset`."""
 
     functions: Mapping[str, ToolFunction]
     has_reset: bool
@@ -74,13 +74,13 @@ class ToolModule:
 
 @lru_cache(maxsize=256)
 def read_tools(source: bytes, path: str = "tools.py") -> ToolModule:
-    """The tools that *source* defines. Raises ToolSourceError with every problem."""
+    """Return the tools that *source* defines. Raises ToolSourceError with every problem."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise ToolSourceError([f"{path}{line}: is not Python: {getattr(error, 'msg', error)}"]) from None
-    reader = _Reader(path, _typed_dicts(tree), _aliases(tree))
+    reader = _SchemaReader(path, _typed_dicts(tree), _aliases(tree))
     functions: dict[str, ToolFunction] = {}
     for node in tree.body:
         if isinstance(node, ast.AsyncFunctionDef) and not node.name.startswith("_"):
@@ -104,7 +104,7 @@ def _typed_dicts(tree: ast.Module) -> dict[str, ast.ClassDef]:
 
 
 def _aliases(tree: ast.Module) -> dict[str, ast.expr]:
-    """What the names that the module assigns stand for: `Reason = Literal["late", "broken"]`."""
+    """Return the values of names assigned at module level, such as `Reason = Literal["late", "broken"]`."""
     return {
         target.id: node.value
         for node in tree.body
@@ -115,8 +115,8 @@ def _aliases(tree: ast.Module) -> dict[str, ast.expr]:
 
 
 @dataclass
-class _Reader:
-    """Reads the functions of one file, collecting problems instead of stopping at the first."""
+class _SchemaReader:
+    """Reader of the functions of one file that collects all problems instead of stopping at the first."""
 
     path: str
     typed_dicts: Mapping[str, ast.ClassDef]
@@ -155,7 +155,7 @@ class _Reader:
         return {**schema, "description": description} if description else schema
 
     def schema(self, node: ast.expr) -> dict[str, JSON]:
-        """The JSON schema of a type hint."""
+        """Return the JSON schema of a type hint."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return self.schema(parse_expression(node.value))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
@@ -177,8 +177,8 @@ class _Reader:
             return {"type": "object"}
         return self.unknown(node)
 
-    def without(self, name: str) -> "_Reader":
-        """A reader that does not know *name*: a type that contains itself would lead back to it for ever."""
+    def without(self, name: str) -> "_SchemaReader":
+        """Return a reader that does not know *name*, so that a type that contains itself ends the recursion."""
         typed_dicts = {other: node for other, node in self.typed_dicts.items() if other != name}
         aliases = {other: node for other, node in self.aliases.items() if other != name}
         return replace(self, typed_dicts=typed_dicts, aliases=aliases)
@@ -232,7 +232,7 @@ class _Reader:
 
 
 def _name(node: ast.expr) -> str:
-    """`list`, `typing.List` and `None` as one word; empty for anything else."""
+    """Return the last name of `list`, `typing.List` or `None`; "" for other expressions."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -241,7 +241,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _parameters(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr | None]]:
-    """Each parameter with its default, None where it is required."""
+    """Yield each parameter with its default, None if it is required."""
     positional = [*arguments.posonlyargs, *arguments.args]
     missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     yield from zip(positional, [*missing, *arguments.defaults], strict=True)
@@ -258,7 +258,7 @@ def _describe_default(schema: dict[str, JSON], default: ast.expr) -> None:
 
 
 def _either(schemas: list[dict[str, JSON]]) -> dict[str, JSON]:
-    """One schema for several: a list of type words where that says it all, else `anyOf`."""
+    """Return one schema for several alternatives: a list of type names if that is enough, else `anyOf`."""
     flat = [inner for schema in schemas for inner in (schema["anyOf"] if set(schema) == {"anyOf"} else [schema])]
     if any(not schema for schema in flat):
         return {}
@@ -287,7 +287,7 @@ _SPHINX = re.compile(r"^:param\s+(?:[\w\[\], |]+\s+)?(\w+):\s*(.*)$")
 
 
 def parse_docstring(text: str) -> Docstring:
-    """A docstring's description and its parameters, in Google's style (`Args:`) or Sphinx's (`:param x:`)."""
+    """Return a docstring's description and parameters, in the style of Google (`Args:`) or Sphinx (`:param x:`)."""
     summary: list[str] = []
     parameters: dict[str, str] = {}
     section, current = "", ""
@@ -320,10 +320,10 @@ def _indent(line: str) -> int:
 
 
 def declared_tools(functions: list[dict[str, Any]]) -> tuple[list[Tool], dict[str, str]]:
-    """Schemas of a data set as wire tools, and for each wire name the declared one where the two differ.
+    """Return schemas of a data set as API tools, and the declared name of each tool that had to be renamed.
 
-    Accepts wire tools and bare `{name, description, parameters}`. Names with characters that endpoints refuse
-    (`math.sqrt`) are offered with underscores. Raises ValueError.
+    Accepts API tools and plain `{name, description, parameters}`. In names, characters that endpoints reject
+    (`math.sqrt`) are replaced by underscores. Raises ValueError.
     """
     tools: list[Tool] = []
     declared: dict[str, str] = {}
@@ -343,7 +343,7 @@ def declared_tools(functions: list[dict[str, Any]]) -> tuple[list[Tool], dict[st
 
 
 def json_schema(schema: JSON) -> JSON:
-    """*schema* with type words of Python and Java put into JSON Schema's, at any depth; `any` says nothing and goes."""
+    """Return *schema* with type names of Python and Java replaced by those of JSON Schema; `any` is removed."""
     if isinstance(schema, list):
         return [json_schema(item) for item in schema]
     if not isinstance(schema, dict):
@@ -351,7 +351,7 @@ def json_schema(schema: JSON) -> JSON:
     clean = {key: value if key in ("enum", "default", "const") else json_schema(value) for key, value in schema.items()}
     properties = schema.get("properties")
     if isinstance(properties, dict):
-        # A property may itself be called "type" or "enum": its name is no keyword.
+        # A property may itself be called "type" or "enum"; its name is not a keyword.
         clean["properties"] = {name: json_schema(value) for name, value in properties.items()}
     word = schema.get("type")
     if word in ("any", "Any"):

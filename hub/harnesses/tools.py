@@ -1,13 +1,13 @@
-"""The `tools` harness: functions of the bundle that the model may call, on a JSON state of the episode's own."""
+"""The `tools` harness: functions of the bundle that the model may call and that change the episode's JSON state."""
 
 import ast
 from collections.abc import Mapping
 from typing import Any
 
-from hub.harnesses.base import HarnessError, Play, Turn
+from hub.harnesses.base import EpisodeContext, HarnessError, Turn
 from hub.harnesses.bundle_code import BundleCodeFailed, call_function, call_tool
-from hub.harnesses.tool_calls import Call, call_problem, native_calls, result_text, text_calls, wire_call
-from hub.harnesses.tool_loop import Acted, ToolLoop, ToolLoopOptions
+from hub.harnesses.tool_calls import ParsedCall, call_problem, native_calls, result_text, text_calls, wire_call
+from hub.harnesses.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions
 from hub.harnesses.tool_schemas import ToolModule, ToolSourceError, declared_tools, read_tools
 from hub.harnesses.user_turns import UserOptions, user_roles
 from hub.protocols.calls import JSON, Message, Tool
@@ -15,10 +15,11 @@ from sandbox.parsing import parse
 
 
 class ToolsOptions(ToolLoopOptions):
-    """`tools`: a .py file of the bundle, or a list of function schemas, where a call ends the episode and runs nothing.
+    """Options of `tools`.
 
-    `reads`: further files of the bundle that the tools import or open. `user`: who speaks after the opening, as in
-    multi_turn; without one the episode ends when the model speaks without calling.
+    `tools`: a .py file of the bundle, or a list of function schemas; with schemas a call ends the episode and runs no
+    code. `reads`: other files of the bundle that the tools import or open. `user`: the user, as in multi_turn; without
+    one the episode ends when the model answers without a call.
     """
 
     tools: str | list[dict[str, Any]]
@@ -28,61 +29,61 @@ class ToolsOptions(ToolLoopOptions):
 
 class Tools(ToolLoop):
     type = "tools"
-    summary = "Functions of the bundle as tools on a JSON state, or function schemas alone."
+    summary = "Functions of the bundle as tools on a JSON state, or function schemas only."
     Options = ToolsOptions
     needs_sandbox = True
 
-    def offered(self, play: Play) -> list[Tool]:
-        options: ToolsOptions = play.options
+    def list_tools(self, context: EpisodeContext) -> list[Tool]:
+        options: ToolsOptions = context.options
         if isinstance(options.tools, str):
-            return _module(play).tools
+            return _module(context).tools
         try:
             return declared_tools(options.tools)[0]
         except ValueError as error:
             raise HarnessError(f"The case's tools are not function schemas: {error}.") from None
 
-    async def begin(self, play: Play) -> JSON:
-        options: ToolsOptions = play.options
-        if not isinstance(options.tools, str) or not _module(play).has_reset:
+    async def initial_state(self, context: EpisodeContext) -> JSON:
+        options: ToolsOptions = context.options
+        if not isinstance(options.tools, str) or not _module(context).has_reset:
             return {}
         return await call_function(
-            play,
+            context,
             options.tools,
             "reset",
-            [play.case.to_json(), play.seed],
-            files=_carried(play),
+            [context.case.to_json(), context.seed],
+            files=_sandbox_files(context),
             seconds=options.call_seconds,
         )
 
-    async def step(self, play: Play, state: JSON, message: Message) -> Turn:
-        options: ToolsOptions = play.options
+    async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
+        options: ToolsOptions = context.options
         if isinstance(options.tools, list) and _called(options, message):
             return Turn(state={**state, "turns": state["turns"] + 1}, done=True)
-        return await super().step(play, state, message)
+        return await super().step(context, state, message)
 
-    async def act(self, play: Play, world: JSON, call: Call) -> Acted:
-        options: ToolsOptions = play.options
+    async def execute_call(self, context: EpisodeContext, world: JSON, call: ParsedCall) -> CallOutcome:
+        options: ToolsOptions = context.options
         assert isinstance(options.tools, str)
-        functions = _module(play).functions
+        functions = _module(context).functions
         problem = call_problem(call, {name: function.parameters for name, function in functions.items()})
         if problem:
-            return Acted(f"error: {problem}", world)
+            return CallOutcome(f"error: {problem}", world)
         try:
             result = await call_tool(
-                play,
+                context,
                 options.tools,
                 call.name,
                 takes_state=functions[call.name].takes_state,
                 state=world,
                 arguments=call.arguments,
-                files=_carried(play),
+                files=_sandbox_files(context),
                 seconds=options.call_seconds,
             )
         except BundleCodeFailed as error:
-            return Acted(f"error: the tool {call.name} failed and changed nothing: {error}", world, error.wall_ms)
+            return CallOutcome(f"error: the tool {call.name} failed and changed nothing: {error}", world, error.wall_ms)
         if result.error:
-            return Acted(f"error: {result.error}", world, result.wall_ms)
-        return Acted(result_text(result.result), result.state, result.wall_ms)
+            return CallOutcome(f"error: {result.error}", world, result.wall_ms)
+        return CallOutcome(result_text(result.result), result.state, result.wall_ms)
 
     def user(self, options: ToolsOptions) -> UserOptions | None:
         return options.user
@@ -117,7 +118,7 @@ class Tools(ToolLoop):
 
 
 def undeclared_imports(paths: list[str], files: Mapping[str, bytes]) -> list[str]:
-    """Modules of the bundle that the code at *paths* imports and that are not among them, as sentences."""
+    """Return a sentence for each module of the bundle that the code at *paths* imports and that is not listed."""
     problems = []
     for path in paths:
         if not path.endswith(".py"):
@@ -136,20 +137,20 @@ def undeclared_imports(paths: list[str], files: Mapping[str, bytes]) -> list[str
     return problems
 
 
-def _module(play: Play) -> ToolModule:
-    options: ToolsOptions = play.options
+def _module(context: EpisodeContext) -> ToolModule:
+    options: ToolsOptions = context.options
     assert isinstance(options.tools, str)
-    if options.tools not in play.files:
+    if options.tools not in context.files:
         raise HarnessError(f"The bundle has no tools file {options.tools!r}.")
     try:
-        return read_tools(play.files[options.tools], options.tools)
+        return read_tools(context.files[options.tools], options.tools)
     except ToolSourceError as error:
         raise HarnessError(f"The tools cannot be offered: {error}.") from None
 
 
-def _carried(play: Play) -> dict[str, bytes]:
-    options: ToolsOptions = play.options
-    return {path: play.files[path] for path in [options.tools, *options.reads] if isinstance(path, str)}
+def _sandbox_files(context: EpisodeContext) -> dict[str, bytes]:
+    options: ToolsOptions = context.options
+    return {path: context.files[path] for path in [options.tools, *options.reads] if isinstance(path, str)}
 
 
 def _called(options: ToolsOptions, message: Message) -> bool:
@@ -160,7 +161,7 @@ def _called(options: ToolsOptions, message: Message) -> bool:
 
 
 def _renamed(message: Message, declared: Mapping[str, str]) -> Message:
-    """*message* with its calls under the names that the bundle declared."""
+    """Return *message* with its calls under the names that the bundle declared."""
     calls = native_calls(message)
     if not any(call.name in declared for call in calls):
         return message

@@ -1,4 +1,4 @@
-"""Who speaks for the user after the opening: a script, or a model that plays a person."""
+"""The user's side of a conversation: a script, or a model that simulates a person."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from hub import extraction
-from hub.harnesses.base import HarnessError, HarnessOptions, Play
-from hub.harnesses.single_turn import opening
+from hub.harnesses.base import EpisodeContext, HarnessError, HarnessOptions
+from hub.harnesses.single_turn import opening_messages
 from hub.protocols.calls import JSON, Message
 
 # Endpoints want a conversation to begin with a user message, and for a simulated user the roles are turned round.
@@ -16,8 +16,8 @@ _BEGIN = "The conversation begins. Write your messages only, one at a time."
 
 
 class UserOptions(HarnessOptions):
-    """Scripted: `turns`, a list of texts. Simulated: `role` names a model of the run, `prompt` tells it whom to play,
-    and a message that contains `stop` ends the conversation."""
+    """Options of the user. Scripted: `turns`, a list of texts. Simulated: `role` names a model of the run, `prompt`
+    is its system prompt, and a message that contains `stop` ends the conversation."""
 
     turns: list[str] | None = None
     role: str | None = None
@@ -39,15 +39,15 @@ class UserOptions(HarnessOptions):
 
 
 def user_roles(options: Mapping[str, Any]) -> list[str]:
-    """The role that the raw harness *options* give to a simulated user."""
+    """Return the role of the simulated user in the raw harness *options*, in a list."""
     user = options.get("user")
     role = user.get("role") if isinstance(user, dict) else None
     return [role] if isinstance(role, str) else []
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Said:
-    """What the user does next: `message` to add, if any; `over` where nothing more is to be answered."""
+class UserTurn:
+    """Next turn of the user: the `message` to add, if any; `over` if the conversation ends."""
 
     message: Message | None
     over: bool
@@ -55,66 +55,76 @@ class Said:
 
 
 async def open_conversation(
-    play: Play, user: UserOptions | None, system: str | None, prompt: str | list[Message]
+    context: EpisodeContext, user: UserOptions | None, system: str | None, prompt: str | list[Message]
 ) -> tuple[list[Message], dict[str, JSON]]:
-    """The first messages, and the JSON that the user's side keeps. With an empty prompt it is the user who opens.
+    """Return the first messages and the JSON state of the user. With an empty prompt the user begins.
 
-    That JSON counts the turns spoken and holds what a simulated user has heard. Raises HarnessError, ModelError.
+    The state has the number of turns and the conversation as a simulated user sees it.
+
+    Raises HarnessError, ModelError.
     """
-    messages = opening(system, prompt or [])
+    messages = opening_messages(system, prompt or [])
     dialogue: dict[str, JSON] = {"turn": 0}
     if user is not None and not user.scripted:
-        dialogue["said"] = [spoken for message in messages for spoken in _spoken(message)]
+        dialogue["said"] = [spoken for message in messages for spoken in _dialogue_lines(message)]
     if prompt:
         return messages, dialogue
-    said = await user_turn(play, user, dialogue, None)
+    said = await user_turn(context, user, dialogue, None)
     if said.message is None:
-        raise HarnessError("Nobody opens the conversation: the prompt is empty, and so is the user's first turn.")
+        raise HarnessError(
+            "The conversation has no first message: the prompt and the user's first turn are empty. Set `prompt`."
+        )
     return [*messages, said.message], said.dialogue
 
 
-def exhausted(options: UserOptions | None, dialogue: dict[str, JSON]) -> bool:
-    """Whether it is certain, without asking anybody, that the user has nothing more to say."""
+def user_is_done(options: UserOptions | None, dialogue: dict[str, JSON]) -> bool:
+    """Return whether the user has no further turn; for a simulated user only its model can decide that."""
     return options is None or (options.turns is not None and dialogue["turn"] >= len(options.turns))
 
 
-async def user_turn(play: Play, options: UserOptions | None, dialogue: dict[str, JSON], heard: Message | None) -> Said:
-    """The user's answer to the assistant's message *heard* (None: to open). Raises HarnessError, ModelError."""
-    if options is None or exhausted(options, dialogue):
-        return Said(None, True, dialogue)
+async def user_turn(
+    context: EpisodeContext, options: UserOptions | None, dialogue: dict[str, JSON], heard: Message | None
+) -> UserTurn:
+    """Return the user's answer to the assistant's message *heard*, None to begin. Raises HarnessError, ModelError."""
+    if options is None or user_is_done(options, dialogue):
+        return UserTurn(None, True, dialogue)
     turn = dialogue["turn"]
     if options.turns is not None:
-        return Said({"role": "user", "content": options.turns[turn]}, False, {"turn": turn + 1})
-    said = [*dialogue["said"], *(_spoken(heard) if heard else [])]
-    text = await _simulate(play, options, said, turn)
+        return UserTurn({"role": "user", "content": options.turns[turn]}, False, {"turn": turn + 1})
+    said = [*dialogue["said"], *(_dialogue_lines(heard) if heard else [])]
+    text = await _simulate(context, options, said, turn)
     words, stop, _ = text.partition(options.stop)
     words = words.strip()
     message: Message | None = {"role": "user", "content": words} if words else None
     spoken = [["user", words]] if words else []
-    return Said(message, bool(stop), {"turn": turn + 1, "said": said + spoken})
+    return UserTurn(message, bool(stop), {"turn": turn + 1, "said": said + spoken})
 
 
-async def _simulate(play: Play, options: UserOptions, said: list[list[str]], turn: int) -> str:
-    if play.services.ask is None:
-        raise HarnessError("This environment's user is played by a model, and no model was given to its episode.")
-    key = dataclasses.replace(play.key, purpose="user", role=options.role or "", turn=turn)
-    reply = await play.services.ask(key, _turned_round(options.prompt or "", said))
+async def _simulate(context: EpisodeContext, options: UserOptions, said: list[list[str]], turn: int) -> str:
+    if context.services.ask is None:
+        raise HarnessError(
+            "This environment's user is simulated by a model, but its episode has none. Name one under `roles`."
+        )
+    key = dataclasses.replace(context.key, purpose="user", role=options.role or "", turn=turn)
+    reply = await context.services.ask(key, _swap_roles(options.prompt or "", said))
     text = extraction.without_reasoning(_text(reply.message)).strip()
     if not text:
-        raise HarnessError(f"The model of role {options.role!r}, who plays the user, said nothing at turn {turn}.")
+        raise HarnessError(
+            f"The model of role {options.role!r}, which simulates the user, gave an empty reply at turn {turn}."
+        )
     return text
 
 
-def _turned_round(prompt: str, said: list[list[str]]) -> list[Message]:
-    """The conversation as the simulated user's model sees it: its own words are the assistant's."""
+def _swap_roles(prompt: str, said: list[list[str]]) -> list[Message]:
+    """Return the conversation for the simulated user's model: its own messages have the role assistant."""
     turned: list[Message] = [{"role": "system", "content": prompt}, {"role": "user", "content": _BEGIN}]
     for role, text in said:
         turned.append({"role": "assistant" if role == "user" else "user", "content": text})
     return turned
 
 
-def _spoken(message: Message) -> list[list[str]]:
-    """What a message adds to the conversation as the user hears it: nothing for system and tool messages."""
+def _dialogue_lines(message: Message) -> list[list[str]]:
+    """Return the role and text that a message adds for the user, in a list; empty for system and tool messages."""
     text = _text(message)
     return [[message["role"], text]] if message["role"] in ("user", "assistant") and text else []
 

@@ -46,7 +46,7 @@ class Command(BaseCommand):
     needs_database = True  # whether the database is prepared before the command runs from the command line
 
     _json = False
-    _answered = False
+    _printed = False
     _from_command_line = False
 
     def run_from_argv(self, argv: list[str]) -> None:
@@ -54,7 +54,7 @@ class Command(BaseCommand):
         super().run_from_argv(argv)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        self._json, self._answered = bool(options.get("json")), False
+        self._json, self._printed = bool(options.get("json")), False
         if self._from_command_line and self.needs_database:
             self.prepare_database()
         try:
@@ -62,9 +62,9 @@ class Command(BaseCommand):
         except UserError as error:
             option = self.option_names.get(error.path)
             message = f"{error.headline()} (Option: {option}.)" if option else error.headline()
-            raise self.leave(error.exit_code, message, error.lines(), error.errors() or None) from None
+            raise self.exit_with(error.exit_code, message, error.lines(), error.errors() or None) from None
         except SandboxUnavailable as error:
-            raise self.leave(UNAVAILABLE, str(error)) from None
+            raise self.exit_with(UNAVAILABLE, str(error)) from None
 
     def prepare_database(self) -> None:
         """Prepare the embedded database if it is new or outdated. A database server is left to its operator."""
@@ -74,26 +74,28 @@ class Command(BaseCommand):
         try:
             call_command("migrate", check_unapplied=True, verbosity=0, stdout=io.StringIO())
         except SystemExit:
-            raise self.leave(
+            raise self.exit_with(
                 UNAVAILABLE,
                 f"The database lacks tables or columns of this release. Prepare it with: {command('prepare')}",
             ) from None
 
-    def answer(self, document: Any) -> None:
+    def print_json(self, document: Any) -> None:
         """Print the one document; nothing without --json, or where one is printed already."""
-        if self._json and not self._answered:
-            self._answered = True
+        if self._json and not self._printed:
+            self._printed = True
             self.stdout.write(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
-    def leave(
+    def exit_with(
         self, code: int, message: str, more: Iterable[Any] = (), errors: Sequence[Any] | None = None
     ) -> SystemExit:
         """To be raised: *message*, and below it a line for each of *more*, on stderr; *errors* are *more* as JSON."""
         lines = [str(line) for line in more]
         self.stderr.write("\n".join([message, *(f"  {line}" for line in lines)]))
-        self.answer({"message": message, "errors": [{"message": line} for line in lines] if errors is None else errors})
+        self.print_json(
+            {"message": message, "errors": [{"message": line} for line in lines] if errors is None else errors}
+        )
         return SystemExit(code)
 
-    def refuse(self, message: str, more: Iterable[Any] = (), errors: Sequence[Any] | None = None) -> SystemExit:
+    def invalid_input(self, message: str, more: Iterable[Any] = (), errors: Sequence[Any] | None = None) -> SystemExit:
         """To be raised: the input is wrong."""
-        return self.leave(WRONG_INPUT, message, more, errors)
+        return self.exit_with(WRONG_INPUT, message, more, errors)

@@ -112,7 +112,7 @@ def read(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
             if unwrapped is not None:
                 return unwrapped, ""
             problem = problem or _mistakes(error, shape)
-    cut = extraction.completed_json(text)
+    cut = extraction.complete_json(text)
     if cut is not None:
         try:
             return shape.model_validate(cut), ""

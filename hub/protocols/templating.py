@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import TemplateError, UndefinedError, nodes
 
-from hub.common.wording import meant
+from hub.common.wording import suggest
 from hub.protocols.plain_templates import NotPlain, PlainTemplate, size_of
 from hub.protocols.template_environment import TemplateEnvironment
 from hub.protocols.template_renderers import RENDERERS, ItemError
@@ -60,7 +60,7 @@ class _Template:
 
     def undefined(self, message: str, variables: Mapping[str, Any]) -> RenderError:
         missing = re.fullmatch(r"'(\w+)' is undefined", message)
-        return self.failure(f"{message}; {meant(missing[1], variables)}" if missing else message)
+        return self.failure(f"{message}; {suggest(missing[1], variables)}" if missing else message)
 
     def interpret(self, variables: Mapping[str, Any]) -> Any:
         """The value if it can be had in this process. Raises NotPlain or RenderError."""

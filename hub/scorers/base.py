@@ -1,4 +1,4 @@
-"""What a scorer is: a rule's options and a submission in, a verdict with its reason out."""
+"""Base classes of scorers: a scorer applies a rule's options to a submission and returns a verdict with a reason."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from sandbox.results import Outcome
 
 
 class ScorerOptions(BaseModel):
-    """The keys of a rule beside type, name, weight, when and required; unknown ones are refused.
+    """Keys of a rule besides type, name, weight, when and required; unknown keys are errors.
 
-    Values may be templates: they are rendered for a case first and validated after, so types are those of the result.
+    Values may be templates. They are rendered for a case before validation, so the types are those of the result.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -28,12 +28,12 @@ OptionsClass = type[ScorerOptions]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What is scored: the case, the last answer's text, and how it came about.
+    """What is scored: the case, the text of the last answer, and the episode that led to it.
 
-    `text` is the content of the last assistant message ("" where it had none). `messages` is the whole transcript,
+    `text` is the content of the last assistant message, "" if it had none. `messages` is the whole transcript,
     prompts included. `state` is the harness's final JSON state and `reward` its own reward. `stop` says why the episode
     ended: `done`, or a limit's name (`turns`, `time`, `tokens`). `files` are the bundle's code files by path.
-    `turns` counts the model's own assistant messages: earlier ones are examples that stood in the prompt.
+    `turns` counts the assistant messages of the model itself; earlier ones are examples in the prompt.
     """
 
     case: CaseData
@@ -49,7 +49,7 @@ class Submission:
 
     @property
     def played(self) -> list[Message]:
-        """The transcript from the model's first own message on."""
+        """The transcript from the model's first message on."""
         spoken = [i for i, message in enumerate(self.messages) if message["role"] == "assistant"]
         own = spoken[max(len(spoken) - self.turns, 0) :] if self.turns else []
         return self.messages[own[0] :] if own else []
@@ -57,9 +57,9 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A rule's judgement: `value` from 0 to 1, or None where the scorer could not decide (the response is unscored).
+    """Verdict of a rule: `value` from 0 to 1, or None if the scorer could not decide (the response is unscored).
 
-    `reason` is a sentence for a person. `detail` is JSON for machines. `outcome` is the sandbox's, where code ran.
+    `reason` is a sentence for a person. `detail` is JSON for programs. `outcome` is that of the sandbox, if code ran.
     """
 
     value: float | None
@@ -73,7 +73,7 @@ class Verdict:
 
 
 class ScoringFailed(Exception):
-    """The world failed while scoring (sandbox, judge's endpoint): the response is errored and asked again on resume."""
+    """Failure of the sandbox or of a judge's endpoint during scoring: the response is errored and retried on resume."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -81,7 +81,7 @@ class ScoringFailed(Exception):
 
 
 class Scorer(ABC):
-    """A kind of rule. Stateless; one instance serves every rule of its type."""
+    """Base class of scorers. Stateless; one instance serves all rules of its type."""
 
     type: ClassVar[str]
     summary: ClassVar[str]
@@ -90,22 +90,22 @@ class Scorer(ABC):
 
     @abstractmethod
     async def score(self, options: Any, submission: Submission, services: Services) -> Verdict:
-        """Judge *submission* by *options* (this class's Options, rendered).
+        """Score *submission* by *options* (this class's Options, rendered).
 
-        Raises ScoringFailed, and ModelError where a model that judges cannot be reached.
+        Raises ScoringFailed, and ModelError if a judge model cannot be reached.
         """
 
     def code_paths(self, options: Mapping[str, Any]) -> list[str]:
-        """The bundle files that the raw *options* name as code; their content is part of a case's scoring digest."""
+        """Return the bundle files that the raw *options* name as code; they are part of a case's scoring digest."""
         return []
 
     def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[str]:
-        """What is wrong with the code that the raw *options* name, told without running it.
+        """Return mistakes in the code that the raw *options* name, found without running it.
 
-        Only asked where every one of `code_paths` is in *files*.
+        Called only if all `code_paths` are in *files*.
         """
         return []
 
     def roles(self, options: Mapping[str, Any]) -> list[str]:
-        """The roles of models (`rubric`) that scoring needs."""
+        """Return the roles of models (`rubric`) that scoring needs."""
         return []

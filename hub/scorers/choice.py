@@ -1,4 +1,4 @@
-"""The rule `choice`: the option that the answer chooses is the right one."""
+"""The rule `choice`: the answer chooses the right option."""
 
 import string
 from typing import Any, Literal
@@ -8,13 +8,13 @@ from pydantic import Field, model_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.texts import shown
+from hub.scorers.texts import quoted
 
 
 class ChoiceOptions(ScorerOptions):
-    """`choices`: the options' texts. `labels`: what they are called, by default A, B, C …
+    """`choices`: the options' texts. `labels`: their labels, by default A, B, C …
 
-    `target_is` says how the case names the right one: by its `label`, by its `index` from 0, or by its `text`.
+    `target_is`: whether `target` is the right option's `label`, its `index` from 0, or its `text`.
     """
 
     target: Any = "{{ target }}"
@@ -35,7 +35,7 @@ class ChoiceOptions(ScorerOptions):
 
     @property
     def right(self) -> str | None:
-        """The label of the right choice, or None where the target names none."""
+        """The label of the right choice, or None if the target names none."""
         if self.target_is == "index":
             index = int(self.target) if str(self.target).isdigit() else -1
             return self.labels[index] if 0 <= index < len(self.labels) else None
@@ -47,13 +47,13 @@ class ChoiceOptions(ScorerOptions):
 
 class Choice(Scorer):
     type = "choice"
-    summary = "The option that the answer chooses is the right one."
+    summary = "The answer chooses the right option."
     Options = ChoiceOptions
 
     async def score(self, options: ChoiceOptions, submission: Submission, services: Services) -> Verdict:
         found = extraction.choice(submission.text, options.labels, options.choices)
         if found is None:
             return Verdict.of(
-                False, f"Expected {options.right}; the answer {shown(submission.text[-100:])} chooses none."
+                False, f"Expected {options.right}; the answer {quoted(submission.text[-100:])} chooses none."
             )
         return Verdict.of(found == options.right, f"Expected {options.right}, chosen was {found}.", found=found)

@@ -1,4 +1,4 @@
-"""When two JSON values are the same: numbers by value, never across kinds; text exactly or folded."""
+"""Equality of JSON values: numbers by value, never across types; text exactly or folded."""
 
 import re
 from typing import Any
@@ -7,19 +7,19 @@ from typing import Any
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 
-def same(a: Any, b: Any, *, folded: bool = False) -> bool:
-    """JSON equality: 1 equals 1.0, true equals no number, order counts in lists and not in objects.
+def json_equal(a: Any, b: Any, *, folded: bool = False) -> bool:
+    """Return whether two JSON values are equal: 1 equals 1.0, true equals no number, key order does not matter.
 
-    *folded* compares texts without regard to case, spaces, `, . / - _ * ^` and the kind of quotes.
+    *folded* ignores case, spaces, `, . / - _ * ^` and the kind of quotes in texts.
     """
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, str) and isinstance(b, str):
         return fold(a) == fold(b) if folded else a == b
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key], folded=folded) for key in a)
+        return a.keys() == b.keys() and all(json_equal(a[key], b[key], folded=folded) for key in a)
     if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(same(x, y, folded=folded) for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(json_equal(x, y, folded=folded) for x, y in zip(a, b, strict=True))
     return bool(a == b)
 
 

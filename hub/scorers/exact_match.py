@@ -1,4 +1,4 @@
-"""The rule `exact_match`: the answer is the target, white space aside."""
+"""The rule `exact_match`: the answer equals the target, except for white space."""
 
 from typing import Any, Literal
 
@@ -6,11 +6,11 @@ from pydantic import field_validator
 
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.texts import answer, folded, shown, targets
+from hub.scorers.texts import compared_text, normalized, quoted, targets
 
 
 class ExactMatchOptions(ScorerOptions):
-    """`target`: a text, or a list of which any is right. `extract`: compare the final `answer`, or the `whole`."""
+    """`target`: a text, or a list of accepted texts. `extract`: compare the final `answer` or the `whole` response."""
 
     target: Any = "{{ target }}"
     ignore_case: bool = False
@@ -27,18 +27,18 @@ class ExactMatchOptions(ScorerOptions):
 
 class ExactMatch(Scorer):
     type = "exact_match"
-    summary = "The answer is the target, white space aside."
+    summary = "The answer equals the target, except for white space."
     Options = ExactMatchOptions
 
     async def score(self, options: ExactMatchOptions, submission: Submission, services: Services) -> Verdict:
         how = {"ignore_case": options.ignore_case, "ignore_punctuation": options.ignore_punctuation}
-        found = answer(submission, options.extract)
+        found = compared_text(submission, options.extract)
         accepted = targets(options.target)
-        wanted_forms = {folded(target, **how) for target in accepted}
-        whole = answer(submission, "whole")
-        if folded(whole, **how) in wanted_forms:
-            found = whole  # a target such as {"answer": 1} is marked like an answer itself
-        if folded(found, **how) in wanted_forms:
-            return Verdict.of(True, f"{shown(found)} is the target.", found=found)
-        wanted = " or ".join(shown(target) for target in accepted[:3])
-        return Verdict.of(False, f"Expected {wanted}, found {shown(found)}.", found=found)
+        wanted_forms = {normalized(target, **how) for target in accepted}
+        whole = compared_text(submission, "whole")
+        if normalized(whole, **how) in wanted_forms:
+            found = whole  # a target such as {"answer": 1} itself looks like a marked answer
+        if normalized(found, **how) in wanted_forms:
+            return Verdict.of(True, f"{quoted(found)} is the target.", found=found)
+        wanted = " or ".join(quoted(target) for target in accepted[:3])
+        return Verdict.of(False, f"Expected {wanted}, found {quoted(found)}.", found=found)

@@ -1,4 +1,4 @@
-"""What a rule expects of tool calls, in three notations, and whether a call is as expected. Pure."""
+"""Expected tool calls of a rule, in three notations, and their comparison with the calls made. No side effects."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,18 +7,18 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from hub.harnesses.tool_calls import Call
+from hub.harnesses.tool_calls import ParsedCall
 from hub.protocols.calls import JSON
-from hub.scorers.equality import same
+from hub.scorers.equality import json_equal
 
 ABSENT = ""  # among the acceptable values of the leaderboard's notation: the argument may be left out
 
 
 class ExpectedCall(BaseModel):
-    """One call. `arguments` must be given with that value, `accept` with any of the listed values.
+    """One expected call. `arguments` must be given with that value, `accept` with any of the listed values.
 
-    `optional` names arguments of these that may be left out; `defaults` are left out or given with that value; `free`
-    may be left out or have any value. No other argument may be given.
+    `optional` names those that may be left out. `defaults` are left out or given with that value. `free`
+    arguments may be left out or have any value. No other argument may be given.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -44,8 +44,8 @@ class ExpectedCall(BaseModel):
     def names(self) -> set[str]:
         return {self.name}
 
-    def difference(self, call: Call, *, folded: bool) -> str:
-        """What keeps *call* from being this one, as a clause; "" where nothing does."""
+    def difference(self, call: ParsedCall, *, folded: bool) -> str:
+        """Return how *call* differs from this one, as a clause; "" if it matches."""
         if call.name != self.name:
             return f"{call.name} was called, not {self.name}"
         if call.problem:
@@ -61,23 +61,23 @@ class ExpectedCall(BaseModel):
             return f"argument {', '.join(missing)} is missing"
         for name, value in call.arguments.items():
             if name in accepted:
-                if not any(same(value, wanted, folded=folded) for wanted in accepted[name]):
+                if not any(json_equal(value, wanted, folded=folded) for wanted in accepted[name]):
                     return _differs(name, accepted[name], value)
             elif name not in self.free:
                 return f"argument {name} was not expected"
         return ""
 
     def __str__(self) -> str:
-        shown = [f"{name}={_short(value)}" for name, value in self.arguments.items()]
-        shown += [f"{name}={' or '.join(map(_short, values))}" for name, values in self.accept.items()]
-        return f"{self.name}({', '.join(shown)})"
+        parts = [f"{name}={_short(value)}" for name, value in self.arguments.items()]
+        parts += [f"{name}={' or '.join(map(_short, values))}" for name, values in self.accept.items()]
+        return f"{self.name}({', '.join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardCall:
-    """One call as the Berkeley Function-Calling Leaderboard writes it: `{name: {argument: [acceptable values]}}`.
+    """One call in the notation of the Berkeley Function-Calling Leaderboard: `{name: {argument: [accepted values]}}`.
 
-    An empty text among the values means that the argument may be left out; within an acceptable object, each key again
+    An empty text among the values means that the argument may be left out. Within an accepted object, each key again
     has a list of values.
     """
 
@@ -88,7 +88,7 @@ class LeaderboardCall:
     def names(self) -> set[str]:
         return {self.name}
 
-    def difference(self, call: Call, *, folded: bool) -> str:
+    def difference(self, call: ParsedCall, *, folded: bool) -> str:
         """As ExpectedCall's."""
         if call.name != self.name:
             return f"{call.name} was called, not {self.name}"
@@ -105,13 +105,13 @@ class LeaderboardCall:
         return ""
 
     def __str__(self) -> str:
-        shown = [f"{name}={' or '.join(map(_short, values))}" for name, values in self.arguments.items()]
-        return f"{self.name}({', '.join(shown)})"
+        parts = [f"{name}={' or '.join(map(_short, values))}" for name, values in self.arguments.items()]
+        return f"{self.name}({', '.join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Several calls of which one is made."""
+    """Alternative calls of which one must be made."""
 
     calls: Sequence[ExpectedCall | LeaderboardCall]
 
@@ -119,8 +119,8 @@ class AnyOf:
     def names(self) -> set[str]:
         return {call.name for call in self.calls}
 
-    def difference(self, call: Call, *, folded: bool) -> str:
-        """As ExpectedCall's; of the call that is nearest."""
+    def difference(self, call: ParsedCall, *, folded: bool) -> str:
+        """Return the difference from the most similar alternative; "" if one matches."""
         found = [(one.name != call.name, one.difference(call, folded=folded)) for one in self.calls]
         return "" if any(not text for _, text in found) else min(found, key=lambda item: item[0])[1]
 
@@ -132,7 +132,7 @@ Expected = ExpectedCall | LeaderboardCall | AnyOf
 
 
 def expected(items: JSON) -> list[Expected]:
-    """What a rule's `expect` means. Raises ValueError, naming the item that means nothing."""
+    """Return the expected calls of a rule's `expect`. Raises ValueError, naming the invalid item."""
     if isinstance(items, dict):
         items = [items]
     if not isinstance(items, list):
@@ -181,12 +181,12 @@ def _acceptable(value: JSON, wanted: JSON, folded: bool) -> bool:
     if isinstance(value, dict) and isinstance(wanted, dict):
         lists = {key: values for key, values in wanted.items() if isinstance(values, list)}
         if len(lists) < len(wanted):
-            return same(value, wanted, folded=folded)
+            return json_equal(value, wanted, folded=folded)
         given = all(key in lists and any(_acceptable(value[key], one, folded) for one in lists[key]) for key in value)
         return given and all(key in value or ABSENT in values for key, values in lists.items())
     if isinstance(value, list) and isinstance(wanted, list):
         return len(value) == len(wanted) and all(_acceptable(a, b, folded) for a, b in zip(value, wanted, strict=True))
-    return same(value, wanted, folded=folded)
+    return json_equal(value, wanted, folded=folded)
 
 
 def _differs(name: str, wanted: Sequence[JSON], value: JSON) -> str:

@@ -1,4 +1,4 @@
-"""The rule `includes`: the target stands somewhere in the answer."""
+"""The rule `includes`: the answer contains the target."""
 
 from typing import Any, Literal
 
@@ -7,11 +7,11 @@ from pydantic import field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.texts import folded, shown, targets
+from hub.scorers.texts import normalized, quoted, targets
 
 
 class IncludesOptions(ScorerOptions):
-    """`target`: a text or a list. `match`: whether `any` or `all` of them must stand in the answer."""
+    """`target`: a text or a list. `match`: whether the answer must contain `any` or `all` of them."""
 
     target: Any = "{{ target }}"
     match: Literal["any", "all"] = "any"
@@ -21,21 +21,21 @@ class IncludesOptions(ScorerOptions):
     @classmethod
     def _some_target(cls, value: Any) -> Any:
         if not all(target.strip() for target in targets(value)) or not targets(value):
-            raise ValueError("a target is missing or empty, and every text includes the empty one")
+            raise ValueError("a target is missing or empty; give each case a non-empty text")
         return value
 
 
 class Includes(Scorer):
     type = "includes"
-    summary = "The target stands somewhere in the answer."
+    summary = "The answer contains the target."
     Options = IncludesOptions
 
     async def score(self, options: IncludesOptions, submission: Submission, services: Services) -> Verdict:
         how = {"ignore_case": options.ignore_case, "ignore_punctuation": False}
-        text = folded(extraction.without_reasoning(submission.text), **how)
+        text = normalized(extraction.without_reasoning(submission.text), **how)
         wanted = targets(options.target)
-        missing = [target for target in wanted if folded(target, **how) not in text]
+        missing = [target for target in wanted if normalized(target, **how) not in text]
         passed = not missing if options.match == "all" else len(missing) < len(wanted)
         if passed:
-            return Verdict.of(True, "The answer includes what it should.")
-        return Verdict.of(False, f"The answer lacks {', '.join(shown(target) for target in missing[:5])}.")
+            return Verdict.of(True, "The answer contains the target.")
+        return Verdict.of(False, f"The answer lacks {', '.join(quoted(target) for target in missing[:5])}.")

@@ -15,11 +15,11 @@ from hub.scorers.constraints.registry import CONSTRAINTS
 
 
 class InstructionsOptions(ScorerOptions):
-    """`ids`: kinds of instructions. `kwargs`: the keyword arguments of each, in the same order; nulls are left out.
+    """`ids`: kinds of instructions. `kwargs`: the keyword arguments of each, in the same order; nulls are ignored.
 
-    `mode: loose` also accepts the answer without its first line, its last line, its asterisks, or any of these
-    together, as IFEval does. `checks: ifeval` counts sentences, words in capitals, paragraphs and placeholders and
-    tells languages as IFEval's own checker does, for figures that compare with published ones. `partial`: score the
+    `mode: loose` also accepts the answer without its first line, its last line, its asterisks, or a combination of
+    these, as IFEval does. `checks: ifeval` counts sentences, words in capitals, paragraphs and placeholders and
+    detects languages as IFEval's own checker does, for scores comparable with published ones. `partial`: score the
     share of instructions followed, rather than all or nothing.
     """
 
@@ -37,7 +37,7 @@ class InstructionsOptions(ScorerOptions):
     @field_validator("kwargs", mode="before")
     @classmethod
     def _without_nulls(cls, value: Any) -> Any:
-        """Tables give every mapping every key, null where it does not belong; some columns hold JSON text."""
+        """Accept rows of tables: every mapping has every key, null if it does not apply; some are JSON text."""
         items = value if isinstance(value, list) else [value]
         read = [json.loads(item) if isinstance(item, str) else item or {} for item in items]
         return [{k: v for k, v in item.items() if v is not None} if isinstance(item, dict) else item for item in read]
@@ -50,7 +50,7 @@ class InstructionsOptions(ScorerOptions):
         return self
 
     def constraints(self) -> list[Constraint]:
-        """The instructions, made. Raises ValueError for an unknown kind and for wrong arguments."""
+        """Return the constraints. Raises ValueError for an unknown kind and for wrong arguments."""
         arguments = self.kwargs or [{}] * len(self.ids)
         return [
             _constraint(name, kwargs, as_in_ifeval=self.checks == "ifeval")
@@ -97,7 +97,7 @@ class Instructions(Scorer):
 
 
 def problem_of(constraint: Constraint, text: str, *, loose: bool) -> str:
-    """What is wrong with *text*; "" where it, or loosely one of its variants, follows *constraint*."""
+    """Return the problem of *text*; "" if it, or with *loose* one of its variants, follows *constraint*."""
     if not text.strip():
         return "the answer is empty"
     problem = constraint.problem(text)
@@ -108,9 +108,9 @@ def problem_of(constraint: Constraint, text: str, *, loose: bool) -> str:
 
 
 def variants(text: str) -> list[str]:
-    """IFEval's loosening: an introduction, a closing remark or Markdown's emphasis do not count against an answer.
+    """Return the variants of IFEval's loose mode, which tolerates an introduction, a closing remark and emphasis.
 
-    Eight texts, the first as it is: with and without first line, last line, asterisks.
+    Eight texts, the first unchanged: with and without first line, last line, asterisks.
     """
     lines = text.split("\n")
     cuts = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]

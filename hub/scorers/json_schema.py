@@ -1,4 +1,4 @@
-"""The rule `json_schema`: the answer is JSON that a schema accepts."""
+"""The rule `json_schema`: the answer is JSON that conforms to a schema."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ from pydantic import ConfigDict, Field, field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.equality import same
+from hub.scorers.equality import json_equal
 from hub.scorers.regex import TIMEOUT_S
-from hub.scorers.texts import shown
+from hub.scorers.texts import quoted
 
 
 class JsonSchemaOptions(ScorerOptions):
-    """`schema`: JSON Schema 2020-12. `target`: optionally, the value that the JSON must equal as well."""
+    """`schema`: JSON Schema 2020-12. `target`: optional value that the JSON must also equal."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     schema_: dict[str, Any] | bool = Field(alias="schema")
@@ -32,7 +32,7 @@ class JsonSchemaOptions(ScorerOptions):
 
 class JsonSchema(Scorer):
     type = "json_schema"
-    summary = "The answer is JSON that a schema accepts."
+    summary = "The answer is JSON that conforms to a schema."
     Options = JsonSchemaOptions
 
     async def score(self, options: JsonSchemaOptions, submission: Submission, services: Services) -> Verdict:
@@ -41,7 +41,7 @@ class JsonSchema(Scorer):
         try:
             value = extraction.json_value(submission.text)
         except extraction.NoJSON as error:
-            return Verdict.of(False, f"In {shown(submission.text)}, {error}.")
+            return Verdict.of(False, f"In {quoted(submission.text)}, {error}.")
         try:
             problem = first_problem(options.schema_, value)
         except RecursionError:
@@ -50,6 +50,6 @@ class JsonSchema(Scorer):
             return Verdict(value=None, reason=f"The pattern {str(slow)!r} took more than {TIMEOUT_S:g} s.")
         if problem is not None:
             return Verdict.of(False, f"At {problem.json_path}: {problem.message[:300]}.", path=problem.json_path)
-        if options.target is not None and not same(value, options.target):
-            return Verdict.of(False, f"Expected {shown(repr(options.target))}, found {shown(repr(value))}.")
-        return Verdict.of(True, "The JSON is as it should be.")
+        if options.target is not None and not json_equal(value, options.target):
+            return Verdict.of(False, f"Expected {quoted(repr(options.target))}, found {quoted(repr(value))}.")
+        return Verdict.of(True, "The JSON conforms to the schema.")

@@ -1,4 +1,4 @@
-"""The rule `number`: the answer's number is the target's, within a tolerance."""
+"""The rule `number`: the answer's number equals the target's within a tolerance."""
 
 from fractions import Fraction
 from functools import lru_cache
@@ -9,13 +9,13 @@ from pydantic import Field, field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.texts import shown
+from hub.scorers.texts import quoted
 
 
 class NumberOptions(ScorerOptions):
-    """`target`: a number, or a text that ends in one. `tolerance` is absolute, `relative` a share of the target.
+    """`target`: a number, or a text that ends in one. `tolerance` is absolute, `relative` a fraction of the target.
 
-    A percent sign, or a word such as million, counts or not, whichever fits; see `Quantity.near`.
+    A percent sign or a word such as million may be applied or ignored; see `Quantity.near`.
     """
 
     target: Any = "{{ target }}"
@@ -26,7 +26,7 @@ class NumberOptions(ScorerOptions):
     @classmethod
     def _a_number(cls, value: Any) -> Any:
         if isinstance(value, bool) or _of_target(str(value)) is None:
-            raise ValueError(f"the target {value!r} holds no number")
+            raise ValueError(f"the target {value!r} contains no number; give a number, or a text that ends in one")
         return value
 
 
@@ -39,22 +39,22 @@ def _of_target(text: str) -> extraction.Quantity | None:
 
 class Number(Scorer):
     type = "number"
-    summary = "The answer's number is the target's, within a tolerance."
+    summary = "The answer's number equals the target's within a tolerance."
     Options = NumberOptions
 
     async def score(self, options: NumberOptions, submission: Submission, services: Services) -> Verdict:
         target = _of_target(str(options.target))
         reading = extraction.read_number(submission.text)
         found = reading.quantity
-        assert target is not None  # the options would not have validated
+        assert target is not None  # checked by the options' validator
         wanted = _plain(target.value)
         if reading.several:
-            return Verdict.of(False, f"Expected {wanted}; {shown(reading.said)} gives more than one number.")
+            return Verdict.of(False, f"Expected {wanted}; {quoted(reading.said)} gives more than one number.")
         if found is None:
-            return Verdict.of(False, f"Expected {wanted}; the answer holds no number.")
+            return Verdict.of(False, f"Expected {wanted}; the answer contains no number.")
         passed = target.near(found, Fraction(options.tolerance), Fraction(options.relative))
         said = _plain(found.value)
-        where = f"in {shown(reading.said)}" if reading.marked else "as the last number"
+        where = f"in {quoted(reading.said)}" if reading.marked else "as the last number"
         if passed:
             return Verdict.of(True, f"Found {said} {where}.", found=said)
         return Verdict.of(False, f"Expected {wanted}, found {said} {where}.", found=said)

@@ -17,18 +17,18 @@ from sandbox.results import Outcome, Status
 # What came, where it tells no more than that the test failed: by whether the test compares with something.
 _SAYS_NOTHING = {True: ("",), False: ("", "False")}
 
-_MAX_DROPPED = 20  # statements of the answer named in the detail because they were left out
+_MAX_DROPPED = 20  # dropped statements of the answer that the detail lists
 
 
 class PythonTestsOptions(ScorerOptions):
-    """`tests`: a `check(candidate)` text, assert lines, or a list of {args, kwargs, expect}.
+    """`tests`: code with `check(candidate)`, assert lines, or a list of {args, kwargs, expect}.
 
-    `entry_point`: the function's name; left out where the tests name functions themselves; `module:function` where the
-    harness (code_repair) leaves a project of files, which is then what is tested. `setup`: imports and helpers of the
+    `entry_point`: the function's name; left out if the tests name functions themselves; `module:function` if the
+    harness (code_repair) leaves a project of files, which is then tested. `setup`: imports and helpers of the
     tests. `prefix`: code that a body-only completion continues. `timeout_s`: processor seconds.
     `result_mb`: MiB of one returned value, encoded.
-    `trust`: `isolated` keeps tests and code apart; what that cannot decide is unscored. `auto` judges it once more in
-    one process, in evaluations. `in_process` always does.
+    `trust`: `isolated` keeps tests and code apart; what it cannot decide is unscored. `auto` retries that in
+    one process, in evaluations only. `in_process` always uses one process.
     """
 
     tests: str | list[str] | list[dict[str, Any]]
@@ -57,7 +57,7 @@ class PythonTests(Scorer):
                 submission.text, entry_point=options.entry_point, prefix=options.prefix, wanted=wanted
             )
             if not code.text.strip():
-                return Verdict.of(False, "The answer holds no code.", found="nothing")
+                return Verdict.of(False, "The answer contains no code.", found="nothing")
         try:
             job = FunctionJob(
                 code=code.text,
@@ -82,7 +82,7 @@ class PythonTests(Scorer):
 
 
 def _reason(outcome: Outcome) -> str:
-    """Why the tests passed or failed: of a test that did not hold, what the code gave instead."""
+    """Return why the tests passed or failed; for a failed comparison also the value that the code gave."""
     failure = outcome.failure
     if outcome.status != Status.ASSERTION or failure is None or failure.got in _SAYS_NOTHING[bool(failure.expected)]:
         return outcome.message
@@ -90,13 +90,13 @@ def _reason(outcome: Outcome) -> str:
 
 
 def _named(tests: str | list[str] | list[dict[str, Any]], setup: str) -> frozenset[str]:
-    """The names that tests without an entry point want of the code."""
+    """Return the names that tests without an entry point use from the code."""
     source = tests if isinstance(tests, str) else "\n".join(test for test in tests if isinstance(test, str))
-    return extraction.lacking(f"{setup}\n{source}")
+    return extraction.undefined_names(f"{setup}\n{source}")
 
 
 def _project(options: PythonTestsOptions, submission: Submission) -> dict[str, bytes] | None:
-    """The files that the episode left behind, where the tests ask for a function of one of its modules."""
+    """Return the files in the episode's final state if the tests call a function of one of its modules, else None."""
     files = submission.state.get("files") if isinstance(submission.state, dict) else None
     if options.entry_point is None or ":" not in options.entry_point or not isinstance(files, dict):
         return None

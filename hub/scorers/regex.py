@@ -9,13 +9,13 @@ from pydantic import field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.texts import shown
+from hub.scorers.texts import quoted
 
 TIMEOUT_S = 2.0
 
 
 class RegexOptions(ScorerOptions):
-    """`pattern`: Python's syntax. `match`: found anywhere (`search`) or being the whole answer (`full`).
+    """`pattern`: in Python's syntax. `match`: anywhere in the answer (`search`) or the whole answer (`full`).
 
     With `target`, the group `group` of the match must be that text.
     """
@@ -37,7 +37,7 @@ class RegexOptions(ScorerOptions):
 
 
 class Regex(Scorer):
-    """Patterns come with bundles and texts from models: the library's own time limit ends a match that explodes."""
+    """Scorer for patterns of bundles and texts of models; the library's time limit ends catastrophic backtracking."""
 
     type = "regex"
     summary = "A pattern is found in the answer."
@@ -53,13 +53,13 @@ class Regex(Scorer):
         except TimeoutError:
             return Verdict(value=None, reason=f"The pattern took more than {TIMEOUT_S:g} s on this answer.")
         if match is None:
-            return Verdict.of(False, f"The pattern {shown(options.pattern)} is not found in {shown(text)}.")
+            return Verdict.of(False, f"The pattern {quoted(options.pattern)} is not found in {quoted(text)}.")
         if options.target is None:
-            return Verdict.of(True, f"Found {shown(match[0])}.", found=match[0])
+            return Verdict.of(True, f"Found {quoted(match[0])}.", found=match[0])
         try:
             found = match[options.group] or ""
         except IndexError:
             return Verdict(value=None, reason=f"The pattern has no group {options.group!r}.")
         passed = found.strip() == str(options.target).strip()
-        said = "is" if passed else f"is not {shown(str(options.target))} but"
-        return Verdict.of(passed, f"Group {options.group} {said} {shown(found)}.", found=found)
+        said = "is" if passed else f"is not {quoted(str(options.target))} but"
+        return Verdict.of(passed, f"Group {options.group} {said} {quoted(found)}.", found=found)

@@ -1,4 +1,4 @@
-"""Every scorer by its type. To add one: a module in this folder, a line here and a section in docs/scorers.md."""
+"""Registry of scorers by type. To add one: a module in this folder, a line here and a section in docs/scorers.md."""
 
 from hub.common.registry import Registry
 from hub.scorers.base import Scorer
@@ -16,8 +16,8 @@ SCORERS: Registry[Scorer] = Registry(
         "stdin_stdout": "hub.scorers.stdin_stdout:StdinStdout",
         "instructions": "hub.scorers.instructions:Instructions",
         "tool_calls": "hub.scorers.tool_calls:ToolCalls",
-        "state": "hub.scorers.state:State",
-        "custom": "hub.scorers.state:Custom",
+        "state": "hub.scorers.state:StateScorer",
+        "custom": "hub.scorers.state:CustomScorer",
         "judge": "hub.scorers.rubric_judge:Judge",
         "reward": "hub.scorers.reward:Reward",
     },

@@ -5,7 +5,7 @@ from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 
 
 class Reward(Scorer):
-    """The default where an environment names no rules."""
+    """Scorer that is used if an environment names no rules."""
 
     type = "reward"
     summary = "The harness's own reward, from 0 to 1; 0 for an episode that ended at a limit without one."

@@ -1,4 +1,4 @@
-"""The rule `judge`: one model or several mark the answer by weighted criteria."""
+"""The rule `judge`: one or several judge models rate the answer by weighted criteria."""
 
 import asyncio
 import json
@@ -17,13 +17,13 @@ from hub.protocols.calls import JSON, Message
 from hub.protocols.messages import call_text, text_of
 from hub.protocols.structured_replies import DATA_RULE, Judgement, as_data, judgement
 from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
-from hub.scorers.texts import shown
+from hub.scorers.texts import quoted
 
 _PROMPTS = Path(__file__).parent.parent / "prompts"
 
 
 class Criterion(BaseModel):
-    """What is marked: `text` says what the marks mean; `scale` is the lowest and the highest of them."""
+    """One criterion: `text` explains the marks; `scale` is the lowest and the highest mark."""
 
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(min_length=1, max_length=64)]
@@ -38,17 +38,17 @@ class Criterion(BaseModel):
         return self
 
     def share(self, score: float) -> float:
-        """*score* on the scale, from 0 to 1."""
+        """Return *score* as a position on the scale, from 0 to 1."""
         low, high = self.scale
         return (score - low) / (high - low)
 
 
 class JudgeOptions(ScorerOptions):
-    """`criteria`: a list of {name, text, weight, scale}. `role`: which of the run's roles judges; all its models do.
+    """`criteria`: a list of {name, text, weight, scale}. `role`: the run's role that judges; all its models judge.
 
-    `reference`: what a good answer says. `guidance`: anything else that the judge should know. `show`: the last
-    `answer`, or the whole `transcript` of a conversation or of tool calls. `prompt`: the version of the judge's prompt;
-    being an option, it is part of the scoring digest.
+    `reference`: what a good answer says. `guidance`: further instructions for the judge. `show`: the last
+    `answer`, or the whole `transcript` of a conversation or of tool calls. `prompt`: the version of the judge's prompt,
+    which as an option is part of the scoring digest.
     """
 
     criteria: Annotated[list[Criterion], Field(min_length=1)]
@@ -68,10 +68,10 @@ class JudgeOptions(ScorerOptions):
 
 
 class Judge(Scorer):
-    """The value is the mean over judges of the weighted mean over criteria, each mark scaled to 0..1."""
+    """Scorer whose value is the mean over judges of the weighted mean over criteria, each mark scaled to 0..1."""
 
     type = "judge"
-    summary = "One model or several mark the answer by weighted criteria."
+    summary = "One or several judge models rate the answer by weighted criteria."
     Options = JudgeOptions
     needs = "ask"
 
@@ -79,18 +79,18 @@ class Judge(Scorer):
         return [str(options.get("role", "rubric"))]
 
     async def score(self, options: JudgeOptions, submission: Submission, services: Services) -> Verdict:
-        """Raises ScoringFailed where no model fills the role, ModelError where one cannot be reached."""
-        seats = services.seats.get(options.role, 0)
-        if services.ask is None or not seats:
-            raise ScoringFailed("configuration", f"No model fills the role {options.role!r}; name one under `roles`.")
+        """Score the answer. Raises ScoringFailed if no model has the role, ModelError if one cannot be reached."""
+        judge_count = services.models_per_role.get(options.role, 0)
+        if services.ask is None or not judge_count:
+            raise ScoringFailed("configuration", f"No model has the role {options.role!r}; name one under `roles`.")
         if options.show == "answer" and not submission.text.strip():
             return Verdict.of(False, "The answer is empty.")
         messages = prompt(options, submission)
         shape = _marks(options.criteria)
         key = replace(submission.key, purpose="rubric", role=options.role, rule=submission.rule, turn=0)
         judgements = await asyncio.gather(
-            *(judgement(services.ask, replace(key, seat=seat), messages, shape) for seat in range(seats)),
-            return_exceptions=True,  # every call ends before the first failure is told, so that none outlives the play
+            *(judgement(services.ask, replace(key, seat=seat), messages, shape) for seat in range(judge_count)),
+            return_exceptions=True,  # wait for all calls, so that none outlives the episode
         )
         for judged in judgements:
             if isinstance(judged, BaseException):
@@ -103,12 +103,12 @@ class Judge(Scorer):
 
 @cache
 def system_prompt(version: str) -> str:
-    """The text of hub/prompts/<version>.txt. A prompt is never edited; a better one is a new version."""
+    """Return the text of hub/prompts/<version>.txt. A prompt is never edited; a better one is a new version."""
     return (_PROMPTS / f"{version}.txt").read_text("utf-8").strip() + " " + DATA_RULE
 
 
 def prompt(options: JudgeOptions, submission: Submission) -> list[Message]:
-    """The messages that a judge is sent: task, answer, reference and criteria, each apart."""
+    """Return the messages for a judge: task, answer, reference and criteria, each delimited."""
     task, work = _split(submission)
     parts = [f"The task that the assistant was given:\n{as_data('task', _written(task))}"]
     if options.show == "transcript":
@@ -135,13 +135,13 @@ def prompt(options: JudgeOptions, submission: Submission) -> list[Message]:
 
 
 def _split(submission: Submission) -> tuple[list[Message], list[Message]]:
-    """The messages before the assistant's first own one, and the rest."""
+    """Return the messages before the model's first message, and the rest."""
     own = len(submission.messages) - len(submission.played)
     return submission.messages[:own], submission.played
 
 
 def _written(messages: Sequence[Message]) -> str:
-    """Messages as text, each under the name of who speaks; calls as their names and arguments."""
+    """Return messages as text, each headed by its role; calls as their names and arguments."""
     written = []
     for message in messages:
         said = text_of(message)
@@ -157,7 +157,7 @@ def _written(messages: Sequence[Message]) -> str:
 
 
 def _marks(criteria: Sequence[Criterion]) -> type[BaseModel]:
-    """The shape of an answer: an object with {reason, score} for each criterion, the score within its scale."""
+    """Return the model of a reply: an object with {reason, score} for each criterion, the score within its scale."""
     fields: dict[str, Any] = {}
     for number, criterion in enumerate(criteria):
         low, high = criterion.scale
@@ -168,7 +168,7 @@ def _marks(criteria: Sequence[Criterion]) -> type[BaseModel]:
 
 
 def _verdict(options: JudgeOptions, judgements: Sequence[Judgement[Any]]) -> Verdict:
-    """`detail.judges` has one entry for each seat: what it `said`, word for word, and its marks or its problem."""
+    """Return the verdict. `detail.judges` has one entry per judge: its reply as `said`, its marks or its problem."""
     criteria = options.criteria
     judges: list[JSON] = []
     marked: list[dict[str, Any]] = []
@@ -198,7 +198,7 @@ def _verdict(options: JudgeOptions, judgements: Sequence[Judgement[Any]]) -> Ver
 
 
 def _reason(criteria: Sequence[Criterion], judges: Sequence[Any], value: float, count: int) -> str:
-    """The marks, and what was said about the weakest criterion."""
+    """Return the marks, and the judge's reason for the weakest criterion."""
     marks = {item.name: fmean(judge["marks"][item.name]["score"] for judge in judges) for item in criteria}
     listed = ", ".join(f"{item.name} {marks[item.name]:.3g} of {item.scale[1]:g}" for item in criteria)
     weakest = min(criteria, key=lambda item: item.share(marks[item.name]))
@@ -207,4 +207,4 @@ def _reason(criteria: Sequence[Criterion], judges: Sequence[Any], value: float, 
     strictest = min(judges, key=lambda judge: judge["marks"][weakest.name]["score"])
     why = strictest["marks"][weakest.name]["reason"]
     who = f"{count} judges, " if count > 1 else ""
-    return f"Judged {value:.2f}: {who}{listed}. {weakest.name}: {shown(why)}."
+    return f"Judged {value:.2f}: {who}{listed}. {weakest.name}: {quoted(why)}."

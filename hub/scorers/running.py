@@ -1,4 +1,4 @@
-"""What scorers that run code share: the sandbox at hand, and its failures told apart from the model's."""
+"""Helper of scorers that run code: reports failures of the sandbox separately from those of the model."""
 
 from hub.harnesses.base import Services
 from hub.scorers.base import ScoringFailed
@@ -7,7 +7,7 @@ from sandbox.results import Outcome, Status
 
 
 async def run(services: Services, job: FunctionJob | ProgramJob | CallJob) -> Outcome:
-    """Run *job*. Raises ScoringFailed (kind `sandbox`) where the sandbox itself failed."""
+    """Run *job*. Raises ScoringFailed (kind `sandbox`) if the sandbox itself failed."""
     if services.pool is None:
         raise ScoringFailed("sandbox", "This environment runs code, and no sandbox is open.")
     outcome = await services.pool.arun(job)

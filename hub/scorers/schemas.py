@@ -1,4 +1,4 @@
-"""JSON Schemas that come with a bundle: what is wrong with one, and what a value breaks. Slow to import."""
+"""Validation of a bundle's JSON Schemas, and of values against them. Slow to import."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,13 +10,13 @@ from jsonschema.validators import extend
 from referencing import Registry
 
 from hub.scorers.regex import TIMEOUT_S
-from hub.scorers.texts import shown
+from hub.scorers.texts import quoted
 
 # ---- patterns with a time limit: they come with a bundle and meet a model's text -------------------------------------
 
 
 class TooSlow(Exception):
-    """A pattern met a text on which it explodes."""
+    """A pattern that exceeded its time limit on a text."""
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -28,7 +28,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
     if isinstance(instance, str) and not _matches(pattern, instance):
-        yield ValidationError(f"{shown(instance)} does not match {pattern!r}")
+        yield ValidationError(f"{quoted(instance)} does not match {pattern!r}")
 
 
 def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -47,7 +47,7 @@ def _additional_properties(validator: Any, below: Any, instance: Any, schema: An
         if key in known or any(_matches(pattern, key) for pattern in patterns):
             continue
         if below is False:
-            yield ValidationError(f"the key {shown(key)} is not allowed")
+            yield ValidationError(f"the key {quoted(key)} is not allowed")
         else:
             yield from validator.descend(value, below, path=key)
 
@@ -66,7 +66,7 @@ _Validator = extend(
 
 
 def schema_problem(schema: dict[str, Any] | bool) -> str:
-    """What is wrong with *schema*, "" where nothing is."""
+    """Return the problem of *schema*, "" if it is valid."""
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
@@ -75,7 +75,7 @@ def schema_problem(schema: dict[str, Any] | bool) -> str:
 
 
 def _problems(schema: Any) -> Iterator[str]:
-    """What this rule cannot work with, at any depth of *schema*."""
+    """Yield the problems of *schema*, at any depth, that this rule cannot handle."""
     if isinstance(schema, list):
         for item in schema:
             yield from _problems(item)
@@ -83,11 +83,11 @@ def _problems(schema: Any) -> Iterator[str]:
         return
     reference = schema.get("$ref")
     if isinstance(reference, str) and not reference.startswith("#"):
-        yield f"$ref {reference!r} leads to another document, which is not fetched; write it under $defs"
+        yield f"$ref {reference!r} refers to another document, which is not fetched; write it under $defs"
     patterns = schema.get("patternProperties")
     patterns = list(patterns) if isinstance(patterns, dict) else []
     if patterns and "unevaluatedProperties" in schema:
-        yield "patternProperties cannot stand beside unevaluatedProperties; use additionalProperties"
+        yield "patternProperties cannot be combined with unevaluatedProperties; use additionalProperties"
     for pattern in [*patterns, schema.get("pattern")]:
         if isinstance(pattern, str):
             try:
@@ -99,6 +99,6 @@ def _problems(schema: Any) -> Iterator[str]:
 
 
 def first_problem(schema: Mapping[str, Any] | bool, value: Any) -> ValidationError | None:
-    """The problem of *value* that explains most. Raises TooSlow, and RecursionError for what is nested too deeply."""
+    """Return the most relevant problem of *value*. Raises TooSlow, and RecursionError if it is nested too deeply."""
     # An empty registry, because the library's own fetches what a reference names.
     return best_match(_Validator(schema, registry=Registry()).iter_errors(value))

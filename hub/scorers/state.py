@@ -1,4 +1,4 @@
-"""The rules `state` and `custom`: a function of the bundle judges, in the sandbox."""
+"""The rules `state` and `custom`: a function of the bundle scores the episode, in the sandbox."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -16,10 +16,10 @@ from sandbox.limits import Limits
 from sandbox.results import Status
 
 
-class StateOptions(ScorerOptions):
-    """`path`: a .py file of the bundle. `reads`: further files of the bundle that it imports or opens.
+class StateScorerOptions(ScorerOptions):
+    """`path`: a .py file of the bundle. `reads`: other files of the bundle that it imports or opens.
 
-    `timeout_s`: processor seconds that a call may take; `memory_mb`: MiB.
+    `timeout_s`: limit of processor seconds for a call; `memory_mb`: limit of memory in MiB.
     """
 
     path: str
@@ -35,19 +35,19 @@ class StateOptions(ScorerOptions):
         return value
 
 
-class CustomOptions(StateOptions):
-    """As `state`. `function`: the name of the function. `arguments`: what it is called with by keyword, besides."""
+class CustomScorerOptions(StateScorerOptions):
+    """Options of `state`, and `function`: the function's name; `arguments`: additional keyword arguments."""
 
     function: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")] = "check"
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
-class State(Scorer):
-    """Nothing of the model's runs here: code that breaks is the environment's fault, and the response is errored."""
+class StateScorer(Scorer):
+    """Scorer that runs only code of the bundle: if it fails, the environment is wrong and the response is errored."""
 
     type = "state"
     summary = "The bundle's own check(case, state, transcript) reads the state that the episode ended in."
-    Options: ClassVar[OptionsClass] = StateOptions
+    Options: ClassVar[OptionsClass] = StateScorerOptions
     needs = "sandbox"
 
     def code_paths(self, options: Mapping[str, Any]) -> list[str]:
@@ -61,9 +61,9 @@ class State(Scorer):
             return []
         return code_problems(path, files[path], {str(function): ("case", "state", "transcript")})
 
-    async def score(self, options: StateOptions, submission: Submission, services: Services) -> Verdict:
-        """Raises ScoringFailed, of kind `environment` where the bundle's code fails."""
-        function = options.function if isinstance(options, CustomOptions) else "check"
+    async def score(self, options: StateScorerOptions, submission: Submission, services: Services) -> Verdict:
+        """Call the function. Raises ScoringFailed, of kind `environment` if the bundle's code fails."""
+        function = options.function if isinstance(options, CustomScorerOptions) else "check"
         carried = {path: submission.files[path] for path in [options.path, *options.reads] if path in submission.files}
         try:
             job = CallJob(
@@ -71,7 +71,7 @@ class State(Scorer):
                 module=options.path,
                 function=function,
                 args=[submission.case.to_json(), submission.state, submission.messages],
-                kwargs=options.arguments if isinstance(options, CustomOptions) else {},
+                kwargs=options.arguments if isinstance(options, CustomScorerOptions) else {},
                 limits=Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb),
             )
         except ValueError as error:
@@ -82,14 +82,14 @@ class State(Scorer):
         return _verdict(outcome.value, f"{options.path}:{function}")
 
 
-class Custom(State):
+class CustomScorer(StateScorer):
     type = "custom"
-    summary = "A function of the bundle, called with case, state, transcript and arguments of the rule, judges."
-    Options = CustomOptions
+    summary = "A function of the bundle is called with case, state, transcript and the rule's arguments."
+    Options = CustomScorerOptions
 
 
 def _verdict(value: JSON, who: str) -> Verdict:
-    """A number, a truth value, or {"score", "reason", ...} as a verdict; there, a score of null is undecided."""
+    """Return the verdict for a number, a boolean or {"score", "reason", ...}; a score of null means undecided."""
     data = value if isinstance(value, dict) else {"score": value}
     score, reason = data.get("score"), str(data.get("reason") or "")
     if isinstance(value, dict) and score is None and "score" in value:

@@ -1,4 +1,4 @@
-"""The rule `stdin_stdout`: the program in the answer prints what it should for each input, in the sandbox."""
+"""The rule `stdin_stdout`: the program in the answer prints the expected output for each input, in the sandbox."""
 
 import math
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.running import run
-from hub.scorers.texts import shown
+from hub.scorers.texts import quoted
 from sandbox.jobs import ProgramJob
 from sandbox.limits import Limits
 from sandbox.results import Outcome, Status
 
 
-class Run(BaseModel):
-    """One input and the output it should bring."""
+class InputOutput(BaseModel):
+    """One input and its expected output."""
 
     model_config = ConfigDict(extra="forbid")
     stdin: str = ""
@@ -25,12 +25,12 @@ class Run(BaseModel):
 
 
 class StdinStdoutOptions(ScorerOptions):
-    """`cases`: a list of {stdin, stdout}. `compare`: `lines` (trailing white space aside), `tokens` or `floats`.
+    """`cases`: a list of {stdin, stdout}. `compare`: `lines` (ignoring trailing white space), `tokens` or `floats`.
 
-    `partial`: score the share of inputs that came out right, rather than all or nothing.
+    `partial`: score the share of inputs with the right output, rather than all or nothing.
     """
 
-    cases: Annotated[list[Run], Field(min_length=1)]
+    cases: Annotated[list[InputOutput], Field(min_length=1)]
     compare: Literal["lines", "tokens", "floats"] = "lines"
     tolerance: Annotated[float, Field(ge=0)] = 1e-6
     partial: bool = False
@@ -40,20 +40,20 @@ class StdinStdoutOptions(ScorerOptions):
 
 class StdinStdout(Scorer):
     type = "stdin_stdout"
-    summary = "The program in the answer prints what it should for each input, in the sandbox."
+    summary = "The program in the answer prints the expected output for each input, in the sandbox."
     Options = StdinStdoutOptions
     needs = "sandbox"
 
     async def score(self, options: StdinStdoutOptions, submission: Submission, services: Services) -> Verdict:
         code = extraction.code(submission.text)
         if not code.text.strip():
-            return Verdict.of(False, "The answer holds no code.")
+            return Verdict.of(False, "The answer contains no code.")
         same = _COMPARE[options.compare]
         # Room for twice the longest output wanted, so that a right one is never cut.
         room = min(max(64, max(len(case.stdout) for case in options.cases) * 2 // 1024), 16_384)
         limits = Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb, output_kb=room)
         right = 0
-        failed: tuple[int, Run, Outcome] | None = None
+        failed: tuple[int, InputOutput, Outcome] | None = None
         last: Outcome | None = None
         for number, case in enumerate(options.cases, 1):
             try:
@@ -77,10 +77,10 @@ class StdinStdout(Scorer):
         )
 
 
-def _reason(number: int, case: Run, outcome: Outcome) -> str:
+def _reason(number: int, case: InputOutput, outcome: Outcome) -> str:
     if outcome.status != Status.COMPLETED:
         return f"Input {number}: {outcome.message}"
-    return f"Input {number}: expected {shown(case.stdout)}, printed {shown(outcome.stdout)}."
+    return f"Input {number}: expected {quoted(case.stdout)}, printed {quoted(outcome.stdout)}."
 
 
 def _lines(found: str, wanted: str, tolerance: float) -> bool:

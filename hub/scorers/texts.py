@@ -1,4 +1,4 @@
-"""What scorers of text share: how targets are given, and how two texts are made comparable."""
+"""Helpers of scorers that compare text: targets, normalization and quoting."""
 
 import re
 import unicodedata
@@ -11,27 +11,27 @@ SHOWN = 200  # characters of an answer that a reason quotes
 
 
 def targets(value: Any) -> list[str]:
-    """One target or several, as texts."""
+    """Return one or several targets as a list of texts."""
     items = value if isinstance(value, list) else [value]
     return [item if isinstance(item, str) else str(item) for item in items if item is not None]
 
 
-def shown(text: str) -> str:
-    """*text* as a reason quotes it: on one line, cut."""
+def quoted(text: str) -> str:
+    """Return *text* for a reason: quoted, on one line, shortened."""
     flat = " ".join(text.split())
     return repr(flat if len(flat) <= SHOWN else flat[: SHOWN - 1] + "…")
 
 
-def answer(submission: Submission, extract: str) -> str:
-    """The part of the answer that is compared: `answer` (what is marked as final, else all of it) or `whole`."""
+def compared_text(submission: Submission, extract: str) -> str:
+    """Return the part of the answer to compare: `answer` (what is marked as final, else all of it) or `whole`."""
     text = extraction.without_reasoning(submission.text)
     if extract == "answer":
         return (extraction.final_answer(submission.text) or text).strip()
     return text.strip()
 
 
-def folded(text: str, *, ignore_case: bool, ignore_punctuation: bool) -> str:
-    """Unicode-normalised, white space folded, case and punctuation taken out where they do not matter."""
+def normalized(text: str, *, ignore_case: bool, ignore_punctuation: bool) -> str:
+    """Return *text* normalized: Unicode NFKC, single spaces, optionally without case and punctuation."""
     text = unicodedata.normalize("NFKC", text)
     if ignore_punctuation:
         text = "".join(" " if unicodedata.category(c).startswith("P") else c for c in text)

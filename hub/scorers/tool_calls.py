@@ -1,4 +1,4 @@
-"""The rule `tool_calls`: the model made the calls that it should have made."""
+"""The rule `tool_calls`: the model made the expected calls."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import field_validator
 
 from hub.harnesses.base import Services
-from hub.harnesses.tool_calls import Call, native_calls
+from hub.harnesses.tool_calls import ParsedCall, native_calls
 from hub.protocols.calls import JSON
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.expected_calls import Expected, expected
@@ -19,7 +19,7 @@ class ToolCallsOptions(ScorerOptions):
     """`expect`: the calls, as {name, arguments, …}, as {any_of: [calls]}, or in the Berkeley leaderboard's notation.
 
     `order`: `any`, or `strict` as listed. `extra`: whether further calls are a mistake (`forbid`) or not (`allow`).
-    `strings: folded` compares texts without regard to case, spaces and marks. `partial`: score the share of calls that
+    `strings: folded` ignores case, spaces and punctuation in texts. `partial`: score the share of calls that
     are right, rather than all or nothing.
     """
 
@@ -59,11 +59,11 @@ class ToolCalls(Scorer):
         return Verdict(value=value, reason=reason, detail={**detail, "right": len(pairs), "expected": len(wanted)})
 
 
-def _calls(message: dict[str, Any]) -> list[Call]:
+def _calls(message: dict[str, Any]) -> list[ParsedCall]:
     return native_calls(message) if message.get("role") == "assistant" else []
 
 
-def _plain(call: Call) -> dict[str, JSON]:
+def _plain(call: ParsedCall) -> dict[str, JSON]:
     """A call as a report shows it. Arguments are text: a model may write NaN, which no JSON column takes."""
     return {"name": call.name, "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)[:2000]} | (
         {"problem": call.problem} if call.problem else {}
@@ -73,7 +73,7 @@ def _plain(call: Call) -> dict[str, JSON]:
 Pairs = dict[int, int]  # which of the calls made (value) is which of the expected ones (key)
 
 
-def in_any_order(wanted: Sequence[Expected], made: Sequence[Call], *, folded: bool) -> Pairs:
+def in_any_order(wanted: Sequence[Expected], made: Sequence[ParsedCall], *, folded: bool) -> Pairs:
     """The largest matching. Greedy would not do: one call may fit two expectations, and another only one of them."""
     fits = [[j for j, call in enumerate(made) if not want.difference(call, folded=folded)] for want in wanted]
     taken: dict[int, int] = {}  # by call made
@@ -92,7 +92,7 @@ def in_any_order(wanted: Sequence[Expected], made: Sequence[Call], *, folded: bo
     return {i: j for j, i in taken.items()}
 
 
-def in_order(wanted: Sequence[Expected], made: Sequence[Call], *, folded: bool) -> Pairs:
+def in_order(wanted: Sequence[Expected], made: Sequence[ParsedCall], *, folded: bool) -> Pairs:
     """The longest common subsequence: the most expected calls that were made in their order."""
     fits = [[not want.difference(call, folded=folded) for call in made] for want in wanted]
     longest = [[0] * (len(made) + 1) for _ in range(len(wanted) + 1)]
@@ -113,7 +113,7 @@ def in_order(wanted: Sequence[Expected], made: Sequence[Call], *, folded: bool) 
     return pairs
 
 
-def _problem(options: ToolCallsOptions, wanted: Sequence[Expected], made: Sequence[Call], pairs: Pairs) -> str:
+def _problem(options: ToolCallsOptions, wanted: Sequence[Expected], made: Sequence[ParsedCall], pairs: Pairs) -> str:
     """The first thing that is wrong, as a sentence; "" where nothing is."""
     spare = [call for j, call in enumerate(made) if j not in pairs.values()]
     for i, want in enumerate(wanted):

@@ -81,7 +81,7 @@ def _check_environments(value: Any, user: User, note: Note) -> set[int]:
             slug = named.partition("@")[0]
             note(
                 ("environments", i),
-                f"there is no environment {slug!r}; {wording.meant(slug, sorted(visible)) or 'none is there yet'}",
+                f"there is no environment {slug!r}; {wording.suggest(slug, sorted(visible)) or 'none is there yet'}",
             )
             refused.add(i)
     return refused
@@ -98,7 +98,7 @@ def _with_models(value: Mapping[str, Any], user: User, note: Note) -> dict[str, 
             return _stand_in(path)
         endpoint = endpoints.get(named)
         if endpoint is None:
-            known = wording.meant(named, sorted(endpoints)) or "none is yet; they are registered in the admin"
+            known = wording.suggest(named, sorted(endpoints)) or "none is yet; they are registered in the admin"
             note(path, f"no model is registered as {named!r}; {known}")
             return _stand_in(path)
         if endpoint.api_key_env and settings.ENV.lookup(endpoint.api_key_env) is None:

@@ -161,7 +161,7 @@ def _choose(seed: int, ref: EnvironmentRef, slug: str, ids: list[str]) -> tuple[
         places = {case_id: position for position, case_id in enumerate(ids)}
         unknown = [case_id for case_id in ref.cases if case_id not in places]
         if unknown:
-            near = f"; {wording.meant(unknown[0], ids)}" if len(unknown) == 1 else ""
+            near = f"; {wording.suggest(unknown[0], ids)}" if len(unknown) == 1 else ""
             more = f" and {len(unknown) - 10:,} more" if len(unknown) > 10 else ""
             raise UnknownCases(f"{slug} has no case {', '.join(map(repr, unknown[:10]))}{more}{near}")
         chosen = sorted({places[case_id] for case_id in ref.cases})

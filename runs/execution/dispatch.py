@@ -20,5 +20,5 @@ def dispatch_run(*, run: Run) -> None:
 def _send(run_id: int) -> None:
     try:
         task_messages.send(LOOK)
-    except task_messages.BrokerAway as error:
+    except task_messages.BrokerUnavailable as error:
         logger.warning("run %s waits for the next sweep of a worker: the broker cannot be reached (%s)", run_id, error)

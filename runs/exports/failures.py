@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hub.bundles.answers import AnswerBook
+from hub.bundles.answers import ReferenceAnswers
 from hub.common.output_files import Outputs
 from hub.common.registry import Registry
 from hub.manifest.problems import BundleError
@@ -119,8 +119,8 @@ def _write_gold(
 
 
 @contextmanager
-def _gold(version: EnvironmentVersion) -> Iterator[AnswerBook]:
-    with opened(version) as bundle, AnswerBook(bundle.manifest.gold, "gold", bundle.file) as gold:
+def _gold(version: EnvironmentVersion) -> Iterator[ReferenceAnswers]:
+    with opened(version) as bundle, ReferenceAnswers(bundle.manifest.gold, "gold", bundle.file) as gold:
         yield gold
 
 
@@ -128,7 +128,7 @@ class _LeftOut(Exception):
     """A case is not exported; the text says why, in the words of a count."""
 
 
-def _gold_messages(gold: AnswerBook, response: Response) -> tuple[list[Message], list[Tool]]:
+def _gold_messages(gold: ReferenceAnswers, response: Response) -> tuple[list[Message], list[Tool]]:
     """Return prompt and gold answer of the response's case, and the tools on offer. Raises _LeftOut."""
     prompt = opening(response.messages)
     if not prompt:

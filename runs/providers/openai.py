@@ -245,7 +245,7 @@ def _not_a_key_variable(name: str, allowed: list[str]) -> str:
         return (
             f"what stands here looks like a key; name the variable that holds it, one of {', '.join(allowed)} ({adds})"
         )
-    return f"{name!r} is not an allowed variable; {wording.meant(name, allowed)} ({adds})"
+    return f"{name!r} is not an allowed variable; {wording.suggest(name, allowed)} ({adds})"
 
 
 def _dumped(body: Mapping[str, Any]) -> bytes:

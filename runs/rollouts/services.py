@@ -230,7 +230,7 @@ def _check_roles(roles: Mapping[str, list[str]]) -> None:
 
 def _registered() -> str:
     names = ModelEndpoint.objects.filter(enabled=True).order_by("name").values_list("name", flat=True)
-    return wording.meant("", names) or "none is registered yet, which an administrator does"
+    return wording.suggest("", names) or "none is registered yet, which an administrator does"
 
 
 def _recordings(rows: Sequence[JSON], version: EnvironmentVersion, case: Case, attempt: int) -> list[dict[str, JSON]]:

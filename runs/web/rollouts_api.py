@@ -259,7 +259,7 @@ def _version(request: Request, name: str) -> EnvironmentVersion:
     slug = name.partition("@")[0]
     visible = visible_environments(request.user)
     if not visible.filter(slug=slug).exists():
-        known = wording.meant(slug, visible.order_by("slug").values_list("slug", flat=True))
+        known = wording.suggest(slug, visible.order_by("slug").values_list("slug", flat=True))
         raise ValidationError({"environment": f"There is no environment {slug!r}; {known or 'none is loaded yet'}."})
     try:
         return get_version(name)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hub.benchmarks import Benchmark, benchmarks, data_rows, hub_rows, selected_rows, write_bundle
-from hub.common.wording import counted, meant
+from hub.common.wording import counted, suggest
 from hub.datasets.rows import Row
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError
@@ -42,7 +42,9 @@ class Command(BundleCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         benchmark = benchmarks().get(options["name"])
         if benchmark is None:
-            raise self.refuse(f"There is no benchmark {options['name']!r}; {meant(options['name'], benchmarks())}")
+            raise self.invalid_input(
+                f"There is no benchmark {options['name']!r}; {suggest(options['name'], benchmarks())}"
+            )
         changes = {"slug": options["slug"], "version": options["bundle_version"]}
         changes = {key: value for key, value in changes.items() if value}
         try:
@@ -52,7 +54,7 @@ class Command(BundleCommand):
                 folder = Path(options["out"])
                 folder.mkdir(parents=True)
                 write_bundle(benchmark, found, folder, changes)
-                self.answer({"bundle": str(folder), "skipped": dict(skipped)})
+                self.print_json({"bundle": str(folder), "skipped": dict(skipped)})
                 if not options["json"]:
                     self.stdout.write(f"{folder}: written.{_left_out(skipped)}")
                 return
@@ -61,25 +63,25 @@ class Command(BundleCommand):
                 version = import_bundle(bundle=folder_name)
         except BundleError as error:
             given = f" The file of {benchmark.name} is {benchmark.files}." if options["data"] else ""
-            raise self.refuse(f"{error.headline()}{given}", error.lines(), error.errors()) from None
+            raise self.invalid_input(f"{error.headline()}{given}", error.lines(), error.errors()) from None
         except ValueError as error:
-            raise self.refuse(str(error)) from None
+            raise self.invalid_input(str(error)) from None
         except FileExistsError:
-            raise self.refuse(f"{options['out']} is there already.") from None
+            raise self.invalid_input(f"{options['out']} is there already.") from None
         stored = {
             "environment": str(version),
             "digest": version.digest,
             "cases": version.case_count,
             "skipped": dict(skipped),
         }
-        self.answer(stored)
+        self.print_json(stored)
         if not options["json"]:
             self.stdout.write(f"{version}: {counted(version.case_count, 'case')}.{_left_out(skipped)}")
 
     def _rows(self, benchmark: Benchmark, options: dict[str, Any]) -> Iterator[Row]:
         from_hub = options["hf"] is not None
         if from_hub == bool(options["data"]):
-            raise self.refuse(f"Give either --data FILE or --hf. The file is {benchmark.files}.")
+            raise self.invalid_input(f"Give either --data FILE or --hf. The file is {benchmark.files}.")
         if not from_hub:
             answers = Path(options["answers"]) if options["answers"] else None
             return data_rows(benchmark, [Path(name) for name in options["data"]], answers)

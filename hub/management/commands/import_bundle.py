@@ -35,7 +35,7 @@ class Command(BundleCommand):
                     if not options["json"]:
                         self.show(certificate)
                     failed = ", ".join(failed_gates(certificate))
-                    raise self.refuse(f"Not published, nothing stored: failed {failed}.")
+                    raise self.invalid_input(f"Not published, nothing stored: failed {failed}.")
             version = import_bundle(bundle=bundle, certificate=certificate, publish=options["publish"])
         stored = {
             "environment": str(version),
@@ -43,6 +43,6 @@ class Command(BundleCommand):
             "cases": version.case_count,
             "visibility": version.environment.visibility,
         }
-        self.answer(stored)
+        self.print_json(stored)
         if not options["json"]:
             self.stdout.write(f"{version}: {counted(version.case_count, 'case')}, {version.environment.visibility}.")

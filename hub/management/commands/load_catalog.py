@@ -35,4 +35,4 @@ class Command(base.Command):
                 self.stdout.write(f"{result}: {counted(result.case_count, 'case')} loaded")
         if failed:
             count = counted(failed, "environment")
-            raise self.refuse(f"{count} of hub/catalog could not be loaded.")
+            raise self.invalid_input(f"{count} of hub/catalog could not be loaded.")

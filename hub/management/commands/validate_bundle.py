@@ -29,7 +29,7 @@ class Command(BundleCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         path = Path(options["path"])
         if options["write_certificate"] and not (path.is_dir() and not options["no_gates"]):
-            raise self.refuse("--write-certificate needs a folder, and the gates.")
+            raise self.invalid_input("--write-certificate needs a folder, and the gates.")
         certificate = None
         try:
             with open_bundle(path) as bundle:
@@ -46,9 +46,9 @@ class Command(BundleCommand):
         else:
             self._print(report, certificate)
         if report.problems:
-            raise self.refuse(f"{path}: {counted(len(report.problems), 'problem')}; not valid.")
+            raise self.invalid_input(f"{path}: {counted(len(report.problems), 'problem')}; not valid.")
         if certificate and failed_gates(certificate):
-            raise self.leave(INCOMPLETE, f"Gates failed: {', '.join(failed_gates(certificate))}.")
+            raise self.exit_with(INCOMPLETE, f"Gates failed: {', '.join(failed_gates(certificate))}.")
 
     def _print_json(self, report: Report, certificate: dict[str, Any] | None) -> None:
         document = {
@@ -59,7 +59,7 @@ class Command(BundleCommand):
             "problems": [problem.to_json() for problem in report.problems],
             "certificate": certificate,
         }
-        self.answer(document)
+        self.print_json(document)
 
     def _print(self, report: Report, certificate: dict[str, Any] | None) -> None:
         for problem in report.problems:

@@ -1,4 +1,4 @@
-"""What a constraint is: keyword arguments validated as fields, and a check that names what it finds wrong."""
+"""Base class of constraints: keyword arguments validated as fields, and a check that describes the problem."""
 
 import re
 from abc import abstractmethod
@@ -33,16 +33,16 @@ class Constraint(BaseModel):
 
     @abstractmethod
     def problem(self, text: str) -> str:
-        """What is wrong with *text*, as a clause such as "it has 2 bullets, not exactly 3"; "" where it holds."""
+        """Return the problem of *text* as a clause such as "it has 2 bullets, not exactly 3"; "" if it holds."""
 
 
 def counted(noun: str, count: int, relation: Relation, bound: int) -> str:
-    """The problem of a count that is not what it should be; "" where it is. *noun* is the plural."""
+    """Return the problem of a wrong count; "" if it is right. *noun* is the plural."""
     return "" if _HOLDS[relation](count, bound) else f"it has {count} {noun}, not {relation} {bound}"
 
 
 def words(text: str) -> list[str]:
-    """Words as IFEval counts them: runs of letters, digits and underscores, so "don't" is two."""
+    """Return words as IFEval counts them: runs of letters, digits and underscores, so "don't" is two."""
     return re.findall(r"\w+", text)
 
 
@@ -72,6 +72,6 @@ def sentences(text: str) -> list[str]:
 
 
 def _goes_on(before: str, after: str) -> bool:
-    """Whether the full stop that *before* ends with is an abbreviation's, given what comes *after* it."""
+    """Return whether the full stop at the end of *before* belongs to an abbreviation, given the text *after* it."""
     following = after.strip()[:1]
     return bool(following) and bool(_TITLE.search(before) or (following.islower() and _ABBREVIATION.search(before)))

@@ -12,7 +12,7 @@ from hub.scorers.constraints.base import Constraint, Count, Relation, Text, Text
 
 class Bullets(Constraint):
     id = "detectable_format:number_bullet_lists"
-    summary = "There are exactly so many bullets, lines that begin with * or -."
+    summary = "The text has exactly this number of bullets, lines that begin with * or -."
     num_bullets: Count
 
     def problem(self, text: str) -> str:
@@ -22,7 +22,7 @@ class Bullets(Constraint):
 
 class ConstrainedResponse(Constraint):
     id = "detectable_format:constrained_response"
-    summary = 'One of "My answer is yes.", "My answer is no." and "My answer is maybe." is said.'
+    summary = 'The text contains "My answer is yes.", "My answer is no." or "My answer is maybe." verbatim.'
 
     def problem(self, text: str) -> str:
         options = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
@@ -31,7 +31,7 @@ class ConstrainedResponse(Constraint):
 
 class Highlights(Constraint):
     id = "detectable_format:number_highlighted_sections"
-    summary = "There are at least so many highlighted passages, such as *this one*."
+    summary = "The text has at least this number of highlighted passages, such as *this one*."
     num_highlights: Count
 
     def problem(self, text: str) -> str:
@@ -42,7 +42,7 @@ class Highlights(Constraint):
 
 class Sections(Constraint):
     id = "detectable_format:multiple_sections"
-    summary = "There are at least so many sections, each begun by the splitter and a number, such as Section 1."
+    summary = "The text has at least this number of sections, each headed by the splitter and a number: Section 1."
     section_spliter: Text = "Section"
     num_sections: Count
 
@@ -53,7 +53,7 @@ class Sections(Constraint):
 
 class JsonFormat(Constraint):
     id = "detectable_format:json_format"
-    summary = "The whole text is JSON, a fence around it aside."
+    summary = "The whole text is JSON, optionally in a fence."
 
     def problem(self, text: str) -> str:
         bare = re.sub(r"^```(?:json)?|```$", "", text.strip(), flags=re.IGNORECASE).strip()
@@ -66,7 +66,7 @@ class JsonFormat(Constraint):
 
 class JsonKeys(Constraint):
     id = "detectable_format:json_keys"
-    summary = "The text gives a JSON object with exactly these keys."
+    summary = "The text contains a JSON object with exactly these keys."
     in_ifeval = False
     keys: Texts
 
@@ -85,19 +85,19 @@ class JsonKeys(Constraint):
 
 class Title(Constraint):
     id = "detectable_format:title"
-    summary = "There is a title in double angular brackets, such as <<a title>>."
+    summary = "The text has a title in double angle brackets, such as <<a title>>."
 
     def problem(self, text: str) -> str:
         for line in text.splitlines():
             start, end = line.find("<<"), line.rfind(">>")
             if 0 <= start < end and line[start:end].strip("<> \t"):
                 return ""
-        return "it has no title in <<double angular brackets>>"
+        return "it has no title in <<double angle brackets>>"
 
 
 class NumberedList(Constraint):
     id = "detectable_format:numbered_list"
-    summary = "There are so many numbered lines, such as 1. or 2)."
+    summary = "The text has a number of numbered lines, such as 1. or 2)."
     in_ifeval = False
     num_items: Count
     relation: Relation = "exactly"
@@ -109,7 +109,7 @@ class NumberedList(Constraint):
 
 class Table(Constraint):
     id = "detectable_format:table"
-    summary = "There is a Markdown table with these columns, in this order."
+    summary = "The text has a Markdown table with these columns, in this order."
     in_ifeval = False
     columns: Texts
     min_rows: Count = 1
@@ -138,7 +138,7 @@ def _is_rule(line: str, columns: int) -> bool:
 
 class CodeBlocks(Constraint):
     id = "detectable_format:code_block"
-    summary = "There are so many fenced code blocks, all in one language where one is given."
+    summary = "The text has a number of fenced code blocks, all in the given language if there is one."
     in_ifeval = False
     num_blocks: Annotated[int, Field(ge=0)] = 1
     relation: Relation = "at least"

@@ -1,8 +1,8 @@
-"""IFEval's own checks, for the kinds that it counts in a way of its own.
+"""IFEval's own checks, for the kinds where they differ from the standard ones.
 
-The published checker (Zhou et al. 2023) counts sentences and words with NLTK's English Punkt model and tells languages
-with langdetect. Punkt's algorithm is used here with a list of English abbreviations and words instead of that model,
-whose data is not free to be passed on; langdetect is used with a fixed seed, so that verdicts do not change.
+The published checker (Zhou et al. 2023) counts sentences and words with NLTK's English Punkt model and detects
+languages with langdetect. Here Punkt's algorithm is used with a list of English abbreviations and words instead of
+that model, whose data may not be redistributed. langdetect is used with a fixed seed, so that verdicts do not change.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import Any
 from hub.scorers.constraints import keywords, lengths, wording
 from hub.scorers.constraints.base import Constraint, counted
 
-_READ = 20_000  # characters whose language is looked at
+_READ = 20_000  # characters given to the language detector
 
 # American English, as newspapers write it: Punkt's published model was trained on the Wall Street Journal. It knows
 # neither "e.g." nor "i.e." nor "etc.", which therefore end a sentence, as they do in IFEval's counts.
@@ -70,49 +70,49 @@ def _detector() -> Callable[[str], str]:
     def language(text: str) -> str:
         try:
             return str(detect(text[:_READ]))
-        except LangDetectException:  # nothing to tell by: no letters
+        except LangDetectException:  # the text has no letters
             return ""
 
     return language
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences as NLTK's Punkt splits them: a list's "1." is one before a capital."""
+    """Return sentences as NLTK's Punkt splits them: a list's "1." before a capital is a sentence."""
     return list(_punkt().tokenize(text))
 
 
 def words(text: str) -> list[str]:
-    """Words as NLTK's `word_tokenize` splits them: "U.S." and "NASA-led" are one each."""
+    """Return words as NLTK's `word_tokenize` splits them: "U.S." and "NASA-led" are one each."""
     return [word for sentence in sentences(text) for word in _word_tokenizer().tokenize(sentence)]
 
 
-class Sentences(lengths.Sentences):
+class IFEvalSentences(lengths.Sentences):
     def problem(self, text: str) -> str:
         return counted("sentences", len(sentences(text)), self.relation, self.num_sentences)
 
 
-class CapitalWords(wording.CapitalWords):
+class IFEvalCapitalWords(wording.CapitalWords):
     def problem(self, text: str) -> str:
         capitals = [word for word in words(text) if word.isupper()]
         return counted("words in capitals", len(capitals), self.capital_relation, self.capital_frequency)
 
 
-class ResponseLanguage(wording.ResponseLanguage):
+class IFEvalResponseLanguage(wording.ResponseLanguage):
     def problem(self, text: str) -> str:
         return _other_than(self.language, text)
 
 
-class EnglishCapital(wording.EnglishCapital):
+class IFEvalEnglishCapital(wording.EnglishCapital):
     def problem(self, text: str) -> str:
         return _other_than("en", text) if text.isupper() else super().problem(text)
 
 
-class EnglishLowercase(wording.EnglishLowercase):
+class IFEvalEnglishLowercase(wording.EnglishLowercase):
     def problem(self, text: str) -> str:
         return _other_than("en", text) if text.islower() else super().problem(text)
 
 
-class NthParagraph(lengths.NthParagraph):
+class IFEvalNthParagraph(lengths.NthParagraph):
     def problem(self, text: str) -> str:
         parts = text.split("\n\n")
         count = sum(1 for part in parts if part.strip())
@@ -126,7 +126,7 @@ class NthParagraph(lengths.NthParagraph):
         return f"paragraph {self.nth_paragraph} begins with {said!r}, not {self.first_word!r}"
 
 
-class Placeholders(keywords.Placeholders):
+class IFEvalPlaceholders(keywords.Placeholders):
     def problem(self, text: str) -> str:
         found = 0
         for line in text.split("\n"):
@@ -138,7 +138,7 @@ class Placeholders(keywords.Placeholders):
 
 
 def _other_than(language: str, text: str) -> str:
-    """The problem of a text in another language. A text whose language cannot be told passes, as in IFEval."""
+    """Return the problem of a text in another language. A text without a detected language passes, as in IFEval."""
     found = _detector()(text)
     if not found or found.split("-")[0] == language:
         return ""
@@ -148,12 +148,12 @@ def _other_than(language: str, text: str) -> str:
 AS_IN_IFEVAL: dict[str, type[Constraint]] = {
     kind.id: kind
     for kind in (
-        Sentences,
-        CapitalWords,
-        ResponseLanguage,
-        EnglishCapital,
-        EnglishLowercase,
-        NthParagraph,
-        Placeholders,
+        IFEvalSentences,
+        IFEvalCapitalWords,
+        IFEvalResponseLanguage,
+        IFEvalEnglishCapital,
+        IFEvalEnglishLowercase,
+        IFEvalNthParagraph,
+        IFEvalPlaceholders,
     )
 }

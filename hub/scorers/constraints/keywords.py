@@ -14,7 +14,7 @@ def occurrences(word: str, text: str) -> int:
 
 class Existence(Constraint):
     id = "keywords:existence"
-    summary = "Every keyword occurs, in any case."
+    summary = "Every keyword occurs; case is ignored."
     keywords: Texts
 
     def problem(self, text: str) -> str:
@@ -24,7 +24,7 @@ class Existence(Constraint):
 
 class Frequency(Constraint):
     id = "keywords:frequency"
-    summary = "A keyword occurs so many times, in any case."
+    summary = "A keyword occurs a number of times; case is ignored."
     keyword: Text
     frequency: Count
     relation: Relation = "at least"
@@ -35,7 +35,7 @@ class Frequency(Constraint):
 
 class ForbiddenWords(Constraint):
     id = "keywords:forbidden_words"
-    summary = "None of the words occurs as a whole word, in any case."
+    summary = "None of the words occurs as a whole word; case is ignored."
     forbidden_words: Texts
 
     def problem(self, text: str) -> str:
@@ -45,7 +45,7 @@ class ForbiddenWords(Constraint):
 
 class LetterFrequency(Constraint):
     id = "keywords:letter_frequency"
-    summary = "A letter occurs so many times, in either case."
+    summary = "A letter occurs a number of times; case is ignored."
     letter: Annotated[str, Field(min_length=1, max_length=1)]
     let_frequency: Count
     let_relation: Relation = "at least"
@@ -60,9 +60,9 @@ class LetterFrequency(Constraint):
         return counted(f"times the letter {self.letter!r}", count, self.let_relation, self.let_frequency)
 
 
-class Order(Constraint):
+class KeywordOrder(Constraint):
     id = "keywords:order"
-    summary = "The keywords occur, each first after the one before it, in any case."
+    summary = "The keywords occur in this order; case is ignored."
     in_ifeval = False
     keywords: Texts
 
@@ -78,7 +78,7 @@ class Order(Constraint):
 
 class Placeholders(Constraint):
     id = "detectable_content:number_placeholders"
-    summary = "There are at least so many placeholders in square brackets, such as [name]."
+    summary = "The text has at least this number of placeholders in square brackets, such as [name]."
     num_placeholders: Count
 
     def problem(self, text: str) -> str:
@@ -87,7 +87,7 @@ class Placeholders(Constraint):
 
 class Postscript(Constraint):
     id = "detectable_content:postscript"
-    summary = "There is a postscript that begins with the marker, such as P.S. or P.P.S."
+    summary = "The text has a postscript that begins with the marker, such as P.S. or P.P.S."
     postscript_marker: Text = "P.S."
 
     def problem(self, text: str) -> str:

@@ -10,7 +10,7 @@ from hub.scorers.constraints.base import Constraint, Count, Relation, Text, coun
 
 class Words(Constraint):
     id = "length_constraints:number_words"
-    summary = "There are so many words."
+    summary = "The text has a number of words."
     num_words: Count
     relation: Relation = "at least"
 
@@ -20,7 +20,7 @@ class Words(Constraint):
 
 class Sentences(Constraint):
     id = "length_constraints:number_sentences"
-    summary = "There are so many sentences."
+    summary = "The text has a number of sentences."
     num_sentences: Count
     relation: Relation = "at least"
 
@@ -30,7 +30,7 @@ class Sentences(Constraint):
 
 class Paragraphs(Constraint):
     id = "length_constraints:number_paragraphs"
-    summary = "There are exactly so many paragraphs, separated by the Markdown divider ***."
+    summary = "The text has exactly this number of paragraphs, separated by the Markdown divider ***."
     num_paragraphs: Count
 
     def problem(self, text: str) -> str:
@@ -42,7 +42,7 @@ class Paragraphs(Constraint):
 
 class NthParagraph(Constraint):
     id = "length_constraints:nth_paragraph_first_word"
-    summary = "There are exactly so many paragraphs, separated by blank lines, and one begins with a given word."
+    summary = "The text has exactly this number of paragraphs, separated by blank lines; one begins with a given word."
     num_paragraphs: Annotated[int, Field(ge=1)]
     nth_paragraph: Annotated[int, Field(ge=1)]
     first_word: Text
@@ -50,7 +50,9 @@ class NthParagraph(Constraint):
     @model_validator(mode="after")
     def _exists(self) -> "NthParagraph":
         if self.nth_paragraph > self.num_paragraphs:
-            raise ValueError(f"nth_paragraph is {self.nth_paragraph}, of only {self.num_paragraphs} paragraphs")
+            raise ValueError(
+                f"nth_paragraph is {self.nth_paragraph}, but there are only {self.num_paragraphs} paragraphs"
+            )
         return self
 
     def problem(self, text: str) -> str:
@@ -66,7 +68,7 @@ class NthParagraph(Constraint):
 
 class Characters(Constraint):
     id = "length_constraints:number_characters"
-    summary = "There are so many characters, outer white space aside."
+    summary = "The text has a number of characters, without outer white space."
     in_ifeval = False
     num_characters: Count
     relation: Relation = "at most"
@@ -77,7 +79,7 @@ class Characters(Constraint):
 
 class Lines(Constraint):
     id = "length_constraints:number_lines"
-    summary = "There are so many lines that are not blank."
+    summary = "The text has a number of non-blank lines."
     in_ifeval = False
     num_lines: Count
     relation: Relation = "exactly"
@@ -88,7 +90,7 @@ class Lines(Constraint):
 
 class SentenceLength(Constraint):
     id = "length_constraints:sentence_words"
-    summary = "No sentence has more words than this."
+    summary = "No sentence has more than this number of words."
     in_ifeval = False
     max_words: Annotated[int, Field(ge=1)]
 

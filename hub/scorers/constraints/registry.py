@@ -1,4 +1,4 @@
-"""Every kind of instruction by its id. To add one: a class in this folder and its name here."""
+"""Registry of constraints by id. To add one: a class in this folder and its name here."""
 
 from hub.common.registry import Registry
 from hub.scorers.constraints import formats, keywords, lengths, wording
@@ -10,7 +10,7 @@ for kind in (
     keywords.Frequency,
     keywords.ForbiddenWords,
     keywords.LetterFrequency,
-    keywords.Order,
+    keywords.KeywordOrder,
     wording.ResponseLanguage,
     lengths.Words,
     lengths.Sentences,

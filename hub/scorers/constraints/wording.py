@@ -1,4 +1,4 @@
-"""Constraints on case, punctuation, language, beginnings and ends, and on what is repeated."""
+"""Constraints on case, punctuation, language, beginnings, ends and repetition."""
 
 import re
 from collections.abc import Callable
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 # ---- language --------------------------------------------------------------------------------------------------------
 
-SURE = 0.7  # calibrated probability from which a text counts as being in a language
-UNLIKELY = 20  # so many times as likely is another language than one that the text is not in
-_READ = 10_000  # characters that are looked at
+SURE = 0.7  # calibrated probability above which a text counts as being in a language
+UNLIKELY = 20  # if another language is this many times as likely, the text is not in the required one
+_READ = 10_000  # characters given to the language detector
 
 
 @lru_cache(maxsize=1)
 def _identifier() -> "LanguageIdentifier":
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # brings numpy, which few runs need
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # imports numpy, which few runs need
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
@@ -49,7 +49,7 @@ class ResponseLanguage(Constraint):
     def _known(cls, value: str) -> str:
         code = value.strip().lower().split("-")[0]
         if code not in _identifier().labels:
-            raise ValueError(f"{value!r} is no known language code; codes look like en, de, zh")
+            raise ValueError(f"{value!r} is not a known language code; use a code such as en, de or zh")
         return code
 
     def problem(self, text: str) -> str:
@@ -93,7 +93,7 @@ _WORD = re.compile(r"(?:[^\W_]\.){2,}|[^\W_]+(?:[-'’][^\W_]+)*")
 
 class CapitalWords(Constraint):
     id = "change_case:capital_word_frequency"
-    summary = "There are so many words in capital letters only; a single capital letter is one."
+    summary = "A number of words is in capital letters; a single capital letter is one."
     capital_frequency: Count
     capital_relation: Relation = "at least"
 
@@ -130,7 +130,7 @@ class ForbiddenMarks(Constraint):
 
 class EndChecker(Constraint):
     id = "startend:end_checker"
-    summary = "The text ends with the phrase, in any case and quotation marks aside."
+    summary = "The text ends with the phrase; case and quotation marks are ignored."
     end_phrase: Text
 
     def problem(self, text: str) -> str:
@@ -140,7 +140,7 @@ class EndChecker(Constraint):
 
 class StartChecker(Constraint):
     id = "startend:start_checker"
-    summary = "The text begins with the phrase, in any case and quotation marks aside."
+    summary = "The text begins with the phrase; case and quotation marks are ignored."
     in_ifeval = False
     start_phrase: Text
 
@@ -153,7 +153,7 @@ class StartChecker(Constraint):
 
 class Quotation(Constraint):
     id = "startend:quotation"
-    summary = "The whole text stands in double quotation marks."
+    summary = "The whole text is in double quotation marks."
 
     def problem(self, text: str) -> str:
         said = text.strip()
@@ -166,7 +166,7 @@ class Quotation(Constraint):
 
 class RepeatPrompt(Constraint):
     id = "combination:repeat_prompt"
-    summary = "The text begins with the request, word for word, in any case."
+    summary = "The text begins with the request, word for word; case is ignored."
     prompt_to_repeat: Text
 
     def problem(self, text: str) -> str:

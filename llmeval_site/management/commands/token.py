@@ -42,7 +42,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
-            raise self.refuse(f"There is no user {options['user']!r}.")
+            raise self.invalid_input(f"There is no user {options['user']!r}.")
         if options["list"]:
             for token in user.api_tokens.all():
                 used = f"{token.last_used_at:%Y-%m-%d}" if token.last_used_at else "never used"
@@ -52,7 +52,9 @@ class Command(BaseCommand):
         if options["revoke"]:
             found = user.api_tokens.filter(prefix=options["revoke"][:12]).first()
             if found is None:
-                raise self.refuse(f"{user} has no token that begins with {options['revoke'][:12]!r}; see --list.")
+                raise self.invalid_input(
+                    f"{user} has no token that begins with {options['revoke'][:12]!r}; see --list."
+                )
             revoke_token(found)
             self.stdout.write(f"{found.prefix} is revoked.")
             return

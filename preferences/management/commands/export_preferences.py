@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hub.common.output_files import add_force_argument
-from hub.common.wording import counted, meant
+from hub.common.wording import counted, suggest
 from hub.management import base
 from hub.models import Environment
 from preferences.exporters import FORMATS, ExportError, Written, export_preferences
@@ -32,7 +32,7 @@ class Command(base.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         rows = filter_preferences(current_preferences(), **_filters(options))
         written = export_preferences(rows, options["out"], format=options["format"], force=options["force"])
-        self.answer({**written.report, "files": [str(path) for path in written.files]})
+        self.print_json({**written.report, "files": [str(path) for path in written.files]})
         if not options["json"]:
             self._tell(written)
 
@@ -52,7 +52,7 @@ def _filters(options: dict[str, Any]) -> dict[str, Any]:
     slug = options["environment"]
     if slug and not Environment.objects.filter(slug=slug).exists():
         known = Environment.objects.order_by("slug").values_list("slug", flat=True)
-        advice = meant(slug, known) or "none is stored yet"
+        advice = suggest(slug, known) or "none is stored yet"
         raise ExportError(f"There is no environment {slug!r}; {advice}{'' if advice.endswith('?') else '.'}")
     run = get_run(options["run"]).pk if options["run"] else None
     names = ("source", "verdict", "environment", "reviewer", "since")

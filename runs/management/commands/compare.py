@@ -31,11 +31,11 @@ class Command(base.Command):
             model_a=options["model_a"],
             model_b=options["model_b"],
         )
-        self.answer(found.to_json())
+        self.print_json(found.to_json())
         if not options["json"]:
             print_comparison(found, base.ReportConsole())
         if not found.cases:
-            raise self.leave(base.INCOMPLETE, "Nothing was compared.", _reasons(found))
+            raise self.exit_with(base.INCOMPLETE, "Nothing was compared.", _reasons(found))
 
 
 def _reasons(found: Comparison) -> list[str]:

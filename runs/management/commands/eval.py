@@ -87,7 +87,7 @@ class Command(base.Command):
         if not (options["resume"] and is_run_complete(run)):
             run = self._play(run, config, console, options, owner, tracker)
         results = results_json(run)
-        self.answer(results)
+        self.print_json(results)
         if not options["json"]:
             print_report(run, console)
         self._end(run, results, options)
@@ -107,7 +107,7 @@ class Command(base.Command):
         except KeyboardInterrupt:
             interrupt_run(run=run)
             again = command("eval", "--resume", run.pk)
-            raise self.leave(INTERRUPTED, f"Interrupted. Go on with: {again}") from None
+            raise self.exit_with(INTERRUPTED, f"Interrupted. Go on with: {again}") from None
         except SandboxUnavailable as error:
             fail_run(run=run, message=str(error))
             raise
@@ -148,7 +148,7 @@ class Command(base.Command):
                 progress.show_stored(*stored_counts(run))
         except KeyboardInterrupt:
             message = f"Run {run.pk} goes on with the workers; its page is /runs/{run.pk}/."
-            raise self.leave(INTERRUPTED, message) from None
+            raise self.exit_with(INTERRUPTED, message) from None
         return run
 
     def _dry_run(self, console: Console, config: RunConfig, found: list[Chosen], as_json: bool) -> NoReturn:
@@ -167,7 +167,7 @@ class Command(base.Command):
                 "responses": responses,
                 "stages": {key: {"calls": e.calls, "cost_usd": e.cost_usd} for key, e in estimates.items()},
             }
-            self.answer(document)
+            self.print_json(document)
         else:
             for item in found:
                 console.print(f"{item.label}: {wording.counted(item.count, 'case')}", highlight=False)
@@ -183,16 +183,16 @@ class Command(base.Command):
     def _end(self, run: Run, results: dict[str, Any], options: dict[str, Any]) -> None:
         again = command("eval", "--resume", run.pk)
         if run.status == Run.Status.INTERRUPTED:
-            raise self.leave(INTERRUPTED, f"Interrupted. Go on with: {again}")
+            raise self.exit_with(INTERRUPTED, f"Interrupted. Go on with: {again}")
         if run.status != Run.Status.COMPLETED:
-            raise self.leave(INCOMPLETE, f"{run.message} Go on with: {again}")
+            raise self.exit_with(INCOMPLETE, f"{run.message} Go on with: {again}")
         rows = results["results"]
         if any(row["passed"] + row["failed"] < row["cases"] * results["attempts"] for row in rows):
             if is_run_complete(run):
-                raise self.leave(
+                raise self.exit_with(
                     INCOMPLETE, "Some responses are unscored: a rule could not decide; the report says why."
                 )
-            raise self.leave(INCOMPLETE, f"Some responses are errored or unscored; ask again: {again}")
+            raise self.exit_with(INCOMPLETE, f"Some responses are errored or unscored; ask again: {again}")
         floor = options["fail_under"]
         below = [row for row in rows if floor is not None and (row["accuracy"] is None or row["accuracy"] < floor)]
         for row in below:
@@ -241,7 +241,7 @@ def _text(path: Path) -> str:
 
 def _instead(path: Path, folder: Path) -> str:
     there = _configs(folder) or _configs(settings.BASE_DIR / "configs")
-    advice = wording.meant(str(path), [item for item in there if item != str(path)])
+    advice = wording.suggest(str(path), [item for item in there if item != str(path)])
     return f"; {advice}" if advice.endswith("?") else f"; {advice}." if advice else "."
 
 

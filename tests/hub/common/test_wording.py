@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hub.common.wording import counted, found, keys_at, meant, sentence
+from hub.common.wording import counted, found, keys_at, sentence, suggest
 
 
 class Inner(BaseModel):
@@ -54,9 +54,9 @@ def test_one_is_one_and_thousands_are_separated() -> None:
 
 
 def test_a_long_list_of_names_is_cut_and_an_empty_one_says_nothing() -> None:
-    assert meant("zzz", [f"name{i:02}" for i in range(25)]).endswith("name19 and 5 more")
-    assert meant("NAME", ["name", "other"]) == "did you mean 'name'?"
-    assert meant("zzz", []) == ""
+    assert suggest("zzz", [f"name{i:02}" for i in range(25)]).endswith("name19 and 5 more")
+    assert suggest("NAME", ["name", "other"]) == "did you mean 'name'?"
+    assert suggest("zzz", []) == ""
 
 
 def test_what_was_found_is_shown_as_it_was_written_and_cut() -> None:

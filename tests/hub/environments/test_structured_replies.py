@@ -147,7 +147,7 @@ def submission(text: str = "Paris, dear.") -> Submission:
 
 async def judged(ask: Judges, seats: int = 1, text: str = "Paris, dear.", **options: Any) -> Verdict:
     chosen = JudgeOptions.model_validate({"criteria": CRITERIA, **options})
-    return await SCORERS["judge"].score(chosen, submission(text), Services(ask=ask, seats={"rubric": seats}))
+    return await SCORERS["judge"].score(chosen, submission(text), Services(ask=ask, models_per_role={"rubric": seats}))
 
 
 async def test_marks_are_scaled_and_weighted() -> None:

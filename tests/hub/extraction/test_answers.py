@@ -7,7 +7,7 @@ import pytest
 
 from hub.extraction import (
     choice,
-    completed_json,
+    complete_json,
     final_answer,
     json_values,
     number,
@@ -249,14 +249,14 @@ def test_all_values_that_may_be_meant_are_told_the_last_fence_first() -> None:
     ],
 )
 def test_json_that_was_cut_is_closed_after_its_last_whole_member(text: str, value: object) -> None:
-    assert completed_json(text) == value
+    assert complete_json(text) == value
 
 
 def test_completing_deeply_nested_json_takes_little_memory() -> None:
     text = '{"a":1,"b":' * 11_000  # 120 KB
     tracemalloc.start()
     try:
-        completed_json(text)
+        complete_json(text)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -303,4 +303,4 @@ def test_a_heap_of_anything_neither_raises_nor_stalls(heap: str) -> None:
     choice(text, list("ABCD"), OPTIONS)
     final_answer(text)
     json_values(text)
-    completed_json(text)
+    complete_json(text)

@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 
 from hub import extraction
-from hub.extraction import NoJSON, choice, code, continued, fences, final_answer, json_value, number, without_reasoning
+from hub.extraction import (
+    NoJSON,
+    choice,
+    code,
+    continue_prefix,
+    fences,
+    final_answer,
+    json_value,
+    number,
+    without_reasoning,
+)
 
 PREFIX = 'def total(xs: list[int]) -> int:\n    """The sum.\n    >>> total([1, 2])\n    3\n    """\n'
 BODY = "    result = 0\n    for x in xs:\n        result += x\n    return result\n"
@@ -151,8 +161,8 @@ def test_a_completion_that_repeats_the_prefix_stands_alone() -> None:
 
 
 def test_a_prefix_is_not_continued_with_what_does_not_fit() -> None:
-    assert continued(PREFIX, "I am sorry, I cannot help with that.") is None
-    assert continued(PREFIX, "") is None
+    assert continue_prefix(PREFIX, "I am sorry, I cannot help with that.") is None
+    assert continue_prefix(PREFIX, "") is None
 
 
 def test_code_that_does_not_compile_is_handed_on_for_the_sandbox_to_name() -> None:

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from hub.bundles.loader import open_bundle
-from hub.gates.leaks import FOLDERS, MARK, spy_answer
+from hub.gates.leaks import FOLDERS, MARK, probe_answer
 from hub.gates.runner import run_gates
 from hub.protocols.cases import CaseData
 from sandbox.errors import SandboxUnavailable
@@ -19,7 +19,9 @@ RULE = {"type": "python_tests", "entry_point": "largest", "tests": TESTS}
 
 
 def spy():
-    answer = spy_answer(environment({"type": "single_turn"}, rules=[RULE]), CaseData(id="c", input="Write it."), [], [])
+    answer = probe_answer(
+        environment({"type": "single_turn"}, rules=[RULE]), CaseData(id="c", input="Write it."), [], []
+    )
     return answer["content"].removeprefix("```python\n").removesuffix("\n```")
 
 
@@ -46,7 +48,7 @@ def test_it_does_not_find_itself(tmp_path):
 
 def test_there_is_no_spy_where_nothing_runs_the_models_code():
     assert (
-        spy_answer(
+        probe_answer(
             environment({"type": "single_turn"}, rules=[{"type": "exact_match"}]), CaseData(id="c", target="x"), [], []
         )
         is None

@@ -28,7 +28,7 @@ async def answers(playing, *named):
 
 
 def project(playing):
-    return playing.environment.harness.world(playing.state["harness"])["files"]
+    return playing.environment.harness.scored_state(playing.state["harness"])["files"]
 
 
 async def test_the_project_can_be_listed_and_read():

@@ -33,7 +33,7 @@ async def test_the_bundles_code_leads_the_episode_and_gives_the_reward():
     assert (contents(step.observation.messages), step.done, step.info) == (["No."], False, {"tries": 1})
     step = await playing.step(says("7"))
     assert (step.done, step.truncated, playing.state["reward"]) == (True, False, 0.5)
-    assert playing.environment.harness.world(playing.state["harness"]) == {"secret": 7, "tries": 2}
+    assert playing.environment.harness.scored_state(playing.state["harness"]) == {"secret": 7, "tries": 2}
 
 
 async def test_the_turn_limit_truncates():

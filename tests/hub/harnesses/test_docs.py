@@ -8,7 +8,7 @@ from django.conf import settings
 from hub.bundles.loader import open_bundle
 from hub.bundles.validation import validate_bundle
 from hub.gates.runner import run_gates
-from hub.harnesses.custom import CustomAnswer
+from hub.harnesses.custom import CustomHarnessResult
 from hub.harnesses.registry import HARNESSES
 from hub.harnesses.tool_calls import text_calls
 from hub.harnesses.user_turns import UserOptions
@@ -49,7 +49,7 @@ def test_every_option_stands_in_its_harnesss_table(harness):
 
 def test_every_key_of_a_user_and_of_a_custom_answer_is_explained():
     named = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
-    assert set(UserOptions.model_fields) | set(CustomAnswer.model_fields) <= named
+    assert set(UserOptions.model_fields) | set(CustomHarnessResult.model_fields) <= named
 
 
 def test_the_text_protocol_is_shown_as_it_is_read():

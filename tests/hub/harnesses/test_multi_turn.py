@@ -1,4 +1,4 @@
-"""Conversations with a user who follows a script or is played by a model."""
+"""Conversations with a user that is scripted or simulated by a model."""
 
 import pytest
 
@@ -33,7 +33,7 @@ async def test_with_an_empty_prompt_the_first_scripted_turn_opens():
 
 
 async def test_a_conversation_that_nobody_opens_is_the_environments_fault():
-    with pytest.raises(HarnessError, match="Nobody opens"):
+    with pytest.raises(HarnessError, match="has no first message"):
         await episode(SCRIPT, case=scripted(input="")).reset()
 
 
@@ -90,7 +90,7 @@ async def test_a_simulated_users_reasoning_is_not_spoken():
 async def test_a_user_who_cannot_speak_is_an_error_and_not_a_wrong_answer(ask):
     play = episode(SIMULATED, ask=ask)
     await play.reset()
-    with pytest.raises(HarnessError, match="play"):
+    with pytest.raises(HarnessError, match="user"):
         await play.step(says("Which parcel?"))
 
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hub.harnesses.tool_calls import (
-    Answer,
-    Call,
-    answer_messages,
+    CallResult,
+    ParsedCall,
     as_native,
     call_problem,
     describe_tools,
     native_calls,
+    result_messages,
     result_text,
     text_calls,
 )
@@ -38,7 +38,7 @@ def block(value):
 
 
 def call(name="f", problem="", **arguments):
-    return Call(id="1", name=name, arguments=arguments, problem=problem)
+    return ParsedCall(id="1", name=name, arguments=arguments, problem=problem)
 
 
 @given(JSON)
@@ -134,10 +134,10 @@ def test_the_described_protocol_shows_a_block_that_the_reader_understands():
 @given(st.lists(st.tuples(st.sampled_from("fg"), st.text(max_size=40)), min_size=1, max_size=3))
 def test_a_text_transcript_reads_as_a_native_one(results):
     text = "\n".join(block({"name": name, "arguments": {"n": 1}}) for name, _ in results)
-    answers = [Answer(item, content) for item, (_, content) in zip(text_calls(text)[0], results, strict=True)]
+    answers = [CallResult(item, content) for item, (_, content) in zip(text_calls(text)[0], results, strict=True)]
     said = {"role": "assistant", "content": text}
     closing = {"role": "assistant", "content": "Done."}
-    messages = as_native([{"role": "user", "content": "Go."}, said, *answer_messages(answers, "text"), closing])
+    messages = as_native([{"role": "user", "content": "Go."}, said, *result_messages(answers, "text"), closing])
     asked, *answered, last = messages[1:]
     assert [item["function"]["name"] for item in asked["tool_calls"]] == [name for name, _ in results]
     assert [message["content"] for message in answered] == [content for _, content in results]

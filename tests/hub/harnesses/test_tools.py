@@ -54,7 +54,7 @@ def play(case=None, **options):
 
 
 def world(playing):
-    return playing.environment.harness.world(playing.state["harness"])
+    return playing.environment.harness.scored_state(playing.state["harness"])
 
 
 async def test_the_model_is_shown_the_tools_and_the_state_begins_by_reset():

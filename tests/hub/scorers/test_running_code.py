@@ -157,7 +157,7 @@ async def test_code_that_fails_says_how(text: str, status: Status, sandbox_pool:
 async def test_an_answer_without_code_fails_without_running(sandbox_pool: Any) -> None:
     for text in ("", "<think>def add(a, b): return a + b", "   \n"):
         verdict = await judge("python_tests", text, pool=sandbox_pool, tests=CHECK, entry_point="add")
-        assert (verdict.value, verdict.reason, verdict.outcome) == (0.0, "The answer holds no code.", None)
+        assert (verdict.value, verdict.reason, verdict.outcome) == (0.0, "The answer contains no code.", None)
 
 
 async def test_prose_without_code_fails(sandbox_pool: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hub.scorers.equality import same
+from hub.scorers.equality import json_equal
 from hub.scorers.registry import SCORERS
 from tests.hub.scoring import judge
 
@@ -89,7 +89,7 @@ async def test_includes_minds_case_only_where_told() -> None:
 
 @pytest.mark.parametrize("target", ["", None, ["a", " "]])
 def test_a_target_that_every_text_includes_is_refused(target: Any) -> None:
-    with pytest.raises(ValueError, match="every text includes the empty one"):
+    with pytest.raises(ValueError, match="a target is missing or empty"):
         SCORERS["includes"].Options.model_validate({"target": target})
 
 
@@ -153,12 +153,12 @@ async def test_numbers_are_compared_by_value(text: str, options: dict[str, Any],
 
 async def test_an_answer_without_a_number_is_wrong() -> None:
     verdict = await judge("number", "I cannot tell.", target=7)
-    assert (verdict.value, verdict.reason) == (0.0, "Expected 7; the answer holds no number.")
+    assert (verdict.value, verdict.reason) == (0.0, "Expected 7; the answer contains no number.")
 
 
 @pytest.mark.parametrize("target", [None, "none", True, ""])
 def test_a_target_without_a_number_is_refused(target: Any) -> None:
-    with pytest.raises(ValueError, match="holds no number"):
+    with pytest.raises(ValueError, match="contains no number"):
         SCORERS["number"].Options.model_validate({"target": target})
 
 
@@ -271,14 +271,14 @@ def test_a_schema_that_cannot_be_used_is_refused(schema: Any, problem: str) -> N
     ("a", "b"), [(1, 1.0), ([1, {"x": 2}], [1.0, {"x": 2.0}]), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (None, None)]
 )
 def test_values_are_the_same_whatever_their_spelling(a: Any, b: Any) -> None:
-    assert same(a, b)
+    assert json_equal(a, b)
 
 
 @pytest.mark.parametrize(
     ("a", "b"), [(True, 1), (0, False), ("1", 1), ([1, 2], [2, 1]), ({"a": None}, {}), ("Lund", "lund"), (None, 0)]
 )
 def test_values_of_different_kinds_or_order_are_not_the_same(a: Any, b: Any) -> None:
-    assert not same(a, b)
+    assert not json_equal(a, b)
 
 
 # ---- reward ----------------------------------------------------------------------------------------------------------
