@@ -158,6 +158,11 @@ class Pool:
         return station
 
     @property
+    def _offers(self) -> bool:
+        """Whether its engines offer packages."""
+        return bool(self.options.packages or self.options.required)
+
+    @property
     def _setup(self) -> tuple[Any, ...]:
         """What decides about isolation."""
         options = self.options
@@ -266,6 +271,7 @@ class Pool:
     # ---- leases -----------------------------------------------------------------------------------------------------
 
     def _new_station(self, groups: bool = False) -> Station:
+        groups = groups or self._offers
         return Station(self._new_engine(groups), lambda judged: self._new_engine(judges=judged), groups)
 
     def _new_engine(self, groups: bool = False, judges: Engine | None = None) -> Engine:
@@ -291,9 +297,10 @@ class Pool:
     def _lease(self, groups: bool, fresh: bool = False) -> Station:
         """An engine that works: the one used last, since its pages are still warm, or a new one.
 
-        groups: one that may use control groups, for a job with child processes. Others make none, so that they leave
-        none behind however they end.
+        groups: one that may use control groups, for a job with child processes. Engines that offer packages have them
+        for every job; others make none, so that they leave none behind however they end.
         """
+        groups = groups or self._offers
         while True:
             with self._lock:
                 if self._closed:

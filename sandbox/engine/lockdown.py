@@ -21,7 +21,10 @@ THREADS = 64
 _SCRATCH = "llmeval-engine-"
 PLANTED = "planted"  # a file beside the runs' directories, for the start-up attacks to aim at
 _LAST_WORDS = 16 << 20  # address space beyond the limit, for reporting that it was reached
-_RESERVED = 2 << 30  # address space allowed beyond the data segment where packages are offered
+# Address space allowed beyond the data segment where packages are offered. Memory made read-only after it was filled
+# does not count as data, so where there is no control group this much can be taken beyond the limit. numpy and pandas,
+# with one thread each, reserve 220 MiB.
+_RESERVED = 512 << 20
 _PENDING = 256  # queued signals and POSIX timers, each of which takes memory of the kernel
 _UNSHARED_FILES = 16  # everything written to disk, in units of the largest single file
 
@@ -123,10 +126,10 @@ class Base:
         if self.namespaces:
             self._before_fork = namespaces.fresh_pid_namespace(namespaces.pidfd_of_self())
             os.environ.update(HOME=namespaces.WORK, TMPDIR=namespaces.WORK)
-            if self.landlock:
-                ruleset = landlock.ruleset(self.landlock, ["/"], [namespaces.BOX], _DEVICES)
-                os.dup2(ruleset, _RULESET_FD, inheritable=False)
-                os.close(ruleset)
+        if self.namespaces and self.landlock:
+            ruleset = landlock.ruleset(self.landlock, ["/"], [namespaces.BOX], _DEVICES)
+            os.dup2(ruleset, _RULESET_FD, inheritable=False)
+            os.close(ruleset)
 
     def rehearse(self, limits: dict[str, Any]) -> None:
         """In the zygote: walk through what a fork does with its base, by calls that change nothing."""

@@ -174,12 +174,12 @@ class Engine:
         head, (job,) = frames.split_head(payload)
         limits = head["limits"]
         disk_mb = lockdown.disk_mb(limits)
-        alone = not (limits["processes"] or head["link"] or head["linked_to"])
         group: Group | None = None
         joining: list[int] = []
-        if limits["processes"]:
+        if limits["processes"] or self._base.packages:  # else limits of the process bound all of its memory
             processes = lockdown.THREADS + limits["processes"]
             group, joining = self._base.groups.group(number, limits["memory_mb"] << 20, processes)
+        alone = not (limits["processes"] or head["link"] or head["linked_to"] or joining)
         run = self._take_spare(disk_mb) if alone else None
         if run is None:
             try:

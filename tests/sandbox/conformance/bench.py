@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -39,6 +39,9 @@ class Setup:
 
 
 HONEST = function_job("def add(a, b): return a + b\n", ADD_TESTS["literal"])
+SOME_FOLDER = "/usr/share"
+"""Offered as if packages lay in it: what is in a folder makes no difference to how its engines limit memory."""
+
 SETUPS = [
     Setup("local", "A"),
     Setup("local", "B"),
@@ -57,6 +60,17 @@ class Bench:
     setup: Setup
     pool: Pool
     host: Host
+    closing: ExitStack
+    offering: list[Pool] = field(default_factory=list)
+
+    def pool_for(self, case: Case) -> Pool:
+        """The pool that a row runs in; the one that offers packages is opened when it is first wanted."""
+        if not case.packages:
+            return self.pool
+        if not self.offering:
+            options = replace(self.pool.options, packages=(SOME_FOLDER,))
+            self.offering.append(self.closing.enter_context(Pool.open(options)))
+        return self.offering[0]
 
 
 @contextmanager
@@ -85,7 +99,7 @@ def bench(setup: Setup) -> Iterator[Bench]:
                     f"tier-{setup.tier}", f"this machine gives tier {pool.tier} with the {setup.backend} backend"
                 )
             host.belong_to(engine_user())
-            yield Bench(setup, pool, host)
+            yield Bench(setup, pool, host, stack)
 
 
 def why_left_out(case: Case, setup: Setup, host: Host) -> str | None:
@@ -102,13 +116,14 @@ def _has_judge(job: Job) -> bool:
 
 def complaint_of(case: Case, engines: Bench) -> str | None:
     """Why a row's promise is broken, by what came of it or by the run after it; None where it is kept."""
+    pool = engines.pool_for(case)
     if case.before:
-        engines.pool.run(case.before(engines.host))
+        pool.run(case.before(engines.host))
     job = case.job(engines.host)
     engines.host.begin_row()
-    outcome = engines.pool.run(job)
+    outcome = pool.run(job)
     complaint = case.complaint(outcome, engines.host)
-    after = engines.pool.run(HONEST)
+    after = pool.run(HONEST)
     if complaint is None and (outcome.tier, outcome.backend) != (engines.setup.tier, engines.setup.backend):
         complaint = f"It says that it ran on {outcome.backend} at tier {outcome.tier}."
     if complaint is None and after.status is not Status.PASSED:

@@ -44,6 +44,7 @@ class Case:
     holds     anything else that must be true of outcome and host: a sentence where it is not, else None
     skips     tier or backend -> why the row does not apply there
     plain     for a forgery: how the plain harness falls for it, or why it cannot
+    packages  whether it runs in an engine that offers packages, whose limits of memory are others
     outside   for an escape: whether it may be let loose without a sandbox, to show that it works there
     """
 
@@ -57,6 +58,7 @@ class Case:
     skips: Mapping[str, str] = field(default_factory=dict)
     plain: Plain | str = ""
     outside: bool = False
+    packages: bool = False
 
     def complaint(self, outcome: Outcome, host: Host) -> str | None:
         """Why the promise is broken, or None where it is kept."""

@@ -14,6 +14,9 @@ ROOMY = Limits(cpu_s=3, wall_s=15)
 FAMILY = Limits(cpu_s=2, wall_s=2, memory_mb=128, processes=8)
 """A run that may have children; everything else may not even fork."""
 
+MOST_MAPPED_MB = 1100
+"""The limit of 512 MiB, and as much address space again where no control group counts memory."""
+
 ENDED = frozenset({Status.EXCEPTION, Status.EXITED, Status.MEMORY_LIMIT, Status.TIMEOUT})
 OUT_OF_TIME = frozenset({Status.TIMEOUT})
 OUT_OF_MEMORY = frozenset({Status.MEMORY_LIMIT})
@@ -281,6 +284,55 @@ while True:
     ),
 ]
 
+_FILL = """
+import ctypes, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+def fill(flags, fd=-1, size=16 << 20):
+    address = libc.mmap(None, size, 3, flags, fd, 0)
+    if address == ctypes.c_void_p(-1).value:
+        return None
+    ctypes.memset(address, 1, size)
+    return address
+def fill_and_protect():
+    address = fill(0x22)
+    return address and libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(16 << 20), 1) == 0
+def fill_file():
+    fd = os.memfd_create("x")
+    os.ftruncate(fd, 1 << 20)
+    address = fill(1, fd, 1 << 20)
+    os.close(fd)
+    return address
+def fill_zero():
+    fd = os.open("/dev/zero", os.O_RDWR)
+    address = fill(1, fd)
+    os.close(fd)
+    return address
+while {step}:
+    pass
+print("full")
+"""
+
+MAPPED = [
+    Case(
+        f"mapped-memory/{id}",
+        "C",
+        "Memory that is no data of the process ends near the limit, also where packages are offered.",
+        lambda host, step=step: program_job(_FILL.replace("{step}", step), ROOMY),  # type: ignore[misc]
+        frozenset({Status.COMPLETED, Status.MEMORY_LIMIT, Status.EXITED}),
+        holds=lambda outcome, host: f"It held {outcome.peak_mb} MB." if outcome.peak_mb > MOST_MAPPED_MB else None,
+        packages=True,
+    )
+    for id, step in (
+        ("shared", "fill(0x21)"),
+        ("stack", "fill(0x122)"),
+        ("read-only", "fill_and_protect()"),
+        ("file", "fill_file()"),
+        ("zero-device", "fill_zero()"),
+    )
+]
+
 KERNEL = [
     attack(
         "posix-timers",
@@ -299,4 +351,4 @@ KERNEL = [
     ),
 ]
 
-ROWS = [*TIME, *PROCESSES, *MEMORY, *KERNEL]
+ROWS = [*TIME, *PROCESSES, *MEMORY, *MAPPED, *KERNEL]
