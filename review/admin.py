@@ -1,4 +1,4 @@
-"""The curators' desk for review: guidelines are edited, skipped pairs and their reasons are read."""
+"""Admin of review for curators: guidelines can be edited, assignments (with reasons for skipping) are read-only."""
 
 from typing import Any
 

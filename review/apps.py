@@ -1,4 +1,4 @@
-"""Django's entry for the review app."""
+"""Django configuration of the review app."""
 
 from django.apps import AppConfig
 
@@ -8,7 +8,7 @@ class ReviewConfig(AppConfig):
     verbose_name = "Review"
 
     def ready(self) -> None:
-        # All import models, which exist only once the apps are loaded.
+        # These modules import models, which can only be imported once all apps are loaded.
         from preferences.selectors import register_withheld
         from review.queue.blinding import withheld
         from review.stages import JudgeStage, ReviewStage

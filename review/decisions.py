@@ -1,4 +1,4 @@
-"""The decision at a seat: what a reviewer says, whether it can be taken, what is stored of it, and taking it back."""
+"""Decisions of reviewers: validating, storing and undoing them."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -34,20 +34,20 @@ _MARK_FIELDS = ("severity", "message", "call", "start", "end", "text_hash", "quo
 
 
 class DecisionRefused(UserError):
-    """A decision that cannot be stored as it is; `path` is the form field to change."""
+    """A decision that cannot be stored; `path` is the form field to change."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message, field)
 
     def headline(self) -> str:
-        return "The decision is not stored."
+        return "The decision was not stored."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedIssue:
-    """A span as the page sends it: `side` of the pair (first, second), message index, code-point offsets.
+    """Issue that a reviewer marked: `side` (first or second), message index and code-point offsets of a span.
 
-    `call`: the index of the tool call within the message in whose text the offsets are.
+    If `call` is set, the offsets refer to the text of the tool call with that index in the message.
     """
 
     side: str
@@ -63,11 +63,11 @@ class MarkedIssue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a reviewer says: a verdict in the pair's own terms, and texts that name the responses A and B as shown.
+    """Decision of a reviewer. `verdict` is first, second, tie or both_bad; texts name the responses A and B as shown.
 
-    `kept` are ids of the judge's issues.
-    `defect` says what is wrong with the tests; only that overrules execution. `blind`: given before a hidden suggestion
-    was shown, so that the same form sent twice is not taken for its confirmation.
+    `kept` holds ids of suggested issues. `defect` describes what is wrong with the tests; a verdict that overrules them
+    requires it. `blind` says that the hidden suggestion had not been shown yet, so that a form sent twice does not
+    count as confirmation.
     """
 
     verdict: str
@@ -79,20 +79,20 @@ class Decision:
 
 
 def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
-    """Record the decision and give up the lease. The same decision sent twice is stored once.
+    """Store the decision and end the assignment. The same decision sent twice is stored once.
 
-    Returns None where the suggestion was hidden and this was the first verdict: it is kept, the suggestion is shown,
-    and the reviewer confirms or changes. Raises DecisionRefused and AssignmentLost.
+    Returns None if the suggestion was hidden and this was the first verdict: the verdict is saved, and the reviewer
+    confirms or changes it once the suggestion is shown. Raises DecisionRefused and AssignmentLost.
     """
     assignment = Assignment.objects.select_related("preference", "reviewer").get(pk=assignment.pk)
     if assignment.state == DONE and assignment.preference is not None:
         return assignment.preference
     if assignment.state != OPEN:
-        raise AssignmentLost("Your seat at this pair has lapsed and somebody else may have it.")
+        raise AssignmentLost("Your assignment of this pair has lapsed, and another reviewer may have it.")
     pair = pairs_with_responses(Pair.objects.filter(pk=assignment.pair_id))[0]
     assignment.pair = pair
     check = _update_attention_check(assignment, decision)
-    if check is not None:  # its issues are made up
+    if check is not None:  # the issues of a check are made up
         decision = replace(decision, kept=[])
     if pair.suggestion is not None and assignment.hides_suggestion and (decision.blind or not assignment.first_verdict):
         Assignment.objects.filter(pk=assignment.pk, state=OPEN, first_verdict="").update(
@@ -104,14 +104,14 @@ def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
     if disputes and not decision.defect.strip():
         raise DecisionRefused(
             "defect",
-            "The tests pass on one side only, and your verdict is another. Say what is wrong with the tests, or follow "
-            "them.",
+            "Your verdict contradicts the tests, which pass on one side only. Describe what is wrong with the tests, "
+            "or choose the side that passes.",
         )
     return _store(assignment, decision, evidence, _reaction(assignment, decision, check, disputes))
 
 
 def _update_attention_check(assignment: Assignment, decision: Decision) -> AttentionCheck | None:
-    """The seat's attention check, noting how it was met: by the first verdict given after its suggestion was seen."""
+    """Return the attention check of the assignment. Records its result at the first verdict after it was shown."""
     check = attention_check_of(assignment)
     if check is not None and check.accepted is None and assignment.suggestion_seen_at is not None:
         check.accepted = check.wrong_verdict == decision.verdict
@@ -124,7 +124,7 @@ def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any],
     sides, choices = Sides(assignment.swapped), lists_choices(pair.first.messages)
     issues = [_new_issue(pair, item, sides, choices) for item in decision.issues] + _kept(pair, decision.kept)
     with transaction.atomic():
-        # The row first: of two equal requests one waits here, and then finds the decision made.
+        # Updated first, so that a duplicate request waits here and then finds the stored decision.
         claimed = Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(
             state=DONE, finished_at=now, lease_until=now
         )
@@ -132,7 +132,7 @@ def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any],
             done = Assignment.objects.select_related("preference").get(pk=assignment.pk)
             if done.state == DONE and done.preference is not None:
                 return done.preference
-            raise AssignmentLost("Your seat at this pair has lapsed and somebody else may have it.")
+            raise AssignmentLost("Your assignment of this pair has lapsed, and another reviewer may have it.")
         judgment = Judgment(
             verdict=decision.verdict,
             critique=sides.letters_to_tokens(decision.critique.strip(), choices=choices),
@@ -152,7 +152,7 @@ def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any],
 
 
 def _file_defect(assignment: Assignment, decision: Decision) -> CaseDefect:
-    """The reviewer's claim that the case is wrong: the one that is open already, else a new one."""
+    """Return the reviewer's open defect report about the case, or create one."""
     case, reviewer = assignment.pair.case, assignment.reviewer
     waiting = case.defects.filter(reported_by=reviewer, status=CaseDefect.Status.OPEN).first()
     if waiting is not None:
@@ -163,7 +163,7 @@ def _file_defect(assignment: Assignment, decision: Decision) -> CaseDefect:
 
 
 def _undone_preference(assignment: Assignment) -> Preference | None:
-    """The decision that this seat gave before it was undone."""
+    """Return the undone decision of the assignment that the new one supersedes, if any."""
     if assignment.preference is None or Preference.objects.filter(supersedes=assignment.preference).exists():
         return None
     return assignment.preference
@@ -177,7 +177,7 @@ def _reaction(assignment: Assignment, decision: Decision, check: AttentionCheck 
     if suggestion is not None and seen and check is None:
         dismissed = [pk for pk in suggestion.issues.values_list("pk", flat=True) if pk not in decision.kept]
     return Reaction(
-        # A check shows no suggestion of the judge's, so that it is neither accepted nor overridden.
+        # A check does not show the judge's suggestion, so the suggestion is neither accepted nor overridden.
         suggestion=suggestion if check is None else None,
         taken=decision.verdict == suggestion.verdict if suggestion is not None and seen and check is None else None,
         seen_at=assignment.suggestion_seen_at,
@@ -192,15 +192,19 @@ def _new_issue(pair: Pair, item: MarkedIssue, sides: Sides, choices: bool) -> Ne
     response = pair.first if item.side == "first" else pair.second
     category = IssueCategory.objects.filter(slug=item.category).first()
     if category is None:
-        raise DecisionRefused("issues", f"There is no category {item.category!r}.")
+        raise DecisionRefused(
+            "issues", f"There is no issue category {item.category!r}. Reload the page and mark the issue again."
+        )
     if item.severity not in Issue.Severity.values:
-        raise DecisionRefused("issues", f"A severity is one of {', '.join(Issue.Severity.values)}.")
+        raise DecisionRefused(
+            "issues", f"There is no severity {item.severity!r}. Use one of {', '.join(Issue.Severity.values)}."
+        )
     span = None
     if item.start is not None and item.end is not None:
         try:
             text = text_at(response.messages, item.message, item.call)
             if item.text_hash and item.text_hash != text_hash(text):
-                raise ValueError("A mark belongs to another state of the response; reload the page.")
+                raise ValueError("A mark refers to an older version of the response. Reload the page and mark again.")
             span = span_at(text, item.start, item.end, item.message, item.call)
         except ValueError as error:
             raise DecisionRefused("issues", str(error)) from None
@@ -209,7 +213,7 @@ def _new_issue(pair: Pair, item: MarkedIssue, sides: Sides, choices: bool) -> Ne
 
 
 def _kept(pair: Pair, ids: list[int]) -> list[NewIssue]:
-    """The judge's issues that the reviewer keeps, as the reviewer's own."""
+    """Return copies of the suggested issues that the reviewer keeps."""
     if pair.suggestion is None or not ids:
         return []
     kept = []
@@ -232,9 +236,9 @@ def _kept(pair: Pair, ids: list[int]) -> list[NewIssue]:
 
 
 def undo_last(*, user: User) -> Assignment | None:
-    """Take the last decision or skip back up; the seat at it, or None where there is nothing or the seat is gone.
+    """Reopen the last decision or skip of *user* and return its assignment, or None if there is nothing to reopen.
 
-    A decision stays stored until the new one supersedes it.
+    A decision stays in force until a new one supersedes it.
     """
     last = Assignment.objects.filter(reviewer=user, state__in=[DONE, SKIPPED]).order_by("-finished_at").first()
     if last is None:
@@ -255,7 +259,7 @@ def undo_last(*, user: User) -> Assignment | None:
 
 
 def _draft_of(assignment: Assignment, preference: Preference) -> dict[str, Any]:
-    """A decision as the page would have drafted it, in terms of A and B."""
+    """Return the draft that corresponds to a stored decision, with sides named A and B."""
     sides = Sides(assignment.swapped)
     issues = list(preference.issues.select_related("category"))
     marks = [

@@ -1,4 +1,4 @@
-"""From a run and from a response to the pairs and judgments made of them."""
+"""Selectors of the pairs and judgments of a run or of a response."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ from review.models import Pair
 from review.queue.blinding import undecided_pairs
 from runs.models import Response, Run
 
-PAIRS_SHOWN = 50  # of one response; attempts compared with each other make many
+PAIRS_SHOWN = 50  # for one response; comparing attempts creates many pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunJudgments:
-    """How many pairs a run has and wait for people, and by source how many verdicts are in force."""
+    """Number of pairs of a run, number that wait for reviewers, and number of current verdicts by source."""
 
     pairs: int
     waiting: int
@@ -33,19 +33,19 @@ def run_judgments(run: Run) -> RunJudgments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairJudgments:
-    """A pair of a response, the response beside it, and the verdicts in force: each with whom it prefers.
+    """Pair of a response, the other response, and the current verdicts, each with its text.
 
-    A pair that the user may still review is `owed`: then neither verdicts nor the other response are named.
+    If the user may still review the pair, it is `undecided`, and neither verdicts nor the other response are shown.
     """
 
     pair: Pair
     other: Response
-    owed: bool
+    undecided: bool
     verdicts: list[tuple[Preference, str]]
 
 
 def response_judgments(user: User | AnonymousUser, response: Response) -> list[PairJudgments]:
-    """The response's first PAIRS_SHOWN pairs, as *user* may see them."""
+    """Return the first PAIRS_SHOWN pairs of *response*, with what *user* may see of them."""
     with_it = Q(first=response) | Q(second=response)
     pairs = Pair.objects.filter(with_it).select_related("first__run_model", "second__run_model")
     pairs = pairs.defer("first__messages", "first__text", "second__messages", "second__text").order_by("pk")
@@ -55,15 +55,17 @@ def response_judgments(user: User | AnonymousUser, response: Response) -> list[P
         other = preference.second_id if preference.first_id == response.pk else preference.first_id
         verdicts.setdefault(other, []).append((preference, _verdict_text(preference, response)))
     found = []
-    owed = set(undecided_pairs(user).filter(with_it).values_list("pk", flat=True))
+    undecided = set(undecided_pairs(user).filter(with_it).values_list("pk", flat=True))
     for pair in pairs[:PAIRS_SHOWN]:
         beside = pair.second if pair.first_id == response.pk else pair.first
-        found.append(PairJudgments(pair=pair, other=beside, owed=pair.pk in owed, verdicts=verdicts.get(beside.pk, [])))
+        found.append(
+            PairJudgments(pair=pair, other=beside, undecided=pair.pk in undecided, verdicts=verdicts.get(beside.pk, []))
+        )
     return found
 
 
 def _verdict_text(preference: Preference, response: Response) -> str:
-    """The verdict as the response's own page says it."""
+    """Return the verdict as text for the page of *response*."""
     if not preference.decisive:
         return preference.get_verdict_display()
     chosen = preference.first_id if preference.verdict == "first" else preference.second_id

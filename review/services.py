@@ -1,4 +1,4 @@
-"""Writing pairs: those that a policy wants of a run, made once and shared by the judge and by people."""
+"""Services that create pairs, open them for review, and record preferences decided by execution."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _CHUNK = 400
 
 
 def pair_candidates(run: Run) -> list[Candidate]:
-    """The run's scored responses, those to cases that were found wrong left out."""
+    """Return the scored responses of *run*, without those to quarantined cases."""
     found = []
     for part in run.environments.select_related("version"):
         rows = (
@@ -36,27 +36,27 @@ def pair_candidates(run: Run) -> list[Candidate]:
                 model=f"{row.run_model.position:04} {row.run_model.label}",
                 attempt=row.attempt,
                 passed=row.status == Response.Status.PASSED,
-                text=_said(row),
+                text=_answer_digest(row),
             )
             for row in rows.iterator(chunk_size=_CHUNK)
         ]
     return found
 
 
-def _said(response: Response) -> str:
-    """A digest of all that the assistant said and called."""
+def _answer_digest(response: Response) -> str:
+    """Return a digest of the assistant's messages and tool calls."""
     digest = hashlib.sha256()
     for message in response.messages:
         if message.get("role") == "assistant":
-            said = f"{text_of(message).strip()}\0{message.get('tool_calls')}\0"
-            digest.update(said.encode("utf-8", "backslashreplace"))
+            content = f"{text_of(message).strip()}\0{message.get('tool_calls')}\0"
+            digest.update(content.encode("utf-8", "backslashreplace"))
     return digest.hexdigest()
 
 
 def create_pairs(
     *, run: Run, policy: Policy, across: Across = "models", seed: int = 0, limit: int | None = None
 ) -> list[Pair]:
-    """The pairs of *run* that *policy* wants, the first *limit* of them; those that are there already are kept."""
+    """Return the first *limit* pairs of *run* that *policy* selects, creating those that do not exist yet."""
     wanted = select_pairs(pair_candidates(run), policy=policy, across=across, seed=seed)[:limit]
     known = {(pair.first_id, pair.second_id): pair for pair in run.pairs.all()}
     missing = [item for item in wanted if (item.first.id, item.second.id) not in known]
@@ -79,7 +79,7 @@ def _row(run: Run, item: CandidatePair) -> Pair:
 
 
 def queue_pairs(*, pairs: Sequence[Pair], overlap: int) -> int:
-    """Open *pairs* for review by *overlap* people each; how many were opened. Seats are only ever added."""
+    """Open *pairs* for review by *overlap* reviewers each and return how many changed. Slots are never removed."""
     opened = 0
     for start in range(0, len(pairs), _CHUNK):
         ids = [pair.pk for pair in pairs[start : start + _CHUNK]]
@@ -90,7 +90,7 @@ def queue_pairs(*, pairs: Sequence[Pair], overlap: int) -> int:
 
 
 def record_execution_preferences(*, pairs: Sequence[Pair]) -> int:
-    """Record what execution decides of *pairs*, once each; how many are decided by it."""
+    """Record the preference that execution decides for each of *pairs*, once; return how many it decides."""
     decided = [pair for pair in pairs if pair.kind == Pair.Kind.ONE_PASSES]
     for start in range(0, len(decided), _CHUNK):
         chunk = {pair.pk: pair for pair in decided[start : start + _CHUNK]}
@@ -119,11 +119,11 @@ _UNSHOWN = (
     "first__run_environment__version__manifest",
     "first__run_environment__version__readme",
     "first__run_environment__version__certificate",
-)  # large, and no part of what is judged
+)  # large columns that neither judges nor reviewers see
 
 
 def pairs_with_responses(wanted: QuerySet[Pair]) -> list[Pair]:
-    """Those *wanted*, with responses, scores, models and case, in the queue's order."""
+    """Return *wanted* in queue order, loaded with responses, scores, models and case."""
     pairs = list(
         wanted.select_related(
             "run",

@@ -1,4 +1,4 @@
-"""The stages `judge` and `review` of a run: pairs, what execution decides of them, a judge's suggestions, the queue."""
+"""Stages `judge` and `review` of a run: create pairs, record execution's decisions, ask the judge, open the queue."""
 
 import asyncio
 from collections import Counter
@@ -25,8 +25,8 @@ from review.judge.pair_judge import (
     Side,
     Suggestion,
     combine,
-    evidence_text,
     judge_pair,
+    render_evidence,
 )
 from review.models import JudgeCall, Pair
 from review.queue.pairing import Across, Policy
@@ -38,17 +38,17 @@ from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 from runs.stages import Estimate, Stage, StageConfig, StageContext
 
-OTHER = "wrong-result"  # where the judge names no category of the list
+OTHER = "wrong-result"  # the category if the judge names an unknown one
 _AT_ONCE = 64  # pairs read and judged together
-_ANSWER_COLUMNS = [  # the columns of a JudgeCall that are not its identity
+_ANSWER_COLUMNS = [  # the columns of a JudgeCall outside its unique key
     *("judge", "saw_evidence", "answer", "text", "problem", "replies", "struck"),
     *("input_tokens", "output_tokens", "cost_usd"),
 ]
-_TOKENS = (1500, 500)  # of one call, for estimates: a task with two answers; a verdict
+_TOKENS = (1500, 500)  # input and output tokens of one call, for estimates
 
 
 class JudgeStageConfig(StageConfig):
-    """`judge:` of a config. `pairs`: which; `max_pairs`: at most so many, a sample drawn by the run's seed."""
+    """Config section `judge:`. `pairs` selects pairs; `max_pairs` limits them to a sample drawn with the run's seed."""
 
     model: ModelSpec
     pairs: Policy = "all"
@@ -60,7 +60,7 @@ class JudgeStageConfig(StageConfig):
 
 
 class ReviewStageConfig(StageConfig):
-    """`review:` of a config. `overlap`: how many people decide each pair; `max_pairs`: all of them where not given."""
+    """Config section `review:`. `overlap`: number of reviewers for each pair; `max_pairs`: no limit if not given."""
 
     pairs: Policy = "all"
     across: Across = "models"
@@ -69,7 +69,7 @@ class ReviewStageConfig(StageConfig):
 
 
 def _pairs_at_most(run_config: Any, responses: int, across: Across) -> int:
-    """How many pairs *responses* can form, were every one scored and different."""
+    """Return the largest number of pairs that *responses* responses can form, for estimates."""
     models, attempts = len(run_config.models), run_config.attempts
     cases = responses // max(1, models * attempts)
     between = len(list(combinations(range(models), 2))) * attempts
@@ -78,7 +78,7 @@ def _pairs_at_most(run_config: Any, responses: int, across: Across) -> int:
 
 
 class ReviewStage(Stage):
-    """Opens pairs for people. It comes after the judge, so that they see its suggestions."""
+    """Stage that opens pairs for review. It runs after the judge stage, so that reviewers see its suggestions."""
 
     key = "review"
     title = "Pairs for review"
@@ -91,7 +91,7 @@ class ReviewStage(Stage):
         return Estimate(line=f"Review: up to {shown:,} pairs, {wording.counted(config.overlap, 'reviewer')} each.")
 
     async def execute(self, context: StageContext, config: ReviewStageConfig) -> dict[str, JSON]:
-        """The summary is `{"pairs", "opened", "overlap", "decided_by_execution"}`."""
+        """Return the summary `{"pairs", "opened", "overlap", "decided_by_execution"}`."""
         database = Reader()
         try:
             return await database.run(_open_review, context.run, config)
@@ -100,7 +100,7 @@ class ReviewStage(Stage):
 
     def told(self, summary: dict[str, Any]) -> str:
         opened = wording.counted(summary["opened"], "pair")
-        return f"Review: {opened} opened for people; execution decides {summary['decided_by_execution']:,}."
+        return f"Review: {opened} opened for review; execution decides {summary['decided_by_execution']:,}."
 
 
 def _open_review(run: Run, config: ReviewStageConfig) -> dict[str, JSON]:
@@ -115,7 +115,7 @@ def _seed(run: Run) -> int:
 
 
 class JudgeStage(Stage):
-    """A model's suggestion for every pair, and what execution decides. What the judge does wrong is counted."""
+    """Stage that asks a judge model for a suggestion for each pair. Failures of the judge are counted, not raised."""
 
     key = "judge"
     title = "Pre-review by a judge"
@@ -144,16 +144,16 @@ class JudgeStage(Stage):
         return total_cost(JudgeCall.objects.filter(pair__run=run).values_list("cost_usd", flat=True))
 
     async def execute(self, context: StageContext, config: JudgeStageConfig) -> dict[str, JSON]:
-        """The summary is that of `_Tally.summary`."""
+        """Return the summary described in `_SessionResult.summary`."""
         database = Reader()
         try:
-            bench = await database.run(_PairJudge.of, context.run, config)
+            judge = await database.run(_PairJudge.of, context.run, config)
             pairs = await database.run(_pairs_to_judge, context.run, config)
-            tally = _SessionResult(judge=config.model.name, recorded=not PROVIDERS[config.model.provider].live)
-            tally.pairs = len(pairs)
-            await self._judge_all(context, pairs, bench, tally, database)
-            stored = await database.run(_stored_figures, context.run, bench)
-            return tally.summary(stored)
+            result = _SessionResult(judge=config.model.name, recorded=not PROVIDERS[config.model.provider].live)
+            result.pairs = len(pairs)
+            await self._judge_all(context, pairs, judge, result, database)
+            stored = await database.run(_stored_figures, context.run, judge)
+            return result.summary(stored)
         finally:
             await database.close()
 
@@ -161,27 +161,27 @@ class JudgeStage(Stage):
         turned, blind = summary["order_sensitive"], summary["with_execution"]
         return (
             f"Judge {summary['judge']}{', recorded' if summary['recorded'] else ''}: {summary['suggested']:,} of "
-            f"{wording.counted(summary['pairs'], 'pair')}, {turned:,} of which turn with the order; it agrees with "
-            f"execution on {blind['agreed']:,} of the {blind['pairs']:,} that it judged blind."
+            f"{wording.counted(summary['pairs'], 'pair')} judged, {turned:,} order-sensitive; agrees with execution on "
+            f"{blind['agreed']:,} of {blind['pairs']:,} pairs judged blind."
             + (f" {summary['error']}" if "error" in summary else "")
         )
 
     async def _judge_all(
-        self, context: StageContext, pairs: list[Pair], bench: "_PairJudge", tally: "_SessionResult", database: Reader
+        self, context: StageContext, pairs: list[Pair], judge: "_PairJudge", result: "_SessionResult", database: Reader
     ) -> None:
         done = 0
         for start in range(0, len(pairs), _AT_ONCE):
-            if context.stopping() or tally.fatal:
+            if context.stopping() or result.fatal:
                 break
             ids = [pair.pk for pair in pairs[start : start + _AT_ONCE]]
-            waiting = await database.run(bench.unjudged, ids)
-            known = await database.run(bench.answers, waiting)
+            waiting = await database.run(judge.unjudged, ids)
+            known = await database.run(judge.answers, waiting)
             judged = await asyncio.gather(
-                *(judge_pair(context.ask, bench.question(pair), known.get(pair.pk)) for pair in waiting)
+                *(judge_pair(context.ask, judge.question(pair), known.get(pair.pk)) for pair in waiting)
             )
-            await database.run(bench.store, list(zip(waiting, judged, strict=True)))
+            await database.run(judge.store, list(zip(waiting, judged, strict=True)))
             for orders in judged:
-                tally.add(orders)
+                result.add(orders)
             done += len(ids)
             context.progress(done, len(pairs))
 
@@ -194,7 +194,7 @@ def _pairs_to_judge(run: Run, config: JudgeStageConfig) -> list[Pair]:
 
 @dataclass(slots=True)
 class _SessionResult:
-    """What went wrong in this sitting, and why the judge was asked no further."""
+    """Errors of the judge in this session of the run, and whether they ended the judging."""
 
     judge: str
     recorded: bool
@@ -202,7 +202,7 @@ class _SessionResult:
     errors: Counter[str] = field(default_factory=Counter)
     sentence: str = ""
     fatal: bool = False
-    stopped: str = ""  # why, where the budget ended it
+    stopped: str = ""  # the reason, if the budget ended the judging
 
     def add(self, orders: tuple[Order, Order]) -> None:
         errors = [order.error for order in orders if order.error is not None]
@@ -214,10 +214,10 @@ class _SessionResult:
                 self.stopped = self.stopped or str(error)
 
     def summary(self, stored: dict[str, JSON]) -> dict[str, JSON]:
-        """`{"judge", "recorded", "pairs", "suggested", "failed", "order_sensitive", ..., "cost_usd"}`.
+        """Return `{"judge", "recorded", "pairs", "suggested", "failed", "order_sensitive", ..., "cost_usd"}`.
 
-        `failed` pairs got an answer that could not be used; `errors` counts calls that got none, by kind. `stopped` is
-        there where the run's budget ended the judging.
+        `failed` counts pairs with a reply that could not be parsed, `errors` calls without a reply, by kind. `stopped`
+        is set if the run's budget ended the judging.
         """
         found = {"judge": self.judge, "recorded": self.recorded, "pairs": self.pairs, **stored}
         if self.errors:
@@ -229,7 +229,7 @@ class _SessionResult:
 
 @dataclass(frozen=True, slots=True)
 class _PairJudge:
-    """The judge of a run with all that its questions share."""
+    """Judge model of a run, with the data that all its calls share."""
 
     model: RunModel
     families: dict[int, str]  # RunModel id -> family
@@ -242,7 +242,7 @@ class _PairJudge:
         return cls(judge, {row.pk: str(row.spec.get("family", "")) for row in rows}, categories())
 
     def unjudged(self, ids: list[int]) -> list[Pair]:
-        """Those of *ids* that have no suggestion of this judge and prompt."""
+        """Return the pairs among *ids* without a suggestion of this judge and prompt version."""
         done = Preference.objects.filter(
             source=Preference.Source.LLM, judge_fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION
         ).values("pk")
@@ -261,7 +261,7 @@ class _PairJudge:
         )
 
     def store(self, judged: list[tuple[Pair, tuple[Order, Order]]]) -> None:
-        """Keep every call that was answered, and the suggestions."""
+        """Store the calls that got a reply, and the suggestions."""
         earlier = self._calls([pair for pair, _ in judged])
         JudgeCall.objects.bulk_create(
             [
@@ -270,7 +270,7 @@ class _PairJudge:
                 for order in orders
                 if order.replies
             ],
-            update_conflicts=True,  # what was said of the same order before had no use, but what it cost counts
+            update_conflicts=True,  # an earlier unusable answer to the same order is replaced; its cost is added
             unique_fields=["pair", "fingerprint", "prompt_version", "swapped"],
             update_fields=_ANSWER_COLUMNS,
         )
@@ -283,14 +283,14 @@ class _PairJudge:
             Pair.objects.bulk_update([pair for pair, _ in suggested], ["suggestion"])
 
     def _calls(self, pairs: Sequence[Pair]) -> dict[tuple[int, bool], JudgeCall]:
-        """What this judge has said of *pairs* before, by pair and order."""
+        """Return the earlier calls of this judge for *pairs*, by pair and order."""
         rows = JudgeCall.objects.filter(
             pair__in=pairs, fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION
         )
         return {(row.pair_id, row.swapped): row for row in rows}
 
     def answers(self, pairs: Sequence[Pair]) -> dict[int, dict[bool, PairVerdict]]:
-        """By pair, the orders that were answered before, in a session that stopped between the two."""
+        """Return, by pair, the orders answered by a session that stopped before it asked for both."""
         found: dict[int, dict[bool, PairVerdict]] = {}
         for (pair, swapped), row in self._calls(pairs).items():
             if row.answer is not None:
@@ -301,7 +301,7 @@ class _PairJudge:
         answer = order.judged.answer if order.judged else None
         problem = str(order.error) if order.error else order.judged.problem if order.judged else ""
         text = text_of(order.replies[-1].message)
-        # A reply from the cache was counted when it was first given.
+        # Usage of a cached reply was counted when it was first received.
         counted = [reply.usage for reply in order.replies if earlier is None or not reply.cached]
         usage = sum(counted, Usage())
         cost = total_cost(reply.cost_usd for reply in order.replies)
@@ -359,19 +359,19 @@ class _PairJudge:
         return Judged(first=pair.first, second=pair.second, judgment=judgment, supersedes=self._earlier(pair))
 
     def _earlier(self, pair: Pair) -> Preference | None:
-        """The suggestion of another judge or prompt version that this one replaces, unless something else has."""
+        """Return the suggestion of another judge or prompt version to supersede, unless it is superseded already."""
         earlier = pair.suggestion
         return None if earlier is None or hasattr(earlier, "successor") else earlier
 
 
 def _side(response: Response, evidence: dict[str, Any]) -> Side:
     label = f"{response.run_model.label}#{response.attempt}"
-    return Side(label=label, messages=response.messages, evidence=evidence_text(evidence))
+    return Side(label=label, messages=response.messages, evidence=render_evidence(evidence))
 
 
-def _stored_figures(run: Run, bench: _PairJudge) -> dict[str, JSON]:
-    """What this judge has said of the run in all sittings together."""
-    mine = {"judge_fingerprint": bench.model.fingerprint, "prompt_version": PROMPT_VERSION}
+def _stored_figures(run: Run, judge: _PairJudge) -> dict[str, JSON]:
+    """Return the figures of this judge over all sessions of the run."""
+    mine = {"judge_fingerprint": judge.model.fingerprint, "prompt_version": PROMPT_VERSION}
     verdicts = list(
         Preference.objects.filter(run=run, source=Preference.Source.LLM, **mine).only(
             "verdict", "order_sensitive", "self_preference", "saw_evidence", "evidence"
@@ -379,7 +379,7 @@ def _stored_figures(run: Run, bench: _PairJudge) -> dict[str, JSON]:
     )
     calls = list(
         JudgeCall.objects.filter(
-            pair__run=run, fingerprint=bench.model.fingerprint, prompt_version=PROMPT_VERSION
+            pair__run=run, fingerprint=judge.model.fingerprint, prompt_version=PROMPT_VERSION
         ).values_list("pair_id", "answer", "struck", "cost_usd")
     )
     failed = {pair for pair, answer, _, _ in calls if answer is None}

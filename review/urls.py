@@ -1,4 +1,4 @@
-"""Addresses of the review pages."""
+"""URLs of the review pages."""
 
 from django.urls import path
 
@@ -6,7 +6,7 @@ from review.web import views
 
 app_name = "review"
 urlpatterns = [
-    path("", views.start, name="next"),
+    path("", views.next_pair, name="next"),
     path("undo/", views.undo, name="undo"),
     path("runs/<int:pk>/", views.of_run, name="of_run"),
     path("responses/<int:pk>/", views.of_response, name="of_response"),

@@ -1,4 +1,4 @@
-// The review page: keys, marks over selected words, autosaved drafts. Without this file a decision is still a form.
+// Review page: keyboard shortcuts, marks on selected text, drafts saved automatically. The form also works without it.
 "use strict";
 
 (() => {
@@ -59,7 +59,7 @@
     const selection = window.getSelection();
     if (!selection.rangeCount || selection.isCollapsed) return null;
     const range = selection.getRangeAt(0).cloneRange();
-    // A triple click or a drag may end beyond the response that it began in: what lies outside is not meant.
+    // A triple click or a drag may end outside the response in which it began: cut the range at its end.
     const around = (node) => answers().find((e) => e.contains(node));
     const element = around(selection.anchorNode) || around(selection.focusNode);
     if (!element) return null;
@@ -69,10 +69,10 @@
     before.selectNodeContents(element);
     before.setEnd(range.startContainer, range.startOffset);
     const start = points(before.toString());
-    const quote = range.toString().replace(/\n+$/, ""); // a selected line brings its end
+    const quote = range.toString().replace(/\n+$/, ""); // selecting a line includes its line break
     return quote ? { element, start, end: start + points(quote), quote } : null;
   };
-  const written = (side, words) => { // words typed into the dialog, found in the response
+  const written = (side, words) => { // find text typed into the dialog in the response
     for (const element of answers().filter((e) => e.dataset.side === side)) {
       const at = element.textContent.indexOf(words);
       if (words && at >= 0) {
@@ -103,7 +103,7 @@
       const side = by("mark-side").value;
       if (event.submitter?.value !== "add" || chosen || !words.value || written(side, words.value)) return;
       event.preventDefault();
-      words.setCustomValidity(`These words are not in response ${side.toUpperCase()}; leave the field empty to mean all of it.`);
+      words.setCustomValidity(`Response ${side.toUpperCase()} does not contain this text. Copy it exactly, or leave the field empty to mark the whole response.`);
       words.reportValidity();
     };
     dialog.onclose = () => {
@@ -119,10 +119,10 @@
     };
   };
 
-  // ---- drafts: saved a moment after the last change, and now and then to keep the seat
+  // ---- drafts: saved shortly after the last change, and every three minutes to renew the lease
 
   let timer = 0;
-  const save = async (leaving = false) => { // browsers keep at most 64 KB alive when a page is left
+  const save = async (leaving = false) => { // keepalive requests are limited to 64 KB by browsers
     const here = form();
     clearTimeout(timer);
     timer = 0;
@@ -130,11 +130,11 @@
     const state = document.getElementById("draft-state");
     try {
       const answer = await fetch(here.dataset.draft, { method: "POST", body: new FormData(here), keepalive: leaving });
-      if (form() === here) state.textContent = answer.ok ? "Draft kept." : await answer.text();
-    } catch { if (form() === here) state.textContent = "The draft is not kept: no connection."; }
+      if (form() === here) state.textContent = answer.ok ? "Draft saved." : await answer.text();
+    } catch { if (form() === here) state.textContent = "The draft was not saved: no connection to the server."; }
   };
   const saveSoon = () => { clearTimeout(timer); timer = setTimeout(() => save(), 600); };
-  window.addEventListener("pagehide", () => { if (timer) save(true); }); // what was entered in the last moment
+  window.addEventListener("pagehide", () => { if (timer) save(true); }); // save changes that the timer has not saved yet
   setInterval(() => { if (!document.hidden) save(); }, 180000);
 
   document.addEventListener("input", (event) => { if (event.target.form && event.target.form === form()) saveSoon(); });
@@ -167,8 +167,8 @@
   document.addEventListener("click", (event) => { if (event.target.closest("[data-mark]")) mark(); });
   document.addEventListener("htmx:afterSettle", () => {
     show();
-    // The button that had the focus went with its pair: reading and tabbing start anew at the next one.
+    // The focused button was replaced with its pair: move the focus to the start of the new one.
     if (document.activeElement === document.body) document.getElementById("main").focus({ preventScroll: true });
   });
-  show(); // the script is deferred: the page is there
+  show(); // the script is deferred, so the page is parsed
 })();

@@ -32,7 +32,7 @@ from runs.models import RunModel
 
 HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
 MAX_ROWS = 50_000  # of the newest preferences; older ones would make the page slow and change it little
-MAX_COUPLES = 20
+MAX_REVIEWER_PAIRS = 20
 
 
 _WORTH = {"first": 1.0, "second": 0.0}  # of a verdict for the first side; nothing else favours either
@@ -105,7 +105,7 @@ class Agreement:
     figures: list[tuple[str, str, Figure]] = field(default_factory=list)  # name, what it says, value
     bins: list[Bin] = field(default_factory=list)
     reviewers: list[ReviewerRow] = field(default_factory=list)
-    couples: list[ReviewerPair] = field(default_factory=list)
+    reviewer_pairs: list[ReviewerPair] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """`{"verdicts", "figures", "calibration", "reviewers", "two_reviewers"}`; a figure, by its name, is
@@ -125,7 +125,7 @@ class Agreement:
                     "agreement_final": _figure_json(row.final),
                     "kappa_final": _figure_json(row.final_kappa),
                 }
-                for row in self.couples
+                for row in self.reviewer_pairs
             ],
         }
 
@@ -237,7 +237,7 @@ def compute_agreement(rows: QuerySet[Preference]) -> Agreement:
         ],
         bins=calibration(points),
         reviewers=_reviewers(people.values()),
-        couples=_couples(people.values()),
+        reviewer_pairs=_reviewer_pairs(people.values()),
     )  # fmt: skip
 
 
@@ -262,11 +262,11 @@ def _between(judged: dict[tuple[int, int], VerdictRow], people: People) -> Named
         ("judge_people_final_kappa", "The same in the end beyond chance (Cohen's kappa)",
          figure(final_with, cohen_kappa)),
         ("people", "Two people say the same of a pair, before they see a suggestion",
-         _headline(agreement_figure(_couples_of(blind)), final)),
+         _headline(agreement_figure(_verdict_pairs(blind)), final)),
         ("people_alpha", "The same beyond chance, all people together (Krippendorff's alpha)",
          _headline(figure([[said] for said in blind], krippendorff_alpha), final)),
         ("people_final", "Two people say the same of a pair in the end, also after seeing a suggestion",
-         agreement_figure(_couples_of(final))),
+         agreement_figure(_verdict_pairs(final))),
         ("people_final_alpha", "The same in the end beyond chance (Krippendorff's alpha)",
          figure([[said] for said in final], krippendorff_alpha)),
         ("judge_execution", "The judge, blind, says what the tests say", agreement_figure(blind_judge)),
@@ -298,7 +298,7 @@ def _together(people: People, said: Callable[[VerdictRow], str]) -> list[tuple[s
     return [group for group in groups if len(group) > 1]
 
 
-def _couples_of(groups: list[tuple[str, ...]]) -> list[list[Rated]]:
+def _verdict_pairs(groups: list[tuple[str, ...]]) -> list[list[Rated]]:
     return [list(combinations(said, 2)) for said in groups]
 
 
@@ -380,17 +380,17 @@ def _reviewer(name: str, mine: list[VerdictRow]) -> ReviewerRow:
     )
 
 
-def _couples(found: Iterable[list[VerdictRow]]) -> list[ReviewerPair]:
+def _reviewer_pairs(found: Iterable[list[VerdictRow]]) -> list[ReviewerPair]:
     """The reviewers two by two, those with the most pairs in common first."""
     shared: dict[tuple[str, str], list[tuple[VerdictRow, VerdictRow]]] = defaultdict(list)
     for verdicts in found:
         for a, b in combinations(sorted(verdicts, key=lambda v: v.who), 2):
             shared[a.who, b.who].append((a, b))
-    most = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:MAX_COUPLES]
-    return [_couple(names, both) for names, both in most]
+    most = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:MAX_REVIEWER_PAIRS]
+    return [_reviewer_pair(names, both) for names, both in most]
 
 
-def _couple(names: tuple[str, str], both: list[tuple[VerdictRow, VerdictRow]]) -> ReviewerPair:
+def _reviewer_pair(names: tuple[str, str], both: list[tuple[VerdictRow, VerdictRow]]) -> ReviewerPair:
     final: list[list[Rated]] = [[(a.verdict, b.verdict)] for a, b in both]
     blind: list[list[Rated]] = [[(a.blind, b.blind)] for a, b in both if a.blind and b.blind]
     return ReviewerPair(

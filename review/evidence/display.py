@@ -1,7 +1,7 @@
-"""Responses as safe HTML whose text has the source's own code-point offsets, so that spans survive every rendering.
+"""Responses as safe HTML that preserves the code-point offsets of the source text, so that spans stay valid.
 
-What hides or reorders text (controls, bidirectional marks, invisible characters) is shown as one visible character
-each, with its name on hover: nothing is dropped, so no offset moves.
+Characters that hide or reorder text (controls, bidirectional marks, invisible characters) are each replaced by one
+visible character with its name as tooltip. Nothing is dropped, so offsets do not change.
 """
 
 import difflib
@@ -24,7 +24,7 @@ from hub.protocols.messages import call_text, opening_length, text_of
 from preferences.spans import text_hash
 from runs.models import Response
 
-MAX_HIGHLIGHTED = 20_000  # characters of a text whose tokens are marked: marking these takes some 50 ms
+MAX_HIGHLIGHTED = 20_000  # longer texts are not highlighted; highlighting this many characters takes about 50 ms
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*\2[`~]*[ \t]*$|\Z)", re.M | re.S)
 _LANGUAGES = {
     "": "python",
@@ -39,7 +39,7 @@ _LANGUAGES = {
     "bash": "bash",
     "yaml": "yaml",
 }
-# What the stylesheet tells apart, by Pygments' short classes; names and punctuation, most of a text, need no element.
+# Token types with a style, and their Pygments class names. Other tokens, which are most of a text, get no element.
 _CLASSES = (
     (Keyword, "k"),
     (Operator.Word, "k"),
@@ -55,9 +55,10 @@ _CODE_START = re.compile(r"\s*(?:from \w|import \w|def \w|class \w|async def |@\
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A span to show: `kind` is judge or blamed, `label` what a reader is told of it.
+    """Highlighted span: `kind` is judge or blamed, `label` its description.
 
-    That of a blamed line is shown below it, by the stylesheet from an attribute: no text is added, no offset moves.
+    The label of a blamed line is shown below the line by the stylesheet, from an attribute, so that offsets do not
+    change.
     """
 
     start: int
@@ -68,31 +69,31 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One tool call of a message, ready to show."""
+    """Rendered tool call of a message."""
 
     index: int
     html: SafeString
     text_hash: str
 
 
-Marks = Mapping[tuple[int, int | None], Sequence[Mark]]  # by message, and tool call where they are in one
+Marks = Mapping[tuple[int, int | None], Sequence[Mark]]  # key: message index, and tool call index or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One message of a response, ready to show."""
+    """Rendered message of a response."""
 
     index: int
     role: str
     html: SafeString
-    said: bool
+    has_text: bool
     text_hash: str
     markable: bool
     calls: list["Call"] = field(default_factory=list)
 
 
 def turns_of(response: Response, marks: Marks) -> list[Turn]:
-    """What was played in answer to the prompt: the assistant's turns, and what tools and users said between."""
+    """Return the rendered messages of *response* after the prompt, from the first assistant message on."""
     first = opening_length(response.messages)
     return [_turn(i, message, marks) for i, message in enumerate(response.messages) if i >= first]
 
@@ -108,7 +109,7 @@ def _turn(index: int, message: Message, marks: Marks) -> Turn:
         index=index,
         role=str(message.get("role", "")),
         html=text_html(text, marks.get((index, None), ())),
-        said=bool(text),
+        has_text=bool(text),
         text_hash=text_hash(text),
         markable=message.get("role") == "assistant",
         calls=calls,
@@ -116,7 +117,7 @@ def _turn(index: int, message: Message, marks: Marks) -> Turn:
 
 
 def text_html(text: str, marks: Sequence[Mark] = ()) -> SafeString:
-    """*text* as lines, `<span class="line">` each, its end of line inside; tokens and marks as spans within."""
+    """Return *text* as HTML: one `<span class="line">` for each line with its line break, tokens and marks inside."""
     classes = _token_classes(text) if len(text) <= MAX_HIGHLIGHTED else []
     cuts = sorted(
         {
@@ -178,7 +179,7 @@ def _escaped(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """*text* with each character that hides, reorders or cannot be encoded as one visible character."""
+    """Return *text* with characters that hide or reorder text, or cannot be encoded, replaced by visible ones."""
     return "".join(map(_shown, text))
 
 
@@ -187,9 +188,9 @@ def _shown(c: str) -> str:
         return c
     code = ord(c)
     if code < 0x20:
-        return chr(0x2400 + code)  # the control pictures
+        return chr(0x2400 + code)  # Unicode block Control Pictures
     category = unicodedata.category(c)
-    if category in ("Zs", "Co") or c == "\u200d":  # spaces; and the joiner that emoji are made with
+    if category in ("Zs", "Co") or c == "\u200d":  # spaces, private use, and the zero-width joiner of emoji
         return c
     return "\u2421" if code == 0x7F else "\ufffd"
 
@@ -199,13 +200,13 @@ def _name(c: str) -> str:
 
 
 def code_blocks(text: str) -> list[tuple[int, str, str | None]]:
-    """(offset, code, Pygments' language or None) of the fenced blocks in *text*, or of all of it where it is code."""
+    """Return (offset, code, Pygments language or None) of each fenced block, or of *text* if it is bare code."""
     blocks = [(m.start(4), m.group(4), _LANGUAGES.get(m.group(3).lower())) for m in _FENCE.finditer(text)]
     return [(0, text, "python")] if not blocks and _CODE_START.match(text) else blocks
 
 
 def _token_classes(text: str) -> list[tuple[int, int, str]]:
-    """(start, end, class) of the tokens of the code in *text* that the stylesheet tells apart, in their order."""
+    """Return (start, end, class) of each styled token in the code blocks of *text*, in order."""
     found: list[tuple[int, int, str]] = []
     for offset, code, language in code_blocks(text):
         if language is None:
@@ -231,12 +232,12 @@ def _class_of(token: Any) -> str:
     return next((name for kind, name in _CLASSES if token in kind), "")
 
 
-# ---- the difference --------------------------------------------------------------------------------------------------
+# ---- diff ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """A line of a difference: `sign` is +, - or a space."""
+    """Line of a diff: `sign` is +, -, @ or a space."""
 
     sign: str
     text: str
@@ -246,7 +247,7 @@ MAX_DIFF_LINES = 3000
 
 
 def diff_lines(a: str, b: str) -> list[DiffLine]:
-    """What B has and A has not, in whole lines; empty where either is too long to compare quickly."""
+    """Return the line diff from *a* to *b*; empty if the texts are equal or longer than MAX_DIFF_LINES in total."""
     left, right = visible(a).split("\n"), visible(b).split("\n")
     if len(left) + len(right) > MAX_DIFF_LINES:
         return []
@@ -255,5 +256,5 @@ def diff_lines(a: str, b: str) -> list[DiffLine]:
 
 
 def final_text(response: Response) -> str:
-    """The last thing the assistant said; empty where it said nothing."""
+    """Return the text of the last assistant message, or "" if there is none."""
     return next((text_of(m) for m in reversed(response.messages) if m.get("role") == "assistant"), "")

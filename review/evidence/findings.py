@@ -1,4 +1,4 @@
-"""What scoring found of two responses beside each other: rule by rule, test by test, and the line that is blamed."""
+"""Scoring results of two responses side by side: rules, failed tests, tool calls, and the line that raised an error."""
 
 import re
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from review.evidence.display import code_blocks
 from runs.models import Response, Score
 
 _LINE = re.compile(r"\(line (\d{1,6})\)\.?$")
-MAX_CALLS = 200  # of one side, compared
-_OF_THE_CODE = ("exception", "syntax_error")  # outcomes whose sentence ends with a line of the code, not of the tests
+MAX_CALLS = 200  # compared calls of each response
+_OF_THE_CODE = ("exception", "syntax_error")  # statuses whose message names a line of the answer, not of the tests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blame:
-    """The line that made the code fail, as the message's text counts: its `number`, and code points."""
+    """Line of an answer that made its code fail: `number` within the message, and the code-point span."""
 
     number: int
     code: str
@@ -29,7 +29,7 @@ class Blame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleFinding:
-    """What one rule found of one response. `passed` of `total` tests, where tests were run."""
+    """Result of one rule for one response. `passed` and `total` count tests, if tests were run."""
 
     value: float | None
     reason: str
@@ -40,7 +40,7 @@ class RuleFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestCell:
-    """One response at one test: `state` is passed, failed, or a sentence on why neither is known."""
+    """Result of one test for one response. `state` is passed, failed, or a phrase on why it is unknown."""
 
     state: str
     expected: str = ""
@@ -50,7 +50,7 @@ class TestCell:
 
 @dataclass(frozen=True, slots=True)
 class TestRow:
-    """A test that at least one of the two failed."""
+    """Test that at least one of the two responses failed."""
 
     test: str
     cells: tuple[TestCell, TestCell]
@@ -58,7 +58,7 @@ class TestRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRow:
-    """One rule on both sides; a side is None where the rule did not score it."""
+    """Results of one rule for both responses; None if the rule did not score a response."""
 
     rule: str
     type: str
@@ -67,7 +67,7 @@ class RuleRow:
 
     @property
     def differs(self) -> bool:
-        """Whether there is something to compare: values, what was got at a test, or why both fell short."""
+        """Whether the results differ in value, in a test, or in the reason for a value below 1."""
         a, b = self.sides
         if a is None or b is None or a.value != b.value:
             return True
@@ -76,7 +76,7 @@ class RuleRow:
 
 
 def rule_rows(a: Response, b: Response) -> list[RuleRow]:
-    """A row for each rule that scored *a* or *b*, in the rules' order; those that differ are told by `differs`."""
+    """Return a row for each rule that scored *a* or *b*, in the order of the rules."""
     of_a, of_b = ({score.rule: score for score in side.scores.all()} for side in (a, b))
     return [_row(name, a, of_a.get(name), b, of_b.get(name)) for name in dict.fromkeys([*of_a, *of_b])]
 
@@ -96,7 +96,7 @@ def _found(score: Score | None, blame: Blame | None) -> RuleFinding | None:
         return None
     ran = score.execution or {}
     counts = {"passed": ran["passed"], "total": ran["total"]} if ran.get("total") else {}
-    # Where the line is shown, its number within the code would only be a second one.
+    # The line is shown with its number within the message; its number within the code would be confusing.
     reason = _LINE.sub("", score.reason).rstrip() if blame else score.reason
     return RuleFinding(value=score.value, reason=reason, blame=blame, **counts)
 
@@ -106,7 +106,7 @@ def _found(score: Score | None, blame: Blame | None) -> RuleFinding | None:
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """Calls of tools that stand beside each other in two episodes; a side is empty where it made none there."""
+    """Tool calls of two episodes that correspond to each other; a side is empty if it has no such call."""
 
     a: str
     b: str
@@ -117,7 +117,7 @@ class CallRow:
 
 
 def call_rows(a: Response, b: Response) -> list[CallRow]:
-    """What both sides called, in order, equal calls beside each other; empty where neither called anything."""
+    """Return the tool calls of both responses in order, equal calls aligned; empty if there are none."""
     left, right = _calls(a), _calls(b)
     rows: list[CallRow] = []
     for _kind, i, i_end, j, j_end in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
@@ -134,7 +134,7 @@ def _calls(response: Response) -> list[str]:
 
 
 def _tests(a: Score | None, b: Score | None, blames: tuple[Blame | None, Blame | None]) -> Iterator[TestRow]:
-    """The first test that each side failed: all that an outcome names. Where they are the same, one row."""
+    """Yield the first failed test of each response; outcomes name no others. One row if both failed the same test."""
     failures = _failure(a), _failure(b)
     named = [failure for failure in failures if failure.get("test")]
     for failure in sorted(named, key=lambda f: f.get("line") or 0)[: 1 if _same(*failures) else 2]:
@@ -151,7 +151,7 @@ def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _cell(score: Score | None, own: dict[str, Any], blame: Blame | None, row: dict[str, Any]) -> TestCell:
-    """How the side of *score*, whose first failure is *own*, fared at the test of *row*."""
+    """Return the result of the test of *row* for the response with *score*, whose first failure is *own*."""
     if _same(own, row):
         return TestCell(
             state="failed", expected=str(own.get("expected") or ""), got=str(own.get("got") or ""), blame=blame
@@ -159,12 +159,12 @@ def _cell(score: Score | None, own: dict[str, Any], blame: Blame | None, row: di
     if score is not None and score.value == 1:
         return TestCell(state="passed")
     if own.get("line") and row.get("line") and own["line"] > row["line"]:
-        return TestCell(state="passed")  # tests run in their order, and this side came further
-    return TestCell(state="not known: it failed before" if own else "not reached")
+        return TestCell(state="passed")  # tests run in order, and this response reached a later one
+    return TestCell(state="unknown: an earlier test failed" if own else "not reached")
 
 
 def _instructions(a: Score | None, b: Score | None) -> Iterator[TestRow]:
-    """A row for each instruction that the rule `instructions` checked and one side did not follow."""
+    """Yield a row for each instruction checked by the rule `instructions` that a response did not follow."""
     listed = [((score.detail if score else None) or {}).get("instructions") or [] for score in (a, b)]
     if [item.get("id") for item in listed[0]] != [item.get("id") for item in listed[1]]:
         return
@@ -183,7 +183,7 @@ def _instructions(a: Score | None, b: Score | None) -> Iterator[TestRow]:
 
 
 def _blame(response: Response, score: Score | None) -> Blame | None:
-    """The line that the outcome names, where it is sure which line of the answer that is: code from its one block."""
+    """Return the line named by the outcome, or None unless the code was taken from the only block of the answer."""
     ran = (score.execution if score else None) or {}
     named = _LINE.search(str(ran.get("message") or ""))
     if score is None or named is None or ran.get("status") not in _OF_THE_CODE:

@@ -1,4 +1,4 @@
-"""The pair judge: what it is asked, in both orders; what its answers come to; its quotes as spans. No database."""
+"""Pair judge: prompts in both orders, parsing of replies, combination into a suggestion. Does not use the database."""
 
 import asyncio
 import json
@@ -20,11 +20,11 @@ from preferences.spans import Span, find_quote
 PROMPT_VERSION = "pair-1"
 _PROMPTS = Path(__file__).parent / "prompts"
 _MAX_ISSUES = 20
-_MAX_TEXT = 8000  # characters kept of a critique or a note
+_MAX_TEXT = 8000  # maximum characters of a critique or a note
 
 
-def _named(value: Any) -> Any:
-    """A side or a winner as models write it: in lower case, emphasised, with "Response" before it."""
+def _normalize_name(value: Any) -> Any:
+    """Normalize a side or a winner that a model wrote in lower case, with emphasis or as "Response A"."""
     if not isinstance(value, str):
         return value
     word = re.sub(r"[^a-z]+", "_", value.lower()).strip("_")
@@ -32,22 +32,22 @@ def _named(value: Any) -> Any:
     return word.upper() if word in ("a", "b") else word
 
 
-def _share(value: Any) -> Any:
-    """A confidence written as a percentage, as a number."""
+def _parse_percentage(value: Any) -> Any:
+    """Convert a confidence written as a percentage to a fraction."""
     written = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
     return float(written[1]) / 100 if written else value
 
 
-def _given(value: Any) -> Any:
+def _none_to_empty(value: Any) -> Any:
     return "" if value is None else value
 
 
-_SideName = Annotated[Literal["A", "B"], BeforeValidator(_named)]
-_Text = Annotated[str, BeforeValidator(_given)]
+_SideName = Annotated[Literal["A", "B"], BeforeValidator(_normalize_name)]
+_Text = Annotated[str, BeforeValidator(_none_to_empty)]
 
 
 class JudgedIssue(BaseModel):
-    """One issue as the judge writes it."""
+    """Issue in a judge's reply."""
 
     model_config = ConfigDict(extra="ignore")
     side: _SideName
@@ -58,26 +58,26 @@ class JudgedIssue(BaseModel):
 
     @field_validator("severity", mode="before")
     @classmethod
-    def _known(cls, value: Any) -> Any:
+    def _normalize_severity(cls, value: Any) -> Any:
         written = value.strip().lower() if isinstance(value, str) else ""
         return written if written in ("minor", "major", "critical") else "major"
 
 
 class PairVerdict(BaseModel):
-    """The judge's answer to one order."""
+    """Parsed reply of the judge for one order."""
 
     model_config = ConfigDict(extra="ignore")
     critique: _Text = ""
     issues: Annotated[list[JudgedIssue], BeforeValidator(lambda value: [] if value is None else value)] = Field(
         default_factory=list
     )
-    winner: Annotated[Literal["A", "B", "tie", "both_bad"], BeforeValidator(_named)]
-    confidence: Annotated[float, Field(ge=0, le=1), BeforeValidator(_share)]
+    winner: Annotated[Literal["A", "B", "tie", "both_bad"], BeforeValidator(_normalize_name)]
+    confidence: Annotated[float, Field(ge=0, le=1), BeforeValidator(_parse_percentage)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One response before the judge: its `label#attempt`, whole transcript, and what scoring found, as text."""
+    """Response shown to the judge: its `label#attempt`, its transcript, and the scoring results as text."""
 
     label: str
     messages: list[Message]
@@ -86,7 +86,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A pair before the judge. `blind`: exactly one side passes, and the judge is not told which."""
+    """Pair shown to the judge. `blind`: exactly one side passes, so the prompt leaves out the scoring results."""
 
     environment: str
     case: str
@@ -98,7 +98,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundIssue:
-    """An issue in the pair's own terms; `span` None where nothing was quoted."""
+    """Issue found by the judge, with its side of the pair. `span` is None if nothing was quoted."""
 
     side: Literal["first", "second"]
     category: str
@@ -109,11 +109,11 @@ class FoundIssue:
 
 @dataclass(slots=True, kw_only=True)
 class Order:
-    """One order's call: `judged` as it came, or `error` where the judge could not be reached.
+    """Result for one order of a pair: `judged`, or `error` if the judge gave no reply.
 
-    `replies` are those of this call, also where an error came after the first; there are none of an answer that is
-    known from before.
-    `critique` and the notes of `issues` are what the judge wrote, with the tokens of `preferences.sides`.
+    `replies` holds the replies of this call, including those before an error; it is empty for a stored answer.
+    `critique` and the notes of `issues` are the judge's texts with the tokens of `preferences.sides`. `struck` counts
+    issues left out because their quote is not in the response.
     """
 
     swapped: bool
@@ -126,7 +126,7 @@ class Order:
 
     @property
     def verdict(self) -> str:
-        """first, second, tie or both_bad; empty where there is no usable answer."""
+        """One of first, second, tie and both_bad; empty if there is no parsed answer."""
         answer = self.judged.answer if self.judged else None
         if answer is None:
             return ""
@@ -135,10 +135,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """What both orders come to. Orders that disagree make a tie, marked `order_sensitive`.
+    """Suggestion combined from both orders. If they disagree, it is a tie marked `order_sensitive`.
 
-    `orders` are their verdicts, that with the first response shown first before the other; `order_critiques` what the
-    judge wrote in each.
+    `orders` holds the verdicts with the first and with the second response shown as A; `order_critiques` holds the
+    critiques in the same sequence.
     """
 
     verdict: str
@@ -150,26 +150,26 @@ class Suggestion:
     issues: list[FoundIssue]
 
 
-Answers = Mapping[bool, PairVerdict]  # by whether the second response was shown as A
+Answers = Mapping[bool, PairVerdict]  # key: whether the second response was shown as A
 
 
 async def judge_pair(ask: Ask, question: Question, known: Answers | None = None) -> tuple[Order, Order]:
-    """Ask in both orders at once, except for those whose answer is *known*. Never raises for what the judge does."""
+    """Ask the judge in both orders at once, except orders with a *known* answer. Errors are returned, not raised."""
     known = known or {}
     return await asyncio.gather(
-        _order(ask, question, False, known.get(False)), _order(ask, question, True, known.get(True))
+        _judge_order(ask, question, False, known.get(False)), _judge_order(ask, question, True, known.get(True))
     )
 
 
-async def _order(ask: Ask, question: Question, swapped: bool, known: PairVerdict | None) -> Order:
+async def _judge_order(ask: Ask, question: Question, swapped: bool, known: PairVerdict | None) -> Order:
     if known is None:
-        return await _ask(ask, question, swapped=swapped)
+        return await _ask_judge(ask, question, swapped=swapped)
     order = Order(swapped=swapped, judged=Judgement(answer=known, replies=[], problems=[]))
     _resolve(order, known, question)
     return order
 
 
-async def _ask(ask: Ask, question: Question, *, swapped: bool) -> Order:
+async def _ask_judge(ask: Ask, question: Question, *, swapped: bool) -> Order:
     a, b = Sides(swapped).ordered(question.first, question.second)
     key = CallKey(
         purpose="pair",
@@ -181,7 +181,7 @@ async def _ask(ask: Ask, question: Question, *, swapped: bool) -> Order:
     )
     order = Order(swapped=swapped)
 
-    async def asked(
+    async def ask_and_keep(
         key: CallKey,
         messages: Sequence[Message],
         tools: Sequence[Tool] = (),
@@ -192,7 +192,7 @@ async def _ask(ask: Ask, question: Question, *, swapped: bool) -> Order:
         return reply
 
     try:
-        order.judged = await judgement(asked, key, prompt(question, a, b), PairVerdict)
+        order.judged = await judgement(ask_and_keep, key, prompt(question, a, b), PairVerdict)
     except ModelError as error:
         order.error = error
         return order
@@ -202,7 +202,7 @@ async def _ask(ask: Ask, question: Question, *, swapped: bool) -> Order:
 
 
 def _resolve(order: Order, answer: PairVerdict, question: Question) -> None:
-    """Turn sides into the pair's own and quotes into spans; a quote that is not there strikes its issue."""
+    """Translate A and B into sides and quotes into spans. Issues whose quote is not in the response are left out."""
     sides, choices = Sides(order.swapped), lists_choices(question.first.messages)
     order.critique = sides.letters_to_tokens(answer.critique[:_MAX_TEXT], choices=choices)
     for item in answer.issues[:_MAX_ISSUES]:
@@ -225,7 +225,7 @@ def _resolve(order: Order, answer: PairVerdict, question: Question) -> None:
 
 
 def combine(orders: Sequence[Order]) -> Suggestion | None:
-    """The suggestion, or None unless both orders were answered."""
+    """Return the suggestion, or None if an order has no parsed answer."""
     answers = [order.judged.answer for order in orders if order.judged and order.judged.answer]
     if len(answers) < 2:
         return None
@@ -248,17 +248,17 @@ def combine(orders: Sequence[Order]) -> Suggestion | None:
     )
 
 
-# ---- what the judge is asked -----------------------------------------------------------------------------------------
+# ---- prompts ---------------------------------------------------------------------------------------------------------
 
 
 @cache
 def system_prompt(version: str) -> str:
-    """The text of review/judge/prompts/<version>.txt. A prompt is never edited; a better one is a new version."""
+    """Return the text of review/judge/prompts/<version>.txt. Prompts are never edited; changes get a new version."""
     return (_PROMPTS / f"{version}.txt").read_text("utf-8").strip() + "\n\n" + DATA_RULE
 
 
 def prompt(question: Question, a: Side, b: Side) -> list[Message]:
-    """The messages: task, both responses, and, unless the judge is blind, what scoring found of each."""
+    """Return the messages: task, both responses, and the scoring results of each unless the judge is blind."""
     parts = [f"The task:\n{as_data('task', written(opening(a.messages)))}"]
     for name, side in (("A", a), ("B", b)):
         parts.append(f"Response {name}:\n{as_data('response', written(played(side.messages)))}")
@@ -273,7 +273,7 @@ def prompt(question: Question, a: Side, b: Side) -> list[Message]:
 
 
 def written(messages: Sequence[Message]) -> str:
-    """Messages as text: one alone as it is, several under the names of who speaks, calls as names and arguments."""
+    """Return messages as text, under their roles if there are several, with tool calls as names and arguments."""
     blocks = []
     for message in messages:
         lines = [text_of(message)] if text_of(message) else []
@@ -285,8 +285,8 @@ def written(messages: Sequence[Message]) -> str:
     return "\n\n".join(f"[{role}]\n{text}" for role, text in blocks)
 
 
-def evidence_text(side: dict[str, Any]) -> str:
-    """One side of preferences.evidence as lines to read."""
+def render_evidence(side: dict[str, Any]) -> str:
+    """Return one side of `preferences.evidence.evidence_of` as text."""
     lines = [f"{side['status']}, score {side['score']}"]
     for rule in side["rules"]:
         lines.append(f"{rule['rule']}: {rule['value']}. {rule['reason']}".strip())

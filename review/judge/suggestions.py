@@ -1,4 +1,4 @@
-"""What one reviewer sees of a pair's suggestion: all of it, nothing until a first verdict, or an attention check."""
+"""Suggestions as shown to one reviewer: as stored, hidden until a first verdict, or replaced by an attention check."""
 
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,7 +16,7 @@ from runs.models import Response
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownIssue:
-    """An issue of a suggestion. `pk` is that of the judge's issue; `side` is first or second."""
+    """Issue of a suggestion. `pk` is the id of the stored issue; `side` is first or second."""
 
     pk: int
     side: str
@@ -47,7 +47,7 @@ class ShownIssue:
 
 @dataclass(frozen=True, slots=True)
 class ShownSuggestion:
-    """A suggestion as one reviewer sees it; for an attention check with the wrong verdict in its place."""
+    """Suggestion as shown to one reviewer. For an attention check, it holds the wrong verdict."""
 
     verdict: str
     confidence: float | None
@@ -63,7 +63,7 @@ def attention_check_of(assignment: Assignment) -> AttentionCheck | None:
 
 
 def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
-    """What is suggested at this seat, noting when it was first seen; None where there is nothing or it is hidden."""
+    """Return the suggestion to show, recording when it was first seen; None if there is none or it is hidden."""
     suggestion = assignment.pair.suggestion
     if suggestion is None or (assignment.hides_suggestion and not assignment.first_verdict):
         return None
@@ -75,7 +75,7 @@ def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
     issues = [ShownIssue.of(issue, suggestion) for issue in suggestion.issues.select_related("category")]
     check = attention_check_of(assignment)
     if check is not None:
-        # The judge's own words with the responses exchanged argue for the wrong verdict as other suggestions argue.
+        # The judge's critique with the sides exchanged argues for the wrong verdict in the style of other suggestions.
         return ShownSuggestion(
             check.wrong_verdict,
             suggestion.confidence,
@@ -97,7 +97,7 @@ def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
 
 
 def _exchange_issue(issue: ShownIssue, assignment: Assignment) -> ShownIssue:
-    """*issue* as if it were of the other response; where it quotes, at the words there that are most like these."""
+    """Return *issue* moved to the other response; a quote is replaced by the most similar text there."""
     pair = assignment.pair
     side, other = ("second", pair.second) if issue.side == "first" else ("first", pair.first)
     span = _find_similar(issue.quote, other) if issue.quote else None
@@ -116,7 +116,7 @@ def _exchange_issue(issue: ShownIssue, assignment: Assignment) -> ShownIssue:
 
 
 def _find_similar(quote: str, response: Response) -> Span | None:
-    """The same words, else the line of the last answer that is most like them; None where there is no answer."""
+    """Return the span of *quote*, else of the most similar line of the last answer; None if there is no answer."""
     found = find_quote(response.messages, quote)
     if found is not None:
         return found

@@ -1,7 +1,7 @@
-"""Seats at pairs: claimed by compare-and-set, held by a lease, given back when they are left or the lease lapses.
+"""Assignments of pairs to reviewers: claimed by compare-and-set, held by a lease, released when they are left or lapse.
 
-A seat is claimed by one UPDATE that succeeds for one person (`Pair.free`). Whoever comes back to a seat that is gone
-gets another one, or is told that the pair is decided.
+Claiming a pair takes one of its free slots (`Pair.free`) in one UPDATE that succeeds for one reviewer only. A reviewer
+whose assignment was lost gets another slot of the pair, or AssignmentLost if none is free.
 """
 
 import hashlib
@@ -21,33 +21,33 @@ from review.queue.backlog import first_waiting_pair
 from runs.selectors import visible_runs
 
 LEASE = timedelta(minutes=10)
-HIDDEN_SHARE = 0.2  # of the pairs with a suggestion, where it is shown after a first verdict only
-CHECK_SHARE = 0.04  # of the pairs where exactly one side passes: a deliberately wrong suggestion
-_FRESH = timedelta(minutes=1)  # a lease this young is not written anew: most pages are opened just after it was taken
-_TRIES = 20
-_SWEPT = 100
+HIDDEN_SHARE = 0.2  # share of the pairs with a suggestion for which it is shown only after a first verdict
+CHECK_SHARE = 0.04  # share of the pairs with exactly one passing side that get a deliberately wrong suggestion
+_FRESH = timedelta(minutes=1)  # younger leases are not renewed: most pages are opened right after the claim
+_MAX_CLAIMS = 20
+_MAX_RELEASED = 100
 
 OPEN, DONE, SKIPPED, LAPSED = (Assignment.State(value) for value in ("open", "done", "skipped", "lapsed"))
 
 
-TAKEN = "All seats at this pair are taken: others review it, or have decided it."
+TAKEN = "All assignments of this pair are taken: other reviewers are reviewing it or have decided it."
 
 
 class AssignmentLost(Conflict):
-    """The reviewer holds no seat at the pair (any more); the text says why."""
+    """The pair is not, or no longer, assigned to the reviewer; the message says why."""
 
 
 def claim_next_pair(user: User, *, run: int | None = None) -> Assignment | None:
-    """The seat that *user* holds, else a new one at the next pair; None where the queue is empty for them."""
+    """Return the open assignment of *user*, else claim the next pair. Returns None if no pair waits for them."""
     held = _held(user, run)
     if held is not None:
         return held
     release_lapsed_assignments()
-    for _ in range(_TRIES):
+    for _ in range(_MAX_CLAIMS):
         pair = first_waiting_pair(user, run=run)
         if pair is None:
             return None
-        taken = _claim_free_slot(pair, user) or _held(user, run)  # another window of theirs may have been quicker
+        taken = _claim_free_slot(pair, user) or _held(user, run)  # or another window of the reviewer claimed it
         if taken is not None:
             return taken
     return None
@@ -63,7 +63,7 @@ def _held(user: User, run: int | None) -> Assignment | None:
 
 
 def current_assignment(pair: Pair, user: User) -> Assignment | None:
-    """The seat that *user* holds at *pair* or has decided it at; None where they would first have to take one."""
+    """Return the open or decided assignment of *pair* to *user*, or None if they have to claim the pair first."""
     mine = Assignment.objects.filter(pair=pair, reviewer=user).first()
     if mine is not None and (mine.state == DONE or (mine.state == OPEN and renew_assignment(assignment=mine))):
         return mine
@@ -71,14 +71,14 @@ def current_assignment(pair: Pair, user: User) -> Assignment | None:
 
 
 def preview_assignment(pair: Pair, user: User) -> Assignment:
-    """What *user* would have at *pair*, not stored: with the sides of a seat taken later and no suggestion."""
+    """Return an unsaved assignment for looking at *pair*: same sides as a later claim, suggestion hidden."""
     earlier = Assignment.objects.filter(pair=pair, reviewer=user).first()
     swapped = earlier.swapped if earlier is not None else _draw("side", pair, user) < 0.5
     return Assignment(pair=pair, reviewer=user, swapped=swapped, hides_suggestion=True, state=LAPSED)
 
 
 def pair_availability(pair: Pair) -> tuple[bool, datetime | None]:
-    """Whether a seat at *pair* can be taken, and else until when the first of those who hold one has it."""
+    """Return whether *pair* can be claimed, and if not, when the first of its leases ends (None: it has none)."""
     release_lapsed_assignments()
     if Pair.objects.filter(pk=pair.pk, free__gt=0).exists():
         return True, None
@@ -87,7 +87,7 @@ def pair_availability(pair: Pair) -> tuple[bool, datetime | None]:
 
 
 def claim_pair(pair: Pair, user: User) -> Assignment:
-    """The seat of *user* at *pair*: the one held or decided, or a new one. Raises AssignmentLost where none is free."""
+    """Return the assignment of *pair* to *user*, claiming a slot if needed. Raises AssignmentLost if none is free."""
     mine = current_assignment(pair, user)
     if mine is not None:
         return mine
@@ -99,7 +99,7 @@ def claim_pair(pair: Pair, user: User) -> Assignment:
 
 
 def _claim_free_slot(pair: Pair, user: User) -> Assignment | None:
-    """Claim a free seat; None where somebody else was quicker."""
+    """Claim a free slot of *pair*. Returns None if another reviewer took the last one."""
     try:
         with transaction.atomic():
             if not Pair.objects.filter(pk=pair.pk, free__gt=0).update(free=F("free") - 1):
@@ -111,12 +111,12 @@ def _claim_free_slot(pair: Pair, user: User) -> Assignment | None:
             slot = next(number for number in range(pair.overlap) if number not in used)
             earlier = next((own for own in at_pair if own.reviewer_id == user.pk), None)
             return _reopen_assignment(earlier, slot) if earlier is not None else _create_assignment(pair, user, slot)
-    except IntegrityError:  # the same person in two windows: one of them has the seat
+    except IntegrityError:  # the same reviewer in two windows: one of them got the slot
         return Assignment.objects.filter(pair=pair, reviewer=user, state=OPEN).first()
 
 
 def release_open_assignment(user: User) -> None:
-    """Give back the seat that *user* holds, since they take another; its draft stays."""
+    """Release the open assignment of *user*, who claims another pair. Its draft is kept."""
     for assignment in Assignment.objects.filter(reviewer=user, state=OPEN):
         if assignment.preference_id is None:
             _release(assignment.pk, assignment.pair_id, state=LAPSED)
@@ -125,12 +125,12 @@ def release_open_assignment(user: User) -> None:
 
 
 def _reopen_assignment(earlier: Assignment, slot: int) -> Assignment:
-    """A seat that was left or had lapsed: it keeps its sides, its draft and what was seen of the suggestion."""
+    """Reopen a skipped or lapsed assignment. Keeps its sides, its draft and whether the suggestion was seen."""
     changed = Assignment.objects.filter(pk=earlier.pk, state__in=[SKIPPED, LAPSED]).update(
         state=OPEN, slot=slot, lease_until=timezone.now() + LEASE, skip_reason=""
     )
     if not changed:
-        raise IntegrityError("the seat is held already")
+        raise IntegrityError("The assignment is open already.")
     earlier.refresh_from_db()
     return earlier
 
@@ -145,7 +145,7 @@ def _create_assignment(pair: Pair, user: User, slot: int) -> Assignment:
         hides_suggestion=pair.suggestion_id is not None and _draw("hidden", pair, user) < HIDDEN_SHARE,
     )
     right = winner(pair.first, pair.second) if pair.kind == Pair.Kind.ONE_PASSES else ""
-    # Only a judge that is right and sure can be turned round into a check that reads like any other suggestion.
+    # Only a correct suggestion can be inverted into a check that reads like any other suggestion.
     checkable = bool(right) and pair.suggestion is not None and pair.suggestion.verdict == right
     if checkable and _draw("check", pair, user) < CHECK_SHARE:
         AttentionCheck.objects.create(assignment=assignment, wrong_verdict="second" if right == "first" else "first")
@@ -153,13 +153,13 @@ def _create_assignment(pair: Pair, user: User, slot: int) -> Assignment:
 
 
 def _draw(what: str, pair: Pair, user: User) -> float:
-    """A number in [0, 1) that is the same for this pair and person each time, and looks random to them."""
+    """Return a pseudo-random number in [0, 1) that depends only on *what*, the pair and the reviewer."""
     raw = hashlib.sha256(f"{what}/{pair.position}/{pair.pk}/{user.pk}".encode()).digest()
     return int.from_bytes(raw[:8], "big") / 2**64
 
 
 def renew_assignment(*, assignment: Assignment) -> bool:
-    """Lengthen the lease; whether the seat is still held. A lapsed one that nobody has swept yet is kept, too."""
+    """Renew the lease and return whether the assignment is still open. Lapsed but unreleased leases count as open."""
     until = timezone.now() + LEASE
     if assignment.state == OPEN and assignment.lease_until > until - _FRESH:
         return True
@@ -169,9 +169,9 @@ def renew_assignment(*, assignment: Assignment) -> bool:
 
 
 def release_lapsed_assignments() -> int:
-    """Give back the seats whose lease has lapsed; how many. An undone decision that was left stands as it was."""
+    """Release assignments with a lapsed lease and return how many. Reopened decisions become done again."""
     lapsed = Assignment.objects.filter(state=OPEN, lease_until__lt=timezone.now())
-    return sum(_release_lapsed(assignment) for assignment in lapsed[:_SWEPT])
+    return sum(_release_lapsed(assignment) for assignment in lapsed[:_MAX_RELEASED])
 
 
 def _release_lapsed(assignment: Assignment) -> bool:
@@ -195,32 +195,36 @@ def _release(pk: int, pair_id: int, *, only_lapsed: bool = False, **changes: Any
 
 
 def name_responses_by_id(assignment: Assignment, text: str) -> str:
-    """*text* of the reviewer with `response 12` for A and B, for readers who do not see the pair."""
+    """Return the reviewer's *text* with A and B replaced by "response <id>", for readers who do not see the pair."""
     pair = assignment.pair
     letters_to_tokens = Sides(assignment.swapped).letters_to_tokens(text, choices=lists_choices(pair.first.messages))
     return tokens_to_phrases(letters_to_tokens, first=f"response {pair.first_id}", second=f"response {pair.second_id}")
 
 
 def skip_pair(*, assignment: Assignment, reason: str) -> None:
-    """Leave the pair to others, and say why. Raises AssignmentLost."""
-    told = name_responses_by_id(assignment, reason)[:400]
-    if not _release(assignment.pk, assignment.pair_id, state=SKIPPED, skip_reason=told, finished_at=timezone.now()):
-        raise AssignmentLost("This seat is no longer yours to skip.")
+    """Skip the pair, with a reason for curators. Raises AssignmentLost."""
+    reason_by_id = name_responses_by_id(assignment, reason)[:400]
+    if not _release(
+        assignment.pk, assignment.pair_id, state=SKIPPED, skip_reason=reason_by_id, finished_at=timezone.now()
+    ):
+        raise AssignmentLost("This pair is no longer assigned to you, so it was not skipped.")
 
 
 def save_draft(*, assignment: Assignment, draft: dict[str, Any]) -> None:
-    """Keep what was entered so far, and the seat. One that has lapsed is taken again if it is free and no other held.
+    """Save the draft and renew the lease. A lapsed assignment is reopened if a slot is free and no other one is open.
 
-    Raises AssignmentLost where it is gone; the draft is kept all the same, for when the reviewer comes back.
+    Raises AssignmentLost otherwise. The draft of a lapsed assignment is saved in any case.
     """
     now = timezone.now()
     if Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(draft=draft, lease_until=now + LEASE):
         return
     if not Assignment.objects.filter(pk=assignment.pk, state=LAPSED).update(draft=draft):
-        raise AssignmentLost("You have decided or skipped this pair; what you enter here is not kept.")
+        raise AssignmentLost("You have decided or skipped this pair, so changes made here are not saved.")
     if Assignment.objects.filter(reviewer=assignment.reviewer_id, state=OPEN).exists():
-        raise AssignmentLost("You hold another pair now. What you entered here is kept as its draft.")
+        raise AssignmentLost(
+            "Another pair is assigned to you now. What you entered here is saved as the draft of this pair."
+        )
     if _claim_free_slot(assignment.pair, assignment.reviewer) is None:
         raise AssignmentLost(
-            "Your seat at this pair has lapsed and others have it. What you entered is kept as your draft."
+            "Your assignment has lapsed and other reviewers have this pair. What you entered is saved as your draft."
         )

@@ -1,4 +1,4 @@
-"""Which pairs wait for whom, in which order, and how far each reviewer is."""
+"""Selectors of the review queue: the pairs that wait for a reviewer, in order, and the reviewer's progress."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,21 +9,21 @@ from django.db.models import Count, Exists, Min, OuterRef, QuerySet, Subquery
 from review.models import Assignment, Pair
 from runs.selectors import visible_runs
 
-WAITING_SHOWN = 100  # more are shown as 100+
-RUNS_AT_ONCE = 20  # whose pairs are handed out mixed; the oldest that have one waiting
+WAITING_SHOWN = 100  # more are shown as "100+"
+RUNS_AT_ONCE = 20  # the oldest runs with waiting pairs; their pairs are mixed in the queue
 
 
 def _available_pairs(user: User) -> QuerySet[Pair]:
-    """Pairs with a free seat that *user* neither holds nor has decided or skipped, whatever run they are of."""
+    """Return the pairs of all runs that have a free slot and that *user* neither holds nor has decided or skipped."""
     mine = Assignment.objects.filter(pair=OuterRef("pk"), reviewer=user).exclude(state=Assignment.State.LAPSED)
     return Pair.objects.filter(~Exists(mine), free__gt=0)
 
 
 def next_pair_by_run(user: User, *, run: int | None = None) -> dict[int, int]:
-    """By run, the pair that waits next for *user* there; only runs that *user* may see, the RUNS_AT_ONCE oldest.
+    """Return run id -> id of the next pair for *user*, for the RUNS_AT_ONCE oldest runs that *user* may see.
 
-    Asked run by run, each time from the index's beginning: asked pair by pair, 200,000 pairs of a run that *user* may
-    not see would all be looked at before the first one that waits.
+    The query looks up one pair per run, each by the index. A query over pairs would read all pairs of runs that *user*
+    may not see (200,000 in one case) before the first match.
     """
     untouched = _available_pairs(user).filter(run=OuterRef("pk")).order_by("position", "id").values("pk")
     runs = visible_runs(user).order_by("pk").filter(**({} if run is None else {"pk": run}))
@@ -32,21 +32,21 @@ def next_pair_by_run(user: User, *, run: int | None = None) -> dict[int, int]:
 
 
 def first_waiting_pair(user: User, *, run: int | None = None) -> Pair | None:
-    """The pair that waits next for *user*; None where the queue is empty for them."""
+    """Return the next pair of the queue for *user*, or None if no pair waits for them."""
     waiting = next_pair_by_run(user, run=run).values()
     return Pair.objects.filter(pk__in=list(waiting)).order_by("position", "id").first() if waiting else None
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A pair that would wait for a reviewer if others did not hold its seats. `until`: when the first lease ends."""
+    """Pair whose slots are all held by other reviewers. `until` is when the first lease ends."""
 
     pair: int
     until: datetime
 
 
 def held_by_others(user: User, *, run: int | None = None) -> list[Held]:
-    """The first WAITING_SHOWN of them, those that may be free soonest first."""
+    """Return up to WAITING_SHOWN pairs that other reviewers hold, the first to lapse first."""
     mine = Assignment.objects.filter(pair=OuterRef("pair"), reviewer=user).exclude(state=Assignment.State.LAPSED)
     held = Assignment.objects.filter(~Exists(mine), state=Assignment.State.OPEN, pair__free=0)
     held = held.filter(pair__run__in=visible_runs(user).order_by().values("pk"))
@@ -58,7 +58,7 @@ def held_by_others(user: User, *, run: int | None = None) -> list[Held]:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What *user* did, and what waits for them: at most WAITING_SHOWN are counted, and `more` may wait."""
+    """Counts of a reviewer's pairs. `waiting` counts at most WAITING_SHOWN; `more` says that there may be others."""
 
     done: int
     skipped: int
@@ -67,13 +67,13 @@ class Progress:
 
 
 def review_progress(user: User, *, run: int | None = None) -> Progress:
-    """Counted over all runs, or over one."""
+    """Return the progress of *user* over all runs, or over one."""
     mine = Assignment.objects.filter(reviewer=user, state__in=[Assignment.State.DONE, Assignment.State.SKIPPED])
     if run is not None:
         mine = mine.filter(pair__run_id=run)
     counts = dict(mine.order_by().values_list("state").annotate(Count("pk")))
     runs = next_pair_by_run(user, run=run)
-    # In no order, so that the count ends at the first WAITING_SHOWN instead of sorting them all.
+    # Unordered, so that the database stops counting at WAITING_SHOWN instead of sorting all rows.
     waiting = _available_pairs(user).filter(run__in=runs).order_by()[:WAITING_SHOWN].count() if runs else 0
     return Progress(
         done=counts.get(Assignment.State.DONE, 0),

@@ -1,4 +1,4 @@
-"""What reviewers may not see yet: verdicts on pairs that they may still be asked for one themselves."""
+"""Blinding: preferences hidden from reviewers who have not yet decided the same pair."""
 
 from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -9,10 +9,10 @@ DECIDE = "review.decide_pair"
 
 
 def undecided_pairs(user: User | AnonymousUser) -> QuerySet[Pair]:
-    """Pairs that *user* holds, or has not decided while a seat at them is free or held by anybody, and so may get.
+    """Return the pairs that *user* holds or may still be assigned: not decided by them, with a free or open slot.
 
-    A pair that they skipped is owed, too: a skip can be taken back. Administrators who are no reviewers by name owe
-    only what they hold.
+    Skipped pairs are included, because a skip can be undone. For superusers without the reviewer permission of their
+    own, only the pairs that they hold are included.
     """
     if not user.is_authenticated or not user.has_perm(DECIDE):
         return Pair.objects.none()
@@ -20,8 +20,8 @@ def undecided_pairs(user: User | AnonymousUser) -> QuerySet[Pair]:
     if not _is_reviewer(user):
         return Pair.objects.filter(Exists(mine.filter(state=Assignment.State.OPEN)))
     held = Assignment.objects.filter(pair=OuterRef("pk"), state=Assignment.State.OPEN)
-    undecided = Pair.objects.filter(Q(free__gt=0) | Exists(held), overlap__gt=0)
-    return undecided.filter(~Exists(mine.filter(state=Assignment.State.DONE)))
+    available = Pair.objects.filter(Q(free__gt=0) | Exists(held), overlap__gt=0)
+    return available.filter(~Exists(mine.filter(state=Assignment.State.DONE)))
 
 
 def _is_reviewer(user: User) -> bool:
@@ -33,10 +33,10 @@ def _is_reviewer(user: User) -> bool:
 
 
 def withheld(user: User | AnonymousUser) -> Q | None:
-    """Which preferences *user* may not see; None where they may see all."""
+    """Return the condition on preferences hidden from *user*, or None if no preference is hidden."""
     if not user.is_authenticated or not user.has_perm(DECIDE):
         return None
-    owed = undecided_pairs(user)
-    as_stored = owed.filter(first=OuterRef("first"), second=OuterRef("second"))
-    exchanged = owed.filter(first=OuterRef("second"), second=OuterRef("first"))
+    undecided = undecided_pairs(user)
+    as_stored = undecided.filter(first=OuterRef("first"), second=OuterRef("second"))
+    exchanged = undecided.filter(first=OuterRef("second"), second=OuterRef("first"))
     return Q(Exists(as_stored)) | Q(Exists(exchanged))

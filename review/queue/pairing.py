@@ -1,4 +1,4 @@
-"""Which responses form pairs, and in which order they are judged. Pure."""
+"""Selection and order of the pairs of a run. Pure functions."""
 
 import hashlib
 from collections import defaultdict
@@ -13,7 +13,7 @@ Across = Literal["models", "attempts", "both"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A scored response as pairing sees it. `text` is a digest: equal ones say the same and are not compared."""
+    """Scored response that can be paired. `text` is a digest of its text; responses with equal text are not paired."""
 
     id: int
     case: int
@@ -25,7 +25,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class CandidatePair:
-    """Two responses, the earlier model or attempt first, and their place in the order of judging."""
+    """Two responses, the one of the earlier model or attempt first, and their position in the queue."""
 
     first: Candidate
     second: Candidate
@@ -33,7 +33,7 @@ class CandidatePair:
 
     @property
     def kind(self) -> str:
-        """both_pass, both_fail or one_passes"""
+        """One of both_pass, both_fail and one_passes."""
         if self.first.passed != self.second.passed:
             return "one_passes"
         return "both_pass" if self.first.passed else "both_fail"
@@ -51,9 +51,9 @@ _KINDS: dict[str, tuple[str, ...]] = {
 def select_pairs(
     candidates: Iterable[Candidate], *, policy: Policy = "all", across: Across = "models", seed: int = 0
 ) -> list[CandidatePair]:
-    """Every pair that *policy* wants, in an order drawn by *seed*. The first N of it are a fair sample of N.
+    """Return all pairs selected by *policy*, in an order drawn from *seed*. The first N are a random sample of size N.
 
-    Across models, attempt i meets attempt i; across attempts, a model meets itself.
+    Across models, attempt i is paired with attempt i. Across attempts, attempts of the same model are paired.
     """
     by_case: dict[int, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -75,6 +75,6 @@ def _comparable_pairs(group: list[Candidate], across: Across) -> Iterator[tuple[
 
 
 def _sort_position(seed: int, a: Candidate, b: Candidate) -> int:
-    """A number of 62 bits that depends on the seed and the pair alone: what else a run holds moves no pair."""
+    """Return a 62-bit number that depends only on the seed and the pair, not on other pairs of the run."""
     raw = hashlib.sha256(f"{seed}/{a.case}/{a.model}#{a.attempt}/{b.model}#{b.attempt}".encode()).digest()
     return int.from_bytes(raw[:8], "big") >> 2

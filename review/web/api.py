@@ -1,4 +1,4 @@
-"""REST of the review queue: the next pair, a pair as its reviewer sees it, and the decision."""
+"""REST API of the review queue: the next pair, one pair as its reviewer sees it, and the decision."""
 
 from typing import Any
 
@@ -39,18 +39,18 @@ _VERDICTS = ["A", "B", "tie", "both_bad"]
 
 
 class Reviewers(BasePermission):
-    """Those who may review; a pair is handed out even by GET."""
+    """Permission to review, also required for GET because the next pair is claimed by GET."""
 
-    message = f"Your account lacks the permission {DECIDE}; the group Reviewer has it."
+    message = f"Your account lacks the permission {DECIDE}. Ask an administrator to add you to the group Reviewer."
 
     def has_permission(self, request: Request, view: Any) -> bool:
         return request.user.has_perm(DECIDE)
 
 
 class IssueIn(StrictSerializer):
-    """A mark. `start` and `end` are code points within the message's text; without them it is of the whole response.
+    """Issue in a span of a message text, from code point `start` to `end`, or in the whole response without them.
 
-    With `call` they are within the text of that tool call: `messages[…].calls[call].text`.
+    With `call` they count code points of the text of that tool call: `messages[…].calls[call].text`.
     """
 
     side = serializers.ChoiceField(["A", "B"])
@@ -65,20 +65,22 @@ class IssueIn(StrictSerializer):
 
 
 class DecisionIn(StrictSerializer):
-    """A verdict. `kept`: ids of the judge's issues that hold. `defect`: how the tests are wrong, to overrule them."""
+    """Decision. `kept`: ids of suggested issues to keep. `defect`: what is wrong with the tests, to overrule them."""
 
     verdict = serializers.ChoiceField(_VERDICTS)
     critique = serializers.CharField(default="", allow_blank=True, max_length=8000)
     issues = IssueIn(many=True, default=list)
     kept = serializers.ListField(child=serializers.IntegerField(), default=list)
     defect = serializers.CharField(default="", allow_blank=True, max_length=4000)
-    blind = serializers.BooleanField(default=False, help_text="Given before a hidden suggestion was shown.")
+    blind = serializers.BooleanField(
+        default=False, help_text="The verdict was given before the hidden suggestion was shown."
+    )
 
 
 def pair_json(assignment: Assignment) -> dict[str, Any]:
-    """A pair as its reviewer sees it: no model named, sides as shuffled, the suggestion unless it is hidden.
+    """Return a pair as its reviewer sees it: without model names, sides shuffled, suggestion unless hidden.
 
-    An assignment that is not stored is of somebody who only looks.
+    An unsaved assignment stands for a preview.
     """
     pair, sides = assignment.pair, Sides(assignment.swapped)
     a, b = sides.ordered(pair.first, pair.second)
@@ -133,13 +135,13 @@ def _side(response: Response, evidence: dict[str, Any]) -> dict[str, Any]:
 
 
 def _calls(message: Message) -> dict[str, Any]:
-    """The calls of a message as marks count their characters."""
+    """Return the tool calls of a message as the texts to which offsets of marks refer."""
     texts = [call_text(call) for call in message.get("tool_calls") or []]
     return {"calls": [{"text": text, "text_hash": text_hash(text)} for text in texts]} if texts else {}
 
 
 class PairNext(APIView):
-    """The pair whose seat you hold, else the next one of the queue; 204 where none waits for you."""
+    """Return the pair assigned to you, or claim the next one of the queue. Responds 204 if no pair waits for you."""
 
     permission_classes = [IsAuthenticated, Reviewers]
     read_scope = write_scope = "review"
@@ -155,9 +157,9 @@ class PairNext(APIView):
 
 
 class PairDetail(APIView):
-    """One pair, as you would see it at your seat, which is not taken by this; 409 where all seats are taken.
+    """Return one pair as you would review it, without claiming it. Responds 409 if all its assignments are taken.
 
-    Without a seat the state is `free` and the suggestion hidden; a decision takes a seat.
+    If the pair is not assigned to you, the state is `free` and the suggestion is hidden; a decision claims the pair.
     """
 
     permission_classes = [IsAuthenticated, Reviewers]
@@ -180,7 +182,7 @@ def _user(request: Request) -> User:
     return request.user
 
 
-def _seat(request: Request, pk: int) -> Assignment:
+def _claimed(request: Request, pk: int) -> Assignment:
     pair = visible_pair(request.user, pk)
     assignment = claim_pair(pair, _user(request))
     assignment.pair = pair
@@ -188,7 +190,7 @@ def _seat(request: Request, pk: int) -> Assignment:
 
 
 class PairDecision(APIView):
-    """Decide a pair at your seat. The answer has the preference's id, or the suggestion that was hidden until now."""
+    """Decide a pair, claiming it if necessary. Returns the preference id, or the suggestion if it was hidden."""
 
     permission_classes = [IsAuthenticated, Reviewers]
     read_scope = write_scope = "review"
@@ -201,7 +203,7 @@ class PairDecision(APIView):
         given = DecisionIn(data=request.data)
         given.is_valid(raise_exception=True)
         data = given.validated_data
-        assignment = _seat(request, pk)
+        assignment = _claimed(request, pk)
         sides = Sides(assignment.swapped)
         decision = Decision(
             verdict=sides.side(data["verdict"]),

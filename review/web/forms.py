@@ -1,4 +1,4 @@
-"""What the review page sends: a verdict in terms of A and B, marks as JSON, and what is wrong with the tests."""
+"""Forms of the review page: the decision with verdict, marks as JSON and objections to the tests; the run filter."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ _VERDICTS = [("a", "A is better"), ("b", "B is better"), ("tie", "Tie"), ("both_
 
 
 class MarkIn(BaseModel):
-    """A mark as the page holds it; `side` is a or b."""
+    """Mark as posted by the page; `side` is a or b."""
 
     model_config = ConfigDict(extra="forbid")
     side: str = Field(pattern="^[ab]$")
@@ -27,20 +27,20 @@ class MarkIn(BaseModel):
     start: int | None = Field(default=None, ge=0)
     end: int | None = Field(default=None, ge=0)
     text_hash: str = Field(default="", max_length=64)
-    quote: str = ""  # for the page's own list; the server takes the quote from the response
+    quote: str = ""  # only for the list on the page; the stored quote is taken from the response
 
 
 MARKS = TypeAdapter(list[MarkIn])
 
 
 class RunFilter(FilterForm):
-    """`?run=`: keep to the pairs of one run."""
+    """Filter `?run=` for the pairs of one run."""
 
     run = forms.IntegerField(required=False, min_value=1, max_value=2**53)
 
 
 class DecisionForm(forms.Form):
-    """A decision at one seat; `decision(assignment)` turns A and B into the pair's own sides."""
+    """Form of a decision; `decision(assignment)` translates A and B into the sides of the pair."""
 
     verdict = forms.ChoiceField(choices=_VERDICTS, error_messages={"required": "Choose a verdict."})
     critique = forms.CharField(required=False, max_length=8000, widget=forms.Textarea)
@@ -59,7 +59,7 @@ class DecisionForm(forms.Form):
         try:
             return MARKS.validate_python(json.loads(raw))
         except (ValueError, ValidationError):
-            raise forms.ValidationError("The marks cannot be read; reload the page and mark again.") from None
+            raise forms.ValidationError("The marks cannot be parsed. Reload the page and mark again.") from None
 
     def decision(self, assignment: Assignment) -> Decision:
         data = self.cleaned_data

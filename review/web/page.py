@@ -1,4 +1,4 @@
-"""Everything that the page of one pair shows, for one reviewer at one seat."""
+"""Template context of the page of one pair, for one assignment."""
 
 from typing import Any
 
@@ -26,10 +26,11 @@ _VERDICTS = [
 ]
 
 
-def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: int | None = None) -> dict[str, Any]:
-    """The context of `review/pair.html`. *assignment* holds its pair whole; *form* is what was just sent, if anything.
+def pair_context(assignment: Assignment, form: DecisionForm | None = None, *, run: int | None = None) -> dict[str, Any]:
+    """Return the context of `review/pair.html`.
 
-    A form that is valid and yet shown again was a first verdict, to be confirmed now that the suggestion is shown.
+    The pair of *assignment* comes from `pairs_with_responses`. *form* is the posted form, if any. If a valid form is
+    shown again, it held a first verdict, which the reviewer confirms now that the suggestion is shown.
     """
     pair, sides = assignment.pair, Sides(assignment.swapped)
     a, b = sides.ordered(pair.first, pair.second)
@@ -66,7 +67,7 @@ def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: in
         "verdicts": _VERDICTS,
         "confirm": form is not None and form.is_valid(),
         "form": form or DecisionForm(),
-        "entered": _entered(assignment, form),
+        "entered": _form_values(assignment, form),
         "categories": categories(),
         "guideline": markdown_html(guideline.text) if guideline else "",
         "progress": review_progress(assignment.reviewer, run=run),
@@ -75,17 +76,17 @@ def page_of(assignment: Assignment, form: DecisionForm | None = None, *, run: in
     }
 
 
-def _entered(assignment: Assignment, form: DecisionForm | None) -> dict[str, Any]:
-    """What the fields show: what was just sent, else the draft."""
+def _form_values(assignment: Assignment, form: DecisionForm | None) -> dict[str, Any]:
+    """Return the values of the form fields: the posted ones, else those of the draft."""
     source: Any = form.data if form is not None else assignment.draft or {}
     kept = source.getlist("kept") if isinstance(source, QueryDict) else source.get("kept")
     entered = {key: source.get(key, "") for key in ("verdict", "critique", "defect", "issues")}
-    # Until something was entered, every issue of the judge's is kept.
+    # Until the form was posted or saved once, all suggested issues are checked.
     return {**entered, "kept": None if kept is None else [int(pk) for pk in kept if str(pk).isdecimal()]}
 
 
 def _critiques(suggestion: ShownSuggestion | None, sides: Sides) -> list[str]:
-    """What the judge wrote, with the page's letters: of both orders where they disagree."""
+    """Return the judge's critique with A and B as on this page; those of both orders if the orders disagree."""
     if suggestion is None:
         return []
     texts = suggestion.order_critiques if suggestion.order_sensitive else []

@@ -66,10 +66,10 @@ def test_pair_after_pair_is_decided_with_two_keys_each(sign_in: SignIn) -> None:
     expect(page.locator("main")).to_be_focused()
     page.keyboard.press("t")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
     assert Preference.objects.filter(verdict="tie").count() == 1
     page.reload()  # the address is the queue's, not the decision's
-    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
 
 
 def test_a_suggestion_is_accepted_with_one_key(sign_in: SignIn) -> None:
@@ -78,7 +78,7 @@ def test_a_suggestion_is_accepted_with_one_key(sign_in: SignIn) -> None:
     page = sign_in(reviewer())
     page.goto("/review/")
     page.keyboard.press("y")
-    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
     stored = Preference.objects.get(source="human")
     assert (stored.verdict, stored.suggestion_taken) == ("second", True)
 
@@ -102,7 +102,7 @@ def test_a_suggestion_is_accepted_with_one_click(sign_in: SignIn) -> None:
     page.goto("/review/")
     expect(page.locator("mark.judge").first).to_be_visible()
     page.get_by_role("button", name="Accept").click()
-    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
     stored = Preference.objects.get(source="human")
     assert (stored.verdict, stored.suggestion_taken) == ("second", True)
     assert stored.issues.get().quote == "x < 1 & 2"
@@ -123,7 +123,7 @@ def test_a_mark_over_an_emoji_a_tab_and_a_wrapped_line_keeps_its_words_after_a_r
     assert highlighted(page) == [words]
     page.keyboard.press("a")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
     issue = Issue.objects.get()
     assert issue.quote == words
     assert CODE[issue.start : issue.end] == words
@@ -137,7 +137,9 @@ def test_words_may_be_typed_and_those_that_are_not_there_are_refused(sign_in: Si
     dialog = page.locator("#mark-dialog")
     page.get_by_label("Words").fill("x > 1")
     dialog.get_by_role("button", name="Mark").click()
-    assert "not in response A" in page.get_by_label("Words").evaluate("element => element.validationMessage")
+    assert "Response A does not contain this text" in page.get_by_label("Words").evaluate(
+        "element => element.validationMessage"
+    )
     page.get_by_label("Words").fill("x < 1")
     dialog.get_by_role("button", name="Mark").click()
     expect(dialog).to_be_hidden()
@@ -170,7 +172,7 @@ def test_without_javascript_a_decision_can_still_be_made(sign_in: SignIn) -> Non
     page.wait_for_url(f"**/review/{third.pk}/")
     page.get_by_label("Why skip").fill("Not my field.")
     page.get_by_role("button", name="Skip").click()
-    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
     stored = Preference.objects.filter(source="human").order_by("pk")
     assert [(item.verdict, item.suggestion_taken) for item in stored] == [("first", None), ("second", True)]
     assert Assignment.objects.get(pair=third).skip_reason == "Not my field."
@@ -188,12 +190,12 @@ def test_reviewers_who_come_at_once_never_hold_one_seat(sign_in: SignIn) -> None
         expect(page.get_by_role("heading", level=1)).to_be_visible()
     taken = sorted(page.url for page in pages if page.locator("#decision").count())
     assert len(set(taken)) == 2
-    assert sum(page.get_by_text("No pairs wait for review").count() for page in pages) == 1
+    assert sum(page.get_by_text("No pairs are waiting for review").count() for page in pages) == 1
     held = list(Assignment.objects.values_list("pair", "slot"))
     assert len(held) == len(set(held)) == 2
     loser = next(page for page in pages if not page.locator("#decision").count())
     loser.goto(taken[0])
-    expect(loser.get_by_text("Others hold all seats at this pair")).to_be_visible()
+    expect(loser.get_by_text("This pair is assigned to other reviewers")).to_be_visible()
 
 
 def test_a_lapsed_lease_is_taken_by_the_next_who_comes_and_the_late_decision_is_told_so(sign_in: SignIn) -> None:
@@ -201,17 +203,17 @@ def test_a_lapsed_lease_is_taken_by_the_next_who_comes_and_the_late_decision_is_
     ann, bob = sign_in(reviewer("ann")), sign_in(reviewer("bob"))
     ann.goto("/review/")
     bob.goto("/review/")
-    expect(bob.get_by_text("No pairs wait for review")).to_be_visible()
+    expect(bob.get_by_text("No pairs are waiting for review")).to_be_visible()
     Assignment.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     bob.goto("/review/")
     assert bob.url.endswith(f"/review/{pair.pk}/")
     ann.keyboard.press("a")
     ann.keyboard.press("Enter")
-    expect(ann.get_by_text("Your seat at this pair has lapsed")).to_be_visible()
+    expect(ann.get_by_text("Your assignment of this pair has lapsed")).to_be_visible()
     assert not Preference.objects.exists()
     bob.keyboard.press("b")
     bob.keyboard.press("Enter")
-    expect(bob.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(bob.get_by_text("No pairs are waiting for you")).to_be_visible()
     assert Preference.objects.get().reviewer.username == "bob"
 
 
@@ -223,10 +225,10 @@ def test_a_decision_sent_twice_is_stored_once(sign_in: SignIn) -> None:
     again.goto(page.url)
     page.keyboard.press("a")
     page.get_by_role("button", name="Decide and go on").dblclick(no_wait_after=True)
-    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
     again.keyboard.press("b")
     again.keyboard.press("Enter")
-    expect(again.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(again.get_by_text("No pairs are waiting for you")).to_be_visible()
     assert Preference.objects.get().verdict == "first"
 
 
@@ -252,11 +254,11 @@ def test_a_verdict_against_the_tests_is_asked_for_a_reason_in_place(sign_in: Sig
     page.goto("/review/")
     page.keyboard.press("b")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("Say what is wrong with the tests")
+    expect(page.get_by_role("alert")).to_contain_text("Describe what is wrong with the tests")
     expect(page.get_by_label("B is better")).to_be_checked()
     page.get_by_label("What is wrong with it?").fill("It tests something else.")
     page.get_by_role("button", name="Decide and go on").click()
-    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
 
 
 def marked(page: Page) -> list[str]:
@@ -302,6 +304,6 @@ def test_words_in_a_call_of_a_tool_are_marked(sign_in: SignIn) -> None:
     assert highlighted(page) == ['"order": 7']
     page.keyboard.press("b")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    expect(page.get_by_text("No pairs are waiting for you")).to_be_visible()
     issue = Issue.objects.get()
     assert (issue.message, issue.call, issue.quote) == (1, 0, '"order": 7')

@@ -56,7 +56,7 @@ def test_a_run_whose_pairs_wait_leads_reviewers_to_them(ann: Client) -> None:
     visitor = Client()
     visitor.force_login(member(name="visitor"))
     page = visitor.get(f"/review/runs/{pair.run_id}/").content.decode()
-    assert "1 waiting for people" in page
+    assert "1 waiting for review" in page
     assert link not in page
 
 
@@ -72,7 +72,7 @@ def test_a_responses_page_leads_to_its_pair_and_to_each_verdict_as_seen_from_it(
         assert f'href="/review/{pair.pk}/"' in page
         assert f'href="/preferences/{stored.pk}/">{person}<' in page
         assert f'href="/preferences/{pair.suggestion_id}/">{judge}<' in page
-        assert "overrode the judge" in page
+        assert "overrode the suggestion" in page
 
 
 def test_a_decided_pair_leads_to_its_verdict_its_responses_and_its_run(ann: Client) -> None:

@@ -88,9 +88,9 @@ def test_people_among_each_other() -> None:
     # 8 labels on 4 pairs: 4 first, 3 second, 1 tie. Do = 4 and De = (4*4 + 3*5 + 1*7) / 7
     assert worth("people_alpha") == (pytest.approx(1 - 4 / (38 / 7)), 4)
     # ann: 2 first, 1 second, 1 tie; bob: 2 first, 2 second. po = 1/2, pe = (2*2 + 1*2) / 16 = 3/8
-    (couple,) = found().couples
-    assert couple.names == ("ann", "bob")
-    assert (couple.same.value, couple.kappa.value, couple.kappa.n) == (0.5, pytest.approx((1 / 2 - 3 / 8) / (5 / 8)), 4)
+    (both,) = found().reviewer_pairs
+    assert both.names == ("ann", "bob")
+    assert (both.same.value, both.kappa.value, both.kappa.n) == (0.5, pytest.approx((1 / 2 - 3 / 8) / (5 / 8)), 4)
 
 
 def test_three_people_on_one_pair_are_three_comparisons() -> None:
@@ -100,7 +100,7 @@ def test_three_people_on_one_pair_are_three_comparisons() -> None:
     assert worth("people") == (pytest.approx(1 / 3), 3)
     # Do = (2*1 + 1*2) / 2 = 2 and De = (2*1 + 1*2) / 2 = 2
     assert worth("people_alpha") == (0.0, 1)
-    assert [row.names for row in found().couples] == [("ann", "bob"), ("ann", "cid"), ("bob", "cid")]
+    assert [row.names for row in found().reviewer_pairs] == [("ann", "bob"), ("ann", "cid"), ("bob", "cid")]
 
 
 def test_the_blind_judge_and_people_against_execution() -> None:
@@ -292,8 +292,8 @@ def test_people_agree_by_their_blind_verdicts() -> None:
     decided(pair, "first", "ann", suggestion=suggestion, taken=True, seen_at=now, first_verdict="second")
     decided(pair, "first", "bob", suggestion=suggestion, taken=True, seen_at=now, first_verdict="first")
     assert (worth("people"), worth("people_final")) == ((0.0, 1), (1.0, 1))
-    (couple,) = found().couples
-    assert (couple.same.value, couple.final.value) == (0.0, 1.0)
+    (both,) = found().reviewer_pairs
+    assert (both.same.value, both.final.value) == (0.0, 1.0)
     (row,) = found().to_json()["two_reviewers"]
     assert (row["agreement"]["value"], row["agreement_final"]["value"]) == (0.0, 1.0)
 

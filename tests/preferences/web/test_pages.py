@@ -107,7 +107,7 @@ def test_the_ranking_page_names_groups_that_no_comparison_connects(visitor: Clie
     [
         ("/preferences/", "No preferences.</strong>"),
         ("/preferences/?source=llm", "No preferences match these filters.</strong>"),
-        ("/agreement/", "Nothing is judged yet.</strong>"),
+        ("/agreement/", "There are no judgments yet.</strong>"),
         ("/agreement/?run=1", "No judgments match these filters.</strong>"),
         ("/ranking/", "No comparisons of two models yet.</strong>"),
         ("/ranking/?source=human", "No comparisons of two models match these filters.</strong>"),

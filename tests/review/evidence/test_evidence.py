@@ -53,7 +53,7 @@ def test_two_first_failures_are_two_rows_in_the_tests_order() -> None:
     scored(b, 0.0, execution=ran("assertion", 1, test="f(2) == 2", line=2))
     (row,) = rule_rows(a, b)
     states = [(test.test, *(cell.state for cell in test.cells)) for test in row.tests]
-    assert states == [("f(2) == 2", "passed", "failed"), ("f(9) == 9", "failed", "not known: it failed before")]
+    assert states == [("f(2) == 2", "passed", "failed"), ("f(9) == 9", "failed", "unknown: an earlier test failed")]
 
 
 def test_the_same_failure_with_another_result_is_one_row_that_differs() -> None:

@@ -89,7 +89,7 @@ def test_the_empty_page_says_what_is_held_and_until_when(ann: User) -> None:
     for name in ("bob", "cat"):
         assignments.claim_next_pair(reviewer(name))
     page = signed_in(ann).get("/review/").content.decode()
-    assert "2 pairs are held by other reviewers" in page
+    assert "2 pairs are assigned to other reviewers" in page
     for pair in (first, second):
         until = Assignment.objects.get(pair=pair).lease_until
         assert f'/review/{pair.pk}/">Pair {pair.pk}</a>, until {timezone.localtime(until):%H:%M}' in page
@@ -100,7 +100,7 @@ def test_a_pair_that_others_hold_can_be_looked_at(ann: User) -> None:
     assignments.claim_next_pair(reviewer("bob"))
     client = signed_in(ann)
     page = client.get(f"/review/{pair.pk}/").content.decode()
-    assert "Others hold all seats at this pair" in page
+    assert "This pair is assigned to other reviewers" in page
     assert "/take/" not in page
     assert client.post(f"/review/{pair.pk}/take/").status_code == 409
 

@@ -129,5 +129,5 @@ def test_accept_is_offered_only_where_the_tests_do_not_decide_otherwise(suggeste
     api.force_authenticate(ann)
     page = client.get("/review/", follow=True).content.decode()
     assert ('name="accept"' in page) is offered
-    assert ("The tests decide otherwise" in page) is not offered
+    assert ("This suggestion contradicts the tests" in page) is not offered
     assert api.get("/api/v1/pairs/next").json()["suggestion"]["acceptable"] is offered

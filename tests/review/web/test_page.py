@@ -48,14 +48,14 @@ def test_a_decision_by_script_is_answered_with_the_next_pair_itself(ann: Client)
     assert [answer.headers["HX-Push-Url"] for answer in answers] == [f"/review/{second.pk}/", "/review/"]
     assert [answer.status_code for answer in answers] == [200, 200]
     assert f'action="/review/{second.pk}/decision/"' in answers[0].content.decode()
-    assert "Nothing waits for you" in answers[1].content.decode()
+    assert "No pairs are waiting for you" in answers[1].content.decode()
 
 
 def test_a_refused_decision_by_script_leaves_the_address_alone(ann: Client) -> None:
     (pair,) = waiting_pairs(1, outcome="pf")
     ann.get("/review/")
     answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b"}, headers={"HX-Request": "true"})
-    assert "Say what is wrong with the tests" in answer.content.decode()
+    assert "Describe what is wrong with the tests" in answer.content.decode()
     assert "HX-Push-Url" not in answer.headers
 
 
@@ -116,7 +116,7 @@ def test_what_is_wrong_is_said_and_what_was_entered_stays(ann: Client) -> None:
     answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b", "critique": "Nicer."})
     assert answer.status_code == 422
     page = answer.content.decode()
-    assert "Say what is wrong with the tests" in page
+    assert "Describe what is wrong with the tests" in page
     assert "Nicer." in page
     assert not Preference.objects.exists()
 
@@ -136,7 +136,7 @@ def test_nobody_reviews_without_the_permission_and_a_taken_pair_is_said_to_be(cl
     assert client.get("/review/").status_code == 403
     assignments.claim_next_pair(reviewer("ann"))
     client.force_login(reviewer("bob"))
-    assert "Others hold all seats" in client.get(f"/review/{pair.pk}/").content.decode()
+    assert "This pair is assigned to other reviewers" in client.get(f"/review/{pair.pk}/").content.decode()
     assert client.post(f"/review/{pair.pk}/decision/", {"verdict": "a"}).status_code == 409
     assert Assignment.objects.count() == 1
 

@@ -354,8 +354,8 @@ def test_what_the_stages_found_or_why_one_failed_is_told_in_sentences() -> None:
     judged |= {"with_execution": {"pairs": 2, "agreed": 1}}
     run = stored_run(stored_version(), summaries={"review": {"error": "OSError: full"}, "judge": judged})
     sentences = [
-        "Judge j, recorded: 3 of 4 pairs, 1 of which turn with the order; it agrees with execution on 1 of the 2 that "
-        "it judged blind.",
+        "Judge j, recorded: 3 of 4 pairs judged, 1 order-sensitive; agrees with execution on 1 of 2 pairs "
+        "judged blind.",
         "Pairs for review failed: OSError: full",
     ]
     assert "\n".join(sentences) in printed(run)
