@@ -1,6 +1,6 @@
-"""The curators' desk: publish, feature, retire, edit texts, read certificates, settle claims about cases.
+"""Admin for curators: publish, feature, retire, edit texts, read certificates, resolve reports of wrong cases.
 
-What a version holds is never edited here: a change of content is a new version.
+The content of a version is never edited: changed content is a new version.
 """
 
 import json
@@ -22,7 +22,7 @@ from hub.selectors import is_curator
 
 
 class CuratorAdmin(admin.ModelAdmin):
-    """For curators; nothing is added or deleted by hand."""
+    """Admin for curators without adding and deleting."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return is_curator(request.user)
@@ -41,7 +41,7 @@ class CuratorAdmin(admin.ModelAdmin):
 
 
 def gates_table(certificate: dict[str, Any] | None) -> str:
-    """A certificate's gates, a line each."""
+    """Return one line for each gate of a certificate."""
     if certificate is None:
         return "The gates have not been run."
     return "\n".join(
@@ -51,7 +51,7 @@ def gates_table(certificate: dict[str, Any] | None) -> str:
 
 
 class TagsField(forms.CharField):
-    """Tags as people write them: words, with commas between."""
+    """Field for tags separated by commas."""
 
     def prepare_value(self, value: Any) -> Any:
         return ", ".join(value) if isinstance(value, list) else value
@@ -64,11 +64,11 @@ class TagsField(forms.CharField):
 
 
 class EnvironmentForm(forms.ModelForm):
-    """The texts of an environment, which curators may edit."""
+    """Form for the texts of an environment that curators may edit."""
 
     summary = forms.CharField(max_length=400, widget=forms.Textarea(attrs={"rows": 3, "cols": 80}))
     category = forms.ChoiceField(choices=[(name, name) for name in CATEGORIES])
-    tags = TagsField(required=False, help_text="Letters, digits, - and _; commas between them: python, multi-step")
+    tags = TagsField(required=False, help_text="Letters, digits, - and _, separated by commas: python, multi-step")
 
     class Meta:
         model = Environment
@@ -88,7 +88,7 @@ class EnvironmentAdmin(CuratorAdmin):
         (
             "State",
             {
-                "description": "Publish and retire it with the actions of the list.",
+                "description": "Publish and retire environments with the actions of the list.",
                 "fields": ["visibility", "owner", "latest", "gates"],
             },
         ),
@@ -136,13 +136,13 @@ class EnvironmentAdmin(CuratorAdmin):
     def feature(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
         self._set_featured(request, queryset, True)
 
-    @admin.action(description="Feature no longer")
+    @admin.action(description="Stop featuring")
     def unfeature(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:
         self._set_featured(request, queryset, False)
 
     def _set_featured(self, request: HttpRequest, queryset: QuerySet[Environment], featured: bool) -> None:
         queryset.update(featured=featured)
-        self.message_user(request, "Featured." if featured else "Featured no longer.", messages.SUCCESS)
+        self.message_user(request, "Featured." if featured else "No longer featured.", messages.SUCCESS)
 
     @admin.action(description="Retire (old runs keep it)")
     def retire(self, request: HttpRequest, queryset: QuerySet[Environment]) -> None:

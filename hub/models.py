@@ -1,4 +1,4 @@
-"""Environments, their immutable versions, and cases with what a curator found wrong in them."""
+"""Models of environments, their immutable versions, cases and reports of wrong cases."""
 
 from pathlib import PurePosixPath
 
@@ -16,12 +16,12 @@ def bundle_storage() -> Storage:
 
 
 def bundle_path(version: "EnvironmentVersion", filename: str) -> str:
-    """Content-addressed, so that equal bundles share a file and none is ever overwritten."""
+    """Return a content-addressed path: equal bundles share a file and none is overwritten."""
     return str(PurePosixPath("bundles", version.digest[:2], f"{version.digest}.zip"))
 
 
 class Environment(models.Model):
-    """What people browse: a slug with the versions behind it. Text and flags here may be edited by curators."""
+    """Environment of the catalogue: a slug and its versions. Curators may edit its texts and flags."""
 
     class Visibility(models.TextChoices):
         PRIVATE = "private", "private (its owner and curators)"
@@ -56,7 +56,7 @@ class Environment(models.Model):
 class EnvironmentVersion(models.Model):
     """One version, immutable once stored: manifest, bundle and cases under one digest.
 
-    `digest` is the SHA-256 over the bundle's files. `certificate` is what the gates found; it may be filled in later.
+    `digest` is the SHA-256 over the bundle's files. `certificate` is the result of the gates; it may be added later.
     """
 
     environment = models.ForeignKey(Environment, models.CASCADE, related_name="versions")
@@ -91,7 +91,7 @@ class GateRequest(Leased):
 
 
 class Case(models.Model):
-    """One case of a version. `data` is a CaseData as JSON; the digests say what it asks and how it is scored."""
+    """One case of a version. `data` is a CaseData as JSON; the digests identify its input and its scoring."""
 
     version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="cases")
     position = models.PositiveIntegerField()
@@ -112,8 +112,8 @@ class Case(models.Model):
 
 
 class CaseDefect(models.Model):
-    """A claim that a case is wrong (its statement, target or tests). Scores are never rewritten; once a curator accepts
-    the claim, reports of later runs leave the case out and say so."""
+    """Report that a case is wrong (its text, target or tests). Scores are never changed; once a curator accepts
+    the report, results of later runs exclude the case and mention it."""
 
     class Status(models.TextChoices):
         OPEN = "open", "open"

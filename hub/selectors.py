@@ -1,4 +1,4 @@
-"""Reading environments: versions by name, cases in order, compiled environments, who may see what."""
+"""Queries on environments: versions by name, cases in order, compiled environments, visibility."""
 
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -22,11 +22,11 @@ VIEW_HELD_OUT = "hub.view_held_out"
 
 
 class VersionNotFound(NotFound):
-    """No environment, or no version of it, has that name; the text is a sentence."""
+    """No environment or version has that name; the message is a sentence."""
 
 
 def get_version(slug: str, version: str | None = None) -> EnvironmentVersion:
-    """The version of *slug*, by default the latest. Raises VersionNotFound."""
+    """Return the version of *slug*, by default the latest. Raises VersionNotFound."""
     name, _, given = slug.partition("@")
     version = version or given or None
     environment = Environment.objects.filter(slug=name).select_related("latest__environment").first()
@@ -45,7 +45,7 @@ def get_version(slug: str, version: str | None = None) -> EnvironmentVersion:
 
 
 def compile_version(version: EnvironmentVersion) -> CompiledEnvironment:
-    """The environment of *version*, ready to play; kept, since versions never change. Raises CompileError."""
+    """Return the compiled environment of *version*, cached since versions never change. Raises CompileError."""
     return _compiled(version.digest)
 
 
@@ -68,7 +68,7 @@ def _compiled(digest: str) -> CompiledEnvironment:
 
 
 def _code(version: EnvironmentVersion, manifest: Manifest) -> dict[str, bytes]:
-    """The code files out of the stored archive, which was looked through when it was stored."""
+    """Return the code files of the stored archive, which was checked when it was stored."""
     named = code_paths(manifest)
     with version.archive.open("rb") as file, zipfile.ZipFile(file) as archive:
         return {path: archive.read(path) for path in archive.namelist() if path.endswith(".py") or path in named}
@@ -82,7 +82,7 @@ def iterate_cases(
     limit: int | None = None,
     chunk: int = 500,
 ) -> Iterator[Case]:
-    """Cases in order of position (from 0), behind *after_position*, read *chunk* at a time: memory stays flat."""
+    """Yield cases in order of position (from 0) after *after_position*, read *chunk* at a time to bound memory."""
     cases = Case.objects.filter(version=version).order_by("position")
     if ids is not None:
         cases = cases.filter(external_id__in=list(ids))
@@ -97,23 +97,23 @@ def iterate_cases(
 
 
 def case_ids(version: EnvironmentVersion) -> list[str]:
-    """The ids of all cases, in order of position."""
+    """Return the ids of all cases, in order of position."""
     return list(Case.objects.filter(version=version).order_by("position").values_list("external_id", flat=True))
 
 
 def open_defects(version: EnvironmentVersion | None = None) -> QuerySet[CaseDefect]:
-    """Claims that nobody has settled, about cases of *version* or of all."""
+    """Return open reports of wrong cases, of *version* or of all versions."""
     found = CaseDefect.objects.filter(status=CaseDefect.Status.OPEN)
     return found if version is None else found.filter(case__version=version)
 
 
 def is_curator(user: User | AnonymousUser | None) -> bool:
-    """Whether *user* may upload, publish and retire environments, and see private ones."""
+    """Return whether *user* may upload, publish and retire environments, and see private ones."""
     return bool(user and user.has_perm(CURATE))
 
 
 def visible_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
-    """What *user* may see: published ones, retired ones too (old runs link to them), and private ones of their own."""
+    """Return the environments visible to *user*: published, retired (old runs link to them) and their own."""
     environments = Environment.objects.select_related("latest")
     if is_curator(user):
         return environments

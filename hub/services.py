@@ -1,4 +1,4 @@
-"""Writing environments: import and export of bundles, publishing, retiring, claims that a case is wrong."""
+"""Services that change environments: import and export of bundles, publishing, retiring, reports of wrong cases."""
 
 import itertools
 import json
@@ -25,7 +25,7 @@ TEXTS = ("title", "summary", "category", "tags", "license")
 
 
 class EnvironmentRefused(UserError):
-    """What was asked for is not allowed for this environment or this person; the text is a sentence."""
+    """An action that is not allowed for this environment or user; the message is a sentence."""
 
 
 def import_bundle(
@@ -35,17 +35,18 @@ def import_bundle(
     certificate: dict[str, Any] | None = None,
     publish: bool = False,
 ) -> EnvironmentVersion:
-    """Store a bundle as a new version, private until published; one already there with this digest is given back.
+    """Store a bundle as a new version, private until published; return the existing one if the digest is stored.
 
-    *owner* None means the operator at the command line, who may replace anyone's. *certificate* is what the gates
-    found, and counts only where it is about this digest. Raises BundleError with every problem, EnvironmentRefused.
+    *owner* None means the operator at the command line, who may add versions to any environment. *certificate* is the
+    result of the gates; it is ignored if it has another digest. Raises BundleError with every problem, and
+    EnvironmentRefused.
     """
     if not isinstance(bundle, Bundle):
         with open_bundle(bundle) as opened:
             return import_bundle(bundle=opened, owner=owner, certificate=certificate, publish=publish)
     try:
         manifest = bundle.manifest
-    except BundleError:  # it is not the only thing to mend
+    except BundleError:  # report the problems of all files, not only of the manifest
         raise BundleError(bundle_problems(bundle, on_case=lambda item: None)) from None
     existing = _existing(manifest, bundle, owner)
     if existing is None:
@@ -96,7 +97,7 @@ def _case_line(item: Any) -> str:
 
 
 def _store(bundle: Bundle) -> str:
-    """The name of the stored archive. Equal content has an equal name and is stored once."""
+    """Store the archive and return its name. Equal content has an equal name and is stored once."""
     storage = bundle_storage()
     name = bundle_path(EnvironmentVersion(digest=bundle.digest), "")
     if storage.exists(name):
@@ -108,7 +109,7 @@ def _store(bundle: Bundle) -> str:
 
 
 def _locked_environment(manifest: Manifest, owner: User | None) -> Environment:
-    """The environment's row, made where there is none, and held until the transaction ends: one import at a time."""
+    """Return the environment's row, created if missing and locked until the transaction ends."""
     texts = {name: getattr(manifest, name) for name in TEXTS}
     environment, _ = Environment.objects.get_or_create(
         slug=manifest.slug, defaults={**texts, "owner": owner, "held_out": manifest.held_out}
@@ -160,7 +161,7 @@ def _case(version: EnvironmentVersion, line: str) -> Case:
 
 
 def _follow(environment: Environment, manifest: Manifest, before: EnvironmentVersion | None) -> None:
-    """Take over a newer version's texts where no curator has changed what the version before it said."""
+    """Copy the texts of a newer version, except those that a curator has changed."""
     told = Manifest.model_validate(before.manifest) if before else manifest
     for name in TEXTS:
         if getattr(environment, name) == getattr(told, name):
@@ -168,7 +169,7 @@ def _follow(environment: Environment, manifest: Manifest, before: EnvironmentVer
 
 
 def export_bundle(*, version: EnvironmentVersion, file: IO[bytes]) -> None:
-    """Copy the version's archive into *file*: byte for byte what every export of this content gives."""
+    """Copy the version's archive into *file*; every export of the same content is identical."""
     with version.archive.open("rb") as source:
         while chunk := source.read(1 << 20):
             file.write(chunk)
@@ -178,16 +179,16 @@ def export_bundle(*, version: EnvironmentVersion, file: IO[bytes]) -> None:
 
 
 def set_certificate(*, version: EnvironmentVersion, certificate: dict[str, Any]) -> None:
-    """Keep what the gates found. Raises EnvironmentRefused where it is about other content."""
+    """Store the result of the gates. Raises EnvironmentRefused if it has another digest."""
     if certificate.get("digest") != version.digest:
-        raise EnvironmentRefused(f"The certificate is not about {version}: its digest is another.")
+        raise EnvironmentRefused(f"The certificate has another digest than {version}; run the gates of this version.")
     if version.certificate != certificate:
         version.certificate = certificate
         version.save(update_fields=["certificate"])
 
 
 def publish_environment(*, environment: Environment) -> None:
-    """Show it to everyone. Raises EnvironmentRefused where its latest version has no certificate, or a gate failed."""
+    """Publish the environment. Raises EnvironmentRefused if its latest version has no certificate or failed a gate."""
     version = environment.latest
     certificate = version.certificate if version else None
     if version is None or certificate is None:
@@ -199,7 +200,7 @@ def publish_environment(*, environment: Environment) -> None:
 
 
 def retire_environment(*, environment: Environment) -> None:
-    """Take it out of the catalogue; runs that used it keep it."""
+    """Remove the environment from the catalogue; runs that used it keep it."""
     _set_visibility(environment, Environment.Visibility.RETIRED)
 
 
@@ -210,20 +211,20 @@ def _set_visibility(environment: Environment, visibility: Environment.Visibility
 
 
 def deprecate_version(*, version: EnvironmentVersion, reason: str) -> None:
-    """Say why people should move on from this version; an empty reason takes it back."""
+    """Mark the version as deprecated for *reason*; an empty reason removes the mark."""
     version.deprecated = reason
     version.save(update_fields=["deprecated"])
 
 
 def report_defect(*, case: Case, description: str, user: User | None) -> CaseDefect:
-    """Note a claim that *case* is wrong. Raises EnvironmentRefused where *user* has one about it that is open."""
+    """Report that *case* is wrong. Raises EnvironmentRefused if *user* has an open report on it."""
     if user and CaseDefect.objects.filter(case=case, reported_by=user, status=CaseDefect.Status.OPEN).exists():
         raise EnvironmentRefused("Your claim about this case waits for a curator already.")
     return CaseDefect.objects.create(case=case, description=description, reported_by=user)
 
 
 def resolve_defect(*, defect: CaseDefect, accepted: bool, resolution: str, user: User) -> None:
-    """Accept the claim (later reports leave the case out) or reject it. Raises EnvironmentRefused if resolved."""
+    """Accept the report (later runs exclude the case) or reject it. Raises EnvironmentRefused if it is resolved."""
     changed = CaseDefect.objects.filter(pk=defect.pk, status=CaseDefect.Status.OPEN).update(
         status=CaseDefect.Status.ACCEPTED if accepted else CaseDefect.Status.REJECTED,
         resolution=resolution,
@@ -236,9 +237,9 @@ def resolve_defect(*, defect: CaseDefect, accepted: bool, resolution: str, user:
 
 
 def load_catalog(*, folder: Path) -> Iterator[tuple[str, EnvironmentVersion | BundleError | EnvironmentRefused]]:
-    """Store what is new in *folder*, bundles and certificates; yields (name, version or error) of what was not there.
+    """Store new bundles and certificates of *folder*; yield (name, version or error) for each that was not stored.
 
-    Bundles with a certificate are published. No code of theirs is run, and nothing but hashing is done where nothing
+    Bundles with a certificate are published. Their code is not run. Unchanged bundles are only hashed.
     changed.
     """
     paths = [path for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()]

@@ -1,11 +1,11 @@
-"""Look-ups that do not grow in memory: ids used, rows to join, answers by case."""
+"""Index on disk for look-ups that would not fit into memory: used ids, rows to join, answers by case."""
 
 import sqlite3
 from collections.abc import Iterator
 
 
 class DiskIndex:
-    """Text to text, in a temporary file of SQLite's that goes with the object: a dict that does not grow in memory."""
+    """Mapping of text to text in a temporary SQLite file that is deleted with the object."""
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("", isolation_level=None)  # "": on disk, temporary
@@ -26,11 +26,11 @@ class DiskIndex:
         return found[0] if found else None
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """The keys that begin with *prefix*, in order."""
+        """Yield the keys that begin with *prefix*, in order."""
         for (key,) in self._db.execute("SELECT key FROM pairs WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)):
             yield key
 
     def add(self, key: str, value: str) -> str | None:
-        """Keep *value* under *key*, or give back what is there already and change nothing."""
+        """Store *value* under *key* and return None; if the key exists, return its value and change nothing."""
         added = self._db.execute("INSERT OR IGNORE INTO pairs VALUES (?, ?)", (key, value)).rowcount
         return None if added else self.get(key)

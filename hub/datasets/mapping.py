@@ -1,4 +1,4 @@
-"""Rows into cases, by the `fields` of a bundle's dataset."""
+"""Mapping of rows to cases by the `fields` of a bundle's dataset."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -13,13 +13,13 @@ MAX_ID = 200  # characters; the column's width
 
 
 class CaseMapper:
-    """Rows into cases by the manifest's `fields`; a field that is not mapped takes the column of its own name."""
+    """Mapper of rows to cases by the manifest's `fields`; an unmapped field uses the column of its name."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = dict(fields)
 
     def case(self, row: dict[str, JSON], *, file: str, line: int, position: int) -> CaseData:
-        """The case of *row*. Raises BundleError, naming every field that is wrong; *position* counts from 1."""
+        """Return the case of *row*. Raises BundleError with every wrong field; *position* counts from 1."""
         problems: list[Problem] = []
         values: dict[str, Any] = {}
         for name, convert in _CONVERT.items():
@@ -41,7 +41,7 @@ class CaseMapper:
         if source not in row:
             raise ValueError(
                 f"the row has no column {source!r}; its columns are {', '.join(sorted(row))}. "
-                'A fixed text is written as a template: {{ "text" }}.'
+                'Write a fixed text as a template: {{ "text" }}.'
             )
         return row[source]
 

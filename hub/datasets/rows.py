@@ -1,6 +1,6 @@
-"""Rows out of .jsonl, .json, .csv and .parquet (each also .gz) or the Hugging Face hub, streamed.
+"""Rows of .jsonl, .json, .csv and .parquet files (each also .gz) or of the Hugging Face hub, streamed.
 
-Memory stays flat whatever the size: a row at a time, at most MAX_ROW_BYTES each, look-ups on disk.
+Memory does not grow with the data: one row of at most MAX_ROW_BYTES at a time, look-ups on disk.
 """
 
 import base64
@@ -33,7 +33,7 @@ Opener = Callable[[str], IO[bytes]]
 
 
 class DatasetError(BundleError):
-    """A data file that cannot be read on from here."""
+    """A row that is wrong, or a data file that cannot be read further."""
 
     def __init__(self, file: str, line: int | None, message: str, remedy: str = "") -> None:
         super().__init__(Problem(file=file, line=line, message=message, remedy=remedy))
@@ -43,10 +43,10 @@ class DatasetError(BundleError):
 
 
 def rows(dataset: Dataset, open_file: Opener) -> Iterator[tuple[str, int, Row | DatasetError]]:
-    """(file, line, row) of every row, joined where the dataset says so. *open_file* opens a file of the bundle.
+    """Yield (file, line, row) for every row, joined if the dataset has `join`. *open_file* opens a file of the bundle.
 
     `line` is the row's first line in a text file, its number from 1 in parquet or on the Hugging Face hub.
-    In place of a row that is wrong comes a DatasetError; where reading cannot go on after it, it is raised.
+    A DatasetError is yielded in place of a wrong row, and raised if reading cannot continue after it.
     """
     source = dataset.hf or dataset.path or ""
     read = _hugging_face(dataset) if dataset.hf is not None else file_rows(source, open_file, dataset.columns)
@@ -57,7 +57,7 @@ def rows(dataset: Dataset, open_file: Opener) -> Iterator[tuple[str, int, Row | 
 def join_rows(
     found: Iterator[tuple[str, int, Row | DatasetError]], path: str, on: str, open_file: Opener
 ) -> Iterator[tuple[str, int, Row | DatasetError]]:
-    """*found* with the columns of the row of *path* that has the same value in the column *on*."""
+    """Yield *found* with the columns of the row of *path* that has the same value in the column *on*."""
     with DiskIndex() as index:
         _fill(index, path, on, open_file)
         for file, line, row in found:
@@ -75,7 +75,7 @@ def _joined(row: Row, on: str, index: DiskIndex, file: str, line: int) -> Row | 
 def file_rows(
     path: str, open_file: Opener, columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, Row | DatasetError]]:
-    """(line, row) of one data file; a row that is wrong comes as a DatasetError. Raises DatasetError.
+    """Yield (line, row) of one data file; a wrong row is yielded as a DatasetError. Raises DatasetError.
 
     *columns* are those of a .csv without a header.
     """
@@ -102,7 +102,7 @@ def _limited(
 
 
 def _row_problem(row: Any) -> tuple[str, str] | None:
-    """What is wrong with *row*, and the remedy. No database keeps NUL (PostgreSQL) or half a surrogate (UTF-8)."""
+    """Return the problem of *row* and its remedy. NUL (PostgreSQL) and lone surrogates (UTF-8) cannot be stored."""
     if not isinstance(row, dict):
         return "the row is not an object.", 'Write {"column": value, ...}.'
     if not row or not all(row):
@@ -126,7 +126,7 @@ def _has_nul(value: JSON) -> bool:
 
 
 def _text_lines(path: str, stream: IO[bytes]) -> Iterator[tuple[int, str]]:
-    """(line, text) with the line's end kept. Bounds the length of a line and of the whole."""
+    """Yield (line, text) with line ends. Limits the length of a line and of the file."""
     total = 0
     for number in itertools.count(1):
         raw = stream.readline(MAX_ROW_BYTES + 1)
@@ -162,7 +162,7 @@ def _jsonl(path: str, stream: IO[bytes]) -> Iterator[tuple[int, Any]]:
 
 
 def _json(path: str, stream: IO[bytes]) -> Iterator[tuple[int, Any]]:
-    """An array of objects, or objects one after the other, read piece by piece."""
+    """Yield objects of an array, or successive objects, read in chunks."""
     buffer = _Buffer(path, stream)
     buffer.skip_space()
     array = buffer.take("[")
@@ -179,7 +179,7 @@ def _json(path: str, stream: IO[bytes]) -> Iterator[tuple[int, Any]]:
 
 
 class _Buffer:
-    """A window on JSON text: the value begun and a piece more, with the line that the window stands at."""
+    """Buffer on JSON text: the current value and one further chunk, with the current line."""
 
     def __init__(self, path: str, stream: IO[bytes]) -> None:
         self._path, self._stream = path, stream
@@ -188,7 +188,7 @@ class _Buffer:
         self.line = 1
 
     def _more(self, characters: int) -> bool:
-        """Read on until *characters* more are there or the file ends; False where nothing came."""
+        """Read until *characters* more are available or the file ends; return False if nothing was read."""
         pieces, size = [self._text[self._at :]], 0
         while size < characters and (raw := self._stream.read(CHUNK_BYTES)):
             self._read += len(raw)
@@ -207,7 +207,7 @@ class _Buffer:
         self._at = end
 
     def skip_space(self) -> bool:
-        """Go to the next character that is not white space; True at the end of the file."""
+        """Skip white space; return True at the end of the file."""
         while True:
             space = _SPACE.match(self._text, self._at)
             self._advance(space.end() if space else self._at)
@@ -217,13 +217,13 @@ class _Buffer:
                 return True
 
     def take(self, character: str) -> bool:
-        """Go over *character* if it is the next one."""
+        """Skip *character* if it is the next one; return whether it was."""
         found = self._text.startswith(character, self._at)
         self._at += found
         return found
 
     def value(self) -> Any:
-        """Decode the value that begins here. Raises DatasetError."""
+        """Decode and return the value at the current position. Raises DatasetError."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
@@ -245,7 +245,7 @@ class _Buffer:
 
 
 def _may_go_on(error: Exception, end: int) -> bool:
-    """Whether a decoding error may only mean that the text stops too early."""
+    """Return whether a decoding error may be due to an incomplete buffer."""
     if not isinstance(error, json.JSONDecodeError):
         return False
     return "Unterminated" in error.msg or error.pos >= end - len("-Infinity")
@@ -309,7 +309,7 @@ def _parquet(path: str, stream: IO[bytes]) -> Iterator[tuple[int, Any]]:
 
 
 def _plain(value: Any, file: str, line: int) -> JSON:
-    """A value of a typed table as JSON: times as ISO 8601, decimals as text, bytes as `{"b64"}`."""
+    """Return a value of a typed table as JSON: times as ISO 8601, decimals as text, bytes as `{"b64"}`."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -359,7 +359,7 @@ def _hugging_face(dataset: Dataset) -> Iterator[tuple[int, Row | DatasetError]]:
     except BundleError:
         raise
     except Exception as error:  # the package raises errors of a dozen libraries below it
-        raise DatasetError(name, None, f"the Hugging Face hub did not give it: {error}") from None
+        raise DatasetError(name, None, f"the Hugging Face hub returned an error: {error}") from None
 
 
 # ---- joins -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Whether a model's code could read what it is to find out: looks into its files, and sends a spy into the sandbox.
+"""Check for leaked answers: searches a case's files, and runs a probe in the sandbox in place of the model's code.
 
-The spy is an answer like any other. It opens what it can reach (its folder, the places that programs write to, the
-objects of its own process) and looks for the expected answers, which it carries reversed so as not to find itself.
+The probe is a normal answer. It opens what it can reach (its folder, the folders that programs write to, the
+objects of its process) and searches for the expected answers, which it stores reversed so as not to find itself.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,15 +14,15 @@ from hub.protocols.calls import Message
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import text_of
 
-MIN_NEEDLE = 16  # characters; shorter answers turn up by chance
+MIN_NEEDLE = 16  # characters; shorter answers occur by chance
 MARK = "LLMEVAL-LEAK"
-FOLDERS = '(os.getcwd(), "/tmp", "/dev/shm", os.path.expanduser("~"))'  # Python, evaluated where the spy runs
+FOLDERS = '(os.getcwd(), "/tmp", "/dev/shm", os.path.expanduser("~"))'  # Python, evaluated in the sandbox
 
 
 def needles(
     environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[ReferenceAnswer]
 ) -> list[str]:
-    """Texts that give the case away: target, tests, gold answers; not those that the prompt itself shows."""
+    """Return texts that reveal the answer: target, tests, gold answers; without those in the prompt."""
     shown = "\n".join(text_of(message) for message in opening)
     texts = [case.target] if isinstance(case.target, str) else []
     for rendered in environment.rendered_rules(case):
@@ -36,7 +36,7 @@ def needles(
 def file_leaks(
     environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[ReferenceAnswer]
 ) -> Iterator[str]:
-    """A sentence for each of the case's files that holds an expected answer."""
+    """Yield a sentence for each of the case's files that contains an expected answer."""
     if not case.files:
         return
     selected = needles(environment, case, opening, gold)
@@ -48,7 +48,7 @@ def file_leaks(
 def probe_answer(
     environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[ReferenceAnswer]
 ) -> Message | None:
-    """The spy, as an answer to *case*; None where no rule runs the model's code or there is nothing to find."""
+    """Return the probe as an answer to *case*; None if no rule runs the model's code or there is nothing to find."""
     entry_points = [entry for entry in _entry_points(environment, case) if ":" not in entry]
     selected = needles(environment, case, opening, gold)
     if not entry_points or not selected:
@@ -62,7 +62,7 @@ def probe_answer(
 
 
 def _entry_points(environment: CompiledEnvironment, case: CaseData) -> list[str]:
-    """What the rules that run the model's code call: a function, or "" for a whole program."""
+    """Return the functions that rules call in the model's code, "" for a whole program."""
     try:
         rules = environment.rendered_rules(case)
     except CaseError:
@@ -75,7 +75,7 @@ def _entry_points(environment: CompiledEnvironment, case: CaseData) -> list[str]
 
 
 def probe_report(step: Step | None) -> str:
-    """What the spy found, as a sentence; "" where it found nothing."""
+    """Return what the probe found, as a sentence; "" if it found nothing."""
     if step is None or step.score is None:
         return ""
     for rule in step.score.rules:

@@ -1,6 +1,6 @@
-"""The queue of gates: versions whose gates somebody asked for, each leased by one worker at a time.
+"""Queue of gate requests: versions whose gates are to be run, each leased by one worker at a time.
 
-The database is the queue of record. Messages only say "look", so that a lost one costs seconds: workers sweep.
+The queue is stored in the database. Messages only wake workers up; a lost one costs seconds, as workers also poll.
 """
 
 import logging
@@ -20,11 +20,11 @@ logger = logging.getLogger(__name__)
 GATES = "hub.gates"
 LEASE = timedelta(seconds=60)
 RENEW_EVERY_S = 20.0
-TRIES = 3  # a bundle that breaks its worker would otherwise do so for ever
+TRIES = 3  # a bundle that crashes its worker is not retried for ever
 
 
 def dispatch_gates(*, version: EnvironmentVersion) -> None:
-    """Ask the workers to run the gates of *version*, once more where they were given up."""
+    """Request the gates of *version*, again if they were given up."""
     GateRequest.objects.update_or_create(version=version, defaults={"tries": 0, "problem": ""})
     transaction.on_commit(lambda: _send(version.pk))
 
@@ -33,7 +33,11 @@ def _send(version_id: int) -> None:
     try:
         task_messages.send(GATES)
     except task_messages.BrokerUnavailable as error:
-        logger.warning("the gates of version %s wait for a worker's sweep: the broker is away (%s)", version_id, error)
+        logger.warning(
+            "gates of version %s wait for the next poll of a worker: the broker cannot be reached (%s)",
+            version_id,
+            error,
+        )
 
 
 def next_gate_request(*, owner: str) -> GateRequest | None:
@@ -69,6 +73,6 @@ def renewed_lease(request: GateRequest, owner: str) -> Iterator[None]:
 
 
 def postpone_gate_request(request: GateRequest, *, problem: str, counts: bool) -> None:
-    """Leave *request* to be tried again once its lease lapses. *counts* not: it was no fault of the bundle's."""
+    """Retry *request* once its lease lapses. With *counts* false the try is not counted (not the bundle's fault)."""
     tries = request.tries if counts else request.tries - 1
     GateRequest.objects.filter(pk=request.pk).update(problem=problem, tries=tries)

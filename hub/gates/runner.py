@@ -1,7 +1,7 @@
-"""The gates: what a bundle has to show before others are to trust it. Their result is its certificate.
+"""Gates: checks that a bundle must pass before it can be published. Their result is its certificate.
 
-Gold answers pass, wrong and empty ones fail, scoring twice agrees, what the model's code can open holds no answer, ids
-are unique, cases render. Everything is played through the one Episode, in the sandbox where code is involved.
+Gold answers pass, wrong and empty answers fail, scoring twice agrees, no answer leaks to the model's code, ids are
+unique, cases render. All answers go through Episode, as in a run, and code runs in the sandbox.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ CONCURRENCY = 16
 
 @dataclass(slots=True)
 class Gate:
-    """What one gate found. `checked` counts plays or cases; `failed` those that went wrong, the first ones listed."""
+    """Result of one gate. `checked` counts episodes or cases, `failed` those that failed; the first are listed."""
 
     name: str
     what: str
@@ -67,7 +67,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeOutcome:
-    """How a play ended; `not_run` where a recording was missing, `broken` where the environment or sandbox failed."""
+    """Result of an episode: `not_run` if a recording is missing, `broken` if the environment or sandbox failed."""
 
     status: Literal["passed", "failed", "unscored", "not_run", "broken"]
     value: float | None
@@ -77,7 +77,7 @@ class EpisodeOutcome:
 
 @dataclass(slots=True)
 class _GateRunner:
-    """Everything that playing a bundle's answers needs."""
+    """Runner of a bundle's answers through episodes."""
 
     bundle: Bundle
     environment: CompiledEnvironment
@@ -85,7 +85,7 @@ class _GateRunner:
     gates: dict[str, Gate]
 
     async def play(self, case: CaseData, label: str, attempt: int, messages: list[Message]) -> EpisodeOutcome:
-        """Play *messages*, the assistant's turns in order; where they end before the episode, it is stopped."""
+        """Run an episode with *messages* as the assistant's turns; stop it if they end first."""
         environment = self.environment
         key = CallKey(purpose="answer", environment=environment.slug, case=case.id, model=label, attempt=attempt)
         seed = attempt_seed(0, environment.slug, case.id, attempt)
@@ -106,11 +106,11 @@ class _GateRunner:
         return EpisodeOutcome(step.score.status, step.score.value, step.score.reason, step)
 
     async def expect(self, gate: Gate, case: CaseData, attempt: int, messages: list[Message], why: str = "") -> None:
-        """Play an answer twice: it must end as *gate* says, and both times in the same way."""
+        """Score an answer twice: both results must be equal and be what *gate* requires."""
         selected = "passed" if gate.name == "gold" else "failed"
         played = await self.play(case, gate.name, attempt, messages)
         if played.status == "not_run":
-            gate.note = f"Not run where a recording is missing: {played.reason}"
+            gate.note = f"Not run for cases without a recording: {played.reason}"
             return
         gate.checked += 1
         if played.status != selected:
@@ -130,9 +130,9 @@ class _GateRunner:
 def run_gates(
     bundle: Bundle, *, pool: Pool | None, progress: Callable[[int, int], object] | None = None
 ) -> dict[str, Any]:
-    """Run every gate over a bundle that is valid; gives its certificate as JSON.
+    """Run every gate on a valid bundle and return its certificate as JSON.
 
-    *pool* may be None where the environment needs no sandbox. *progress* is told (cases done, cases in all).
+    *pool* may be None if the environment needs no sandbox. *progress* is called with (cases done, all cases).
     Raises BundleError for answer files that cannot be read.
     """
     return asyncio.run(_run_gates(bundle, pool, progress))
@@ -193,21 +193,21 @@ def _prepared(run: _GateRunner) -> Iterator[PreparedCase]:
 
 
 def _count_ids(run: _GateRunner) -> int:
-    """Count the cases; that each has a distinct id is what preparing them checks."""
+    """Count the cases; preparing them checks that ids are distinct."""
     for _ in _prepared(run):
         run.gates["ids"].checked += 1
     return run.gates["ids"].checked
 
 
 def _select_positions(total: int) -> tuple[set[int], set[int]]:
-    """The positions to check, and among them those to spy from: all, or evenly spread over a large dataset."""
+    """Return the positions to check and those to probe: all, or evenly spread over a large dataset."""
     checked = range(total) if total <= MAX_CASES else [i * total // MAX_CASES for i in range(MAX_CASES)]
     probed = [checked[i * len(checked) // PROBED_CASES] for i in range(PROBED_CASES)] if total else []
     return set(checked), set(probed)
 
 
 async def _in_parallel(work: Callable[[PreparedCase], Any], cases: Iterator[PreparedCase]) -> None:
-    """*work* on every case, CONCURRENCY at a time, reading no further ahead than that."""
+    """Run *work* on every case, CONCURRENCY at a time, without reading further ahead."""
 
     async def worker() -> None:
         for case in cases:
@@ -248,7 +248,7 @@ async def _case_gates(
 
 
 async def _opening(run: _GateRunner, case: CaseData) -> list[Message] | str:
-    """The messages that open the case, or what is wrong with them."""
+    """Return the first messages of the case, or a sentence about what is wrong with them."""
     key = CallKey(purpose="answer", environment=run.environment.slug, case=case.id, model="gold")
     episode = Episode(run.environment, case, key=key, services=run.services)
     try:

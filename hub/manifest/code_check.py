@@ -1,11 +1,11 @@
-"""What can be told of a bundle's Python file without running it: that it is Python and defines what will be called."""
+"""Static checks of a bundle's Python file: that it parses and defines the functions that will be called."""
 
 import ast
 from collections.abc import Mapping
 
 
 def code_problems(path: str, source: bytes, calls: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """What is wrong with *source*, as sentences; *calls* are the functions that it is to define, by parameters."""
+    """Return the problems of *source* as sentences; *calls* maps each required function to its parameters."""
     try:
         tree = ast.parse(source, path)
     except (SyntaxError, ValueError) as error:
@@ -27,6 +27,6 @@ def code_problems(path: str, source: bytes, calls: Mapping[str, tuple[str, ...]]
 
 
 def _takes(arguments: ast.arguments, count: int) -> bool:
-    """Whether a function of these *arguments* can be called with *count* values by position."""
+    """Return whether a function with these *arguments* can be called with *count* positional values."""
     places = len(arguments.posonlyargs) + len(arguments.args)
     return places - len(arguments.defaults) <= count and (places >= count or arguments.vararg is not None)

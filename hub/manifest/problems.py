@@ -1,4 +1,4 @@
-"""What is wrong with a bundle: where, what, and how to mend it. Pure."""
+"""Problems of a bundle: where, what, and how to fix it. No side effects."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,13 +8,13 @@ from typing import Any
 from hub.common.errors import UserError
 from hub.common.wording import counted
 
-MAX_LISTED = 100  # different ones; a report is to be read
-MAX_ALIKE = 3  # lines shown of the same mistake; the rest is counted
+MAX_LISTED = 100  # different problems in a report
+MAX_ALIKE = 3  # lines shown for the same problem; the others are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One mistake. `file` is a path inside the bundle, `line` counts from 1, `key` is a path such as `harness.type`."""
+    """One problem. `file` is a path inside the bundle, `line` counts from 1, `key` is a path such as `harness.type`."""
 
     message: str
     remedy: str = ""
@@ -36,7 +36,7 @@ class Problem:
 
 
 class ProblemList:
-    """Problems as they are found: the same one on many lines is shown a few times and counted."""
+    """Collected problems; the same problem on many lines is shown a few times and counted."""
 
     def __init__(self) -> None:
         self._alike: dict[tuple[str, str, str], list[Problem]] = {}
@@ -51,11 +51,11 @@ class ProblemList:
 
     @property
     def full(self) -> bool:
-        """Whether there are so many different ones that looking on helps nobody."""
+        """Whether the limit of different problems is reached."""
         return len(self._alike) >= MAX_LISTED
 
     def sorted(self) -> list[Problem]:
-        """All of them by file and line, environment.yaml first."""
+        """Return all problems by file and line, environment.yaml first."""
         shown = []
         for kind, problems in self._alike.items():
             more = self._count[kind] - len(problems)
@@ -68,7 +68,7 @@ class ProblemList:
 
 
 class BundleError(UserError):
-    """A bundle that cannot be used. `problems` holds every problem found so far; nothing has been stored."""
+    """A bundle that cannot be used. `problems` lists every problem found; nothing has been stored."""
 
     def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
         if isinstance(problems, str):

@@ -1,4 +1,4 @@
-"""The shape of environment.yaml, as pydantic models. Unknown keys are refused; nothing here touches a file."""
+"""Schema of environment.yaml as pydantic models. Unknown keys are errors; no file is read here."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -27,12 +27,12 @@ class Strict(BaseModel):
 
 
 def is_data_path(path: str) -> bool:
-    """Whether the name ends as a dataset's does, `.gz` aside."""
+    """Return whether the name has the suffix of a dataset, optionally followed by `.gz`."""
     return path.removesuffix(".gz").endswith(DATA_SUFFIXES)
 
 
 def check_relative(path: str) -> str:
-    """A path inside the bundle: relative, forward slashes, no `..`. Raises ValueError."""
+    """Return *path* if it is inside the bundle: relative, forward slashes, no `..`. Raises ValueError."""
     if path.startswith("/") or "\\" in path or ":" in path or any(p in ("", ".", "..") for p in path.split("/")):
         raise ValueError(f"{path!r} must be a relative path inside the bundle, such as data/cases.jsonl")
     return path
@@ -52,9 +52,9 @@ class Join(Strict):
 
 
 class Dataset(Strict):
-    """Where rows come from, a file of the bundle or the Hugging Face hub, and how columns become case fields.
+    """Source of rows, a file of the bundle or the Hugging Face hub, and the mapping of columns to case fields.
 
-    `where` is a template over the row; rows for which it says no are left out. `columns` names the columns of a .csv
+    `where` is a template over the row; rows for which it is false are excluded. `columns` names the columns of a .csv
     that has no header.
     """
 
@@ -90,13 +90,13 @@ class Dataset(Strict):
         if unknown:
             raise ValueError(
                 f"unknown case field {', '.join(unknown)}; the fields are {', '.join(CASE_FIELDS)}, "
-                "and every column of the row is there for templates anyway"
+                "and templates can use every column of the row"
             )
         return self
 
 
 class HarnessSpec(BaseModel):
-    """`type` here; the other keys belong to the harness, which refuses those it does not know."""
+    """Harness: `type`, and keys that the harness itself validates."""
 
     model_config = ConfigDict(extra="allow")
     type: str = "single_turn"
@@ -107,7 +107,7 @@ class HarnessSpec(BaseModel):
 
 
 class RuleSpec(BaseModel):
-    """A scoring rule: the keys every rule has; the others are its scorer's, which refuses those it does not know."""
+    """Scoring rule: the keys common to all rules, and keys that the scorer itself validates."""
 
     model_config = ConfigDict(extra="allow")
     type: str
@@ -122,7 +122,7 @@ class RuleSpec(BaseModel):
 
 
 class Scoring(Strict):
-    """A response passes where sum(weight x score) / sum(weight) reaches `pass` and no `required` rule fails."""
+    """Scoring: a response passes if sum(weight x score) / sum(weight) reaches `pass` and no `required` rule fails."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     pass_at: Annotated[float, Field(alias="pass", ge=0, le=1)] = 1.0
@@ -163,7 +163,7 @@ AnswerSource = Annotated[Annotated[str, Tag("file")] | Annotated[Answers, Tag("t
 
 
 class Manifest(Strict):
-    """environment.yaml, whole."""
+    """Contents of environment.yaml."""
 
     spec: Literal[1]
     slug: Annotated[str, Field(pattern=rf"^{SLUG}$")]
@@ -201,7 +201,7 @@ class Manifest(Strict):
 
 
 def version_key(version: str) -> tuple[Any, ...]:
-    """Orders versions as Semantic Versioning does: numbers by value, a pre-release before its release."""
+    """Return a sort key in the order of Semantic Versioning: numbers by value, a pre-release before its release."""
     core, _, pre = version.partition("-")
     numbers = tuple(int(part) for part in core.split("."))
     marks = tuple((0, int(p), "") if re.fullmatch(r"\d+", p) else (1, 0, p) for p in pre.split(".")) if pre else ()
