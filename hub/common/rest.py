@@ -89,6 +89,9 @@ def error_response(error: Exception, context: dict[str, Any]) -> Response | None
     if isinstance(error, SandboxUnavailable):
         views.set_rollback()
         return Response({"message": str(error), "errors": []}, status=503)
+    if isinstance(error, RecursionError):  # JSON inside a field of a form
+        views.set_rollback()
+        return Response({"message": "The request nests too deeply.", "errors": []}, status=400)
     response = views.exception_handler(error, context)
     if response is None:
         return None

@@ -283,6 +283,7 @@ def _csv(path: str, stream: IO[bytes], columns: Sequence[str] | None = None) -> 
 
 
 def _parquet(path: str, stream: IO[bytes]) -> Iterator[tuple[int, Any]]:
+    """Rows of a parquet file. What a few bytes stand for by repetition is measured before it is unfolded."""
     import pyarrow as pa  # slow to import, and only this format needs it
     import pyarrow.parquet as pq
 
@@ -295,17 +296,82 @@ def _parquet(path: str, stream: IO[bytes]) -> Iterator[tuple[int, Any]]:
             file.write(chunk)
         file.seek(0)
         try:
-            table = pq.ParquetFile(file)
-            unpacked = sum(table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups))
-            if unpacked > MAX_DATA_BYTES:
-                raise DatasetError(path, None, f"the data is more than {MAX_DATA_BYTES:,} bytes unpacked.")
-            number = 0
-            for batch in table.iter_batches(batch_size=256):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, _plain(row, path, number)
+            metadata = pq.read_metadata(file)
+            _check_parquet_size(path, metadata)
+            columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+            # Texts stay references to a dictionary until a row is taken out of its batch.
+            texts = [column.path for column in columns if _is_text(column)]
+            file.seek(0)
+            table = pq.ParquetFile(file, read_dictionary=texts)
+            number = unfolded = 0
+            for group in range(table.num_row_groups):
+                for batch in table.iter_batches(batch_size=_PARQUET_ROWS, row_groups=[group]):
+                    for part in _unfoldable(batch, path, number):
+                        unfolded += sum(map(_unfolded_size, part.columns))
+                        if unfolded > MAX_DATA_BYTES:
+                            limit = f"{MAX_DATA_BYTES:,} bytes unpacked"
+                            raise DatasetError(path, number + 1, f"the data is more than {limit}.")
+                        for row in part.to_pylist():
+                            number += 1
+                            yield number, _plain(row, path, number)
         except (pa.ArrowException, OSError) as error:
             raise DatasetError(path, None, f"not parquet: {' '.join(str(error).split())[:200]}") from None
+
+
+_PARQUET_ROWS = 256  # read at a time
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
+_REFERENCE = 4  # bytes of a reference to a text
+
+
+def _unfoldable(batch: Any, path: str, before: int) -> Iterator[Any]:
+    """*batch*, or each of its rows if they are large together; *before* rows came earlier. Raises DatasetError."""
+    if sum(map(_unfolded_size, batch.columns)) <= MAX_ROW_BYTES:
+        yield batch
+        return
+    for index in range(batch.num_rows):
+        row = batch.slice(index, 1)
+        if sum(map(_unfolded_size, row.columns)) > MAX_ROW_BYTES:
+            limit = f"{MAX_ROW_BYTES:,} bytes unpacked"
+            raise DatasetError(path, before + index + 1, f"the row is more than {limit}.")
+        yield row
+
+
+def _is_text(column: Any) -> bool:
+    return bool(column.physical_type == "BYTE_ARRAY" and column.logical_type.type != "DECIMAL")
+
+
+def _check_parquet_size(path: str, metadata: Any) -> None:
+    """Refuse a file that says itself that it is too large, by its pages or by the number of its values."""
+    pages = values = 0
+    for group in (metadata.row_group(i) for i in range(metadata.num_row_groups)):
+        pages += group.total_byte_size
+        for i in range(group.num_columns):
+            column = metadata.schema.column(i)
+            values += group.column(i).num_values * (_WIDTHS.get(column.physical_type) or column.length or _REFERENCE)
+    if max(pages, values) > MAX_DATA_BYTES:
+        raise DatasetError(path, None, f"the data is more than {MAX_DATA_BYTES:,} bytes unpacked.")
+    if metadata.num_rows > MAX_ROWS:
+        raise DatasetError(path, None, f"more than {MAX_ROWS:,} rows.", "Split the environment.")
+
+
+def _unfolded_size(array: Any) -> int:
+    """Bytes that *array* has once every reference to a text is replaced by the text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        lengths = pc.binary_length(array.dictionary)
+        return int(pc.sum(lengths.take(array.indices)).as_py() or 0) + 8 * len(array)
+    if pa.types.is_map(kind):
+        first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
+        entries = (array.keys.slice(first, last - first), array.items.slice(first, last - first))
+        return sum(map(_unfolded_size, entries)) + 8 * len(array)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return int(_unfolded_size(array.flatten())) + 8 * len(array)
+    if pa.types.is_struct(kind):
+        return sum(map(_unfolded_size, array.flatten())) + 8 * len(array)
+    return int(max(array.nbytes, 8 * len(array)))
 
 
 def _plain(value: Any, file: str, line: int) -> JSON:

@@ -58,7 +58,7 @@ class DecisionForm(forms.Form):
         raw = self.cleaned_data["issues"] or "[]"
         try:
             return MARKS.validate_python(json.loads(raw))
-        except (ValueError, ValidationError):
+        except (ValueError, RecursionError, ValidationError):
             raise forms.ValidationError("The marks cannot be parsed. Reload the page and mark again.") from None
 
     def decision(self, assignment: Assignment) -> Decision:

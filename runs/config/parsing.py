@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from hub.common import wording, yaml_source
 from hub.common.errors import UserError
-from runs.config.schema import EnvironmentRef, Limits, RunConfig, SandboxConfig
+from runs.config.schema import MAX_ITEMS, MAX_SEATS, EnvironmentRef, Limits, RunConfig, SandboxConfig
 from runs.config_source import Source
 from runs.providers.base import ModelSpec, Provider
 from runs.providers.registry import PROVIDERS
@@ -151,6 +151,11 @@ def read_text(text: str, source: Source, overrides: list[str] | None = None) -> 
 def read(value: Mapping[str, Any], reading: Reading) -> Reading:
     """Validate a mapping; everything found goes into *reading*, which is given back."""
     note = reading.note
+    oversized = list(_oversized(value))
+    for path, count, limit in oversized:
+        note(path, f"{count:,} items; a config has at most {limit:,} here. Split it into several runs")
+    if oversized:
+        return reading
     filled = _fill(dict(value), (), reading)
     stage_parts = _stage_parts(filled, note)
     core = {key: item for key, item in filled.items() if key in RunConfig.model_fields}
@@ -175,6 +180,16 @@ def read(value: Mapping[str, Any], reading: Reading) -> Reading:
             _resolve(config, reading.source)
     reading.config = config
     return reading
+
+
+def _oversized(value: Mapping[str, Any]) -> Iterator[tuple[yaml_source.Path, int, int]]:
+    """(path, items, limit) of each list that is too long to be looked through."""
+    lists: list[tuple[yaml_source.Path, Any, int]] = [((key,), value.get(key), MAX_ITEMS[key]) for key in MAX_ITEMS]
+    roles = value.get("roles")
+    lists += [(("roles", role), given, MAX_SEATS) for role, given in (roles if isinstance(roles, dict) else {}).items()]
+    for path, given, limit in lists:
+        if isinstance(given, list) and len(given) > limit:
+            yield path, len(given), limit
 
 
 def _unknown_section(key: str, known: list[str]) -> str:

@@ -12,6 +12,10 @@ from runs.providers.base import ModelSpec, one_line
 
 _REFERENCE = re.compile(rf"^({SLUG})(?:@({VERSION}))?$")
 
+# Items of the lists of a config, checked before anything in them is.
+MAX_ITEMS = {"environments": 500, "models": 200}
+MAX_SEATS = 50  # models that fill one role
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")

@@ -4,6 +4,7 @@ import datetime
 import gzip
 import io
 import json
+import resource
 import sys
 import tracemalloc
 import types
@@ -233,3 +234,70 @@ def test_a_field_that_does_not_fit_is_named_with_file_line_and_remedy(fields, ro
 def test_the_name_of_a_hugging_face_dataset_is_no_path_no_address_and_no_loader(name: str) -> None:
     with pytest.raises(ValueError, match="owner/name"):
         Dataset(hf=name, revision=COMMIT)
+
+
+# ---- parquet that unfolds --------------------------------------------------------------------------------------------
+
+
+def _unfolding(shape):
+    """A parquet file of a few KiB that stands for 1,500 MB of text, or for one row of 150 MB."""
+    text = "y" * 100_000
+    tables = {
+        "rows": lambda: pa.table(
+            {
+                "id": pa.array(range(15_000)),
+                "text": pa.DictionaryArray.from_arrays(pa.array([0] * 15_000, pa.int32()), pa.array([text])),
+            }
+        ),
+        "list": lambda: pa.table({"id": [1], "texts": pa.array([[text] * 1_500])}),
+        "struct": lambda: pa.table({"id": [1], "deep": pa.array([[{"text": text}] * 1_500])}),
+        "map": lambda: pa.table(
+            {
+                "id": [1],
+                "map": pa.array([[(str(i), text) for i in range(1_500)]], pa.map_(pa.string(), pa.string())),
+            }
+        ),
+        "numbers": lambda: pa.table({"id": [1], "numbers": pa.array([[7] * 2_000_000])}),
+    }
+    file = io.BytesIO()
+    pq.write_table(tables[shape](), file, compression="zstd")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("shape", ["rows", "list", "struct", "map", "numbers"])
+def test_parquet_that_unfolds_beyond_the_limits_is_refused_in_little_memory(shape, monkeypatch):
+    monkeypatch.setattr("hub.datasets.rows.MAX_DATA_BYTES", 64 * 1024 * 1024)
+    data = _unfolding(shape)
+    assert len(data) < 300_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(DatasetError, match=r"the (data|row) is more than [\d,]+ bytes unpacked"):
+        for _ in file_rows("x.parquet", lambda path: io.BytesIO(data)):
+            pass
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024  # KiB
+
+
+def test_parquet_that_says_it_has_too_many_values_is_refused_before_it_is_read(monkeypatch):
+    monkeypatch.setattr("hub.datasets.rows.MAX_DATA_BYTES", 1_000_000)
+    data = _unfolding("numbers")
+    with pytest.raises(DatasetError, match=r"the data is more than 1,000,000 bytes unpacked"):
+        next(iter(file_rows("x.parquet", lambda path: io.BytesIO(data))))
+
+
+def test_texts_and_maps_of_parquet_are_read_as_before():
+    table = pa.table(
+        {
+            "a": ["x", None, "x"],
+            "b": pa.array([["p", None], [], None]),
+            "m": pa.array([[("k", "v")], [], None], pa.map_(pa.string(), pa.string())),
+            "s": [{"t": "u"}, None, {"t": None}],
+            "z": [b"1", b"", None],
+        }
+    )
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    found = [row for _, row in file_rows("x.parquet", lambda path: io.BytesIO(file.getvalue()))]
+    assert [row["a"] for row in found] == ["x", None, "x"]
+    assert [row["b"] for row in found] == [["p", None], [], None]
+    assert [row["m"] for row in found] == [[["k", "v"]], [], None]
+    assert [row["s"] for row in found] == [{"t": "u"}, None, {"t": None}]
+    assert [row["z"] for row in found] == [{"b64": "MQ=="}, {"b64": ""}, None]

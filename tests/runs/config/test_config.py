@@ -279,3 +279,21 @@ def test_variables_are_forbidden_where_the_source_has_none(tmp_path: Path) -> No
     with pytest.raises(ConfigError) as caught:
         parse_text(GOOD, Source(name="web"))
     assert any("command line only" in str(problem) for problem in caught.value.problems)
+
+
+def test_config_with_too_many_items_is_refused_before_they_are_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("the config was looked through")
+
+    monkeypatch.setattr(RunConfig, "model_validate", fail)
+    text = "name: x\nenvironments: [" + ", ".join(f"e{i}" for i in range(20_000)) + "]\nmodels: []\n"
+    with pytest.raises(ConfigError) as caught:
+        parse_text(text, source(tmp_path))
+    (problem,) = caught.value.problems
+    assert problem.path == "environments"
+    assert "20,000 items; a config has at most 500 here" in problem.message
+    seats = ", ".join(["{name: a, provider: openai, model: m}"] * 51)
+    with pytest.raises(ConfigError, match=r"roles\.user"):
+        parse_text(f"name: x\nenvironments: [a]\nmodels: []\nroles: {{user: [{seats}]}}\n", source(tmp_path))

@@ -1,0 +1,23 @@
+"""Addresses with U+0000, which no database takes: refused before anything looks them up."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+
+from llmeval_site.views import bad_request
+
+
+class NulMiddleware:
+    """Answers 400 if the path or the query contains U+0000."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        query = request.META.get("QUERY_STRING", "")
+        if "\0" not in request.path_info and "%00" not in query and "\0" not in query:
+            return self._get_response(request)
+        if request.path_info.startswith("/api/"):
+            message = "The address contains the character U+0000; remove %00."
+            return JsonResponse({"message": message, "errors": []}, status=400)
+        return bad_request(request, ValueError("U+0000 in the address"))

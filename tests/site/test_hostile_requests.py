@@ -1,0 +1,74 @@
+"""Requests that no client sends by accident: U+0000 in addresses, JSON nested without end."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.members import member
+from tests.site.test_access import addresses
+
+pytestmark = pytest.mark.django_db
+
+DEEP = '{"a":' * 50_000 + "1" + "}" * 50_000
+DEEP_LIST = "[" * 900 + "]" * 900
+
+
+@pytest.fixture
+def admin() -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(User.objects.create_superuser("root", "", "x"))
+    return client
+
+
+@pytest.mark.parametrize("suffix", ["?q=%00", "?cursor=a%00b", "?page=%00"])
+def test_no_address_fails_on_nul_in_its_query(admin: Client, suffix: str) -> None:
+    answers = {url: admin.get(url + suffix).status_code for url in set(addresses())}
+    assert {url: code for url, code in answers.items() if code != 400} == {}
+
+
+def test_no_address_fails_on_nul_in_its_path(admin: Client) -> None:
+    urls = {url.rstrip("/") + "%00/" for url in addresses()} | {
+        "/hub/su%00ms/",
+        "/hub/sums/1.0%00.0/",
+        "/hub/sums/1.0.0/cases/c%000/",
+        "/api/v1/environments/sums/versions/1%00/cases/",
+        "/static/a%00.css",
+    }
+    answers = {url: admin.get(url).status_code for url in urls}
+    assert {url: code for url, code in answers.items() if code != 400} == {}
+    said = admin.get("/api/v1/environments/sums/versions/1%00/").json()
+    assert said == {"message": "The address contains the character U+0000; remove %00.", "errors": []}
+
+
+@pytest.mark.parametrize("body", [DEEP, DEEP_LIST, json.dumps({"message": json.loads(DEEP_LIST)})])
+def test_no_rest_address_fails_on_json_that_nests_deeply(admin: Client, body: str) -> None:
+    for url in sorted(url for url in set(addresses()) if url.startswith("/api/")):
+        answer: Any = admin.post(url, body, content_type="application/json")
+        assert answer.status_code < 500, url
+    answer = admin.post("/api/v1/episodes/", body, content_type="application/json")
+    assert answer.status_code == 400
+    assert "100 levels" in answer.json()["message"]
+
+
+def test_json_that_nests_deeply_in_a_field_of_a_form_is_refused(admin: Client) -> None:
+    for url in ("/api/v1/episodes/", "/api/v1/episodes/00000000-0000-0000-0000-000000000001/step"):
+        answer = admin.post(url, {"message": DEEP, "environment": DEEP, "seed": DEEP, "models": DEEP})
+        assert 400 <= answer.status_code < 500
+
+
+def test_marks_that_nest_deeply_are_refused_by_the_form() -> None:
+    from review.web.forms import DecisionForm
+
+    form = DecisionForm({"verdict": "a", "issues": "[" * 90_000 + "]" * 90_000})
+    assert not form.is_valid()
+    assert "The marks cannot be parsed" in str(form.errors["issues"])
+
+
+def test_an_ordinary_body_and_query_are_read(client: Client) -> None:
+    client.force_login(member("ada", "trainers"))
+    assert client.get("/api/v1/environments/?q=00").status_code == 200
+    answer = client.post("/api/v1/episodes/", {"environment": "nope"}, content_type="application/json")
+    assert "levels" not in answer.content.decode()
