@@ -11,9 +11,12 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from hub.models import Environment, EnvironmentVersion
+from llmeval_site.models import ApiToken
+from llmeval_site.tokens import create_token
 from runs.models import Run
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.members import member
+from tests.site.access_table import ROLES, SCOPES
 
 pytestmark = pytest.mark.django_db
 
@@ -139,36 +142,59 @@ def test_each_group_does_exactly_what_it_should(
         run.save()  # as it was
 
 
-# The same by address, to the last one: what needs a group, for a look at it (get) and for a deed (post).
-# All else needs sign-in alone.
-REVIEWER = {"reviewer", "curator"}
-NEEDS = {
-    "get": {"/hub/upload/": CURATOR, "/runs/new/": RUNNER},
-    "post": {url.format(run=1): allowed for method, url, allowed, _ in DOES if method == "post"},
+# The same by address, to the last one, as access_table.py has it.
+HAVE = {
+    "user": None,
+    "curator": {"curator", "superuser"},
+    "runner": {"runner", "superuser"},
+    "reviewer": {"reviewer", "curator", "superuser"},
 }
-FOLDERS = {"/review/runs/": None, "/review/responses/": None, "/review/": REVIEWER, "/api/v1/pairs/": REVIEWER}
 
 
 def needed(method: str, url: str) -> set[str] | None:
     """The people who may; None: everybody who is signed in."""
-    folder = next((folder for folder in FOLDERS if url.startswith(folder)), None)
-    return FOLDERS[folder] if folder else NEEDS[method].get(url)
+    return HAVE[ROLES[url][method == "post"]]
+
+
+def test_every_address_is_in_the_table() -> None:
+    urls = {url for url in addresses() if not url.startswith("/admin/")}
+    assert urls == set(ROLES)
+    assert {url for url in urls if url.startswith("/api/")} == set(SCOPES)
+    assert {url for url, roles in ROLES.items() if "anyone" in roles} | {"/admin/login/"} == PUBLIC
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_every_address_asks_for_its_group_and_no_other(run: Run, method: str) -> None:
     EnvironmentVersion.objects.get().archive.save("bundle.zip", ContentFile(b"PK"))
     wrong = []
-    urls = [url for url in sorted(set(addresses()) - PUBLIC) if not url.startswith("/admin/")]
-    for name, user in people().items():
+    everybody = people() | {
+        "staff": member(name="staff", staff=True),
+        "superuser": User.objects.create_superuser("root"),
+    }
+    for name, user in everybody.items():
         client = Client()
         client.force_login(user)
-        for url in urls:
+        for url in sorted(set(ROLES) - PUBLIC):
             status = getattr(client, method)(url).status_code
             allowed = needed(method, url)
             may = allowed is None or name in allowed
             if status >= 500 or (may and status == 403) or (not may and status not in (403, 405)):
                 wrong.append(f"{method} {url} as {name}: {status}, is for {allowed}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("held", ApiToken.Scope.values)
+def test_every_address_of_rest_asks_for_its_scope_and_no_other(run: Run, held: str) -> None:
+    EnvironmentVersion.objects.get().archive.save("bundle.zip", ContentFile(b"PK"))
+    _, key = create_token(user=User.objects.create_superuser("root"), scopes=[held])
+    client = Client(headers={"Authorization": f"Token {key}"})
+    wrong = []
+    for url, scopes in SCOPES.items():
+        for method, scope in zip(("get", "post"), scopes, strict=True):
+            answer = getattr(client, method)(url)
+            refused = answer.status_code == 403
+            if answer.status_code >= 500 or refused is (scope == held):
+                wrong.append(f"{method} {url} with {held}: {answer.status_code}, needs {scope}")
     assert wrong == []
 
 
