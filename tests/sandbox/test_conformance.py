@@ -25,12 +25,25 @@ def engines(request: pytest.FixtureRequest) -> Iterator[Bench]:
         yield opened
 
 
-# On older kernels containment is what may differ; the other rows are tried there only by the exhaustive suite.
+# What older versions of Landlock do not deny by themselves: the ordinary suite tries these rows under each version.
+OLDER_KERNELS = frozenset(
+    {
+        "changes-a-file",
+        "kill",
+        "locks",
+        "reads-the-home",
+        "signal-by-descriptor",
+        "signal-by-owner",
+        "truncates-a-file",
+        "writes",
+        "writes-the-engine",
+    }
+)
 PROMISES = [
     pytest.param(
         setup,
         case,
-        marks=[pytest.mark.exhaustive] if setup.landlock_abi and case.kind != "D" else [],
+        marks=[pytest.mark.exhaustive] if setup.landlock_abi and case.id.split("/")[0] not in OLDER_KERNELS else [],
         id=f"{setup.name}-{case.kind}-{case.id}",
     )
     for setup in SETUPS
