@@ -138,7 +138,9 @@ def contain() -> str:
             ruleset = landlock.ruleset(version, [], [], [])
             landlock.restricting(ruleset)()
             os.close(ruleset)
-            program = seccomp.build(own_pid=os.getpid(), processes=False, metadata=False, signals=False)
+            program = seccomp.build(
+                own_pid=os.getpid(), processes=False, metadata=False, signals=False, truncation=False, shared=False
+            )
             seccomp.installing(program)()
             contained = True
     for number in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK):

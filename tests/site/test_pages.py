@@ -97,7 +97,8 @@ def test_search_finds_environments_runs_and_cases(client: Client, user: User) ->
     assert f"/runs/{run.pk}/" in client.get(f"/search/?q={run.pk}").content.decode()
     assert "/hub/sums/" in client.get("/search/?q=SUM").content.decode()
     assert "/hub/sums/1.0.0/cases/c2/" in client.get("/search/?q=c2").content.decode()
-    assert "Nothing is found" in client.get("/search/?q=zebra%00").content.decode()
+    assert "Nothing is found" in client.get("/search/?q=zebra").content.decode()
+    assert client.get("/search/?q=zebra%00").status_code == 400
 
 
 def test_a_token_is_shown_once_works_and_can_be_revoked(client: Client, user: User) -> None:
