@@ -1,4 +1,4 @@
-"""Manifests of benchmarks that others publish, without their data: each maps a file that the user has onto a bundle."""
+"""Manifests of published benchmarks without their data; each maps a file that the user has to a bundle."""
 
 import csv
 import gzip
@@ -27,7 +27,7 @@ DATA = "data.jsonl.gz"
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A manifest with what is known of the published data.
+    """Manifest of a benchmark and a description of its published data.
 
     `files` says in words which file to give; `hub` is its place on the Hugging Face hub (`id`, `config`, `split`);
     `join` is the column by which a second file, with the answers, belongs to the first; `columns` are those of a .csv
@@ -47,7 +47,7 @@ class Benchmark:
 
 
 def benchmarks() -> dict[str, Benchmark]:
-    """Every benchmark by its name."""
+    """Return every benchmark by its name."""
     return {path.stem: _read(path) for path in sorted(FOLDER.glob("*.yaml"))}
 
 
@@ -68,7 +68,7 @@ def _read(path: Path) -> Benchmark:
 
 
 def selected_rows(benchmark: Benchmark, found: Iterator[Row], skipped: Counter[str]) -> Iterator[Row]:
-    """*found* without the rows that the benchmark leaves out; *skipped* counts those by reason. Raises BundleError."""
+    """Yield *found* without the rows that the benchmark skips, which *skipped* counts by reason. Raises BundleError."""
     for number, row in enumerate(found, 1):
         refusal = _reason(benchmark.refuse, row)
         if refusal:
@@ -81,7 +81,7 @@ def selected_rows(benchmark: Benchmark, found: Iterator[Row], skipped: Counter[s
 
 
 def _reason(rules: Mapping[str, str], row: Row) -> str:
-    """The reason of the first rule that holds for *row*."""
+    """Return the reason of the first rule that holds for *row*, "" if none does."""
     for template, reason in rules.items():
         try:
             holds = templating.truth(templating.render(template, {**row, "row": row}))
@@ -93,7 +93,7 @@ def _reason(rules: Mapping[str, str], row: Row) -> str:
 
 
 def data_rows(benchmark: Benchmark, files: Sequence[Path], answers: Path | None) -> Iterator[Row]:
-    """The rows of the published *files*, with those of *answers* joined. Raises BundleError."""
+    """Yield the rows of the published *files*, joined with those of *answers*. Raises BundleError."""
     if (answers is None) != (benchmark.join is None):
         what = (
             "needs its answers too: --answers FILE"
@@ -128,7 +128,7 @@ def _file_rows(path: Path, benchmark: Benchmark) -> Iterator[tuple[str, int, Row
 
 
 def _has_header(path: Path, columns: Sequence[str]) -> bool:
-    """Whether the first row of a .csv names the *columns* rather than being the first of the data."""
+    """Return whether the first row of a .csv is a header with *columns*."""
     with _open(str(path)) as raw, gzip.open(raw) if path.name.endswith(".gz") else raw as file:
         first = next(csv.reader([file.readline(MAX_ROW_BYTES).decode("utf-8-sig", "replace")]), [])
     return {columns[0], columns[-1]} <= {cell.strip().casefold() for cell in first}
@@ -146,7 +146,7 @@ def _known_format(path: Path) -> None:
 
 
 def hub_rows(benchmark: Benchmark, revision: str, changes: dict[str, str]) -> Iterator[Row]:
-    """The rows as the Hugging Face hub has them at the commit *revision*; *changes* override id, config or split."""
+    """Yield the rows of the Hugging Face hub at the commit *revision*; *changes* override id, config or split."""
     place = {**benchmark.hub, **changes}
     try:
         dataset = Dataset(

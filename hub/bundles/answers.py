@@ -1,4 +1,4 @@
-"""Answers that come with a bundle: gold ones that must pass, wrong ones that must fail, and what role models said."""
+"""Answers in a bundle: gold answers that must pass, wrong answers that must fail, recorded replies of role models."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,14 +22,14 @@ KEYS = WHOSE | {"content", "messages", "why", "usage", "finish_reason"}
 
 @dataclass(frozen=True, slots=True)
 class ReferenceAnswer:
-    """The assistant's turns in one play of a case, and, for a wrong one, why it is wrong."""
+    """Assistant messages of one episode and, for a wrong answer, why it is wrong."""
 
     messages: list[Message]
     why: str = ""
 
 
 class ReferenceAnswers:
-    """The answers of one file or template, by case. Kept on disk, so that a large file costs no memory."""
+    """Answers of one file or template, by case. Stored on disk, so that a large file does not use memory."""
 
     def __init__(self, source: str | Answers | None, key: str, open_file: Opener) -> None:
         """*key* is the manifest's key (`gold`, `wrong`). Raises BundleError with every problem of the file."""
@@ -58,11 +58,11 @@ class ReferenceAnswers:
         return self._index is None and self._template is None
 
     def cases(self) -> Iterator[str]:
-        """The ids of the cases that the file answers."""
+        """Yield the ids of the cases that the file answers."""
         return (key.partition(":")[2] for key in self._index.keys("0:")) if self._index else iter(())
 
     def of(self, case: CaseData) -> list[ReferenceAnswer]:
-        """The answers of *case*, in their order. Raises BundleError if a template makes no answer."""
+        """Return the answers of *case*, in order. Raises BundleError if a template gives no answer."""
         if self._template is not None:
             try:
                 return self._rendered(case)
@@ -74,7 +74,7 @@ class ReferenceAnswers:
         return found
 
     def problem(self, case: CaseData) -> str:
-        """What is wrong with the answer that a template makes for *case*; empty if nothing is."""
+        """Return the problem of the answer that a template gives for *case*; "" if it is valid."""
         try:
             self._rendered(case)
         except ValueError as error:
@@ -82,7 +82,7 @@ class ReferenceAnswers:
         return ""
 
     def _rendered(self, case: CaseData) -> list[ReferenceAnswer]:
-        """Raises ValueError."""
+        """Render the template for *case*. Raises ValueError."""
         if self._template is None:
             return []
         if self._template.content is not None:
@@ -124,7 +124,7 @@ def _answer(row: Row | DatasetError) -> tuple[str, ReferenceAnswer]:
 
 
 def assistant_messages(value: JSON) -> list[Message]:
-    """Assistant messages from a text, a number, a message, or a list of these. Raises ValueError."""
+    """Return assistant messages from a text, a number, a message, or a list of these. Raises ValueError."""
     found = [assistant_message(item) for item in (value if isinstance(value, list) else [value])]
     if not found:
         raise ValueError("the answer has no messages.")
@@ -132,7 +132,7 @@ def assistant_messages(value: JSON) -> list[Message]:
 
 
 def assistant_message(value: JSON) -> Message:
-    """An assistant message from a text, a number or a message. Raises ValueError."""
+    """Return an assistant message from a text, a number or a message. Raises ValueError."""
     message = value if isinstance(value, dict) and _MESSAGE_KEYS & value.keys() else {"content": _text(value)}
     if message.get("role", "assistant") != "assistant":
         raise ValueError("an answer is a text, or messages of the role assistant.")
@@ -141,7 +141,7 @@ def assistant_message(value: JSON) -> Message:
 
 
 def _text(value: JSON) -> str:
-    """A number is written as JSON writes it; of other values nobody can tell which text is meant."""
+    """Return a text, or a number as JSON. Raises ValueError for other values, whose text would be ambiguous."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""Archives of bundles: what may be in one, reading one that nobody vouches for, writing one that is always the same.
+"""Archives of bundles: limits on their content, reading of untrusted archives, reproducible writing.
 
-A .zip is looked through whole, in memory that does not grow with it, before any of it is used. Nothing is unpacked to
-the disk: a bundle is read out of its archive.
+A .zip is checked completely, in constant memory, before any of it is used. Nothing is unpacked to
+disk: a bundle is read from its archive.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ _CHUNK = 256 * 1024
 
 
 class ArchiveError(BundleError):
-    """An archive that is refused whole."""
+    """An archive that is rejected."""
 
     def __init__(self, message: str, remedy: str = "", *, entry: str = "") -> None:
         super().__init__(Problem(file=entry or "the archive", message=message, remedy=remedy))
@@ -38,7 +38,7 @@ class ArchiveError(BundleError):
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file of a bundle: bytes when unpacked, and their SHA-256 in hexadecimal."""
+    """A file of a bundle: its unpacked size in bytes and its SHA-256 in hexadecimal."""
 
     size: int
     sha256: str
@@ -48,14 +48,14 @@ class FileInfo:
 
 
 def is_junk(path: str) -> bool:
-    """Whether the file is a by-product of tools (caches, version control) that no bundle contains."""
+    """Return whether the file is a by-product of tools (caches, version control) and not part of a bundle."""
     return path.endswith(".pyc") or not JUNK.isdisjoint(path.split("/"))
 
 
 def check_names(paths: Iterable[str], folders: Container[str] = ()) -> None:
-    """Refuse paths that leave the bundle, or that are one and the same on some file system. Raises ArchiveError.
+    """Check that no path leaves the bundle and that all are distinct on every file system. Raises ArchiveError.
 
-    *folders* are those of the paths that are folders.
+    *folders* are the paths that are folders.
     """
     seen: dict[str, str] = {}
     for path in paths:
@@ -98,7 +98,7 @@ def _name_problem(path: str) -> str:
 
 
 class Archive:
-    """A .zip that has been looked through: `files` by path, junk left out, each readable with `open`."""
+    """A checked .zip: `files` by path without by-products of tools, each readable with `open`."""
 
     def __init__(self, file: IO[bytes]) -> None:
         """*file* is seekable and stays open as long as the archive is used. Raises ArchiveError."""
@@ -118,7 +118,7 @@ class Archive:
         self.files: dict[str, FileInfo] = {p: _examine(file, e) for p, e in sorted(self._entries.items())}
 
     def open(self, path: str) -> IO[bytes]:
-        """Raises FileNotFoundError."""
+        """Open a file of the archive. Raises FileNotFoundError."""
         if path not in self._entries:
             raise FileNotFoundError(path)
         return self._zip.open(self._entries[path])
@@ -196,7 +196,7 @@ def _check_overlaps(file: IO[bytes], entries: list[zipfile.ZipInfo], directory: 
 
 
 def _data_offset(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
-    """Where the entry's bytes begin. Its own header must agree with the directory's."""
+    """Return the offset of the entry's data. Its local header must agree with the directory."""
     file.seek(entry.header_offset)
     raw = file.read(_LOCAL.size)
     if len(raw) == _LOCAL.size:
@@ -212,7 +212,7 @@ def _data_offset(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
 
 
 def _examine(file: IO[bytes], entry: zipfile.ZipInfo) -> FileInfo:
-    """Unpack the entry into nothing: its size and checksum must be as announced, to the byte."""
+    """Check the entry by unpacking it without storing the data: size and checksum must match its header."""
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS) if entry.compress_type == zipfile.ZIP_DEFLATED else None
     file.seek(_data_offset(file, entry))
     left, size, crc, sha256 = entry.compress_size, 0, 0, hashlib.sha256()
@@ -246,9 +246,9 @@ def _examine(file: IO[bytes], entry: zipfile.ZipInfo) -> FileInfo:
 
 
 def write_archive(file: IO[bytes], files: Mapping[str, FileInfo], opener: Callable[[str], IO[bytes]]) -> None:
-    """Write *files* as a .zip into *file* (empty, seekable): sorted, without times and owners, equal for equal content.
+    """Write *files* as a .zip into *file* (empty, seekable), reproducibly: sorted, without times and owners.
 
-    What deflate would shrink beyond MAX_RATIO is stored as it is, so that every archive written here can be read here.
+    Files that deflate would shrink beyond MAX_RATIO are stored uncompressed, so that `Archive` accepts the result.
     """
     stored: set[str] = set()
     while True:

@@ -1,4 +1,4 @@
-"""From a bundle's rows to cases that are known to render: what import, validation and runs all go through."""
+"""Preparation of a bundle's rows as cases that are known to render, shared by import, validation and the gates."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from hub.protocols.cases import CaseData
 
 @dataclass(frozen=True, slots=True)
 class PreparedCase:
-    """A case with its digests; `position` counts from 0, `file` and `line` say where its row stands."""
+    """A case with its digests; `position` counts from 0, `file` and `line` locate its row."""
 
     position: int
     case: CaseData
@@ -28,9 +28,9 @@ class PreparedCase:
 def prepared_cases(
     manifest: Manifest, environment: CompiledEnvironment | None, open_file: Opener
 ) -> Iterator[PreparedCase | Problem]:
-    """Every case of the bundle in order, and in the place of one that is wrong, what is wrong with it.
+    """Yield every case of the bundle in order, or a Problem in place of a wrong one.
 
-    Without *environment*, which may be what is wrong, rows are only mapped and the digests are empty.
+    Without *environment*, if it does not compile, rows are only mapped and the digests are empty.
     """
     mapper = CaseMapper(manifest.dataset.fields)
     position = number = 0
@@ -46,7 +46,7 @@ def prepared_cases(
                     position += 1
                 except BundleError as error:
                     yield from error.problems
-        except BundleError as error:  # a file that is missing, or cannot be read on
+        except BundleError as error:  # a file that is missing or cannot be read further
             yield from error.problems
             return
     if number == 0:
@@ -71,7 +71,7 @@ def _prepared(
                 file=file,
                 line=line,
                 key="dataset.fields.id",
-                message=f"the id {case.id!r} is already that of the row on line {earlier}.",
+                message=f"the id {case.id!r} is already used by the row on line {earlier}.",
                 remedy="Give each case an id of its own.",
             )
         )

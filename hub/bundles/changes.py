@@ -1,4 +1,4 @@
-"""What changed from one version of an environment to another: its cases by digest, its manifest and README by line."""
+"""Differences between two versions of an environment: cases by digest, manifest and README by line."""
 
 import difflib
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from hub.models import Case, EnvironmentVersion
 
-EXAMPLES = 10  # case ids listed of each kind
-MAX_LINES = 4000  # of a text; comparing longer ones line by line takes too long for a page
+EXAMPLES = 10  # case ids listed for each kind of change
+MAX_LINES = 4000  # of both texts; comparing longer ones takes too long for a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _case_change(title: str, version: EnvironmentVersion, cases: QuerySet[Case])
 
 
 def manifest_yaml(version: EnvironmentVersion) -> str:
-    """The manifest as YAML, to be read."""
+    """Return the manifest as readable YAML."""
     return _yaml(version.manifest)
 
 
@@ -78,7 +78,7 @@ def _yaml(manifest: dict[str, Any]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes text of several lines as a block, as people do."""
+    """Dumper that writes text of several lines as a block."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -93,7 +93,7 @@ def _diff(before: str, after: str) -> Iterator[tuple[str, str]]:
         return
     old, new = before.splitlines(), after.splitlines()
     if len(old) + len(new) > MAX_LINES:
-        yield "place", f"It changed, and is too long to be compared here ({len(new):,} lines)."
+        yield "place", f"Changed, but too long to be compared here ({len(new):,} lines)."
         return
     kinds = {"+": "add", "-": "remove", "@": "place", " ": "same"}
     for line in list(difflib.unified_diff(old, new, lineterm="", n=3))[2:]:

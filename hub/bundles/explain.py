@@ -1,4 +1,4 @@
-"""Pydantic's errors about environment.yaml as sentences with a remedy. Pure."""
+"""Pydantic's errors about environment.yaml as sentences with a remedy. No side effects."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -36,7 +36,7 @@ _KNOWN: Mapping[str, type[BaseModel]] = {
 
 
 def explain(item: Any, path: Sequence[str | int]) -> tuple[str, str]:
-    """(what is wrong, how to mend it) of an entry of `ValidationError.errors()` at *path*."""
+    """Return (problem, remedy) for an entry of `ValidationError.errors()` at *path*."""
     last = str(path[-1]) if path else ""
     remedy = _REMEDIES.get(next((str(p) for p in reversed(path) if isinstance(p, str)), ""), "")
     if item["type"] == "missing":

@@ -1,4 +1,4 @@
-"""Opens a bundle, a folder or a .zip, as one object: manifest, files with their hashes, data, code and digest."""
+"""Loading of bundles, folders or .zip files: manifest, files with their hashes, data, code and digest."""
 
 import hashlib
 import json
@@ -29,9 +29,9 @@ from hub.manifest.schema import Manifest
 from hub.protocols.cases import CaseData
 
 MANIFEST = "environment.yaml"
-CERTIFICATE = "certificate.json"  # speaks of the digest, so it cannot be part of it
+CERTIFICATE = "certificate.json"  # contains the digest, so it cannot be part of it
 README = "README.md"
-MAX_CODE = 32 * 1024 * 1024  # bytes of all code files; what one sandbox job may carry
+MAX_CODE = 32 * 1024 * 1024  # bytes of all code files; the limit of one sandbox job
 
 
 _PLACEHOLDERS = {
@@ -45,7 +45,7 @@ _PLACEHOLDERS = {
 
 
 class Source(Protocol):
-    """Where a bundle's files lie."""
+    """Source of a bundle's files."""
 
     files: dict[str, FileInfo]
 
@@ -55,7 +55,7 @@ class Source(Protocol):
 
 
 class Folder:
-    """A bundle's folder on disk, read when it is opened; links are refused, junk is left out."""
+    """A bundle's folder on disk. Links are rejected, by-products of tools are ignored."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -100,7 +100,7 @@ def _hash(path: Path) -> FileInfo:
 
 
 class Packed:
-    """A bundle's .zip, its single top folder, where it has one, taken off the paths."""
+    """A bundle's .zip; a single top folder is removed from the paths."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -129,7 +129,7 @@ def _top(paths: Mapping[str, FileInfo]) -> str:
 
 
 class Bundle:
-    """An opened bundle, to be closed; a context manager. The properties raise BundleError."""
+    """An open bundle, to be used as a context manager. Its properties raise BundleError."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -146,17 +146,17 @@ class Bundle:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the path and SHA-256 of every file, the certificate aside."""
+        """SHA-256 over the path and SHA-256 of every file except the certificate."""
         return digests.files_digest({path: info.sha256 for path, info in self.files.items()})
 
     def file(self, path: str) -> IO[bytes]:
-        """Open a file of the bundle. Raises BundleError where there is none."""
+        """Open a file of the bundle. Raises BundleError if there is none."""
         if path not in self.files:
             raise BundleError(Problem(file=path, message="there is no such file in the bundle."))
         return self._source.open(path)
 
     def text(self, path: str, limit: int = yaml_source.MAX_BYTES) -> str:
-        """A file's text. Raises BundleError where it is missing, not UTF-8 or longer than *limit* bytes."""
+        """Return a file's text. Raises BundleError if it is missing, not UTF-8 or longer than *limit* bytes."""
         with self.file(path) as file:
             if self.files[path].size > limit:
                 raise BundleError(Problem(file=path, message=f"the file is longer than {limit:,} bytes."))
@@ -190,7 +190,7 @@ class Bundle:
             raise BundleError(list({problem.where: problem for problem in reversed(problems)}.values())[::-1]) from None
 
     def valid_part(self) -> Manifest | None:
-        """A manifest of what is sound in one that is not, so that the rest can be checked in the same go."""
+        """Return a manifest with invalid keys replaced by placeholders, so that the rest can be checked as well."""
         value = self.yaml.value if isinstance(self.yaml.value, dict) else {}
         try:
             Manifest.model_validate(value)
@@ -200,10 +200,10 @@ class Bundle:
         try:
             return Manifest.model_validate(value)
         except ValidationError:
-            return None  # without a usable `dataset` there is nothing to go on with
+            return None  # without a valid `dataset` nothing else can be checked
 
     def _problem(self, item: Any) -> Problem:
-        """A pydantic error as a sentence at its place; the names of a union's branches are no part of the key path."""
+        """Return a pydantic error as a Problem; the names of union members are removed from the key path."""
         value: Any = self.yaml.value
         path: list[str | int] = []
         for part in item["loc"]:
@@ -216,7 +216,7 @@ class Bundle:
         return self.problem(path, message, remedy)
 
     def problem(self, path: list[str | int], message: str, remedy: str = "") -> Problem:
-        """A problem at a key path of environment.yaml."""
+        """Return a problem at a key path of environment.yaml."""
         dot = "" if message.endswith((".", "!", "?")) else "."
         return Problem(
             line=self.yaml.line(path), key=yaml_source.dotted(tuple(path)), message=message + dot, remedy=remedy
@@ -228,7 +228,7 @@ class Bundle:
 
     @cached_property
     def certificate(self) -> dict[str, Any] | None:
-        """The certificate that lies in the folder, if it is about this very content."""
+        """The certificate in the folder, if it has this bundle's digest."""
         if CERTIFICATE not in self._source.files or self._source.files[CERTIFICATE].size > yaml_source.MAX_BYTES:
             return None
         with self._source.open(CERTIFICATE) as file:
@@ -239,7 +239,7 @@ class Bundle:
         return found if isinstance(found, dict) and found.get("digest") == self.digest else None
 
     def code(self, manifest: Manifest) -> dict[str, bytes]:
-        """The files that are code, by path: every .py, and whatever the harness or a rule names as code."""
+        """Return the code files by path: every .py, and files that the harness or a rule names as code."""
         named = code_paths(manifest)
         paths = [path for path in self.files if path.endswith(".py") or path in named]
         total = sum(self.files[path].size for path in paths)
@@ -252,7 +252,7 @@ class Bundle:
         return code
 
     def compile(self, manifest: Manifest | None = None) -> CompiledEnvironment:
-        """The environment, ready to play, by default of the bundle's own manifest. Raises BundleError."""
+        """Return the compiled environment, by default of the bundle's own manifest. Raises BundleError."""
         manifest = manifest or self.manifest
         try:
             return CompiledEnvironment(manifest, self.code(manifest))
@@ -262,14 +262,14 @@ class Bundle:
             ) from None
 
     def cases(self) -> Iterator[CaseData]:
-        """Every case, in order. Raises BundleError at the first problem."""
+        """Yield every case, in order. Raises BundleError at the first problem."""
         for found in prepared_cases(self.manifest, self.compile(), self.file):
             if isinstance(found, Problem):
                 raise BundleError(found)
             yield found.case
 
     def write(self, file: IO[bytes]) -> None:
-        """Write the bundle as a .zip, byte for byte the same for the same content."""
+        """Write the bundle as a .zip, identical for identical content."""
         write_archive(file, self.files, self.file)
 
 
@@ -280,7 +280,7 @@ def _has(value: Any, part: str | int) -> bool:
 
 
 def open_bundle(path: str | Path) -> Bundle:
-    """The bundle at *path*, a folder or a .zip. Raises BundleError."""
+    """Open the bundle at *path*, a folder or a .zip. Raises BundleError."""
     path = Path(path)
     if path.is_dir():
         return Bundle(Folder(path))
@@ -290,7 +290,7 @@ def open_bundle(path: str | Path) -> Bundle:
 
 
 def open_archive(file: IO[bytes]) -> Bundle:
-    """The bundle in the .zip *file*, which closes with it. Raises BundleError."""
+    """Open the bundle in the .zip *file*, which is closed with it. Raises BundleError."""
     try:
         return Bundle(Packed(file))
     except BaseException:

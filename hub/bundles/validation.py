@@ -1,4 +1,4 @@
-"""Checks a bundle without running any of it: every problem at once, each with its place and a remedy."""
+"""Validation of a bundle without running its code: all problems, each with its place and a remedy."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from hub.protocols import templating
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What validation found. `slug`, `version` and `digest` are empty where the bundle could not be read so far."""
+    """Result of validation. `slug`, `version` and `digest` are empty if they could not be read."""
 
     problems: list[Problem] = field(default_factory=list)
     slug: str = ""
@@ -31,7 +31,7 @@ class Report:
 
 
 def validate(path: str | Path) -> Report:
-    """Look the bundle at *path* through. Never raises for what the bundle holds."""
+    """Validate the bundle at *path*. Problems of its content are returned, not raised."""
     try:
         bundle = open_bundle(path)
     except BundleError as error:
@@ -41,7 +41,7 @@ def validate(path: str | Path) -> Report:
 
 
 def validate_bundle(bundle: Bundle) -> Report:
-    """Look an opened bundle through."""
+    """Validate an open bundle."""
     count = 0
 
     def note(_: PreparedCase) -> None:
@@ -57,7 +57,7 @@ def validate_bundle(bundle: Bundle) -> Report:
 
 
 def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]) -> list[Problem]:
-    """Every problem of the bundle, by file and line; *on_case* is given each case that is sound, in order."""
+    """Return every problem of the bundle, by file and line; call *on_case* for each valid case, in order."""
     problems = ProblemList()
     manifest: Manifest | None = None
     environment: CompiledEnvironment | None = None
@@ -76,7 +76,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
     problems.add(*missing, *broken)
     manifest = manifest.model_copy(deep=True)
     for problem in broken:
-        manifest.dataset.fields.pop(problem.key.rpartition(".")[2], None)  # said once, not again for every row
+        manifest.dataset.fields.pop(problem.key.rpartition(".")[2], None)  # reported once, not for every row
     templates = [
         ReferenceAnswers(source, key, bundle.file)
         for key in ("gold", "wrong")
@@ -98,7 +98,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
 
 
 def _template_problems(templates: list[ReferenceAnswers], found: PreparedCase) -> Iterator[Problem]:
-    """Gold and wrong answers that templates cannot make for a case."""
+    """Yield problems of gold and wrong answers that templates cannot render for a case."""
     for book in templates:
         if message := book.problem(found.case):
             yield Problem(file=found.file, line=found.line, key=book.key, message=message)
@@ -134,7 +134,7 @@ def _bad_templates(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
 
 
 def _answer_problems(bundle: Bundle, manifest: Manifest, ids: DiskIndex) -> Iterator[Problem]:
-    """Answer files that cannot be read, or that answer cases which are not there."""
+    """Yield problems of answer files that cannot be read or that name unknown cases."""
     for key in ("gold", "wrong"):
         source = getattr(manifest, key)
         if not isinstance(source, str) or source not in bundle.files:

@@ -1,4 +1,4 @@
-"""Canonical JSON and the digests built on it: equal content, equal digest, on every machine."""
+"""Canonical JSON and digests of it: equal content has an equal digest on every machine."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def canonical_json(value: Any) -> bytes:
-    """RFC 8785 in spirit: sorted keys, no white space, UTF-8; NaN and infinities are refused.
+    """Return canonical JSON, similar to RFC 8785: sorted keys, no white space, UTF-8. Raises ValueError for NaN.
 
     Lone surrogates, which JSON text can carry but UTF-8 cannot, are kept as escapes.
     """
@@ -20,12 +20,12 @@ def canonical_json(value: Any) -> bytes:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical JSON of *value*, as 64 hexadecimal digits."""
+    """Return the SHA-256 of the canonical JSON of *value*, as 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 def storable(value: Any) -> Any:
-    """*value* with NULs and lone surrogates, which PostgreSQL does not take, shown as U+FFFD; at any depth."""
+    """Return *value* with NULs and lone surrogates, which PostgreSQL cannot store, replaced by U+FFFD at any depth."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     # Looked through as text, which is fast. A backslash of its own before "u0000" is a false alarm and costs time only.
     return _replace_unstorable(value) if "\\u0000" in text or _UNSTORABLE.search(text) else value
@@ -42,12 +42,12 @@ def _replace_unstorable(value: Any) -> Any:
 
 
 def files_digest(files: Mapping[str, str]) -> str:
-    """The digest of a folder: *files* maps each path to the SHA-256 of its content."""
+    """Return the digest of a folder: *files* maps each path to the SHA-256 of its content."""
     return digest(dict(files))
 
 
-@lru_cache(maxsize=4096)  # every call of an episode wants it
+@lru_cache(maxsize=4096)  # used by every call of an episode
 def attempt_seed(seed: int, environment: str, case: str, attempt: int) -> int:
-    """The seed of one attempt, 63 bits: SHA-256 of (seed, environment, case, attempt)."""
+    """Return the 63-bit seed of one attempt: SHA-256 of (seed, environment, case, attempt)."""
     raw = hashlib.sha256(canonical_json([seed, environment, case, attempt])).digest()
     return int.from_bytes(raw[:8], "big") >> 1

@@ -1,4 +1,4 @@
-"""The JSON column that every model of the product uses."""
+"""JSON field that preserves key order."""
 
 import json
 from collections.abc import Callable
@@ -31,5 +31,5 @@ class OrderedJSONField(models.JSONField):
 
 
 def json_text(column: str, key: str) -> KeyTextTransform:
-    """The value at *key* of the objects in *column*, as text: an expression for annotations and filters."""
+    """Return an expression for the value at *key* of the objects in *column*, as text."""
     return KeyTextTransform(key, Cast(column, models.JSONField()))

@@ -1,4 +1,4 @@
-"""Filters of lists and exports, as addresses carry them. What is not understood is an error and never widens a list."""
+"""Filters of lists and exports from query parameters. Unknown parameters and values are errors."""
 
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ PAGING = frozenset({"after", "before", "sort", "cursor", "page_size"})
 
 
 class FilterError(UserError):
-    """Filters that are not understood: `problems` pairs the name of each parameter with a sentence."""
+    """Invalid filters: `problems` pairs the name of each parameter with a sentence."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         super().__init__(" ".join(f"{name}: {sentence}" for name, sentence in problems))
@@ -25,9 +25,9 @@ class FilterError(UserError):
 
 
 class FilterForm(forms.Form):
-    """Filters of a list. A parameter of the address that is neither a field nor about paging is an error.
+    """Filters of a list. A query parameter that is neither a field nor used for paging is an error.
 
-    `ignored` names parameters that the view reads by itself.
+    `ignored` names parameters that the view reads itself.
     """
 
     ignored: ClassVar[frozenset[str]] = PAGING
@@ -48,7 +48,7 @@ class FilterForm(forms.Form):
 
     @property
     def problems(self) -> list[tuple[str, str]]:
-        """The name of each parameter that is not understood, and what is wrong with it."""
+        """The name of each invalid parameter and its problem."""
         return [
             (str(item.code) if field == NON_FIELD_ERRORS else field, item.messages[0])
             for field, errors in self.errors.as_data().items()
@@ -57,11 +57,11 @@ class FilterForm(forms.Form):
 
     @property
     def chosen(self) -> dict[str, str]:
-        """The fields as they were given, for the page to show them again."""
+        """The given values, for the page to show them again."""
         return {name: self.data.get(name, "") for name in self.fields}
 
     def values(self) -> dict[str, Any]:
-        """The value of every field. Raises FilterError."""
+        """Return the value of every field. Raises FilterError."""
         if not self.is_valid():
             raise FilterError(self.problems)
         return {name: self.cleaned_data.get(name, "") for name in self.fields}

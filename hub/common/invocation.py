@@ -1,11 +1,11 @@
-"""How this program was called: advice names commands that can be pasted as they stand."""
+"""The command line of this program, for messages with commands that can be pasted."""
 
 import sys
 from pathlib import Path
 
 
 def command(*words: object) -> str:
-    """`.venv/bin/python manage.py eval --resume 3`, with the interpreter and the path that were used."""
+    """Return a command such as `.venv/bin/python manage.py eval --resume 3`, with the interpreter and path in use."""
     script = Path(sys.argv[0])
     if script.name != "manage.py":  # a worker, a web server
         script = Path("manage.py")
@@ -17,7 +17,7 @@ def _in_environment() -> bool:
 
 
 def _shown(path: Path) -> str:
-    """Relative where it lies below the working directory."""
+    """Return *path* relative to the working directory if it is below it."""
     try:
         return str(path.relative_to(Path.cwd())) if path.is_absolute() else str(path)
     except (ValueError, OSError):  # elsewhere; or the working directory is gone

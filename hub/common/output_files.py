@@ -1,4 +1,4 @@
-"""Files that exports write: whole or not at all, together where they are several, and over nothing unless told to."""
+"""Output files of exports: written atomically, several together, and never over existing files without --force."""
 
 import os
 import shutil
@@ -13,16 +13,16 @@ from hub.common.errors import UserError
 
 
 class CannotWrite(UserError):
-    """Nothing was written; the text says where, why, and what to do instead."""
+    """A file that cannot be written; the message says why and what to do. Nothing was written."""
 
 
 def add_force_argument(parser: ArgumentParser) -> None:
-    """The option by which every export is told to replace what is there."""
+    """Add the option --force, with which an export replaces existing files."""
     parser.add_argument("--force", action="store_true", help="replace files that are there already")
 
 
 class Outputs:
-    """Files that appear at their places together, once the `with` block is left without an error.
+    """Output files that are moved into place together when the `with` block ends without an error.
 
         with Outputs(force=options["force"]) as outputs:
             write_rows(outputs.file(out))
@@ -39,7 +39,7 @@ class Outputs:
         self._made: list[Path] = []
 
     def folder(self, path: Path) -> Path:
-        """*path*, made where it is missing; its own parent must be there."""
+        """Return the folder *path*, created if it is missing; its parent must exist."""
         if not path.is_dir():
             with _explained(path):
                 path.mkdir()
@@ -47,7 +47,7 @@ class Outputs:
         return path
 
     def file(self, path: Path) -> Path:
-        """Where to write what is to appear at *path*. Nothing appears where nothing is written there.
+        """Return the temporary path to write to for *path*. If nothing is written there, *path* is not created.
 
         Devices and pipes, such as /dev/stdout, are written to directly.
         """

@@ -1,4 +1,4 @@
-"""Keyset paging for pages, in any order: as quick on the last page of a million rows as on the first."""
+"""Keyset pagination of pages in any order, as fast on the last page of a million rows as on the first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Row = TypeVar("Row", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
-    """Rows, and the values for `?after=` and `?before=` that lead on; empty where there is nothing there."""
+    """One page of rows, and the values of `?after=` and `?before=` for its neighbours; "" if there is none."""
 
     rows: list[Row]
     after: str = ""
@@ -25,7 +25,7 @@ class Page(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a list is sorted by: `name` as `?sort=` gives it, `field` of the rows. Empty: the list's own order."""
+    """Sort order of a list: `name` as in `?sort=`, `field` of the rows. Empty: the list's default order."""
 
     name: str = ""
     field: str = ""
@@ -33,7 +33,7 @@ class Order:
 
 
 def order_of(request: HttpRequest, columns: Mapping[str, str]) -> Order:
-    """`?sort=name`, or `?sort=-name` from the largest down; *columns*: name -> field. Nonsense is taken as none."""
+    """Return the order of `?sort=name` or `?sort=-name`; *columns*: name -> field. Unknown names are ignored."""
     given = request.GET.get("sort", "")
     name = given.removeprefix("-")
     return Order(name, columns[name], given.startswith("-")) if name in columns else Order()
@@ -48,7 +48,7 @@ def keyset_page(
     descending: bool = False,
     order: Order | None = None,
 ) -> Page[Row]:
-    """The page of *rows* that the request's `after` or `before` names. *by* is unique among them, and indexed.
+    """Return the page of *rows* for the request's `after` or `before`. The field *by* is unique and indexed.
 
     *order* goes before *by*; rows without a value there come last.
     """
@@ -83,7 +83,7 @@ def _ordering(order: Order, backwards: bool) -> list[OrderBy]:
 
 
 def _behind(rows: QuerySet[Row], by: str, mark: int | str, falling: bool, order: Order, backwards: bool) -> Q | None:
-    """The rows behind the one that *mark* names, in the direction of reading; None where that row is gone."""
+    """Return the condition for rows after the one that *mark* names, in reading direction; None if it is gone."""
     tie = Q(**{f"{by}__{'lt' if falling else 'gt'}": mark})
     if not order.field:
         return tie
@@ -121,7 +121,7 @@ def render_list(request: HttpRequest, template: str, context: dict[str, Any], fo
 
 
 def _value(rows: QuerySet[Row], by: str, given: str | None) -> int | str | None:
-    """What the address names, as the field's type; None where it is absent or nonsense."""
+    """Return the parameter as the field's type; None if it is missing or invalid."""
     if not given or "\x00" in given:
         return None
     if rows.model._meta.get_field(by).get_internal_type() in ("CharField", "SlugField"):

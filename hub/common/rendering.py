@@ -1,4 +1,4 @@
-"""Foreign text as safe HTML: a README's Markdown, and code with its tokens marked. Nothing of it can run or load."""
+"""Rendering of untrusted text as safe HTML: Markdown of READMEs and highlighted code. No script, no external load."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,7 +19,7 @@ _FORMATTER = HtmlFormatter(nowrap=True)
 
 
 def code_html(text: str, language: str) -> SafeString:
-    """*text* escaped, its tokens in spans with Pygments' short classes; plain where the language is unknown."""
+    """Return *text* escaped and highlighted with Pygments' short classes; plain if the language is unknown."""
     if len(text) <= MAX_HIGHLIGHTED:
         try:
             lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
@@ -32,7 +32,7 @@ def code_html(text: str, language: str) -> SafeString:
 
 @lru_cache(maxsize=128)
 def markdown_html(text: str) -> SafeString:
-    """*text* as HTML: tables and code, no HTML of its own, no images (they would be loaded), headings one deeper."""
+    """Return Markdown *text* as HTML without raw HTML and images (they would be loaded); headings one level deeper."""
     return mark_safe(_MARKDOWN.render(text))  # noqa: S308 - raw HTML is off, and everything else is escaped
 
 

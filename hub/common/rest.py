@@ -1,4 +1,4 @@
-"""What every REST view shares: one error shape, and permissions by Django's."""
+"""Helpers of all REST views: one format of errors, and Django's permissions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from sandbox.errors import SandboxUnavailable
 
 
 def needs(permission: str) -> type[BasePermission]:
-    """A permission class: reading needs sign-in alone, everything else Django's *permission*."""
+    """Return a permission class: reading requires sign-in, everything else Django's *permission*."""
 
     class Needs(BasePermission):
         message = f"Your account lacks the permission {permission}; a group that has it is given by an administrator."
@@ -51,21 +51,21 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class ErrorItem(serializers.Serializer[Any]):
-    """One mistake: where, as a key path or file and line, and a sentence."""
+    """One error: its place, as a key path or file and line, and a sentence."""
 
     path = serializers.CharField(allow_blank=True)
     message = serializers.CharField()
 
 
 class ErrorBody(serializers.Serializer[Any]):
-    """The body of every answer from 400 on."""
+    """Body of every response with a status of 400 or above."""
 
     message = serializers.CharField()
     errors = ErrorItem(many=True)  # type: ignore[assignment]
 
 
 class Refused(APIException):
-    """A request that is refused with a list of mistakes."""
+    """A request that is rejected with a list of errors."""
 
     status_code: int
 
@@ -77,7 +77,7 @@ class Refused(APIException):
 
 
 def error_response(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's handler, answering `{"message", "errors": [{"path", "message"}]}` whatever happened."""
+    """Return the response for *error* as `{"message", "errors": [{"path", "message"}]}`; DRF's exception handler."""
     if isinstance(error, RequestDataTooBig):
         message = f"The body is larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes."
         return Response({"message": message, "errors": []}, status=413)

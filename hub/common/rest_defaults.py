@@ -1,6 +1,6 @@
-"""Paging and throttling of every REST view, named in settings; kept apart because REST framework's own views load it.
+"""Pagination and throttling of REST views, named in settings. Separate because REST framework's views import it.
 
-Nothing here may import those views, or anything that does.
+This module must not import those views, directly or indirectly.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from rest_framework.throttling import UserRateThrottle
 
 
 class Cursor(CursorPagination):
-    """`?cursor=` as `next` and `previous` give it, `?page_size=` up to 500. A view orders by its own `ordering`."""
+    """Cursor pagination with `?page_size=` up to 500. A view orders by its `ordering`."""
 
     page_size_query_param = "page_size"
     max_page_size = 500
@@ -21,7 +21,7 @@ class Cursor(CursorPagination):
 
 
 class WriteThrottle(UserRateThrottle):
-    """Limits what changes something, beside the limit for everything."""
+    """Throttle of requests that change something, in addition to the general one."""
 
     scope = "write"
 

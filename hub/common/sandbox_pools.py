@@ -1,4 +1,4 @@
-"""The sandbox as this installation's settings have it: what a pool is opened with."""
+"""Sandbox options from this installation's settings."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from sandbox.transports.base import TransportOptions
 
 
 def pool_options(*, backend: str = "auto", accept: Iterable[str] = "AB") -> PoolOptions:
-    """Options for a pool. *backend* `auto` leaves the choice to LLMEVAL_SANDBOX_BACKEND."""
+    """Return the options of a pool. With *backend* `auto`, LLMEVAL_SANDBOX_BACKEND decides."""
     return PoolOptions(
         backend=settings.SANDBOX_BACKEND if backend == "auto" else backend,
         accept=frozenset(accept),

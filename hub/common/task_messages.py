@@ -1,15 +1,15 @@
-"""Messages to workers. They only say "look": the database is the queue of record, so that a lost one costs seconds."""
+"""Messages that wake workers. The queue itself is in the database, so that a lost message only costs seconds."""
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 
 class BrokerUnavailable(Exception):
-    """The message was not taken; the text says why."""
+    """The broker cannot be reached; the message says why."""
 
 
 def send(task: str) -> None:
-    """Put a message for the task of this name. Raises BrokerUnavailable."""
+    """Send a message for the task of this name. Raises BrokerUnavailable."""
     # Imported with the first message: most commands send none, and Celery is a tenth of their start.
     from kombu.exceptions import OperationalError
 

@@ -1,4 +1,4 @@
-"""Mistakes in files that people write, in their words: pydantic's errors as sentences, near misses. Pure."""
+"""Error messages for files that users write: pydantic's errors as sentences, suggestions. No side effects."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,12 +41,12 @@ _SENTENCES = {
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 case`, `1,200 cases`."""
+    """Return a number with its noun: `1 case`, `1,200 cases`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """`did you mean x?` where one of *known* is close to *word*, else `known are a, b`; empty where none is known."""
+    """Return `did you mean x?` if one of *known* is close to *word*, else `known are a, b`; "" if none is known."""
     names = list(dict.fromkeys(known))
     near = get_close_matches(word, names, n=1, cutoff=_CLOSE) or [n for n in names if n.lower() == word.lower()]
     if near:
@@ -56,13 +56,13 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """What to say of a *key* that nothing knows."""
+    """Return the message for an unknown *key*."""
     advice = suggest(key, known)
     return f"unknown key; {advice}" if advice else "unknown key; remove it"
 
 
 def sentence(error: Mapping[str, Any], model: type[BaseModel] | None = None) -> str:
-    """An entry of `ValidationError.errors()` as half a sentence about its key, with what was found.
+    """Return an entry of `ValidationError.errors()` as a clause about its key, with the value found.
 
     *model* is what was validated: an unknown key is then compared with those that stand at its place.
     """
@@ -90,13 +90,13 @@ def sentence(error: Mapping[str, Any], model: type[BaseModel] | None = None) -> 
 
 
 def _needed_keys(model: type[BaseModel], path: Sequence[int | str]) -> str:
-    """The keys of the mapping that belongs at *path*: those it must have, else those it may have."""
+    """Return the keys of the mapping at *path*: the required ones, else the optional ones."""
     needed = [f"`{key}`" for key in keys_at(model, path, required=True)] or [f"`{key}`" for key in keys_at(model, path)]
     return f" with {', '.join(needed)}" if needed else " such as `key: value`"
 
 
 def found(value: Any) -> str:
-    """*value* as YAML would have it, cut short."""
+    """Return *value* as YAML would write it, shortened."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):
@@ -120,7 +120,7 @@ def keys_at(model: type[BaseModel], path: Sequence[int | str], *, required: bool
 
 
 def _inside(kind: Any, part: int | str) -> list[Any]:
-    """The types of what stands at *part* in a value of type *kind*."""
+    """Return the types of the value at *part* in a value of type *kind*."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         by_name = {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
         return _members(by_name.get(str(part)))
@@ -133,7 +133,7 @@ def _inside(kind: Any, part: int | str) -> list[Any]:
 
 
 def _members(kind: Any) -> list[Any]:
-    """What a value may be: the members of a union, without annotations."""
+    """Return the members of a union, without annotations."""
     if get_origin(kind) is Annotated:
         return _members(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):

@@ -1,4 +1,4 @@
-"""YAML as people mean it, with line numbers: plain data only, duplicate keys refused, `on` and `no` are words.
+"""YAML 1.2 with line numbers: plain data only, duplicate keys are errors, `on` and `no` are text.
 
 PyYAML speaks YAML 1.1, where the key `on` is a truth value and 1:30 a number. The loader here resolves the types of
 YAML 1.2's core schema instead, and keeps the line of every key so that a mistake can be shown where it is.
@@ -23,7 +23,7 @@ Path = tuple[str | int, ...]
 
 
 class YamlError(ValueError):
-    """Text that is not usable YAML; `line` counts from 1."""
+    """Invalid YAML; `line` counts from 1."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(f"line {line}: {message}")
@@ -39,7 +39,7 @@ class YamlText:
     lines: dict[Path, int]
 
     def line(self, path: Sequence[str | int]) -> int:
-        """The line of *path*, or of the nearest part of it that is in the file."""
+        """Return the line of *path*, or of its nearest ancestor in the file."""
         return next(
             self.lines[tuple(path[:end])] for end in range(len(path), -1, -1) if tuple(path[:end]) in self.lines
         )
@@ -68,7 +68,7 @@ for _tag, _pattern, _first in (
 
 
 def parse(text: str) -> YamlText:
-    """Parse one YAML document. Raises YamlError, with the line, for whatever is wrong with it."""
+    """Parse one YAML document. Raises YamlError with the line of the mistake."""
     if len(text) > MAX_BYTES:
         raise YamlError(1, f"the file has {len(text):,} characters; at most {MAX_BYTES:,} are read")
     try:
@@ -169,7 +169,7 @@ def _explained(error: yaml.MarkedYAMLError) -> YamlError:
 
 
 def _walk(node: yaml.Node, path: Path, lines: dict[Path, int], loader: _Loader) -> None:
-    """Note the line of every value below *node*; refuse duplicate keys, keys that are not text, and endless aliases."""
+    """Record the line of every value below *node*; reject duplicate keys, keys that are not text, and alias bombs."""
     line = node.start_mark.line + 1
     if len(lines) > MAX_NODES or len(path) > MAX_DEPTH:
         raise YamlError(line, f"more than {MAX_NODES:,} values or {MAX_DEPTH} levels, with aliases expanded")
@@ -199,7 +199,7 @@ def _walk(node: yaml.Node, path: Path, lines: dict[Path, int], loader: _Loader) 
 
 
 def _check_scalar(node: yaml.ScalarNode, line: int, loader: _Loader) -> None:
-    """Refuse what no database takes, tags that make objects, and tags that the text belies (`!!int abc`)."""
+    """Reject characters that no database stores, tags that create objects, and tags that do not fit the text."""
     strange = _UNSTORABLE.search(node.value)
     if strange:
         raise YamlError(line, f"the character U+{ord(strange[0]):04X}, which no database takes; take it out")
@@ -213,7 +213,7 @@ def _tag_error(node: yaml.Node, line: int) -> YamlError:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """`("scoring", "rules", 0, "type")` as `scoring.rules[0].type`."""
+    """Return `("scoring", "rules", 0, "type")` as `scoring.rules[0].type`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -221,5 +221,5 @@ def dotted(path: Sequence[str | int]) -> str:
 
 
 def undotted(text: str) -> Path:
-    """The reverse of `dotted`, for keys that have neither dots nor brackets in them."""
+    """Return the path of a dotted text; the inverse of `dotted` for keys without dots and brackets."""
     return tuple(int(part[1:-1]) if part[0] == "[" else part for part in re.findall(r"\[\d+\]|[^.\[\]]+", text))

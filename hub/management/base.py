@@ -1,4 +1,4 @@
-"""What all the product's commands share: exit codes, leaving with a sentence, and one document with --json."""
+"""Base class of all commands: exit codes, error messages, and one JSON document with --json."""
 
 import io
 import json
@@ -20,7 +20,7 @@ DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def day(text: str) -> date:
-    """The type of an option that takes a day."""
+    """Return the date of an option; for use as its `type`."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -28,16 +28,16 @@ def day(text: str) -> date:
 
 
 class ReportConsole(Console):
-    """Prints reports. A reader that has gone, as after `| head`, ends the program as it ends any other (exit 141)."""
+    """Console for reports. A closed pipe, as after `| head`, ends the program as usual (exit 141)."""
 
     def on_broken_pipe(self) -> None:
         raise
 
 
 class Command(BaseCommand):
-    """A command whose exit codes are those of contracts.
+    """Base class of commands with documented exit codes.
 
-    0 done; 1 done, with something left to look at; 2 the input is wrong and nothing was written; 3 a service or the
+    0 done; 1 done, but with failures to look at; 2 the input is wrong and nothing was written; 3 a service or the
     sandbox is missing; 130 interrupted. With --json stdout holds exactly one document, however the command ends.
     """
 
@@ -80,7 +80,7 @@ class Command(BaseCommand):
             ) from None
 
     def print_json(self, document: Any) -> None:
-        """Print the one document; nothing without --json, or where one is printed already."""
+        """Print the JSON document; does nothing without --json or if one was printed."""
         if self._json and not self._printed:
             self._printed = True
             self.stdout.write(json.dumps(document, ensure_ascii=False, allow_nan=False))
@@ -88,7 +88,7 @@ class Command(BaseCommand):
     def exit_with(
         self, code: int, message: str, more: Iterable[Any] = (), errors: Sequence[Any] | None = None
     ) -> SystemExit:
-        """To be raised: *message*, and below it a line for each of *more*, on stderr; *errors* are *more* as JSON."""
+        """Print *message* and the lines *more* on stderr; return the exception to raise. *errors* is *more* as JSON."""
         lines = [str(line) for line in more]
         self.stderr.write("\n".join([message, *(f"  {line}" for line in lines)]))
         self.print_json(
@@ -97,5 +97,5 @@ class Command(BaseCommand):
         return SystemExit(code)
 
     def invalid_input(self, message: str, more: Iterable[Any] = (), errors: Sequence[Any] | None = None) -> SystemExit:
-        """To be raised: the input is wrong."""
+        """Print that the input is wrong; return the exception to raise."""
         return self.exit_with(WRONG_INPUT, message, more, errors)

@@ -1,4 +1,4 @@
-"""What the commands about bundles share: how problems and certificates are shown, running the gates."""
+"""Base class of commands on bundles: runs the gates and shows certificates."""
 
 import sys
 from typing import Any
@@ -15,12 +15,12 @@ from sandbox.pool import shared
 
 
 class BundleCommand(Command):
-    """A command about bundles: exit code 1 is for gates that failed."""
+    """Command on bundles; exit code 1 means that gates failed."""
 
     add_gate_arguments = staticmethod(add_accept_argument)
 
     def gates(self, bundle: Bundle, accept: frozenset[str]) -> dict[str, Any]:
-        """Run the gates and give the certificate. Leaves the process where the sandbox is unavailable."""
+        """Run the gates and return the certificate. Raises SandboxUnavailable."""
         pool = None
         environment = bundle.compile()
         if environment.needs_sandbox:
@@ -34,7 +34,7 @@ class BundleCommand(Command):
             )
 
     def show(self, certificate: dict[str, Any]) -> None:
-        """Print what each gate found."""
+        """Print the result of each gate."""
         marks = {"passed": "passed ", "failed": "FAILED ", "not_run": "not run"}
         for gate in certificate["gates"]:
             self.stdout.write(f"  {marks[gate['status']]}  {gate['name']:8} {gate['what']} {_counted(gate)}")
@@ -50,5 +50,5 @@ def _counted(gate: dict[str, Any]) -> str:
 
 
 def failed_gates(certificate: dict[str, Any]) -> list[str]:
-    """The names of the gates that failed."""
+    """Return the names of the gates that failed."""
     return [gate["name"] for gate in certificate["gates"] if gate["status"] == "failed"]
