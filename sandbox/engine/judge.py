@@ -11,11 +11,11 @@ import types
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-from . import codec, frames, program
+from . import codec, frames, program, pytest_names
 from .channel import LINK, Channel
 from .describing import describe
 from .remote import Missing, Peer, Remote
-from .testing import Recorder, asserts_nothing, units, with_fixtures
+from .testing import BadTests, Recorder, asserts_nothing, units
 from .verdict import Tally
 
 LIBRARIES = frozenset(("numpy", "pandas", "pytest", "hypothesis", "scipy"))  # never a module of the code under test
@@ -24,10 +24,6 @@ _ALIASES = {"np": "numpy", "pd": "pandas"}
 
 class NeedsProcess(Exception):
     """The tests can only be run in the process of the code."""
-
-
-class BadTests(Exception):
-    """The tests cannot be run, whatever the code is."""
 
 
 def run(job: dict[str, Any], channel: Channel) -> None:
@@ -45,6 +41,7 @@ def run(job: dict[str, Any], channel: Channel) -> None:
 def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
     check_imports(job)
     recorder = Recorder()
+    offer_pytest(job, recorder)
     namespace: dict[str, Any] = {"__name__": "tests", **recorder.hooks()}
     prompt, tree = _completed(job["prompt"])
     classes = frozenset(s.name for s in tree.body if isinstance(s, ast.ClassDef))
@@ -67,7 +64,6 @@ def _judge(job: dict[str, Any], channel: Channel) -> dict[str, Any]:
         tree = ast.parse(text, "<tests>")
         if asserts_nothing(tree):
             raise BadTests("The tests assert nothing.")
-        check_fixtures(tree)
         _import_first(tree, namespace)
         needs = shared_state(tree)
         peer.raise_lines = frozenset(
@@ -94,10 +90,18 @@ def check_imports(job: dict[str, Any]) -> None:
     """
     tests = job["tests"] if isinstance(job["tests"], str) else "\n".join(job["tests"])
     text = f"{job['setup']}\n{tests}"
-    mentioned = {name for name in LIBRARIES if name in text}  # most tests mention none, and need not be parsed here
+    mentioned = {
+        name for name in LIBRARIES if name in text and name != "pytest"
+    }  # most tests mention none, and need not be parsed here
     for name in sorted(mentioned & (_imported(tests) | _imported(job["setup"])) if mentioned else ()):
         if importlib.util.find_spec(name) is None:
             raise _absent(name)
+
+
+def offer_pytest(job: dict[str, Any], recorder: Recorder) -> None:
+    """Make `import pytest` work for tests that mention it, see `pytest_names`."""
+    if pytest_names.uses_pytest(job["setup"], job["tests"]):
+        pytest_names.install(recorder.count_raises)
 
 
 def _absent(package: str) -> BadTests:
@@ -124,13 +128,6 @@ def _imported(source: str) -> set[str]:
         elif not isinstance(node, ast.Try):
             waiting += ast.iter_child_nodes(node)
     return found
-
-
-def check_fixtures(tree: ast.Module) -> None:
-    """Raise BadTests for tests that only pytest itself can run."""
-    name = with_fixtures(tree)
-    if name:
-        raise BadTests(f"{name} takes arguments. Fixtures and parameters of pytest are not supported: use helpers.")
 
 
 def define(

@@ -5,7 +5,6 @@ program: a negative control (see `controls`), what the tests stand on is as it w
 the tests were executed.
 """
 
-import ast
 import sys
 import types
 from typing import Any
@@ -27,6 +26,8 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     except judge.BadTests as error:
         channel.send(frames.REPORT, codec.dumps({"bad_tests": str(error)}))
         return
+    recorder = Recorder(control=job["control"])
+    judge.offer_pytest(job, recorder)
     before = Surroundings()
     try:
         module = define(job["prompt"] + "\n", "prompt") if job["prompt"] else types.ModuleType("prompt")
@@ -38,12 +39,9 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     except BaseException as error:
         channel.send(frames.REPORT, codec.dumps(report_of_definition(error)))
         return
-    recorder = Recorder(control=job["control"])
     namespace = vars(module) | vars(solution) | recorder.hooks() | {"__name__": "tests", "candidate": target}
     sys.modules["tests"] = types.ModuleType("tests")
     try:
-        if isinstance(job["tests"], str):
-            judge.check_fixtures(ast.parse(job["tests"]))
         judge.define(namespace, recorder, job["setup"], "setup")
         found = units(job["tests"], namespace, recorder, target)
         report = Tally(recorder).run(controlled(found) if job["control"] else found)

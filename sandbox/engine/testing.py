@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from . import controls
+from . import controls, fixtures
 from .controls import EQUALITIES, is_method_of_self
 
 _ASSERT = "__llm_eval_assert__"
@@ -27,6 +27,10 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "In": lambda a, b: a in b,
     "NotIn": lambda a, b: a not in b,
 }
+
+
+class BadTests(Exception):
+    """The tests cannot be run, whatever the code is."""
 
 
 class Recorder:
@@ -56,6 +60,15 @@ class Recorder:
         self.passed += 1
         self.failed = None
         return result
+
+    def count_raises(self, held: bool) -> None:
+        """Count a `pytest.raises`: once when its block ends, and once if it held."""
+        if self.control is not None:
+            self.control.total += not held
+        elif held:
+            self.passed += 1
+        else:
+            self.total += 1
 
     def compile(self, source: str, filename: str, tree: ast.Module | None = None) -> Any:
         """The code of `source` with every assert reporting to this recorder. Raises SyntaxError.
@@ -186,9 +199,9 @@ def units(
     check = functions.get("check")
     is_check = check is not None and bool(check.args.args) and not _calls_check(tree)
     found = {
-        name: Unit(name, s.lineno, partial(_call, namespace, name), must_assert=_has_assert(s))
-        for name, s in functions.items()
-        if name.startswith("test") and not _takes(s, 0)
+        s.name: (s.lineno, _has_assert(s))
+        for s in tree.body
+        if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef) and s.name.startswith("test")
     }
     classes = {s.name: _asserting_methods(s) for s in tree.body if isinstance(s, ast.ClassDef) and _is_test_class(s)}
     must = _has_assert(tree)
@@ -198,17 +211,44 @@ def units(
     if is_check:
         yield Unit("", None, partial(_call, namespace, "check", candidate), must_assert=must)
         return
-    yield from found.values()
-    for name, asserting in classes.items():
-        yield from _methods(namespace.get(name), asserting)
+    cases, kinds = [], []
+    unittest = sys.modules.get("unittest")  # large, so imported by the tests that use it and nobody else
+    for kind in (namespace.get(name) for name in classes):
+        if unittest is not None and isinstance(kind, type) and issubclass(kind, unittest.TestCase):
+            cases.append(kind)
+        elif isinstance(kind, type):
+            kinds.append(kind)
+    try:
+        tests_found = fixtures.Suite(namespace).tests(found, kinds)
+    except fixtures.UnknownFixture as error:
+        raise BadTests(str(error)) from None
+    except BaseException as error:  # by values that may come from the code: its fault or the tests', as in any unit
+        yield Unit("", None, partial(_raise, error))
+        return
+    if found and not tests_found and not cases and not kinds:
+        yield Unit("", None, partial(_raise, RuntimeError("All tests are marked to be skipped.")))
+    for test, run in tests_found:
+        if test.kind is None:
+            yield Unit(test.name, found[test.function_name][0], run, found[test.function_name][1])
+        else:
+            yield Unit(test.name, None, run, test.function_name in classes.get(test.kind.__name__, ()))
+    for kind in cases:
+        for name in unittest.TestLoader().getTestCaseNames(kind):  # type: ignore[union-attr]
+            asserts = name in classes.get(kind.__name__, ())
+            yield Unit(f"{kind.__name__}.{name}", None, partial(_run_case, unittest, kind, name), asserts)
 
 
 def _asserting_methods(statement: ast.ClassDef) -> set[str]:
-    return {s.name for s in statement.body if isinstance(s, ast.FunctionDef) and _has_assert(s)}
+    methods = (s for s in statement.body if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef))
+    return {s.name for s in methods if _has_assert(s)}
 
 
 def _call(namespace: dict[str, Any], name: str, *args: Any) -> None:
     namespace[name](*args)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
 
 
 def _has_assert(tree: ast.AST) -> bool:
@@ -216,8 +256,14 @@ def _has_assert(tree: ast.AST) -> bool:
     return any(
         (isinstance(node, ast.Assert) and not _is_constant(node.test, False))
         or (is_counted(node) and not _fails_always(node))
+        or _is_raises(node)
         for node in ast.walk(tree)
     )
+
+
+def _is_raises(node: ast.AST) -> bool:
+    """Whether this is a call `pytest.raises(...)` or `raises(...)`."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in ("pytest.raises", "raises")
 
 
 def _is_constant(node: ast.expr, truth: bool) -> bool:
@@ -236,48 +282,10 @@ def _is_test_class(statement: ast.ClassDef) -> bool:
     return statement.name.startswith("Test") or any("TestCase" in ast.unparse(base) for base in statement.bases)
 
 
-def _methods(kind: Any, asserting: set[str]) -> Iterator[Unit]:
-    """The test methods of a unittest case, or of a plain class named Test…; `asserting` have asserts of their own."""
-    if not isinstance(kind, type):
-        return
-    unittest = sys.modules.get("unittest")  # large, so imported by the tests that use it and nobody else
-    if unittest is not None and issubclass(kind, unittest.TestCase):
-        for name in unittest.TestLoader().getTestCaseNames(kind):
-            yield Unit(f"{kind.__name__}.{name}", None, partial(_run_case, unittest, kind, name), name in asserting)
-    else:
-        for name in [name for name in vars(kind) if name.startswith("test")]:
-            yield Unit(f"{kind.__name__}.{name}", None, partial(_run_method, kind, name), name in asserting)
-
-
-def _run_method(kind: type, name: str) -> None:
-    getattr(kind(), name)()
-
-
 def _calls_check(tree: ast.Module) -> bool:
     """Whether the text calls its own `check`."""
     calls = [s.value for s in tree.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
     return any(isinstance(call.func, ast.Name) and call.func.id == "check" for call in calls)
-
-
-def with_fixtures(tests: ast.Module) -> str:
-    """The first test function that takes arguments, which only pytest can give; else nothing."""
-    for statement in tests.body:
-        if _takes(statement, 0):
-            return statement.name  # type: ignore[attr-defined]
-        if isinstance(statement, ast.ClassDef) and statement.name.startswith("Test"):
-            found = next((method.name for method in statement.body if _takes(method, 1)), "")  # type: ignore[attr-defined]
-            if found:
-                return f"{statement.name}.{found}"
-    return ""
-
-
-def _takes(statement: ast.stmt, own: int) -> bool:
-    """Whether this is a test function that takes more than `own` arguments without a default."""
-    if not isinstance(statement, ast.FunctionDef) or not statement.name.startswith("test"):
-        return False
-    if any(isinstance(d, ast.Call | ast.Attribute) and "patch" in ast.unparse(d) for d in statement.decorator_list):
-        return False  # they give the arguments
-    return len(statement.args.args) - len(statement.args.defaults) > own
 
 
 def asserts_nothing(tests: ast.Module) -> bool:
@@ -287,7 +295,7 @@ def asserts_nothing(tests: ast.Module) -> bool:
             return False
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if name.lower().startswith(("assert", "fail")):
+            if name.lower().startswith(("assert", "fail")) or name == "raises":
                 return False
     return True
 

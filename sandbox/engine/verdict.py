@@ -7,6 +7,7 @@ from typing import Any
 
 from . import codec
 from .describing import describe
+from .pytest_names import Unsupported
 from .remote import CandidateGone, Missing, Peer, Remote, Tampered, TooLarge
 from .testing import Recorder, Unit, line_in_tests
 
@@ -89,6 +90,8 @@ class Tally:
             unit.run()
         except (CandidateGone, Tampered, Missing) as signal:
             return self._failure(_LOST[type(signal)], message=str(signal))
+        except Unsupported as error:
+            return self._failure("unsupported", message=str(error))
         except TooLarge as error:
             return self._failure("large", message=str(error))
         except BaseException as error:

@@ -299,10 +299,10 @@ def test_a_class_of_the_prompt_is_there_in_literal_tests_too(pool: Pool) -> None
         "class TestF:\n    def test_f(self, value):\n        assert f(value) == 1\n",
     ],
 )
-def test_tests_that_need_fixtures_of_pytest_say_nothing_about_the_code(pool: Pool, tests: str, trust: str) -> None:
+def test_tests_that_take_unknown_arguments_say_nothing_about_the_code(pool: Pool, tests: str, trust: str) -> None:
     outcome = run(pool, "def f(x): return x", tests, None, trust=trust)
     assert outcome.status is Status.BAD_TESTS, outcome
-    assert "Fixtures" in outcome.message
+    assert "neither a fixture nor a parameter" in outcome.message
 
 
 @pytest.mark.parametrize("trust", ["isolated", "in_process"])

@@ -1,0 +1,300 @@
+"""Test functions and methods as units: once for each set of parameters, with their fixtures set up and torn down."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from typing import Any
+
+from .pytest_names import SCOPES, Fixture, Mark, Parameters, Unsupported, is_skipped, marks_of, parameters_of
+
+_GENERATOR = 0x20  # of code flags
+_COROUTINE = 0x80
+
+BUILT_IN = frozenset(
+    "tmp_path tmp_path_factory tmpdir tmpdir_factory monkeypatch capsys capfd capsysbinary capfdbinary caplog recwarn "
+    "cache pytestconfig record_property doctest_namespace mocker".split()
+)
+"""Fixtures of pytest and pytest-mock that work on the process that they are in."""
+
+
+class UnknownFixture(Exception):
+    """A test takes an argument that is neither a fixture nor a parameter."""
+
+
+def argument_names(function: Any) -> list[str]:
+    """The arguments without a default, `self` included, of a function or of what decorators wrap."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return []
+    positional = list(code.co_varnames[: code.co_argcount])
+    defaults = function.__defaults__ or ()
+    keyword = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    needed = positional[: len(positional) - len(defaults)] if defaults else positional
+    return needed + [name for name in keyword if name not in (function.__kwdefaults__ or {})]
+
+
+class Request:
+    """The fixture `request`."""
+
+    def __init__(self, runner: "_Run", param: Any, scope: Any) -> None:
+        self._runner, self._scope = runner, scope
+        self._param = param
+        self.node = runner.test
+        self.function, self.cls, self.instance = runner.test.function, runner.test.kind, runner.instance
+
+    @property
+    def param(self) -> Any:
+        if self._param is None:
+            raise AttributeError("request.param: the fixture has no params")
+        return self._param[0]
+
+    def addfinalizer(self, finalizer: Callable[[], Any]) -> None:
+        self._runner.suite.finalizers.setdefault(self._scope, []).append(finalizer)
+
+    def getfixturevalue(self, name: str) -> Any:
+        return self._runner.value(name)
+
+
+@dataclass
+class Test:
+    """One test with one set of parameters. `name` as pytest shows it; `ends`: scopes that end with it."""
+
+    name: str
+    function_name: str
+    function: Any
+    kind: type | None
+    names: list[str]
+    values: dict[str, Any]
+    params: dict[str, tuple[Any, int]]  # fixture -> (value, number) of its own parameters
+    ends: list[Any] = field(default_factory=list)
+
+
+class Suite:
+    """All tests of one text, with the fixtures that its names are."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self._namespace = namespace
+        self._fixtures = {f.name: f for f in namespace.values() if isinstance(f, Fixture)}
+        self._of_kind: dict[type, dict[str, Fixture]] = {}
+        marks = namespace.get("pytestmark", [])
+        self._marks = [m for m in (marks if isinstance(marks, list | tuple) else [marks]) if isinstance(m, Mark)]
+        self.kept: dict[tuple[Any, str, int], Any] = {}
+        self.finalizers: dict[Any, list[Callable[[], Any]]] = {}
+        self.prepared: set[Any] = set()
+
+    def tests(self, functions: Iterable[str], kinds: Iterable[type]) -> list[tuple[Test, Callable[[], None]]]:
+        """Each test and what runs it, in order. Raises UnknownFixture."""
+        found = [test for name in functions for test in self._expand(name, self._namespace.get(name), None)]
+        for kind in kinds:
+            names = dict.fromkeys(n for base in reversed(kind.__mro__) for n in vars(base) if n.startswith("test"))
+            of_kind = [test for n in names for test in self._expand(n, getattr(kind, n), kind)]
+            if of_kind:
+                of_kind[-1].ends.append(kind)
+            found += of_kind
+        if found:
+            found[-1].ends.append("module")
+        return [(test, partial(self._run, test)) for test in found]
+
+    def fixture(self, name: str, kind: type | None, below: Fixture | None = None) -> Fixture | None:
+        """The fixture of this name; for a fixture that takes one of its own name, the one that it replaces."""
+        layers = [self._fixtures] if kind is None else [self._fixtures_of(kind), self._fixtures]
+        found = [layer[name] for layer in layers if name in layer]
+        if below is not None and below in found:
+            found = found[found.index(below) + 1 :]
+        return found[0] if found else None
+
+    def _fixtures_of(self, kind: type) -> dict[str, Fixture]:
+        if kind not in self._of_kind:
+            members = (f for base in reversed(kind.__mro__) for f in vars(base).values())
+            self._of_kind[kind] = {f.name: f for f in members if isinstance(f, Fixture)}
+        return self._of_kind[kind]
+
+    def _expand(self, name: str, function: Any, kind: type | None) -> Iterator[Test]:
+        marks = [*marks_of(function), *(marks_of(kind) if kind else []), *self._marks] if callable(function) else []
+        if not callable(function) or is_skipped(marks):
+            return
+        function_name, name = name, f"{kind.__name__}.{name}" if kind else name
+        given = parameters_of(marks)
+        direct = {argument for parameters in given for argument in parameters.names}
+        arguments = argument_names(function)
+        is_static = kind is not None and isinstance(_member(kind, function_name), staticmethod | classmethod)
+        if kind is not None and not is_static:
+            arguments = arguments[1:]
+        if is_static and arguments[:1] == ["cls"]:
+            arguments = arguments[1:]
+        if hasattr(function, "patchings"):  # its other arguments are mocks
+            arguments = [a for a in arguments if a in direct or a in BUILT_IN or self.fixture(a, kind)]
+        used = [text for mark in marks if mark.name == "usefixtures" for text in mark.args]
+        layers = {**self._fixtures, **(self._fixtures_of(kind) if kind else {})}
+        wanted = [f.name for f in layers.values() if f.autouse] + used + arguments
+        closure: dict[str, Fixture] = {}
+        for argument in wanted:
+            self._close(argument, name, kind, direct, closure, None)
+        own: list[tuple[str, Parameters]] = [(f.name, f.parameters) for f in closure.values() if f.parameters]
+        wanted = sorted(dict.fromkeys(wanted), key=lambda n: -SCOPES.index(closure[n].scope) if n in closure else 0)
+        taken = {*arguments, *(argument for f in closure.values() for argument in fixture_arguments(f))}
+        if direct - taken:
+            raise UnknownFixture(
+                f"{name} does not take `{min(direct - taken)}`, for which pytest.mark.parametrize gives values."
+            )
+        sets = [*(parameters for _, parameters in own), *given]
+        for numbers in product(*(range(len(parameters.values)) for parameters in sets)):
+            values: dict[str, Any] = {}
+            for parameters, number in zip(given, numbers[len(own) :], strict=True):
+                values.update(zip(parameters.names, parameters.values[number], strict=True))
+            params = {n: (p.values[i][0], i) for (n, p), i in zip(own, numbers, strict=False)}
+            text = "-".join(p.ids[i] for p, i in zip(sets, numbers, strict=True))
+            names = [argument for argument in wanted if argument not in values]
+            shown = f"{name}[{text}]" if text else name
+            yield Test(shown, function_name, function, kind, names, values, params)
+
+    def _close(
+        self,
+        argument: str,
+        test: str,
+        kind: type | None,
+        direct: set[str],
+        closure: dict[str, Fixture],
+        below: Fixture | None,
+    ) -> None:
+        """Add a fixture, and those that it takes, to `closure`."""
+        if argument in direct or argument == "request":
+            return
+        found = self.fixture(argument, kind, below)
+        if found is None:
+            if argument in BUILT_IN:
+                return
+            raise UnknownFixture(
+                f"{test} takes `{argument}`, which is neither a fixture nor a parameter. Define it with "
+                "@pytest.fixture or @pytest.mark.parametrize."
+            )
+        if closure.get(argument) is found:
+            return
+        closure.setdefault(argument, found)
+        for name in fixture_arguments(found):
+            self._close(name, test, kind, direct, closure, found if name == argument else None)
+
+    def _run(self, test: Test) -> None:
+        error: BaseException | None = None
+        try:
+            _Run(self, test).call()
+        except BaseException as raised:
+            error = raised
+        for scope in ["function", *test.ends]:
+            self.prepared.discard(scope)
+            for finalizer in reversed(self.finalizers.pop(scope, [])):
+                try:
+                    finalizer()
+                except BaseException as raised:
+                    error = error or raised
+            self.kept = {key: value for key, value in self.kept.items() if key[0] != scope}
+        if error is not None:
+            raise error
+
+    def once(self, scope: Any, key: Any, setup: Any, teardown: Any) -> None:
+        """Call `setup` unless it was called for this scope, and `teardown` at its end."""
+        if key in self.prepared:
+            return
+        self.prepared.add(key)
+        if setup is not None:
+            setup()
+        if teardown is not None:
+            self.finalizers.setdefault(scope, []).append(teardown)
+
+    def named(self, *names: str) -> Any:
+        """The first of these functions that the tests define at module level."""
+        return next((self._namespace[n] for n in names if callable(self._namespace.get(n))), None)
+
+
+def fixture_arguments(fixture: Fixture) -> list[str]:
+    return [name for name in argument_names(fixture.function) if name != "self"]
+
+
+def _member(kind: type, name: str) -> Any:
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+
+
+def _with(function: Any, argument: Any, own: int = 0) -> Any:
+    """A call of a setup function, which may take what it sets up."""
+    if function is None:
+        return None
+    return partial(function, argument) if len(argument_names(function)) > own else function
+
+
+class _Run:
+    """One run of one test."""
+
+    def __init__(self, suite: Suite, test: Test) -> None:
+        self.suite, self.test = suite, test
+        self.instance = test.kind() if test.kind else None
+
+    def call(self) -> None:
+        suite, test = self.suite, self.test
+        suite.once("module", "module", suite.named("setup_module"), suite.named("teardown_module"))
+        if test.kind is None:
+            setup = _with(suite.named("setup_function"), test.function)
+            suite.once("function", "function", setup, _with(suite.named("teardown_function"), test.function))
+        else:
+            kind = test.kind
+            suite.once(kind, kind, getattr(kind, "setup_class", None), getattr(kind, "teardown_class", None))
+            setup, teardown = (getattr(self.instance, f"{what}_method", None) for what in ("setup", "teardown"))
+            function = test.function
+            suite.once("function", "function", _with(setup, function, 1), _with(teardown, function, 1))
+        found = {name: self.value(name) for name in test.names}
+        arguments = set(argument_names(test.function))
+        taken = {name: value for name, value in {**found, **test.values}.items() if name in arguments}
+        function = getattr(self.instance, test.function_name) if test.kind else test.function
+        result = function(**taken)
+        if hasattr(result, "__await__"):
+            import asyncio  # heavy, and few tests need it
+
+            asyncio.run(result)
+
+    def value(self, name: str, below: Fixture | None = None, requester: Fixture | None = None) -> Any:
+        """The value of a fixture, which is set up unless it is already."""
+        test, suite = self.test, self.suite
+        if name in test.values:
+            return test.values[name]
+        if name == "request":
+            param = test.params.get(requester.name) if requester else None
+            return Request(self, param, self._scope(requester) if requester else "function")
+        found = suite.fixture(name, test.kind, below)
+        if found is None:
+            raise Unsupported(f"the tests use the fixture `{name}`, which works on the process that it is in")
+        scope = self._scope(found)
+        number = test.params[name][1] if name in test.params else 0
+        key = scope, f"{name} {id(found)}", number
+        if key not in suite.kept:
+            suite.kept[key] = self._made(found, scope)
+        return suite.kept[key]
+
+    def _scope(self, fixture: Fixture) -> Any:
+        if fixture.scope == "class" and self.test.kind is not None:
+            return self.test.kind
+        return "function" if fixture.scope in ("function", "class") else "module"
+
+    def _made(self, fixture: Fixture, scope: Any) -> Any:
+        function = fixture.function
+        if hasattr(function, "__func__"):
+            function = function.__func__
+        taken = {n: self.value(n, fixture if n == fixture.name else None, fixture) for n in fixture_arguments(fixture)}
+        args = (self.instance,) if argument_names(function)[:1] == ["self"] else ()
+        flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+        if flags & _COROUTINE:
+            raise Unsupported(f"the fixture {fixture.name} is a coroutine")
+        made = function(*args, **taken)
+        return self._finished(made, scope) if flags & _GENERATOR else made
+
+    def _finished(self, generator: Iterator[Any], scope: Any) -> Any:
+        """What a fixture yields; the rest of it runs at the end of its scope."""
+        value = next(generator)
+
+        def finish() -> None:
+            for _ in generator:
+                raise RuntimeError("a fixture yields more than once")
+
+        self.suite.finalizers.setdefault(scope, []).append(finish)
+        return value
