@@ -1,4 +1,4 @@
-"""The curators' desk for preferences: categories are edited, preferences are only read."""
+"""Admin of preferences for curators: issue categories can be edited, preferences are read-only."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from preferences.sides import tokens_to_phrases
 
 
 class ForCurators(admin.ModelAdmin):
-    """Curators see and change it; nobody deletes, since preferences refer to it."""
+    """Admin that curators can view and change. Nothing can be deleted, because preferences refer to it."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return is_curator(request.user)
@@ -40,7 +40,7 @@ class IssueCategoryAdmin(ForCurators):
     fields = ["title", "slug", "description", "active", "position"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: IssueCategory | None = None) -> list[str]:
-        return ["slug"] if obj else []  # exports and judges' prompts name it
+        return ["slug"] if obj else []  # exports and prompts of judges contain the slug
 
     def get_prepopulated_fields(
         self, request: HttpRequest, obj: IssueCategory | None = None

@@ -1,4 +1,4 @@
-"""Django's entry for the preferences app."""
+"""Django configuration of the preferences app."""
 
 from django.apps import AppConfig
 
@@ -8,7 +8,7 @@ class PreferencesConfig(AppConfig):
     verbose_name = "Preferences"
 
     def ready(self) -> None:
-        # Imports models, which exist only once the apps are loaded.
+        # These modules import models, which can only be imported once all apps are loaded.
         from preferences.tracking import Judgments
         from runs.tracking.additions import register
 

@@ -1,4 +1,4 @@
-"""What scoring found of a pair: each rule's word on both sides, and which side execution decides for."""
+"""Scoring results of a pair: the result of each rule for both responses, and the side that execution decides for."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ PASSED, FAILED = Response.Status.PASSED, Response.Status.FAILED
 
 
 def winner(first: Response, second: Response) -> str:
-    """`first` or `second` where exactly one side passes and both were scored; else empty."""
+    """Return `first` or `second` if both responses were scored and exactly that one passes, else ""."""
     if first.status == PASSED and second.status == FAILED:
         return "first"
     if second.status == PASSED and first.status == FAILED:
@@ -17,8 +17,9 @@ def winner(first: Response, second: Response) -> str:
 
 
 def evidence_of(first: Response, second: Response) -> dict[str, Any]:
-    """`{"first": side, "second": side, "winner": "first"|"second"|""}`, a side being `{"response", "status", "score",
-    "rules": [{"rule", "type", "value", "reason", "execution"}]}`.
+    """Return `{"first": side, "second": side, "winner": "first"|"second"|""}`.
+
+    A side is `{"response", "status", "score", "rules": [{"rule", "type", "value", "reason", "execution"}]}`.
     """
     return {"first": _side(first), "second": _side(second), "winner": winner(first, second)}
 

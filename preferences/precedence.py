@@ -1,4 +1,4 @@
-"""Which of several verdicts on one pair count: a person's before execution's, execution's before a judge's."""
+"""Precedence of several verdicts on one pair: reviewers before execution, execution before judges."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
@@ -9,7 +9,7 @@ PRECEDENCE = (Preference.Source.HUMAN, Preference.Source.EXECUTION, Preference.S
 
 
 class HasSource(Protocol):
-    """Something said of a pair, by a person, execution or a judge."""
+    """Verdict on a pair with its source."""
 
     @property
     def source(self) -> str: ...
@@ -19,6 +19,6 @@ Said = TypeVar("Said", bound=HasSource)
 
 
 def from_first_source(verdicts: Sequence[Said]) -> list[Said]:
-    """Return the verdicts of the source that comes first."""
+    """Return the verdicts of the source with the highest precedence."""
     first = min((PRECEDENCE.index(Preference.Source(verdict.source)) for verdict in verdicts), default=0)
     return [verdict for verdict in verdicts if verdict.source == PRECEDENCE[first]]

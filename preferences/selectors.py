@@ -1,4 +1,4 @@
-"""Reading preferences: those in force, filtered, and one with everything it leads to."""
+"""Selectors of preferences: current ones, filters, related objects, history and issue categories."""
 
 from collections.abc import Callable
 from datetime import date
@@ -13,7 +13,7 @@ from runs.selectors import visible_runs
 
 
 def current_preferences() -> QuerySet[Preference]:
-    """Preferences that nothing supersedes."""
+    """Return the preferences in force, which are those that no other preference supersedes."""
     return Preference.objects.filter(successor__isnull=True)
 
 
@@ -22,12 +22,12 @@ _withheld: list[Withheld] = []
 
 
 def register_withheld(which: Withheld) -> None:
-    """Hide from each user the preferences that *which* names for them; apps above register this from ready()."""
+    """Register a function that returns the condition on preferences hidden from a user. Called from `ready()`."""
     _withheld.append(which)
 
 
 def without_withheld(user: User | AnonymousUser, rows: QuerySet[Preference]) -> QuerySet[Preference]:
-    """*rows* without those that are withheld from *user*."""
+    """Return *rows* without the preferences hidden from *user*."""
     for which in _withheld:
         hidden = which(user)
         if hidden is not None:
@@ -51,7 +51,7 @@ def filter_preferences(
     verdict: str = "",
     reviewer: str = "",
 ) -> QuerySet[Preference]:
-    """*rows* that match all that is given."""
+    """Return the *rows* that match all given filters."""
     wanted: dict[str, Any] = {
         "source": source,
         "run_id": run,
@@ -64,19 +64,22 @@ def filter_preferences(
 
 
 def case_has_accepted_defect() -> Exists:
-    """Whether a curator has accepted a defect of a preference's case: what its tests say no longer counts."""
+    """Return the condition that a curator accepted a defect of the case, so that its tests do not count."""
     return Exists(CaseDefect.objects.filter(case=OuterRef("case"), status=CaseDefect.Status.ACCEPTED))
 
 
 def standing(rows: QuerySet[Preference]) -> QuerySet[Preference]:
-    """*rows* without what settled claims have undone: verdicts of wrong tests, and overruling of tests that stand."""
+    """Return *rows* without verdicts refuted by curators.
+
+    These are verdicts of execution on cases found wrong, and verdicts that overruled tests found correct.
+    """
     wrong = Q(case_has_accepted_defect())
-    overruled_in_vain = Q(disputes_tests=True, defect__status=CaseDefect.Status.REJECTED) & ~wrong
-    return rows.exclude(Q(source=Preference.Source.EXECUTION) & wrong).exclude(overruled_in_vain)
+    wrongly_overruled = Q(disputes_tests=True, defect__status=CaseDefect.Status.REJECTED) & ~wrong
+    return rows.exclude(Q(source=Preference.Source.EXECUTION) & wrong).exclude(wrongly_overruled)
 
 
 def with_related_objects(rows: QuerySet[Preference]) -> QuerySet[Preference]:
-    """With all that a page or an export names of each row."""
+    """Return *rows* loaded with the related objects that pages and exports show."""
     return (
         rows.annotate(case_found_wrong=case_has_accepted_defect())
         .select_related(
@@ -94,7 +97,7 @@ def with_related_objects(rows: QuerySet[Preference]) -> QuerySet[Preference]:
 
 
 def history(preference: Preference) -> list[Preference]:
-    """Every verdict on the same two responses, the newest first, superseded ones included."""
+    """Return all verdicts on the same two responses, including superseded ones, newest first."""
     same = Q(first=preference.first_id, second=preference.second_id) | Q(
         first=preference.second_id, second=preference.first_id
     )
@@ -102,5 +105,5 @@ def history(preference: Preference) -> list[Preference]:
 
 
 def categories() -> list[IssueCategory]:
-    """Those in use, in the curators' order."""
+    """Return the active issue categories in the order set by curators."""
     return list(IssueCategory.objects.filter(active=True))

@@ -1,4 +1,4 @@
-"""Writing preferences: one service, used by judges, by execution and by people alike."""
+"""Services that record preferences of reviewers, judges and execution."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,7 +16,7 @@ from runs.models import Response
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewIssue:
-    """An issue to record. `span` None: of the whole response."""
+    """Issue to record. Without `span`, it applies to the whole response."""
 
     response: Response
     category: IssueCategory
@@ -28,10 +28,10 @@ class NewIssue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeIdentity:
-    """Which model judged, with which prompt, and under what conditions.
+    """Judge model, prompt version and conditions of a judgment.
 
-    `orders`: its verdict, in the pair's terms, with the first response shown first, then with the second shown first.
-    `order_critiques`: what it wrote in each of the two.
+    `orders` holds the verdicts with the first and with the second response shown as A. `order_critiques` holds the
+    critiques in the same sequence.
     """
 
     label: str
@@ -46,7 +46,7 @@ class JudgeIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reaction:
-    """How a person's verdict relates to the suggestion: what was shown, when, and what was said before."""
+    """Relation of a reviewer's verdict to the suggestion: what was shown, when, and the verdict given before."""
 
     suggestion: Preference | None = None
     taken: bool | None = None
@@ -60,9 +60,9 @@ class Reaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgment:
-    """A verdict as it was reached. `reviewer` or `judge` is set, or neither for execution.
+    """Verdict to record. Either `reviewer` or `judge` is set, or neither for execution.
 
-    `critique` and the notes of `issues` name the responses by the tokens of `preferences.sides`.
+    `critique` and the notes of `issues` refer to the responses by the tokens of `preferences.sides`.
     """
 
     verdict: str
@@ -78,7 +78,7 @@ class Judgment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Two responses to one case and the judgment of them. `supersedes`: the preference in whose place it stands."""
+    """Judgment of two responses to one case. `supersedes` is the preference that it replaces."""
 
     first: Response
     second: Response
@@ -94,9 +94,10 @@ def record_preference(
 
 
 def record_preferences(judged: Sequence[Judged]) -> list[Preference]:
-    """Store preferences with their issues, all or none. Raises ValueError where two responses answer different cases.
+    """Store preferences with their issues in one transaction.
 
-    The source follows from who judged: a reviewer, a judge, or nobody (execution).
+    Raises ValueError if two responses belong to different cases. The source is set from the judgment: human if it has
+    a reviewer, llm if it has a judge, else execution.
     """
     rows = [_preference(item) for item in judged]
     with transaction.atomic():
@@ -174,5 +175,5 @@ def _issue(preference: Preference, item: NewIssue) -> Issue:
 
 
 def _storable(text: str) -> str:
-    """Text that every database takes: no NUL, no halves of surrogate pairs."""
+    """Replace NUL characters and lone surrogates, which databases cannot store."""
     return text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")

@@ -1,8 +1,8 @@
-"""References to the two responses of a pair in free text, independent of the order in which a writer saw them. Pure.
+"""References to the two responses of a pair in free text, independent of the order in which the writer saw them.
 
 Judges and reviewers see a pair as A and B, and which response is A differs between them. What they write is stored with
-the tokens ⟦first⟧ and ⟦second⟧ instead of letters. `Sides` translates in both directions for one order; `worded` puts
-a phrase in the place of each token where no letters are shown.
+the tokens ⟦first⟧ and ⟦second⟧ instead of letters. `Sides` translates in both directions for one order, and
+`tokens_to_phrases` replaces tokens by phrases on pages without letters. Pure functions.
 """
 
 import re
@@ -21,28 +21,29 @@ _TOKEN = re.compile(r"⟦(first|second)⟧")
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Which response of a pair is shown as A. `swapped`: the second one."""
+    """Order in which a pair is shown. If `swapped`, the second response is A."""
 
     swapped: bool
 
     def ordered(self, first: Item, second: Item) -> tuple[Item, Item]:
-        """(A, B) of what belongs to the first and to the second response."""
+        """Return the items of A and B, given those of the first and the second response."""
         return (second, first) if self.swapped else (first, second)
 
     def side(self, letter: str) -> str:
-        """`first` or `second` for A or B in either case; any other verdict as it is."""
+        """Return `first` or `second` for the letter A or B, and other verdicts unchanged."""
         a, b = self.ordered("first", "second")
         return {"a": a, "b": b}.get(letter.lower(), letter)
 
     def letter(self, side: str) -> str:
-        """`A` or `B` for `first` or `second`; any other verdict as it is."""
+        """Return `A` or `B` for `first` or `second`, and other verdicts unchanged."""
         first, second = self.ordered("A", "B")
         return {"first": first, "second": second}.get(side, side)
 
     def letters_to_tokens(self, text: str, *, choices: bool = False) -> str:
-        """*text* with a token for each reference to A or B. *choices*: the task has choices that are letters, too.
+        """Return *text* with each reference to A or B replaced by a token.
 
-        Only what clearly refers to a side is replaced. Code, quoted text and the article "A" stay as they are.
+        Only clear references to a side are replaced, not code, quoted text or the article "A". *choices* says that the
+        task lists choices named by letters, so that a lone letter is not a reference.
         """
         plain = _TOKEN.sub(r"[[\1]]", text)
         found = _references(plain, choices)
@@ -51,17 +52,17 @@ class Sides:
         return plain
 
     def shown(self, text: str) -> str:
-        """*text* with A and B for its tokens."""
+        """Return *text* with each token replaced by A or B."""
         return _TOKEN.sub(lambda match: self.letter(match[1]), text)
 
 
 def exchange_tokens(text: str) -> str:
-    """*text* with each token as the other one."""
+    """Return *text* with the two tokens exchanged."""
     return _TOKEN.sub(lambda match: "⟦second⟧" if match[1] == "first" else "⟦first⟧", text)
 
 
 def tokens_to_phrases(text: str, *, first: str = "the first response", second: str = "the second response") -> str:
-    """*text* with a phrase for each token; a noun before the token ("response ⟦first⟧") becomes part of the phrase."""
+    """Return *text* with each token replaced by a phrase, which also replaces a noun before it ("response ⟦first⟧")."""
     names = {"first": first, "second": second}
 
     def phrase(match: re.Match[str]) -> str:
@@ -73,7 +74,7 @@ def tokens_to_phrases(text: str, *, first: str = "the first response", second: s
 
 
 def lists_choices(messages: Sequence[Message]) -> bool:
-    """Whether a prompt lists choices named A and B, so that a lone letter in a critique may mean a choice."""
+    """Return whether a prompt lists choices named A and B, so that a letter in a critique may mean a choice."""
     return any(
         {"A", "B"} <= {match[1] for match in _CHOICE.finditer(text_of(message))} for message in opening(messages)
     )
@@ -92,7 +93,7 @@ _WITH_NOUN = re.compile(
 _CAPITAL_AFTER = re.compile(r"(?:^|[.!?\n]|\n[ \t]*[-*•]|\n[ \t]*\d+[.)])[ \t*_]*$")
 _CHOICE = re.compile(r"^[ \t>*(\[]{0,4}([A-B])[).:\]][*]*[ \t]+\S", re.M)
 _CHOICE_LIST = re.compile(r"\b[AB]\b\s*(?:,|/|and|or)\s*(?:[AB]\b\s*,?\s*)?(?:and\s+|or\s+)?[C-E]\b(?![+#'’])")
-_OPAQUE = re.compile(  # code and quoted text: their letters are not the writer's
+_OPAQUE = re.compile(  # code and quoted text, in which letters are not references
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|(?<!\w)'[^'\n]*'(?!\w)", re.S
 )
 _LETTER = re.compile(r"(?<![\w])[AB](?![\w])")
@@ -103,7 +104,7 @@ _ORDINAL = re.compile(
     r"|\b(?:the\s+)?(?P<before>response|answer)\s+on\s+the\s+(?P<hand>left|right)\b",
     re.IGNORECASE,
 )
-# What carries letters of its own: "matrix A", "option B", "set A and set B".
+# Nouns that are often followed by a letter of their own: "matrix A", "option B", "set A and set B".
 _OTHERS = (
     "option|choice|letter|matrix|vector|set|array|list|node|vertex|point|class|variable|plan|type|column|row|table|"
     "figure|fig|step|part|section|group|grade|vitamin|team|player|person|station|event|string|tier|appendix|hepatitis|"
@@ -130,7 +131,7 @@ _AUXILIARY = (
     r"can\b(?!\s+of|-)|will\b(?!\s+to|-)|must\b(?!\s+(?:for|read)|-)|(?:but|because|since|although|though|whereas)\b|"
     r"(?:better|worse|more\s+\w+|less\s+\w+)\s+than\b"
 )
-_NO_VERBS = (  # words with the ending of a verb that follow the article
+_NO_VERBS = (  # words that end like a verb and can follow the article "A"
     "series|means|news|species|sales|savings|always|sometimes|perhaps|besides|lens|sports|graphics|maths|mathematics|"
     "systems|bounds|args|kwargs|units|types|options|results|params|parameters|operations|settings|headers|brackets|"
     "columns|rows|days|weeks|months|years|hours|minutes|seconds|times|ones|others|this|numbers|words|values|keys|s"
@@ -155,7 +156,7 @@ _COMPOUND = re.compile(r"[ -](?:trees?|cells?|vitamins?|movies?|flat|sharp|tests
 
 
 def _references(text: str, choices: bool) -> list[tuple[int, int, str, str]]:
-    """(start, end, words that stay before the token, letter) of each reference in *text*, in order."""
+    """Return (start, end, words to keep before the token, letter) of each reference in *text*, in order."""
     opaque = [match.span() for match in _OPAQUE.finditer(text)]
     choices = choices or bool(_CHOICE_LIST.search(text))
 
@@ -181,7 +182,7 @@ def _references(text: str, choices: bool) -> list[tuple[int, int, str, str]]:
 
 
 def _place(text: str, match: re.Match[str]) -> str:
-    """A or B for "the first response" or "the response on the left"; empty where it may mean something else."""
+    """Return A or B for "the first response" or "the response on the left", "" if it may mean something else."""
     if match["hand"]:
         return "A" if match["hand"].lower() == "left" else "B"
     if not match["the"] and not (match[0][0].isupper() and _starts_sentence(text[: match.start()])):
@@ -190,7 +191,7 @@ def _place(text: str, match: re.Match[str]) -> str:
 
 
 def _is_side(text: str, start: int, choices: bool) -> bool:
-    """Whether the capital letter at *start*, a word of its own, stands for a side."""
+    """Return whether the capital letter at *start*, a word on its own, refers to a side."""
     before, after = text[max(0, start - 200) : start], text[start + 1 : start + 200]
     while before[-1:] in ("*", "_") and after[:1] == before[-1:]:  # emphasis
         before, after = before[:-1], after[1:]
@@ -212,7 +213,7 @@ def _is_side(text: str, start: int, choices: bool) -> bool:
 
 
 def _part_of_other(before: str, after: str) -> bool:
-    """Whether the letter between *before* and *after* is part of a formula, a name, a grade or another quotation."""
+    """Return whether the letter between *before* and *after* is part of a formula, a name, a grade or a quotation."""
     if after.startswith("/") or before.endswith("/"):
         beside = re.match(r"/[*_]*[AB]\b(?!/)", after) or re.search(r"\b[AB][*_]*/$", before)
         return not beside or bool(re.match(r"(?:/[AB])?[ -]test", after))
@@ -224,12 +225,12 @@ def _part_of_other(before: str, after: str) -> bool:
 
 
 def _shouted(word: str, after: str) -> bool:
-    """Whether the letter stands among words in capitals."""
+    """Return whether the letter is surrounded by words in capitals."""
     following = re.match(r"\s+([A-Z]{2,})\b", after)
     return len(word) > 1 and word.isupper() and following is not None
 
 
 def _starts_sentence(before: str) -> bool:
-    """Whether a word after *before* would have a capital in any case."""
+    """Return whether a word after *before* would be capitalized anyway."""
     stripped = before.rstrip(" \t*_")
     return not stripped or stripped[-1] in '.!?:;([{–—-•>\n"“'

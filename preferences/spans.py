@@ -1,4 +1,4 @@
-"""Places in a response's text: code-point offsets, quotes found again, and the texts that can be quoted. Pure."""
+"""Spans of a response: code-point offsets, finding quotes, and the texts that can be quoted. Pure functions."""
 
 import hashlib
 import re
@@ -9,14 +9,14 @@ from hub.protocols.calls import Message
 from hub.protocols.messages import call_text, text_of
 
 CONTEXT = 32  # code points of prefix and suffix
-_LONGEST_CALL_QUOTE = 2000  # characters; a pattern is made of them
+_LONGEST_CALL_QUOTE = 2000  # characters; longer quotes would make too large a regular expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A place in the text of `messages[message]`: offsets in code points, with the W3C text-quote selector.
+    """Span in the text of `messages[message]`: offsets in code points, with the W3C text-quote selector.
 
-    `call`: the place is in the text of that tool call of the message, as `call_text` has it.
+    If `call` is set, the span is in the text of that tool call of the message, as returned by `call_text`.
     """
 
     message: int
@@ -30,24 +30,24 @@ class Span:
 
 
 def text_at(messages: Sequence[Message], message: int, call: int | None) -> str:
-    """The text of a message, or of one of its calls. Raises ValueError where there is none."""
+    """Return the text of a message or of one of its tool calls. Raises ValueError if it does not exist."""
     if not 0 <= message < len(messages):
-        raise ValueError("A mark is in a message that the response does not have.")
+        raise ValueError("A mark refers to a message that does not exist. Reload the page and mark again.")
     if call is None:
         return text_of(messages[message])
     calls = messages[message].get("tool_calls") or []
     if not 0 <= call < len(calls):
-        raise ValueError("A mark is in a tool call that the message does not have.")
+        raise ValueError("A mark refers to a tool call that does not exist. Reload the page and mark again.")
     return call_text(calls[call])
 
 
 def text_hash(text: str) -> str:
-    """SHA-256 of *text*; halves of surrogate pairs, which UTF-8 cannot carry, count as their escapes."""
+    """Return the SHA-256 of *text*. Lone surrogates, which UTF-8 cannot encode, are hashed as escapes."""
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def span_at(text: str, start: int, end: int, message: int, call: int | None = None) -> Span:
-    """The span from *start* to *end*. Raises ValueError where it is empty or outside the text."""
+    """Return the span from *start* to *end*. Raises ValueError if it is empty or outside the text."""
     if not 0 <= start < end <= len(text):
         raise ValueError(f"There is no text from {start} to {end}; the answer has {len(text)} characters.")
     return Span(
@@ -63,10 +63,10 @@ def span_at(text: str, start: int, end: int, message: int, call: int | None = No
 
 
 def find_quote(messages: Sequence[Message], quote: str) -> Span | None:
-    """Where an assistant's turn says *quote*, the last turn first, its text before its calls; None where none does.
+    """Return the span of *quote* in the assistant's messages, or None. Searches later messages and texts of messages first.
 
-    Verbatim, and failing that with any run of white space for any other: models wrap lines anew when they quote. In
-    calls white space does not count at all: models lay out JSON anew.
+    The text is searched literally, then with any white space matching any other, because models reflow lines that they
+    quote. In tool calls white space is ignored, because models reformat JSON.
     """
     if not quote.strip():
         return None
@@ -84,7 +84,7 @@ def find_quote(messages: Sequence[Message], quote: str) -> Span | None:
 
 
 def _find_in_calls(messages: Sequence[Message], quote: str) -> Span | None:
-    words = re.sub(r"^\s*calls\s+", "", quote)  # as the judge's prompt introduces a call
+    words = re.sub(r"^\s*calls\s+", "", quote)  # the word before a call in the judge's prompt
     characters = "".join(words.split())
     if not characters or len(characters) > _LONGEST_CALL_QUOTE:
         return None

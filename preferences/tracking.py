@@ -1,4 +1,4 @@
-"""What is logged of judgments in MLflow: figures as metrics, a table of all in force, and assessments of responses."""
+"""Judgments in MLflow: figures as metrics, a table of the preferences in force, and assessments of responses."""
 
 import json
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ from runs.models import Response, Run
 from runs.tracking.additions import Added, Addition, Assessment, SourceType
 
 _WON = {"first": ("won", "lost"), "second": ("lost", "won"), "tie": ("tied", "tied"), "both_bad": ("bad", "bad")}
-_RATIONALE = 10_000  # characters; a column of text in MySQL holds 65,535 bytes
+_RATIONALE = 10_000  # characters; a TEXT column of MySQL holds 65,535 bytes
 _VALUES = {"won": "better", "lost": "worse", "tied": "tie", "bad": "both bad"}
 _SOURCES: dict[str, SourceType] = {
     Preference.Source.HUMAN: "HUMAN",
@@ -26,14 +26,17 @@ _SOURCES: dict[str, SourceType] = {
 
 
 class Judgments(Addition):
-    """Preferences in force, in a run's log."""
+    """Addition to the tracking of a run: its preferences in force."""
 
     def newest(self) -> dict[int, datetime]:
         return dict(Preference.objects.order_by().values_list("run").annotate(Max("created_at")))
 
     def added(self, run: Run) -> Added:
-        """`judgments.<source>`, `agreement.<figure>` (with `.n`, `.low`, `.high`), and for each environment and model
-        `judged.<source>.won`, `.lost`, `.tied` and `.bad`; the table `judgments`. Nothing of a run nobody judged."""
+        """Return the metrics and the table `judgments` of a run; nothing if it has no judgments.
+
+        Metrics: `judgments.<source>`, `agreement.<figure>` (with `.n`, `.low`, `.high`), and for each environment and
+        model, `judged.<source>.won`, `.lost`, `.tied` and `.bad`.
+        """
         rows = current_preferences().filter(run=run)
         table = [_row(item) for item in with_related_objects(rows).prefetch_related("issues__category").order_by("id")]
         if not table:
@@ -47,7 +50,7 @@ class Judgments(Addition):
         return Added(metrics=metrics, cells=_cells(run), tables={"judgments": table})
 
     def assessments(self, run: Run) -> dict[int, list[Assessment]]:
-        """What is in force, from either side's view, and suggestions that people overrode: these come before."""
+        """Return the assessments of each response: preferences in force, and before them overridden suggestions."""
         wanted = Q(successor__isnull=True) | Q(answers__successor__isnull=True, answers__suggestion_taken=False)
         rows = with_related_objects(Preference.objects.filter(run=run).filter(wanted).distinct())
         found: dict[int, list[Assessment]] = defaultdict(list)
@@ -69,7 +72,7 @@ def _cells(run: Run) -> dict[tuple[int, int], dict[str, float]]:
 
 
 def _row(preference: Preference) -> dict[str, JSON]:
-    """A line of the table: flat, without the responses' texts."""
+    """Return the row of a preference in the table: flat, without the texts of the responses."""
     first, second = preference.first, preference.second
     chosen = preference.chosen
     return {

@@ -1,9 +1,8 @@
-"""How far judgments agree: kappa, alpha, calibration and bias. Pure functions; undefined values are None.
+"""Statistics of agreement: kappa, alpha, calibration and correlation. Pure functions; undefined values are None.
 
-Verdicts are any hashable labels. Units are given as a sequence, or as a mapping from a unit to how often it occurs.
-Intervals of shares are those of accuracies. All others are percentile bootstraps at 95 % over groups of units, drawn
-with a fixed seed: verdicts on one pair of responses depend on each other, so pairs are drawn, each with all of its
-verdicts.
+Verdicts are any hashable labels. Units are given as a sequence, or as a mapping from a unit to its count. Intervals of
+shares are computed like those of accuracies. All others are 95 % percentile bootstrap intervals over groups of units,
+with a fixed seed. Verdicts on one pair of responses depend on each other, so a group holds all verdicts on one pair.
 """
 
 import math
@@ -15,8 +14,8 @@ from typing import TypeVar
 from runs.results.statistics import mean_estimate
 
 RESAMPLES = 1000
-_GROUPS = 10  # fewer say too little of how they vary
-_DRAWN = 100_000  # points of as many resamples as fit are in memory at once
+_GROUPS = 10  # minimum number of groups for an interval
+_DRAWN = 100_000  # maximum number of resampled points in memory at a time
 Rated = tuple[Hashable, Hashable]
 Unit = TypeVar("Unit", bound=Hashable)
 Point = tuple[float, float]
@@ -25,7 +24,7 @@ Statistic = Callable[[Counter[Unit]], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A value of *n* units with its interval. `note` says why the value or the interval is undefined."""
+    """Statistic of *n* units with its interval. `note` says why the value or the interval is undefined."""
 
     value: float | None
     n: int
@@ -44,9 +43,9 @@ def mean(units: Iterable[float] | Mapping[float, int]) -> float | None:
 
 
 def cohen_kappa(pairs: Iterable[Rated] | Mapping[Rated, int]) -> float | None:
-    """Cohen's kappa (1960): (po - pe) / (1 - pe), pe the agreement expected from both raters' own shares.
+    """Return Cohen's kappa (1960): (po - pe) / (1 - pe), with pe the agreement expected by chance.
 
-    None without units, and where both only ever say one and the same thing (pe = 1).
+    None if there are no units, or if both raters always use the same single label (pe = 1).
     """
     counts = Counter(pairs)
     n = counts.total()
@@ -63,10 +62,10 @@ def cohen_kappa(pairs: Iterable[Rated] | Mapping[Rated, int]) -> float | None:
 
 
 def krippendorff_alpha(units: Iterable[tuple[Hashable, ...]] | Mapping[tuple[Hashable, ...], int]) -> float | None:
-    """Krippendorff's alpha for nominal data: 1 - Do/De (Computing Krippendorff's Alpha-Reliability, 2011).
+    """Return Krippendorff's alpha for nominal data: 1 - Do/De (Computing Krippendorff's Alpha-Reliability, 2011).
 
-    *units*: for each unit the labels given by its raters; units with fewer than two do not count. None where
-    nothing can be paired or only one label was ever used.
+    *units* holds the labels of each unit; units with fewer than two labels are ignored. None if no unit has two labels
+    or only one label occurs.
     """
     paired = {unit: times for unit, times in Counter(units).items() if len(unit) > 1}
     totals: Counter[Hashable] = Counter()
@@ -84,10 +83,10 @@ def krippendorff_alpha(units: Iterable[tuple[Hashable, ...]] | Mapping[tuple[Has
 
 
 def bootstrap(groups: Sequence[Sequence[Unit]], statistic: Statistic[Unit], *, seed: int = 0) -> Point | None:
-    """The 2.5 % and 97.5 % percentiles of *statistic* over resampled groups (Efron 1979); None for fewer than ten.
+    """Return the 2.5 and 97.5 percentiles of *statistic* over resampled groups (Efron 1979); None for fewer than ten.
 
-    Groups that are alike are drawn together: how often each kind is drawn is multinomial. This costs as much as there
-    are kinds, however many groups.
+    The counts of equal groups in a resample are drawn from a multinomial distribution, so that the cost depends on the
+    number of different groups only.
     """
     if len(groups) < _GROUPS:
         return None
@@ -110,7 +109,7 @@ def _drawn(contents: list[Counter[Unit]], times: list[int]) -> Counter[Unit]:
 
 
 def _percentiles(values: Iterable[float | None]) -> Point | None:
-    """None where most resamples have no value."""
+    """Return the 2.5 and 97.5 percentiles of *values*, or None if most are undefined."""
     found = sorted(value for value in values if value is not None)
     if len(found) < RESAMPLES // 2:
         return None
@@ -118,7 +117,7 @@ def _percentiles(values: Iterable[float | None]) -> Point | None:
 
 
 def figure(groups: Sequence[Sequence[Unit]], statistic: Statistic[Unit]) -> Figure:
-    """*statistic* of the units in *groups* with its interval, or the reason why there is none."""
+    """Return *statistic* of the units in *groups* with its interval, or a note on why there is none."""
     units = Counter(unit for group in groups for unit in group)
     return _figure(statistic(units), units.total(), lambda: bootstrap(groups, statistic))
 
@@ -135,19 +134,19 @@ def share_figure(groups: Sequence[Sequence[bool]]) -> Figure:
 
 
 def agreement_figure(groups: Sequence[Sequence[Rated]]) -> Figure:
-    """Return the share of units on which both say the same, with its interval."""
+    """Return the share of units with two equal labels, with its interval."""
     return share_figure([[a == b for a, b in group] for group in groups])
 
 
 def _figure(value: float | None, n: int, bounds_of: Callable[[], Point | None]) -> Figure:
     if value is None:
-        why = "nothing to compare yet" if not n else "nothing varies, so that it is undefined"
+        why = "nothing to compare yet" if not n else "undefined because all values are equal"
         return Figure(value=None, n=n, note=why)
     bounds = bounds_of()
     if bounds is None:
-        return Figure(value=value, n=n, note="too few for an interval")
+        return Figure(value=value, n=n, note="too few values for an interval")
     if bounds[0] == bounds[1]:
-        return Figure(value=value, n=n, note="all are alike, which leaves no interval")
+        return Figure(value=value, n=n, note="no interval because all values are equal")
     return Figure(value=value, n=n, low=bounds[0], high=bounds[1])
 
 
@@ -156,18 +155,18 @@ def _figure(value: float | None, n: int, bounds_of: Callable[[], Point | None]) 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Verdicts of like confidence: their mean confidence, and the share that was right."""
+    """Bin of verdicts by confidence: mean confidence, share of correct verdicts, and count."""
 
     confidence: float
     right: float
     n: int
 
 
-Believed = tuple[float, bool]  # confidence from 0 to 1, and whether it was right
+Believed = tuple[float, bool]  # confidence from 0 to 1, and whether the verdict was correct
 
 
 def calibration(points: Iterable[Believed] | Mapping[Believed, int], bins: int = 10) -> list[Bin]:
-    """Bins of equal width, those that hold something."""
+    """Return the non-empty bins of equal width."""
     counts = points if isinstance(points, Mapping) else Counter(points)
     n, believed, right = ([0.0] * bins for _ in range(3))
     for (confidence, was_right), count in counts.items():
@@ -179,7 +178,7 @@ def calibration(points: Iterable[Believed] | Mapping[Believed, int], bins: int =
 
 
 def calibration_error(points: Iterable[Believed] | Mapping[Believed, int]) -> float | None:
-    """The expected calibration error: sum over bins of n_b/n |right_b - confidence_b| (Naeini et al. 2015)."""
+    """Return the expected calibration error: sum over bins of n_b/n |right_b - confidence_b| (Naeini et al. 2015)."""
     found = calibration(points)
     return sum(b.n * abs(b.right - b.confidence) for b in found) / sum(b.n for b in found) if found else None
 
@@ -188,7 +187,7 @@ def calibration_error(points: Iterable[Believed] | Mapping[Believed, int]) -> fl
 
 
 def correlation(points: Sequence[Point]) -> float | None:
-    """Pearson's r; None for fewer than two points, or where one side never varies."""
+    """Return Pearson's r, or None for fewer than two points or if one variable is constant."""
     n = len(points)
     if n < 2:
         return None
@@ -202,7 +201,7 @@ def correlation(points: Sequence[Point]) -> float | None:
 
 
 def correlation_figure(points: Sequence[Point]) -> Figure:
-    """Pearson's r of *points* with its interval. Lengths are seldom alike, so that points are drawn one by one."""
+    """Return Pearson's r of *points* with its interval. Points are resampled one by one, since few are equal."""
     return _figure(correlation(points), len(points), lambda: _correlation_bounds(points))
 
 

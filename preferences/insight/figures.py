@@ -1,4 +1,4 @@
-"""What the agreement and ranking pages show, read from the preferences in force."""
+"""Figures of the agreement and ranking pages, computed from the preferences in force."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -31,16 +31,16 @@ from preferences.selectors import case_has_accepted_defect, standing
 from runs.models import RunModel
 
 HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
-MAX_ROWS = 50_000  # of the newest preferences; older ones would make the page slow and change it little
+MAX_ROWS = 50_000  # newest preferences used; older ones would slow down the page and hardly change it
 MAX_REVIEWER_PAIRS = 20
 
 
-_WORTH = {"first": 1.0, "second": 0.0}  # of a verdict for the first side; nothing else favours either
+_WORTH = {"first": 1.0, "second": 0.0}  # score of the first response; other verdicts score 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """One preference in short."""
+    """Columns of one preference that the figures need."""
 
     pair: tuple[int, int]
     source: str
@@ -56,9 +56,9 @@ class VerdictRow:
     check: str
     suggested: str
     seconds: float | None
-    passes: str  # the side that execution decides for, where it does
+    passes: str  # the side that execution decides for, else empty
     length_difference: int
-    own: str  # the one side that is of the judge's model family, where exactly one is
+    own: str  # the side of the judge's model family, if exactly one is, else empty
 
     @property
     def decisive(self) -> bool:
@@ -66,13 +66,13 @@ class VerdictRow:
 
     @property
     def blind(self) -> str:
-        """The verdict given before a suggestion was seen; empty if there is none."""
+        """The verdict given before a suggestion was seen, or "" if there is none."""
         return self.first_verdict or ("" if self.seen else self.verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerRow:
-    """One reviewer: how much, how fast, how often with the judge, and how attention checks were met."""
+    """Figures of one reviewer: decisions, median time, accepted suggestions and attention checks."""
 
     name: str
     decided: int
@@ -85,7 +85,7 @@ class ReviewerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerPair:
-    """Two people who decided the same pairs: the share that they agree on, and kappa.
+    """Two reviewers who decided the same pairs: the share on which they agree, and kappa.
 
     `same` and `kappa` are of blind verdicts, `final` and `final_kappa` of the verdicts in force.
     """
@@ -99,17 +99,19 @@ class ReviewerPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """All figures of the agreement page, by name, with the calibration's bins and rows for reviewers."""
+    """Figures of the agreement page, with calibration bins and rows for reviewers."""
 
-    verdicts: int = 0  # that all of it rests on
-    figures: list[tuple[str, str, Figure]] = field(default_factory=list)  # name, what it says, value
+    verdicts: int = 0  # number of verdicts used
+    figures: list[tuple[str, str, Figure]] = field(default_factory=list)  # name, title, value
     bins: list[Bin] = field(default_factory=list)
     reviewers: list[ReviewerRow] = field(default_factory=list)
     reviewer_pairs: list[ReviewerPair] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """`{"verdicts", "figures", "calibration", "reviewers", "two_reviewers"}`; a figure, by its name, is
-        `{"value", "n", "ci95", "note"}`."""
+        """Return `{"verdicts", "figures", "calibration", "reviewers", "two_reviewers"}`.
+
+        Figures are keyed by name; each is `{"value", "n", "ci95", "note"}`.
+        """
         return {
             "verdicts": self.verdicts,
             "figures": {name: _figure_json(item) for name, _, item in self.figures},
@@ -162,7 +164,7 @@ _COLUMNS = (
 
 
 def load_verdicts(rows: QuerySet[Preference]) -> list[VerdictRow]:
-    """The newest of *rows*, in short."""
+    """Load the newest of *rows*."""
     lengths = {"first_length": Length("first__text"), "second_length": Length("second__text")}
     found = (
         rows.annotate(**lengths, case_found_wrong=case_has_accepted_defect())
@@ -195,7 +197,7 @@ def load_verdicts(rows: QuerySet[Preference]) -> list[VerdictRow]:
 
 
 def _own_sides(rows: QuerySet[Preference]) -> dict[int, str]:
-    """Preference id -> the side that is of the judge's family, of those where exactly one side is."""
+    """Return preference id -> side of the judge's model family, for preferences with exactly one such side."""
     flagged = rows.filter(self_preference=True).order_by("-id")
     columns = ("pk", "run_id", "judge_fingerprint", "first__run_model_id", "second__run_model_id")
     found = list(flagged.values_list(*columns)[:MAX_ROWS])
@@ -214,7 +216,7 @@ def _own_sides(rows: QuerySet[Preference]) -> dict[int, str]:
 
 
 def compute_agreement(rows: QuerySet[Preference]) -> Agreement:
-    """Every figure about *rows*."""
+    """Return all figures about *rows*."""
     verdicts = load_verdicts(rows)
     judged = {v.pair: v for v in reversed(verdicts) if v.source == LLM}
     people: dict[tuple[int, int], list[VerdictRow]] = defaultdict(list)
@@ -246,31 +248,31 @@ People = dict[tuple[int, int], list[VerdictRow]]
 
 
 def _between(judged: dict[tuple[int, int], VerdictRow], people: People) -> Named:
-    """Judge, people and execution against each other; people by their blind verdicts first, then by those in force."""
+    """Return the agreement of judge, reviewers and execution; for reviewers by blind verdicts and by those in force."""
     final_with = _beside_judge(judged, people, _final)
     blind_with = _beside_judge(judged, people, _blind)
     final, blind = _together(people, _final), _together(people, _blind)
     blind_judge = [[(v.verdict, v.passes)] for v in judged.values() if v.passes and not v.saw_evidence]
     tested = [[(v.verdict, v.passes) for v in found if v.passes] for found in people.values()]
     return [
-        ("judge_people", "The judge and people say the same, before people see a suggestion",
+        ("judge_people", "Agreement of judge and reviewers, before reviewers see a suggestion",
          _headline(agreement_figure(blind_with), final_with)),
-        ("judge_people_kappa", "The same beyond chance (Cohen's kappa)",
+        ("judge_people_kappa", "Cohen's kappa of judge and reviewers, before reviewers see a suggestion",
          _headline(figure(blind_with, cohen_kappa), final_with)),
-        ("judge_people_final", "The judge and people say the same in the end, also after seeing a suggestion",
+        ("judge_people_final", "Agreement of judge and reviewers, final verdicts",
          agreement_figure(final_with)),
-        ("judge_people_final_kappa", "The same in the end beyond chance (Cohen's kappa)",
+        ("judge_people_final_kappa", "Cohen's kappa of judge and reviewers, final verdicts",
          figure(final_with, cohen_kappa)),
-        ("people", "Two people say the same of a pair, before they see a suggestion",
+        ("people", "Agreement of two reviewers, before they see a suggestion",
          _headline(agreement_figure(_verdict_pairs(blind)), final)),
-        ("people_alpha", "The same beyond chance, all people together (Krippendorff's alpha)",
+        ("people_alpha", "Krippendorff's alpha of all reviewers, before they see a suggestion",
          _headline(figure([[said] for said in blind], krippendorff_alpha), final)),
-        ("people_final", "Two people say the same of a pair in the end, also after seeing a suggestion",
+        ("people_final", "Agreement of two reviewers, final verdicts",
          agreement_figure(_verdict_pairs(final))),
-        ("people_final_alpha", "The same in the end beyond chance (Krippendorff's alpha)",
+        ("people_final_alpha", "Krippendorff's alpha of all reviewers, final verdicts",
          figure([[said] for said in final], krippendorff_alpha)),
-        ("judge_execution", "The judge, blind, says what the tests say", agreement_figure(blind_judge)),
-        ("people_execution", "People say what the tests say", agreement_figure([g for g in tested if g])),
+        ("judge_execution", "Agreement of the judge with the tests, judged blind", agreement_figure(blind_judge)),
+        ("people_execution", "Agreement of reviewers with the tests", agreement_figure([g for g in tested if g])),
     ]  # fmt: skip
 
 
@@ -285,7 +287,7 @@ def _final(verdict: VerdictRow) -> str:
 def _beside_judge(
     judged: dict[tuple[int, int], VerdictRow], people: People, said: Callable[[VerdictRow], str]
 ) -> list[list[Rated]]:
-    """Return, for each pair of both, the judge's verdict beside what each person *said*."""
+    """Return, for each pair decided by both, the judge's verdict with that of each reviewer, read by *said*."""
     pairs: list[list[Rated]] = [
         [(judged[pair].verdict, said(v)) for v in found if said(v)] for pair, found in people.items() if pair in judged
     ]
@@ -293,7 +295,7 @@ def _beside_judge(
 
 
 def _together(people: People, said: Callable[[VerdictRow], str]) -> list[tuple[str, ...]]:
-    """Return what people *said* of each pair that two or more decided."""
+    """Return the verdicts, read by *said*, on each pair that two or more reviewers decided."""
     groups = [tuple(said(v) for v in found if said(v)) for found in people.values()]
     return [group for group in groups if len(group) > 1]
 
@@ -304,11 +306,11 @@ def _verdict_pairs(groups: list[tuple[str, ...]]) -> list[list[Rated]]:
 
 def _headline(blind: Figure, final: Sequence[object]) -> Figure:
     """Return the figure of *blind* verdicts, with a note if there are only *final* ones."""
-    return replace(blind, note="nobody decided before seeing a suggestion") if final and not blind.n else blind
+    return replace(blind, note="no verdict was given before a suggestion was seen") if final and not blind.n else blind
 
 
 def _biases(judged: dict[tuple[int, int], VerdictRow], people: People) -> Named:
-    """What sways the judge beside the answers' worth: their order, their family, their length."""
+    """Return the biases of the judge: order, model family and length."""
     shown_first = [
         [said == place for said, place in zip(v.orders, ("first", "second"), strict=False) if said in _WORTH]
         for v in judged.values()
@@ -321,35 +323,39 @@ def _biases(judged: dict[tuple[int, int], VerdictRow], people: People) -> Named:
     return [
         ("order_sensitive", "The judge's two orders disagree",
          share_figure([[v.order_sensitive] for v in judged.values()])),
-        ("first_position", "Of the judge's answers for one side, those for the side shown first (0.5: no bias)",
+        ("first_position", "Share of the judge's decisive answers that prefer the response shown first (0.5: no bias)",
          share_figure([group for group in shown_first if group])),
-        ("own_family", "Of the judge's verdicts for one side, those for its own model family",
+        ("own_family", "Share of the judge's decisive verdicts that prefer its own model family",
          share_figure([[v.verdict == v.own] for v in own if v.decisive])),
-        ("own_family_excess", "How much more it favours its own family than tests or people do",
+        ("own_family_excess", "Preference of the judge for its own model family beyond that of tests or reviewers",
          figure([[value] for value in excess], mean)),
-        ("length", "Correlation of being longer with winning, judge", correlation_figure(lengths)),
+        ("length", "Correlation of length difference and winning, judge", correlation_figure(lengths)),
     ]  # fmt: skip
 
 
 def _for_own(judged: VerdictRow, verdict: str) -> float:
-    """1 where *verdict* is for the side of the judge's family, 0 where it is for the other, 1/2 for neither."""
+    """Return 1 if *verdict* prefers the side of the judge's family, 0 if it prefers the other, else 0.5."""
     worth = _WORTH.get(verdict, 0.5)
     return worth if judged.own == "first" else 1 - worth
 
 
 def _pull(people: People) -> Named:
-    """Whether people follow suggestions because they see them."""
+    """Return how often reviewers agree with a suggestion that they saw, and with one that was hidden."""
     asked = [[v for v in found if v.suggested and v.taken is not None] for found in people.values()]
     shown = [[v.verdict == v.suggested for v in found if not v.first_verdict] for found in asked]
     hidden = [[v.first_verdict == v.suggested for v in found if v.first_verdict] for found in asked]
     return [
-        ("accept_shown", "People follow a suggestion they saw at once", share_figure([g for g in shown if g])),
-        ("accept_hidden", "People say the same before they see it", share_figure([g for g in hidden if g])),
+        ("accept_shown", "Reviewers agree with a suggestion shown at once", share_figure([g for g in shown if g])),
+        (
+            "accept_hidden",
+            "Reviewers agree with a hidden suggestion before it is shown",
+            share_figure([g for g in hidden if g]),
+        ),
     ]
 
 
 def _reference(judged: VerdictRow, people: list[VerdictRow]) -> str:
-    """What counts as right: execution, else what people unanimously say before they see a suggestion."""
+    """Return the reference verdict: that of execution, else the unanimous blind verdict of reviewers, else ""."""
     if judged.passes:
         return judged.passes
     said = {v.blind for v in people if v.blind}
@@ -381,7 +387,7 @@ def _reviewer(name: str, mine: list[VerdictRow]) -> ReviewerRow:
 
 
 def _reviewer_pairs(found: Iterable[list[VerdictRow]]) -> list[ReviewerPair]:
-    """The reviewers two by two, those with the most pairs in common first."""
+    """Return the figures of each two reviewers, those with the most shared pairs first."""
     shared: dict[tuple[str, str], list[tuple[VerdictRow, VerdictRow]]] = defaultdict(list)
     for verdicts in found:
         for a, b in combinations(sorted(verdicts, key=lambda v: v.who), 2):
@@ -407,14 +413,14 @@ def _reviewer_pair(names: tuple[str, str], both: list[tuple[VerdictRow, VerdictR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The standings of one environment, or the `problem` why there are none."""
+    """Standings of one environment, or the `problem` that prevents them."""
 
     standings: list[Standing] = field(default_factory=list)
     problem: str = ""
 
 
 class _Said(NamedTuple):
-    """One verdict on a pair: who gave it, and as a score of the pair's first model."""
+    """Verdict on a pair: its source, and the comparison of the two models."""
 
     source: str
     match: Match

@@ -1,4 +1,4 @@
-"""Coordinates of the plots; templates draw them as SVG whose colours follow the theme."""
+"""Coordinates of the plots, which templates draw as SVG in the colors of the theme."""
 
 import math
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from preferences.insight.agreement import Bin
 from preferences.insight.ranking import Standing
 
-SIZE = 260  # of the calibration plot, within margins of 40
+SIZE = 260  # width and height of the calibration plot, inside margins of 40
 
 
-SIGNED = {  # from -1 to 1; other figures from 0
+SIGNED = {  # figures that range from -1 to 1; others start at 0
     "judge_people_kappa",
     "judge_people_final_kappa",
     "people_alpha",
@@ -22,7 +22,7 @@ SIGNED = {  # from -1 to 1; other figures from 0
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A point with what it says; `r` is its radius."""
+    """Point of a plot with its tooltip; `r` is the radius."""
 
     x: float
     y: float
@@ -31,14 +31,14 @@ class Dot:
 
 
 def calibration_plot(bins: Sequence[Bin]) -> list[Dot]:
-    """Confidence to the right, share that was right upwards; the area grows with the number of verdicts."""
+    """Return a dot for each bin: x is the confidence, y the share of correct verdicts, the area their number."""
     most = max((item.n for item in bins), default=1)
     return [
         Dot(
             x=round(40 + SIZE * item.confidence, 1),
             y=round(20 + SIZE * (1 - item.right), 1),
             r=round(3 + 9 * (item.n / most) ** 0.5, 1),
-            title=f"confidence {item.confidence:.2f}: {100 * item.right:.0f} % right of {item.n}",
+            title=f"confidence {item.confidence:.2f}: {100 * item.right:.0f} % correct of {item.n}",
         )
         for item in bins
     ]
@@ -46,7 +46,7 @@ def calibration_plot(bins: Sequence[Bin]) -> list[Dot]:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A standing drawn, in thousandths of the plot's width; without an interval `width` is 0."""
+    """Standing with coordinates in thousandths of the plot width; without an interval, `width` is 0."""
 
     standing: Standing
     point: int
@@ -56,14 +56,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """An environment's standings, drawn on one scale that goes from `-end` to `end` Elo points, 0 in the middle."""
+    """Standings of one environment on a scale from `-end` to `end` Elo points."""
 
     bars: list[Bar]
     end: int
 
 
 def ranking_plot(rows: Sequence[Standing]) -> Forest:
-    """At least 50 points to either side, so that small differences look small."""
+    """Return the bars of *rows*. The scale spans at least ±50 points, so that small differences look small."""
     reached = [abs(bound) for row in rows for bound in (row.low, row.high, row.strength) if bound is not None]
     end = math.ceil(max([*reached, 50.0]) / 50) * 50
 

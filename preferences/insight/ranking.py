@@ -22,13 +22,13 @@ _PRIOR = 0.5  # wins each way between every two models that met: keeps strengths
 # In intervals the prior weighs more: with 1/2 the interval of two models covers as little as 87 % (10 cases, p = 0.22).
 _INTERVAL_PRIOR = 0.75
 _ITERATIONS, _CLOSE = 500, 1e-7
-_CASES = 10  # fewer say too little of how they vary
+_CASES = 10  # minimum number of cases for an interval
 _BATCH = 2_000_000  # numbers in memory at a time while resamples are fitted
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One comparison. `score` is 1 if *a* won, 0 if *b* did, 0.5 for a tie; `case` is what is resampled."""
+    """Comparison of two models. `score` is 1 if *a* won, 0 if *b* won, 0.5 for a tie; cases are resampled."""
 
     a: str
     b: str
@@ -38,7 +38,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A model's strength with its interval (None: too few cases), and what it rests on."""
+    """Strength of a model with its interval (None: too few cases), wins and number of comparisons."""
 
     name: str
     strength: float
@@ -49,7 +49,7 @@ class Standing:
 
 
 class SeparateGroups(ValueError):
-    """No chain of comparisons connects all models, so there is no one scale for them. `groups` are their names."""
+    """No chain of comparisons connects all models, so they have no common scale. `groups` holds their names."""
 
     def __init__(self, groups: list[list[str]]) -> None:
         self.groups = groups
@@ -116,7 +116,7 @@ def _bounds(matches: Sequence[Match], resamples: int, seed: int) -> tuple[dict[s
 
 
 class _Table:
-    """Matches as arrays: who met whom, with what score, in which case."""
+    """Comparisons as arrays: models, scores and cases."""
 
     def __init__(self, matches: Sequence[Match]) -> None:
         import numpy as np

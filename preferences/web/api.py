@@ -1,4 +1,4 @@
-"""REST of preferences: list with filters, exports, agreement."""
+"""REST API of preferences: filtered list, exports, agreement."""
 
 from typing import Any
 
@@ -34,12 +34,12 @@ FILTERS = [
 
 
 def _filters(request: Request) -> dict[str, Any]:
-    """The filters that were given. Raises FilterError."""
+    """Return the given filters. Raises FilterError."""
     return PreferencesFilter(request.query_params).values()
 
 
 class PreferenceItem(serializers.BaseSerializer[Preference]):
-    """A preference with issues, evidence and provenance, as `export?format=jsonl` has it, without the messages."""
+    """Preference with issues, evidence and provenance, as in `export?format=jsonl` but without the messages."""
 
     def to_representation(self, instance: Preference) -> dict[str, Any]:
         row = everything(instance)
@@ -50,7 +50,7 @@ class PreferenceItem(serializers.BaseSerializer[Preference]):
 
 @extend_schema(parameters=FILTERS, responses=OpenApiTypes.OBJECT)
 class Preferences(ListAPIView[Preference]):
-    """Preferences in force, the newest first."""
+    """List the preferences in force, newest first."""
 
     serializer_class = PreferenceItem
     filter_backends = []
@@ -61,7 +61,7 @@ class Preferences(ListAPIView[Preference]):
 
 
 class PreferencesExport(APIView):
-    """An export as a .zip: data, dataset card, provenance, ties. Linted as on the command line."""
+    """Download an export as a .zip with data, dataset card, provenance and ties, linted as on the command line."""
 
     @extend_schema(
         parameters=[*FILTERS, OpenApiParameter("format", str, required=True, enum=list(FORMATS))],
@@ -80,7 +80,7 @@ class PreferencesExport(APIView):
 
 
 class AgreementFigures(APIView):
-    """How far judge, people and execution agree, each figure with n and its interval or the reason for none."""
+    """Return the agreement of judge, reviewers and execution: each figure with n and interval, or why it has none."""
 
     @extend_schema(parameters=FILTERS, responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Answer:

@@ -1,4 +1,4 @@
-"""Filters of the pages and the REST of preferences, and what an export is of."""
+"""Forms for filters and exports of preferences, used by pages and the REST API."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ class PreferencesFilter(FilterForm):
     since = forms.DateField(required=False, widget=forms.DateInput(attrs={"type": "date"}))
 
     def values(self) -> dict[str, Any]:
-        """The filters that were given. Raises FilterError."""
+        """Return the given filters. Raises FilterError."""
         return {name: value for name, value in super().values().items() if value}
 
 
 class ExportForm(PreferencesFilter):
-    """An export: the filters, and a format."""
+    """Filters and format of an export."""
 
     ignored = frozenset()
 

@@ -1,4 +1,4 @@
-"""The pages of preferences: browse, one with all it leads to, exports, agreement, ranking."""
+"""Pages of preferences: list, details, exports, agreement and ranking."""
 
 import io
 import tempfile
@@ -31,7 +31,7 @@ PAGE = 50
 
 @require_safe
 def preferences(request: HttpRequest) -> HttpResponse:
-    """Those in force, the newest first; `?source=&verdict=&environment=&run=&reviewer=&since=`."""
+    """List the preferences in force, newest first; `?source=&verdict=&environment=&run=&reviewer=&since=`."""
     form = PreferencesFilter(request.GET)
     rows = _filtered(request, form)
     page = keyset_page(with_related_objects(rows), request, by="id", size=PAGE, descending=True)
@@ -45,7 +45,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
 
 
 def _filtered(request: HttpRequest, form: PreferencesFilter) -> QuerySet[Preference]:
-    """Those that the user may see and asked for; none if a filter is not understood."""
+    """Return the filtered preferences that the user may see; none if a filter is invalid."""
     if not form.is_valid():
         return Preference.objects.none()
     return filter_preferences(visible_preferences(request.user), **form.values())
@@ -53,12 +53,12 @@ def _filtered(request: HttpRequest, form: PreferencesFilter) -> QuerySet[Prefere
 
 @require_safe
 def preference(request: HttpRequest, pk: int) -> HttpResponse:
-    """One preference with everything behind it: both responses, models, run, config, version, tracking, history."""
+    """Show one preference with both responses, models, run, config, version, tracking and history."""
     shown = with_related_objects(visible_preferences(request.user, superseded=True)).filter(pk=pk).first()
     if shown is None:
         raise Http404(
-            f"There is no preference {pk}, or it is of an environment that is private to somebody else, or of a pair "
-            "that you may still review: then it is shown once you have decided it."
+            f"There is no preference {pk}, or its environment is private to another user, or it belongs to a pair that "
+            "you may still review. In that case it is shown once you have decided the pair."
         )
     content = may_see_content(request.user, shown.version.environment)
     evidence = shown.evidence if content else without_reasons(shown.evidence)
@@ -79,7 +79,7 @@ def preference(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _orders(preference: Preference) -> list[dict[str, str]]:
-    """The judge's verdict and critique in each order; empty for other sources."""
+    """Return the verdict and the critique of the judge in each order; empty for other sources."""
     labels = dict(Preference.Verdict.choices)
     rows = zip(("first response", "second response"), preference.orders, preference.order_critiques, strict=False)
     return [
@@ -89,14 +89,14 @@ def _orders(preference: Preference) -> list[dict[str, str]]:
 
 
 def _rules(evidence: dict[str, Any]) -> list[dict[str, Any]]:
-    """What each rule said of either side back then: `{"name", "said": [of the first, of the second]}`."""
+    """Return the stored result of each rule: `{"name", "results": [of the first, of the second]}`."""
     sides = [{item["rule"]: item for item in evidence.get(side, {}).get("rules", [])} for side in ("first", "second")]
-    return [{"name": name, "said": [side.get(name) for side in sides]} for name in {**sides[0], **sides[1]}]
+    return [{"name": name, "results": [side.get(name) for side in sides]} for name in {**sides[0], **sides[1]}]
 
 
 @require_safe
 def export(request: HttpRequest) -> HttpResponse:
-    """The preferences that the filters name, as a .zip with card and provenance."""
+    """Download the filtered preferences as a .zip with dataset card and provenance."""
     form = ExportForm(request.GET)
     try:
         values = form.values()
@@ -112,7 +112,7 @@ def export(request: HttpRequest) -> HttpResponse:
 
 
 def export_zip(request: HttpRequest, format_name: str, values: dict[str, Any]) -> bytes:
-    """A .zip of an export's files. Raises ExportError."""
+    """Return the files of an export as a .zip. Raises ExportError."""
     with tempfile.TemporaryDirectory(prefix="llmeval-export-") as folder:
         rows = filter_preferences(visible_preferences(request.user), **values).exclude(
             version__environment__in=environments_withheld(request.user).values("pk")
@@ -127,7 +127,7 @@ def export_zip(request: HttpRequest, format_name: str, values: dict[str, Any]) -
 
 @require_safe
 def agreement(request: HttpRequest) -> HttpResponse:
-    """How far judge, people and execution agree; `?environment=&run=`."""
+    """Show the agreement of judge, reviewers and execution; `?environment=&run=`."""
     form = PreferencesFilter(request.GET)
     found = compute_agreement(_filtered(request, form))
     context = {
@@ -142,7 +142,7 @@ def agreement(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def ranking(request: HttpRequest) -> HttpResponse:
-    """Bradley-Terry standings of each environment; `?source=`: human, llm, execution, or all."""
+    """Show Bradley-Terry standings for each environment; `?source=`: human, llm, execution, or all."""
     form = PreferencesFilter(request.GET)
     found = compute_rankings(_filtered(request, form))
     plots = [(slug, ranking_plot(item.standings), item.problem) for slug, item in found.items()]

@@ -1,4 +1,4 @@
-"""`manage.py export_preferences`: preference data to train on, linted, with a dataset card and provenance."""
+"""`manage.py export_preferences`: write linted preference data for training, with a dataset card and provenance."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -20,12 +20,14 @@ class Command(base.Command):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--format", required=True, choices=list(FORMATS))
         parser.add_argument("--out", required=True, type=Path, metavar="F", help="a file, or a folder for all files")
-        parser.add_argument("--source", choices=Preference.Source.values, default="", help="only from these judges")
-        parser.add_argument("--verdict", choices=Preference.Verdict.values, default="", help="only of this outcome")
+        parser.add_argument("--source", choices=Preference.Source.values, default="", help="only from this source")
+        parser.add_argument("--verdict", choices=Preference.Verdict.values, default="", help="only with this verdict")
         parser.add_argument("--run", metavar="RUN", help="only of this run")
         parser.add_argument("--environment", metavar="SLUG", default="", help="only of this environment")
-        parser.add_argument("--reviewer", metavar="NAME", default="", help="only by this person")
-        parser.add_argument("--since", type=base.day, metavar="DATE", help="only since this day (UTC), as 2026-01-31")
+        parser.add_argument("--reviewer", metavar="NAME", default="", help="only by this reviewer")
+        parser.add_argument(
+            "--since", type=base.day, metavar="DATE", help="only since this day (UTC), for example 2026-01-31"
+        )
         parser.add_argument("--json", action="store_true", help="the report as JSON on stdout")
         add_force_argument(parser)
 
@@ -48,7 +50,7 @@ class Command(base.Command):
 
 
 def _filters(options: dict[str, Any]) -> dict[str, Any]:
-    """The filters as given. Raises RunNotFound, ExportError for a run or an environment that does not exist."""
+    """Return the given filters. Raises RunNotFound or ExportError if the run or the environment does not exist."""
     slug = options["environment"]
     if slug and not Environment.objects.filter(slug=slug).exists():
         known = Environment.objects.order_by("slug").values_list("slug", flat=True)

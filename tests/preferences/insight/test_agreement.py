@@ -310,7 +310,7 @@ def test_without_blind_verdicts_the_headline_says_why_it_is_undefined() -> None:
     suggestion = judged(pair, "first")
     decided(pair, "first", suggestion=suggestion, taken=True, seen_at=timezone.now())
     headline = figures()["judge_people"]
-    assert (headline.value, headline.n, headline.note) == (None, 0, "nobody decided before seeing a suggestion")
+    assert (headline.value, headline.n, headline.note) == (None, 0, "no verdict was given before a suggestion was seen")
     assert worth("judge_people_final") == (1.0, 1)
 
 

@@ -39,7 +39,7 @@ def test_kappa_agrees_with_a_table_worked_by_hand() -> None:
 def test_kappa_is_undefined_where_chance_alone_agrees() -> None:
     assert cohen_kappa([("a", "a")] * 5) is None
     assert cohen_kappa([]) is None
-    assert figure([[("a", "a")]] * 5, cohen_kappa).note == "nothing varies, so that it is undefined"
+    assert figure([[("a", "a")]] * 5, cohen_kappa).note == "undefined because all values are equal"
     assert figure([], cohen_kappa).note == "nothing to compare yet"
 
 
@@ -102,7 +102,7 @@ def test_intervals_are_as_wide_as_theory_says_and_need_ten_groups() -> None:
     low, high = bootstrap(groups, mean)
     assert (low, high) == (pytest.approx(0.75 - 0.134, abs=0.03), pytest.approx(0.75 + 0.134, abs=0.03))
     assert bootstrap(groups[:9], mean) is None
-    assert figure(groups[:9], mean).note == "too few for an interval"
+    assert figure(groups[:9], mean).note == "too few values for an interval"
 
 
 def test_shares_have_the_intervals_of_accuracies() -> None:
@@ -133,7 +133,7 @@ def test_an_interval_of_a_correlation_is_that_of_fishers_z() -> None:
     middle, spread = math.atanh(found.value), 1.96 / math.sqrt(120 - 3)
     assert found.low == pytest.approx(math.tanh(middle - spread), abs=0.03)
     assert found.high == pytest.approx(math.tanh(middle + spread), abs=0.03)
-    assert correlation_figure(points[:9]).note == "too few for an interval"
+    assert correlation_figure(points[:9]).note == "too few values for an interval"
 
 
 def test_two_models_get_the_odds_of_their_wins() -> None:
@@ -227,7 +227,7 @@ def test_a_verdict_that_was_surer_than_right_lies_below_the_diagonal() -> None:
     assert (sure.x, sure.y) == (40 + 260, 20 + 260)  # right below: the axes go from 40 and 280
     assert (careful.x, careful.y) == (40 + 130, 20 + 65)
     assert sure.r > careful.r
-    assert careful.title == "confidence 0.50: 75 % right of 1"
+    assert careful.title == "confidence 0.50: 75 % correct of 1"
 
 
 def test_standings_are_drawn_on_one_scale_about_nought() -> None:
@@ -241,4 +241,4 @@ def test_standings_are_drawn_on_one_scale_about_nought() -> None:
 
 def test_where_all_are_alike_there_is_no_interval() -> None:
     found = figure([[True]] * 30, mean)
-    assert (found.value, found.ci95, found.note) == (1.0, None, "all are alike, which leaves no interval")
+    assert (found.value, found.ci95, found.note) == (1.0, None, "no interval because all values are equal")
