@@ -63,7 +63,7 @@ def span_at(text: str, start: int, end: int, message: int, call: int | None = No
 
 
 def find_quote(messages: Sequence[Message], quote: str) -> Span | None:
-    """Return the span of *quote* in the assistant's messages, or None. Searches later messages and texts of messages first.
+    """Return the span of *quote* in the assistant's messages, or None. The last message is searched first.
 
     The text is searched literally, then with any white space matching any other, because models reflow lines that they
     quote. In tool calls white space is ignored, because models reformat JSON.

@@ -103,7 +103,9 @@ def cut_off(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_every_page_is_sound_and_fits(visit: Visit, pages: tuple[User, list[str]], width: int, scheme: str) -> None:
+def test_every_page_is_accessible_and_fits(
+    visit: Visit, pages: tuple[User, list[str]], width: int, scheme: str
+) -> None:
     user, urls = pages
     page = visit("/login/", width=width, scheme=scheme)
     found = violations(page) + cut_off(page)

@@ -1,4 +1,4 @@
-"""Reviewing in a browser: by keyboard, with marks over the words, with drafts, and without JavaScript."""
+"""Browser tests of reviewing: keyboard, marks, drafts, and use without JavaScript."""
 
 from datetime import timedelta
 from typing import Any
@@ -55,7 +55,7 @@ def highlighted(page: Page) -> list[str]:
     return found
 
 
-def test_pair_after_pair_is_decided_with_two_keys_each(sign_in: SignIn) -> None:
+def test_pairs_are_decided_with_two_keys_each(sign_in: SignIn) -> None:
     _first, second = waiting_pairs(2, texts=(CODE, "two"))
     page = sign_in(reviewer())
     page.goto("/review/")
@@ -108,7 +108,7 @@ def test_a_suggestion_is_accepted_with_one_click(sign_in: SignIn) -> None:
     assert stored.issues.get().quote == "x < 1 & 2"
 
 
-def test_a_mark_over_an_emoji_a_tab_and_a_wrapped_line_keeps_its_words_after_a_reload(sign_in: SignIn) -> None:
+def test_mark_with_emoji_tab_and_wrapped_line_survives_reload(sign_in: SignIn) -> None:
     (_pair,) = waiting_pairs(1, texts=(CODE, "two"))
     words = CODE[CODE.index(":\n\tname") : CODE.index(" & 2")]
     page = sign_in(reviewer())
@@ -129,7 +129,7 @@ def test_a_mark_over_an_emoji_a_tab_and_a_wrapped_line_keeps_its_words_after_a_r
     assert CODE[issue.start : issue.end] == words
 
 
-def test_words_may_be_typed_and_those_that_are_not_there_are_refused(sign_in: SignIn) -> None:
+def test_typed_quotes_are_found_or_refused(sign_in: SignIn) -> None:
     (_pair,) = waiting_pairs(1, texts=(CODE, "two"))
     page = sign_in(reviewer())
     page.goto("/review/")
@@ -178,7 +178,7 @@ def test_without_javascript_a_decision_can_still_be_made(sign_in: SignIn) -> Non
     assert Assignment.objects.get(pair=third).skip_reason == "Not my field."
 
 
-def test_reviewers_who_come_at_once_never_hold_one_seat(sign_in: SignIn) -> None:
+def test_concurrent_reviewers_get_different_assignments(sign_in: SignIn) -> None:
     waiting_pairs(2)
     pages = [sign_in(reviewer(name)) for name in ("ann", "bob", "cat")]
     for page in pages:
@@ -198,7 +198,7 @@ def test_reviewers_who_come_at_once_never_hold_one_seat(sign_in: SignIn) -> None
     expect(loser.get_by_text("This pair is assigned to other reviewers")).to_be_visible()
 
 
-def test_a_lapsed_lease_is_taken_by_the_next_who_comes_and_the_late_decision_is_told_so(sign_in: SignIn) -> None:
+def test_lapsed_assignment_is_claimed_by_next_reviewer_and_late_decision_reported(sign_in: SignIn) -> None:
     (pair,) = waiting_pairs(1)
     ann, bob = sign_in(reviewer("ann")), sign_in(reviewer("bob"))
     ann.goto("/review/")
@@ -232,7 +232,7 @@ def test_a_decision_sent_twice_is_stored_once(sign_in: SignIn) -> None:
     assert Preference.objects.get().verdict == "first"
 
 
-def test_one_form_submitted_twice_by_a_slow_line_is_stored_once(sign_in: SignIn) -> None:
+def test_form_submitted_twice_on_slow_connection_is_stored_once(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
     page.goto("/review/")
@@ -248,7 +248,7 @@ def test_one_form_submitted_twice_by_a_slow_line_is_stored_once(sign_in: SignIn)
     assert Preference.objects.get().verdict == "first"
 
 
-def test_a_verdict_against_the_tests_is_asked_for_a_reason_in_place(sign_in: SignIn) -> None:
+def test_verdict_against_tests_shows_field_for_reason(sign_in: SignIn) -> None:
     waiting_pairs(1, outcome="pf")
     page = sign_in(reviewer())
     page.goto("/review/")
@@ -291,7 +291,7 @@ def test_a_drag_beyond_the_end_marks_only_what_is_selected_of_the_response(sign_
     assert marked(page) == ["line"]
 
 
-def test_words_in_a_call_of_a_tool_are_marked(sign_in: SignIn) -> None:
+def test_text_in_tool_call_is_marked(sign_in: SignIn) -> None:
     (pair,) = waiting_pairs(1)
     call = {"id": "1", "type": "function", "function": {"name": "refund", "arguments": '{"order": 7}'}}
     pair.first.messages = [pair.first.messages[0], {"role": "assistant", "content": None, "tool_calls": [call]}]

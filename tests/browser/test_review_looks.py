@@ -1,4 +1,4 @@
-"""Every page of review and preferences, wide and narrow, light and dark: sound for screen readers, nothing cut off."""
+"""Browser tests of the review and preference pages: accessibility and layout, wide and narrow, light and dark."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def violations(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_every_page_is_sound_and_fits(sign_in: SignIn, width: int, scheme: Any) -> None:
+def test_every_page_is_accessible_and_fits(sign_in: SignIn, width: int, scheme: Any) -> None:
     code, tools, done = pairs()
     options = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
     page = sign_in(reviewer(), **options)
@@ -108,7 +108,7 @@ def test_every_page_is_sound_and_fits(sign_in: SignIn, width: int, scheme: Any) 
     assert found == []
 
 
-def test_the_marks_dialog_a_refusal_and_the_keys_are_sound(sign_in: SignIn) -> None:
+def test_mark_dialog_error_and_shortcuts_are_accessible(sign_in: SignIn) -> None:
     code, _tools, _done = pairs()
     page = sign_in(reviewer())
     page.goto(f"/review/{code.pk}/")

@@ -1,4 +1,4 @@
-"""A hundred texts that try to be more than text are shown as text on every page that holds them."""
+"""Browser tests that a hundred malicious texts are shown as plain text on every page."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def watch(page: Page) -> list[str]:
     return seen
 
 
-def test_there_are_a_hundred_of_them() -> None:
+def test_there_are_a_hundred_texts() -> None:
     assert len(set(TRICKS)) >= 100
 
 
@@ -112,7 +112,7 @@ def addresses(preference: Preference) -> list[str]:
     return site
 
 
-def test_they_are_text_everywhere(sign_in: SignIn, tricky: Preference) -> None:
+def test_texts_are_shown_as_text_on_every_page(sign_in: SignIn, tricky: Preference) -> None:
     holder = sign_in(reviewer())  # who holds the pair sees no preference of it
     everyone_else = sign_in(User.objects.create_superuser("root"))
     seen = [watch(holder), watch(everyone_else)]

@@ -1,4 +1,4 @@
-"""The MLflow store of the tests of tracking."""
+"""Fixtures of the MLflow store."""
 
 from tests.tracking import in_mlflow, new_store, shared, start, store, tracker
 

@@ -1,4 +1,4 @@
-"""The curators' desk: categories are edited and retired, preferences only read, nothing is deleted."""
+"""Tests of the admin: categories can be edited, preferences are read-only, nothing can be deleted."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -24,13 +24,13 @@ def save(client: Client, address: str, **fields: object) -> int:
     return client.post(address, fields).status_code
 
 
-def test_a_curator_adds_a_category_and_reviewers_have_it_at_its_place(curator: Client) -> None:
+def test_curator_adds_category_at_position(curator: Client) -> None:
     assert "data-prepopulated-fields" in curator.get(f"{CATEGORIES}add/").content.decode()
     assert save(curator, f"{CATEGORIES}add/", title="Wrong units", slug="units", position=0, active="on") == 302
     assert categories()[0].title == "Wrong units"
 
 
-def test_a_retired_category_is_offered_no_longer_and_keeps_its_slug(curator: Client) -> None:
+def test_inactive_category_is_not_offered_and_keeps_slug(curator: Client) -> None:
     category = IssueCategory.objects.get_or_create(slug="style", defaults={"title": "Style"})[0]
     address = f"{CATEGORIES}{category.pk}/change/"
     assert save(curator, address, title="Manner", slug="manner", position=3) == 302
@@ -39,7 +39,7 @@ def test_a_retired_category_is_offered_no_longer_and_keeps_its_slug(curator: Cli
     assert category not in categories()
 
 
-def test_nothing_is_deleted_and_no_preference_changed(curator: Client) -> None:
+def test_admin_forbids_deleting_and_changing_preferences(curator: Client) -> None:
     preference = record(*responses("one", "two"))
     category = IssueCategory.objects.get_or_create(slug="style", defaults={"title": "Style"})[0]
     assert curator.get(f"{CATEGORIES}{category.pk}/delete/").status_code == 403
@@ -49,7 +49,7 @@ def test_nothing_is_deleted_and_no_preference_changed(curator: Client) -> None:
     assert Preference.objects.get().verdict == "first"
 
 
-def test_a_preference_in_the_admin_leads_to_its_page(curator: Client) -> None:
+def test_admin_links_preference_to_its_page(curator: Client) -> None:
     preference = record(*responses("one", "two"))
     page = curator.get(f"{PREFERENCES}{preference.pk}/change/").content.decode()
     assert f'href="/preferences/{preference.pk}/"' in page
@@ -58,6 +58,6 @@ def test_a_preference_in_the_admin_leads_to_its_page(curator: Client) -> None:
     assert f"{PREFERENCES}{preference.pk}/change/" not in curator.get(f"{PREFERENCES}?q=bob").content.decode()
 
 
-def test_staff_who_are_no_curators_see_neither(client: Client) -> None:
+def test_staff_without_curator_group_get_403(client: Client) -> None:
     client.force_login(User.objects.create_user("clerk", is_staff=True))
     assert [client.get(address).status_code for address in (CATEGORIES, PREFERENCES)] == [403, 403]

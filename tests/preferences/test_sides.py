@@ -1,4 +1,4 @@
-"""Which words of a critique refer to a side, and how they are stored and shown."""
+"""Tests of side references in critiques: detection, storage and display."""
 
 import pytest
 
@@ -107,11 +107,11 @@ def test_references_are_stored_as_tokens(text: str, stored: str) -> None:
 
 
 @pytest.mark.parametrize("text", NO_REFERENCES)
-def test_other_letters_stay(text: str) -> None:
+def test_letters_without_reference_are_unchanged(text: str) -> None:
     assert PLAIN.letters_to_tokens(text) == text
 
 
-def test_a_text_is_shown_with_the_letters_of_the_reader() -> None:
+def test_tokens_become_letters_of_reader() -> None:
     stored = SWAPPED.letters_to_tokens("B is better because response A's loop never ends.")
     assert PLAIN.shown(stored) == "A is better because response B's loop never ends."
     assert SWAPPED.shown(stored) == "B is better because response A's loop never ends."
@@ -124,7 +124,7 @@ def test_letters_and_sides_translate_both_ways() -> None:
     assert PLAIN.ordered(1, 2) == (1, 2)
 
 
-def test_tokens_become_phrases_with_their_noun_and_a_capital_where_a_sentence_starts() -> None:
+def test_tokens_become_phrases_with_noun_and_capitalization() -> None:
     text = PLAIN.letters_to_tokens("A is better: B's loop fails. Response A and B differ in A. The answer B.")
     assert tokens_to_phrases(text) == (
         "The first response is better: the second response's loop fails. The first response and the second response "
@@ -139,11 +139,11 @@ def test_tokens_become_phrases_with_their_noun_and_a_capital_where_a_sentence_st
     )
 
 
-def test_a_token_that_somebody_types_is_no_reference() -> None:
+def test_typed_token_is_not_a_reference() -> None:
     assert SWAPPED.shown(PLAIN.letters_to_tokens("⟦first⟧ and A")) == "[[first]] and B"
 
 
-def test_where_the_task_has_lettered_choices_only_named_sides_are_references() -> None:
+def test_lettered_choices_limit_references_to_named_sides() -> None:
     assert lists_choices([{"role": "user", "content": "Which?\nA) one\nB) two\nC) three"}])
     assert lists_choices([{"role": "user", "content": [{"type": "text", "text": "(A) one\n(B) two"}]}])
     assert not lists_choices([{"role": "user", "content": "A story about B."}])

@@ -1,4 +1,4 @@
-"""Judgments in a real MLflow store: metrics, a table, assessments of traces, and what a second logging changes."""
+"""Tests of judgments in an MLflow store: metrics, table, assessments, and repeated logging."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -118,7 +118,7 @@ def test_judgments_are_a_table_that_mlflow_loads(tracker: Tracker, in_mlflow: Re
     assert [second["first_response"], second["second_response"]] == [response.pk for response in pair]
 
 
-def test_assessments_say_what_kind_of_source_they_have(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_assessments_have_source_type(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("sources", [("passed", "failed")])
     pair = pair_of(run)
     stored_score(pair[1], "sum", 0.0, reason="3 is not 2.")
@@ -142,7 +142,7 @@ def test_assessments_say_what_kind_of_source_they_have(tracker: Tracker, in_mlfl
     assert judge["metadata"]["llmeval.other_response"] == str(pair[0].pk)
 
 
-def test_a_persons_override_stands_in_the_place_of_the_judges_word(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_override_replaces_judge_assessment(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("override")
     suggestion = judged(pair_of(run), "first", "judge")
     judged(pair_of(run), "second", "ann", suggestion=suggestion)
@@ -160,9 +160,7 @@ def test_a_persons_override_stands_in_the_place_of_the_judges_word(tracker: Trac
         )  # fmt: skip
 
 
-def test_an_overridden_suggestion_is_still_shown_after_another_judge_replaced_it(
-    tracker: Tracker, in_mlflow: Reader
-) -> None:
+def test_overridden_suggestion_stays_after_being_superseded(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("rejudged")
     suggestion = judged(pair_of(run), "first", "judge")
     judged(pair_of(run), "second", "ann", suggestion=suggestion)
@@ -174,7 +172,7 @@ def test_an_overridden_suggestion_is_still_shown_after_another_judge_replaced_it
     ]  # fmt: skip
 
 
-def test_an_accepted_suggestion_stays_valid_beside_the_persons_word(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_accepted_suggestion_stays_valid_with_human_assessment(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("accepted")
     suggestion = judged(pair_of(run), "first", "judge")
     judged(pair_of(run), "first", "ann", suggestion=suggestion)
@@ -185,7 +183,7 @@ def test_an_accepted_suggestion_stays_valid_beside_the_persons_word(tracker: Tra
     ]  # fmt: skip
 
 
-def test_a_second_sync_adds_nothing_twice(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_second_sync_adds_no_duplicates(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("twice", [("failed", "failed"), ("passed", "failed")])
     suggestion = judged(pair_of(run), "first", "judge")
     judged(pair_of(run), "second", "ann", suggestion=suggestion)
@@ -200,9 +198,7 @@ def test_a_second_sync_adds_nothing_twice(tracker: Tracker, in_mlflow: Reader) -
     assert len(after["runs"]) == 3
 
 
-def test_a_superseded_judgment_is_taken_away_and_the_judges_word_is_valid_again(
-    tracker: Tracker, in_mlflow: Reader
-) -> None:
+def test_superseded_assessment_is_removed_and_judge_assessment_restored(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("superseded")
     suggestion = judged(pair_of(run), "first", "judge")
     old = judged(pair_of(run), "second", "ann", suggestion=suggestion)
@@ -219,7 +215,7 @@ def test_a_superseded_judgment_is_taken_away_and_the_judges_word_is_valid_again(
     assert (metrics["judged.human.won"], metrics["judged.human.lost"]) == (1, 0)
 
 
-def test_an_override_still_stands_after_another_ones_was_taken_back(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_override_stays_after_another_is_undone(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("two overrides")
     suggestion = judged(pair_of(run), "first", "judge")
     judged(pair_of(run), "second", "ann", suggestion=suggestion)
@@ -233,7 +229,7 @@ def test_an_override_still_stands_after_another_ones_was_taken_back(tracker: Tra
     ]  # fmt: skip
 
 
-def test_what_people_add_in_mlflow_itself_stays(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_assessments_added_in_mlflow_are_kept(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("by hand")
     old = judged(pair_of(run), "second", "ann")
     logged(run, tracker)
@@ -263,7 +259,7 @@ def test_a_run_judged_since_it_was_logged_is_logged_again(
     assert capsys.readouterr().out == "No run is pending.\n"
 
 
-def test_a_worker_logs_what_was_judged_since_and_ends_where_mlflow_is_away(
+def test_worker_logs_new_judgments_and_stops_if_mlflow_is_down(
     store: str, settings: Any, tracker: Tracker, in_mlflow: Reader, caplog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
@@ -284,7 +280,7 @@ def test_a_worker_logs_what_was_judged_since_and_ends_where_mlflow_is_away(
     catch_up()
 
 
-def test_judgments_of_a_run_wait_with_it_while_mlflow_is_down(
+def test_judgments_stay_pending_while_mlflow_is_down(
     store: str, settings: Any, tracker: Tracker, in_mlflow: Reader, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
@@ -299,7 +295,7 @@ def test_judgments_of_a_run_wait_with_it_while_mlflow_is_down(
     assert [row["by"] for row in in_mlflow("down")["judgments"]] == ["judge"]
 
 
-def test_a_run_nobody_judged_has_no_table_and_no_figures(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_run_without_judgments_has_no_table_or_metrics(tracker: Tracker, in_mlflow: Reader) -> None:
     tracking = logged(played("unjudged"), tracker)
     found = in_mlflow("unjudged")
     parent = next(item for item in found["runs"] if item["id"] == tracking["parent"])
@@ -307,7 +303,7 @@ def test_a_run_nobody_judged_has_no_table_and_no_figures(tracker: Tracker, in_ml
     assert not [name for name in parent["metrics"] if name.startswith(("judgments", "agreement"))]
 
 
-def test_a_disk_without_room_for_artifacts_leaves_the_run_pending(
+def test_full_artifact_disk_leaves_run_pending(
     tracker: Tracker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = played("no room")

@@ -1,4 +1,4 @@
-"""What migrations seed, for tests that empty the database behind themselves."""
+"""Data created by migrations, for tests that flush the database."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pairs that wait for review, with as little as a test needs to name."""
+"""Factories for pairs that wait for review."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""From runs and responses to pairs, judgments and MLflow, and back."""
+"""Tests of the links between runs, responses, pairs, judgments and MLflow."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def decided(client: Client) -> tuple[Pair, Preference]:
     return pair, Preference.objects.get(source="human")
 
 
-def test_a_runs_page_leads_to_its_pairs_and_judgments(ann: Client) -> None:
+def test_run_page_links_to_pairs_and_judgments(ann: Client) -> None:
     pair, _stored = decided(ann)
     waiting_pairs(1)  # of another run
     address = f"/review/runs/{pair.run_id}/"
@@ -49,7 +49,7 @@ def test_a_runs_page_leads_to_its_pairs_and_judgments(ann: Client) -> None:
     assert "source=execution" not in page
 
 
-def test_a_run_whose_pairs_wait_leads_reviewers_to_them(ann: Client) -> None:
+def test_run_page_links_reviewers_to_waiting_pairs(ann: Client) -> None:
     (pair,) = waiting_pairs(1)
     link = f'href="/review/?run={pair.run_id}"'
     assert link in ann.get(f"/review/runs/{pair.run_id}/").content.decode()
@@ -60,7 +60,7 @@ def test_a_run_whose_pairs_wait_leads_reviewers_to_them(ann: Client) -> None:
     assert link not in page
 
 
-def test_a_responses_page_leads_to_its_pair_and_to_each_verdict_as_seen_from_it(ann: Client) -> None:
+def test_response_page_links_to_its_pair_and_verdicts(ann: Client) -> None:
     pair, stored = decided(ann)
     for response, judge, person in (
         (pair.first, "this one is better", "the other is better"),
@@ -75,7 +75,7 @@ def test_a_responses_page_leads_to_its_pair_and_to_each_verdict_as_seen_from_it(
         assert "overrode the suggestion" in page
 
 
-def test_a_decided_pair_leads_to_its_verdict_its_responses_and_its_run(ann: Client) -> None:
+def test_decided_pair_links_to_verdict_responses_and_run(ann: Client) -> None:
     pair, stored = decided(ann)
     page = ann.get(f"/review/{pair.pk}/").content.decode()
     for address in (
@@ -87,7 +87,7 @@ def test_a_decided_pair_leads_to_its_verdict_its_responses_and_its_run(ann: Clie
         assert f'href="{address}"' in page
 
 
-def test_a_pair_that_waits_names_neither_its_responses_nor_its_run(ann: Client) -> None:
+def test_undecided_pair_does_not_link_to_responses_or_run(ann: Client) -> None:
     (pair,) = waiting_pairs(1)
     page = ann.get(f"/review/{pair.pk}/").content.decode()
     assert "/responses/" not in page
@@ -103,7 +103,7 @@ def test_a_pair_that_waits_names_neither_its_responses_nor_its_run(ann: Client) 
         ({"state": "pending", "uri": "http://mlflow.test:5000"}, "", ""),
     ],
 )
-def test_run_and_response_lead_to_mlflow_where_a_browser_can_open_it(
+def test_run_and_response_link_to_mlflow_if_tracking_uri_is_a_url(
     ann: Client, settings: Any, tracked: dict[str, Any], setting: str, expected: str
 ) -> None:
     settings.MLFLOW_URL = setting
@@ -119,7 +119,7 @@ def test_run_and_response_lead_to_mlflow_where_a_browser_can_open_it(
         assert (f'href="{expected}{key}"' in page) if expected else ("/#/experiments" not in page)
 
 
-def test_what_is_private_to_another_is_not_found(ann: Client) -> None:
+def test_judgments_of_private_environments_of_others_return_404(ann: Client) -> None:
     (pair,) = waiting_pairs(1)
     type(pair.first.run_environment.version.environment).objects.update(visibility="private")
     assert ann.get(f"/review/runs/{pair.run_id}/").status_code == 404

@@ -1,4 +1,4 @@
-"""The agreement page's figures, read from stored verdicts, against values worked by hand."""
+"""Tests of agreement figures of stored verdicts against values computed by hand."""
 
 import math
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def worth(name: str) -> tuple[float | None, int]:
     return item.value, item.n
 
 
-def test_judge_and_people() -> None:
+def test_agreement_of_judge_and_reviewers() -> None:
     verdicts = [("first", "first"), ("first", "second"), ("second", "second"), ("tie", "tie")]
     for pair, (judge, person) in zip(pairs_of("ff", "ff", "ff", "ff", "ff"), [*verdicts, ("", "tie")], strict=True):
         if judge:
@@ -77,7 +77,7 @@ def test_judge_and_people() -> None:
     assert worth("judge_people_kappa") == (pytest.approx((3 / 4 - 5 / 16) / (1 - 5 / 16)), 4)
 
 
-def test_people_among_each_other() -> None:
+def test_agreement_between_reviewers() -> None:
     said = [("first", "first"), ("first", "second"), ("second", "second"), ("tie", "first")]
     pairs = pairs_of("ff", "ff", "ff", "ff", "ff")
     for pair, (ann, bob) in zip(pairs, said, strict=False):
@@ -93,7 +93,7 @@ def test_people_among_each_other() -> None:
     assert (both.same.value, both.kappa.value, both.kappa.n) == (0.5, pytest.approx((1 / 2 - 3 / 8) / (5 / 8)), 4)
 
 
-def test_three_people_on_one_pair_are_three_comparisons() -> None:
+def test_three_reviewers_of_one_pair_are_three_comparisons() -> None:
     (pair,) = pairs_of("ff")
     for name, verdict in (("ann", "first"), ("bob", "first"), ("cid", "tie")):
         decided(pair, verdict, name)
@@ -103,7 +103,7 @@ def test_three_people_on_one_pair_are_three_comparisons() -> None:
     assert [row.names for row in found().reviewer_pairs] == [("ann", "bob"), ("ann", "cid"), ("bob", "cid")]
 
 
-def test_the_blind_judge_and_people_against_execution() -> None:
+def test_agreement_of_blind_judge_and_reviewers_with_execution() -> None:
     pairs = pairs_of("pf", "fp", "pf", "ff")
     judged(pairs[0], "first")
     judged(pairs[1], "tie")
@@ -171,7 +171,7 @@ def test_length_correlates_over_decisive_verdicts() -> None:
     assert worth("length") == (pytest.approx(1 / math.sqrt(5)), 4)
 
 
-def test_the_pull_of_suggestions_is_the_difference_between_shown_and_hidden() -> None:
+def test_acceptance_of_shown_and_hidden_suggestions() -> None:
     pairs = pairs_of("ff", "ff", "ff", "ff", "pf")
     suggested = [judged(pair, "first") for pair in pairs]
     now = timezone.now()
@@ -187,7 +187,7 @@ def test_the_pull_of_suggestions_is_the_difference_between_shown_and_hidden() ->
     assert ann.median_seconds == 20
 
 
-def test_confidence_is_right_where_tests_or_else_all_people_say_so() -> None:
+def test_calibration_reference_is_execution_else_unanimous_reviewers() -> None:
     pairs = pairs_of("pf", "ff", "ff", "ff")
     judged(pairs[0], "first", confidence=0.9)
     judged(pairs[1], "first", confidence=0.9)
@@ -201,7 +201,7 @@ def test_confidence_is_right_where_tests_or_else_all_people_say_so() -> None:
     assert worth("calibration_error") == (pytest.approx((1 * 0.7 + 2 * 0.4) / 3), 3)
 
 
-def test_without_verdicts_every_figure_says_that_there_is_nothing() -> None:
+def test_figures_without_verdicts_have_a_note() -> None:
     assert {(item.value, item.n, item.note) for item in figures().values()} == {(None, 0, "nothing to compare yet")}
     assert found().to_json()["two_reviewers"] == []
 

@@ -1,4 +1,4 @@
-"""Kappa, alpha, calibration and Bradley-Terry against hand-worked values and a library."""
+"""Tests of kappa, alpha, calibration and Bradley-Terry against values computed by hand and by a library."""
 
 import math
 from collections import Counter
@@ -62,7 +62,7 @@ def test_alpha_agrees_with_krippendorffs_own_example() -> None:
     assert krippendorff_alpha([tuple(unit) for unit in units]) == pytest.approx(0.743, abs=0.0005)
 
 
-def test_alpha_is_one_for_full_and_below_nought_for_systematic_disagreement() -> None:
+def test_alpha_is_one_for_agreement_and_negative_for_systematic_disagreement() -> None:
     assert krippendorff_alpha([("a", "a"), ("b", "b", "b")]) == 1
     assert krippendorff_alpha([("a", "b"), ("b", "a")]) < 0
     assert krippendorff_alpha([("a",), ("b",)]) is None
@@ -119,7 +119,7 @@ def test_verdicts_on_one_pair_are_a_cluster_of_a_share() -> None:
     assert share_figure([[True, False]]).note == "too few pairs for an interval"
 
 
-def test_verdicts_on_one_pair_are_drawn_together() -> None:
+def test_bootstrap_resamples_verdicts_by_pair() -> None:
     # four verdicts that always agree are worth one: the interval of 16 such pairs is twice that of 64 pairs
     alone = bootstrap([[True]] * 32 + [[False]] * 32, mean)
     together = bootstrap([[True] * 4] * 8 + [[False] * 4] * 8, mean)
@@ -215,14 +215,14 @@ def test_extreme_results_converge() -> None:
     assert found["a"] - found["b"] == pytest.approx(400 * math.log10(200_001), abs=0.01)
 
 
-def test_matches_of_one_case_are_drawn_together() -> None:
+def test_bootstrap_resamples_matches_by_case() -> None:
     alone = [Match("a", "b", float(i % 2), i) for i in range(160)]
     together = [Match("a", "b", float(match.case // 4 % 2), match.case // 4) for match in alone]
     (narrow, _), (wide, _) = (standings(found) for found in (alone, together))
     assert (wide.high - wide.low) / (narrow.high - narrow.low) == pytest.approx(2, abs=0.5)
 
 
-def test_a_verdict_that_was_surer_than_right_lies_below_the_diagonal() -> None:
+def test_overconfident_verdict_is_below_diagonal() -> None:
     sure, careful = calibration_plot([Bin(confidence=1.0, right=0.0, n=9), Bin(confidence=0.5, right=0.75, n=1)])
     assert (sure.x, sure.y) == (40 + 260, 20 + 260)  # right below: the axes go from 40 and 280
     assert (careful.x, careful.y) == (40 + 130, 20 + 65)
@@ -230,7 +230,7 @@ def test_a_verdict_that_was_surer_than_right_lies_below_the_diagonal() -> None:
     assert careful.title == "confidence 0.50: 75 % correct of 1"
 
 
-def test_standings_are_drawn_on_one_scale_about_nought() -> None:
+def test_standings_are_plotted_on_one_scale_around_zero() -> None:
     best = Standing(name="a", strength=100.0, low=50.0, high=150.0, wins=3, matches=4)
     worst = Standing(name="b", strength=-100.0, low=None, high=None, wins=1, matches=4)
     plot = ranking_plot([best, worst])
@@ -239,6 +239,6 @@ def test_standings_are_drawn_on_one_scale_about_nought() -> None:
     assert ranking_plot([Standing(name="a", strength=1.0, low=None, high=None, wins=1, matches=1)]).end == 50
 
 
-def test_where_all_are_alike_there_is_no_interval() -> None:
+def test_no_interval_if_all_values_are_equal() -> None:
     found = figure([[True]] * 30, mean)
     assert (found.value, found.ci95, found.note) == (1.0, None, "no interval because all values are equal")

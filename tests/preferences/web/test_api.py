@@ -1,4 +1,4 @@
-"""Preferences over REST: what is visible, filters that make no sense, exports and why one is refused."""
+"""Tests of the preferences REST API: visibility, invalid filters and exports."""
 
 import io
 import json
@@ -32,7 +32,7 @@ def two() -> Preference:
     return preference
 
 
-def test_preferences_are_listed_with_all_that_leads_back(api: APIClient, two: Preference) -> None:
+def test_preferences_are_listed_with_provenance(api: APIClient, two: Preference) -> None:
     rows = api.get("/api/v1/preferences/?source=human").json()["results"]
     assert [row["id"] for row in rows] == [two.pk]
     assert (rows[0]["first"]["response"], rows[0]["run"]) == (two.first_id, two.run_id)
@@ -52,15 +52,13 @@ def test_every_format_is_a_zip_with_card_and_provenance(api: APIClient, two: Pre
 
 @pytest.mark.parametrize("wrong", ["run=x", "since=yesterday", "source=nobody", "verdict=A"])
 @pytest.mark.parametrize("path", [f"{EXPORT}?format=trl", "/api/v1/preferences/?", "/api/v1/agreement/?"])
-def test_a_filter_that_makes_no_sense_is_refused_by_name(
-    api: APIClient, two: Preference, path: str, wrong: str
-) -> None:
+def test_invalid_filter_is_refused_by_name(api: APIClient, two: Preference, path: str, wrong: str) -> None:
     answer = api.get(f"{path}&{wrong}")
     assert answer.status_code == 400
     assert [error["path"] for error in answer.json()["errors"]] == [wrong.partition("=")[0]]
 
 
-def test_an_export_of_nothing_or_in_no_format_is_refused(api: APIClient, two: Preference) -> None:
+def test_empty_export_or_missing_format_is_refused(api: APIClient, two: Preference) -> None:
     nothing = api.get(f"{EXPORT}?format=trl&reviewer=nobody")
     assert (nothing.status_code, nothing.json()["message"]) == (400, "No preference matches; nothing was written.")
     unknown = api.get(f"{EXPORT}?format=csv")

@@ -1,4 +1,4 @@
-"""The pages of preferences: traceable, filtered, and empty where there is nothing."""
+"""Tests of the preference pages: links, filters and empty pages."""
 
 import io
 import zipfile
@@ -30,7 +30,7 @@ def two() -> Preference:
     return preference
 
 
-def test_a_preference_leads_to_responses_run_version_and_case(visitor: Client, two: Preference) -> None:
+def test_preference_page_links_to_responses_run_version_and_case(visitor: Client, two: Preference) -> None:
     page = visitor.get(f"/preferences/{two.pk}/").content.decode()
     version = two.version
     for address in (
@@ -46,7 +46,7 @@ def test_a_preference_leads_to_responses_run_version_and_case(visitor: Client, t
     assert "not logged" in page
 
 
-def test_a_preference_leads_to_mlflow_where_a_browser_finds_it(visitor: Client, two: Preference) -> None:
+def test_preference_page_links_to_mlflow(visitor: Client, two: Preference) -> None:
     Run.objects.update(tracking={"uri": "http://mlflow:5000", "experiment_id": "3", "parent": "abc"})
     assert (
         'href="http://mlflow:5000/#/experiments/3/runs/abc"' in visitor.get(f"/preferences/{two.pk}/").content.decode()
@@ -55,7 +55,7 @@ def test_a_preference_leads_to_mlflow_where_a_browser_finds_it(visitor: Client, 
     assert "<code>abc</code>" in visitor.get(f"/preferences/{two.pk}/").content.decode()
 
 
-def test_what_scoring_found_is_shown_as_it_was_when_the_verdict_was_given(visitor: Client) -> None:
+def test_stored_scoring_results_are_shown(visitor: Client) -> None:
     first, second = responses("one", "two", statuses="pf")
     stored_score(first, "sum", 1.0, reason="It is right.")
     score = stored_score(second, "sum", 0.0, reason="<b>2</b> is not 1.")
@@ -78,14 +78,14 @@ def test_the_list_is_filtered_and_exported_as_shown(visitor: Client, two: Prefer
         assert "README.md" in archive.namelist()
 
 
-def test_an_export_of_nothing_says_so(visitor: Client) -> None:
+def test_empty_export_reports_message(visitor: Client) -> None:
     page = visitor.get("/preferences/export/?format=trl", follow=True).content.decode()
     assert "There are no preferences yet; nothing was written." in page
 
 
 def test_agreement_and_ranking_show_figures_with_tables(visitor: Client, two: Preference) -> None:
     page = visitor.get("/agreement/").content.decode()
-    assert "The judge, blind, says what the tests say" in page
+    assert "Agreement of the judge with the tests, judged blind" in page
     page = visitor.get("/ranking/").content.decode()
     assert "<svg" in page
     assert "m0" in page
@@ -113,7 +113,7 @@ def test_the_ranking_page_names_groups_that_no_comparison_connects(visitor: Clie
         ("/ranking/?source=human", "No comparisons of two models match these filters.</strong>"),
     ],
 )
-def test_empty_pages_say_what_would_be_here(visitor: Client, address: str, says: str) -> None:
+def test_empty_pages_explain_what_they_show(visitor: Client, address: str, says: str) -> None:
     page = visitor.get(address).content.decode()
     assert page.count('class="empty"') == 1
     assert says in page
@@ -127,7 +127,7 @@ def test_preferences_of_private_environments_are_not_shown(visitor: Client, two:
 
 
 @pytest.mark.parametrize("wrong", ["run=x", "since=yesterday", "source=nobody", "environment=%2E%2E"])
-def test_a_filter_that_makes_no_sense_is_said_and_exports_nothing(visitor: Client, two: Preference, wrong: str) -> None:
+def test_invalid_filter_is_reported_and_exports_nothing(visitor: Client, two: Preference, wrong: str) -> None:
     page = visitor.get(f"/preferences/?{wrong}")
     assert page.status_code == 400
     assert f"<code>{wrong.partition('=')[0]}</code>: " in page.content.decode()
@@ -137,6 +137,6 @@ def test_a_filter_that_makes_no_sense_is_said_and_exports_nothing(visitor: Clien
     assert f"{wrong.partition('=')[0]}: " in "".join(map(str, answer.context["messages"]))
 
 
-def test_an_unknown_format_is_said(visitor: Client, two: Preference) -> None:
+def test_unknown_format_is_reported(visitor: Client, two: Preference) -> None:
     answer = visitor.get("/preferences/export/?format=csv", follow=True)
     assert "format: csv is not known. Choose one of " in "".join(map(str, answer.context["messages"]))

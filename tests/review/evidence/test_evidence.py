@@ -1,4 +1,4 @@
-"""What scoring found of two responses, beside each other: rules, tests, blamed lines, calls of tools."""
+"""Tests of scoring results side by side: rules, failed tests, blamed lines and tool calls."""
 
 import re
 from html import unescape
@@ -35,7 +35,7 @@ def ran(
     return {"status": status, "passed": passed, "total": 5, "message": message, "failure": found}
 
 
-def test_a_failed_test_shows_what_was_expected_and_got_and_that_the_other_side_passed_it() -> None:
+def test_failed_test_shows_expected_and_actual_value_and_pass_of_other_side() -> None:
     a, b = sides()
     scored(a, 1.0, reason="All 5 tests passed.", execution=ran("passed", 5))
     scored(b, 0.0, execution=ran("assertion", 2, test="f(1) == 2", line=7, expected="2", got="3"))
@@ -47,7 +47,7 @@ def test_a_failed_test_shows_what_was_expected_and_got_and_that_the_other_side_p
     assert (test.cells[1].expected, test.cells[1].got) == ("2", "3")
 
 
-def test_two_first_failures_are_two_rows_in_the_tests_order() -> None:
+def test_different_first_failures_are_two_rows_in_test_order() -> None:
     a, b = sides(outcome="ff")
     scored(a, 0.0, execution=ran("assertion", 4, test="f(9) == 9", line=9))
     scored(b, 0.0, execution=ran("assertion", 1, test="f(2) == 2", line=2))
@@ -56,7 +56,7 @@ def test_two_first_failures_are_two_rows_in_the_tests_order() -> None:
     assert states == [("f(2) == 2", "passed", "failed"), ("f(9) == 9", "failed", "unknown: an earlier test failed")]
 
 
-def test_the_same_failure_with_another_result_is_one_row_that_differs() -> None:
+def test_same_failed_test_with_different_results_is_one_differing_row() -> None:
     a, b = sides(outcome="ff")
     for side, got in ((a, "1"), (b, "2")):
         scored(side, 0.0, reason="A test failed.", execution=ran("assertion", 1, test="f(2) == 3", line=2, got=got))
@@ -66,7 +66,7 @@ def test_the_same_failure_with_another_result_is_one_row_that_differs() -> None:
     assert row.differs
 
 
-def test_rules_that_found_the_same_do_not_differ() -> None:
+def test_rules_with_equal_results_do_not_differ() -> None:
     a, b = sides(outcome="pp")
     for side in (a, b):
         scored(side, 1.0, rule="answer", type="number", reason="It is 4.")
@@ -76,7 +76,7 @@ def test_rules_that_found_the_same_do_not_differ() -> None:
     assert (rows["only"].differs, rows["only"].sides[1]) == (True, None)
 
 
-def test_an_exception_blames_the_line_of_the_answers_code() -> None:
+def test_exception_blames_line_of_answer() -> None:
     a, b = sides((CODE, CODE))
     message = "The code raised ZeroDivisionError: division by zero (line 2)"
     scored(a, 1.0, execution=ran("passed", 5))
@@ -101,7 +101,7 @@ def test_an_exception_blames_the_line_of_the_answers_code() -> None:
         (CODE, "It raised (line 2)", {"code": "fence", "with_prefix": True}),
     ],
 )
-def test_no_line_is_blamed_where_it_is_not_sure(text: str, message: str, detail: dict[str, Any]) -> None:
+def test_no_line_is_blamed_if_it_is_ambiguous(text: str, message: str, detail: dict[str, Any]) -> None:
     a, b = sides((CODE, text))
     scored(b, 0.0, detail=detail, execution=ran("exception", 1, message=message))
     (row,) = rule_rows(a, b)
@@ -109,7 +109,7 @@ def test_no_line_is_blamed_where_it_is_not_sure(text: str, message: str, detail:
     assert row.sides[1].blame is None
 
 
-def test_instructions_that_one_side_did_not_follow_are_rows() -> None:
+def test_instructions_not_followed_by_one_side_are_rows() -> None:
     a, b = sides()
     for side, followed in ((a, True), (b, False)):
         listed = [
@@ -122,7 +122,7 @@ def test_instructions_that_one_side_did_not_follow_are_rows() -> None:
     assert (test.test, test.cells[0].state, test.cells[1].got) == ("sentences", "passed", "it has 2 sentences, not 3")
 
 
-def test_calls_of_tools_stand_beside_each_other_and_equal_ones_are_told_apart() -> None:
+def test_tool_calls_are_aligned_and_differences_flagged() -> None:
     a, b = sides()
     for side, names in ((a, ["look", "decline", "say"]), (b, ["look", "change", "note", "say"])):
         calls = [{"function": {"name": name, "arguments": "{}"}} for name in names]
@@ -136,7 +136,7 @@ def test_calls_of_tools_stand_beside_each_other_and_equal_ones_are_told_apart() 
     ]
 
 
-def test_what_stands_below_a_blamed_line_adds_no_text() -> None:
+def test_note_below_blamed_line_adds_no_text() -> None:
     start = CODE.index("    y")
     html = text_html(CODE, [Mark(start, start + 13, "blamed", 'f(1) == "<1>"')])
     assert unescape(re.sub(r"<[^>]*>", "", html)) == CODE

@@ -1,4 +1,4 @@
-"""A run with a judge: suggestions in both orders, what execution decides, and a judge that answers badly."""
+"""Tests of the judge stage: suggestions from both orders, preferences of execution, and unusable replies."""
 
 import json
 from pathlib import Path
@@ -92,7 +92,7 @@ def execute(run: Run, config: Any) -> Run:
     return execute_run(run=run, config=config, listener=Silent(), how=Execution())
 
 
-def test_both_orders_agreeing_make_a_suggestion_beside_what_execution_decides(folder: Path) -> None:
+def test_agreeing_orders_create_suggestion_and_execution_preferences(folder: Path) -> None:
     wrong = {"side": "B", "category": "wrong_result", "severity": "critical", "quote": "🏙️\tfor", "note": "Not it."}
     run = play(folder, both_orders("france", judged(issues=[wrong]), judged(winner="B")))
     pair = Pair.objects.get(case__external_id="france")
@@ -113,7 +113,7 @@ def test_both_orders_agreeing_make_a_suggestion_beside_what_execution_decides(fo
     assert run.status == Run.Status.COMPLETED
 
 
-def test_a_judge_that_follows_the_order_suggests_a_tie_that_is_marked(folder: Path) -> None:
+def test_disagreeing_orders_create_order_sensitive_tie(folder: Path) -> None:
     play(folder, both_orders("peru", judged(winner="A"), judged(winner="A")))
     suggestion = Preference.objects.get(source="llm")
     assert (suggestion.verdict, suggestion.order_sensitive, suggestion.saw_evidence) == ("tie", True, True)
@@ -132,7 +132,7 @@ def test_a_judge_that_follows_the_order_suggests_a_tie_that_is_marked(folder: Pa
         judged(issues=3),
     ],
 )
-def test_output_that_cannot_be_used_is_stored_as_failed_and_ends_nothing(folder: Path, said: str) -> None:
+def test_unparsable_replies_are_stored_as_failed_without_failing_the_run(folder: Path, said: str) -> None:
     run = play(folder, both_orders("france", said, judged()))
     assert run.status == Run.Status.COMPLETED
     assert run.summaries["judge"]["failed"] == 1
@@ -142,7 +142,7 @@ def test_output_that_cannot_be_used_is_stored_as_failed_and_ends_nothing(folder:
     assert call.problem
 
 
-def test_fenced_answers_count_and_quotes_that_are_not_there_are_struck(folder: Path) -> None:
+def test_fenced_replies_are_parsed_and_issues_with_unknown_quotes_left_out(folder: Path) -> None:
     invented = {"side": "A", "category": "style", "severity": "minor", "quote": "never said", "note": ""}
     fenced = f"Sure!\n```json\n{judged(issues=[invented])}\n```"
     run = play(folder, both_orders("france", fenced, judged(winner="B")))
@@ -151,7 +151,7 @@ def test_fenced_answers_count_and_quotes_that_are_not_there_are_struck(folder: P
     assert Preference.objects.get(source="llm").verdict == "first"
 
 
-def test_judging_again_adds_what_is_missing_and_repeats_nothing(folder: Path) -> None:
+def test_resumed_judging_asks_only_for_missing_pairs(folder: Path) -> None:
     recordings = both_orders("france", judged(), judged(winner="B"))
     run = play(folder, recordings)
     reopen_run(run=run)
@@ -161,18 +161,18 @@ def test_judging_again_adds_what_is_missing_and_repeats_nothing(folder: Path) ->
     assert run.summaries["judge"]["suggested"] == 1
 
 
-def test_identical_answers_form_no_pair_and_pairs_are_capped(folder: Path) -> None:
+def test_identical_answers_are_not_paired_and_max_pairs_limits_pairs(folder: Path) -> None:
     lines(folder / "poor.jsonl", [{"case": k, "content": v} for k, v in ANSWERS["good"].items()])
     assert play(folder, both_orders("peru", judged(), judged())).summaries["judge"]["pairs"] == 0
 
 
-def test_the_cap_samples_pairs(folder: Path) -> None:
+def test_max_pairs_samples_pairs(folder: Path) -> None:
     judge = {"model": {"name": "j", "provider": "replay", "responses": "judge.jsonl"}, "max_pairs": 2}
     run = play(folder, both_orders("peru", judged(), judged()), judge=judge)
     assert (run.summaries["judge"]["pairs"], run.summaries["review"]["pairs"]) == (2, 3)
 
 
-def test_what_the_judge_writes_in_either_order_names_the_same_responses(folder: Path) -> None:
+def test_side_references_of_both_orders_refer_to_same_responses(folder: Path) -> None:
     note = {"category": "style", "severity": "minor", "quote": ""}
     first = judged(critique="A is right, B is not.", issues=[{**note, "side": "B", "note": "B is Lyon."}])
     second = judged(winner="B", critique="A is wrong.", issues=[{**note, "side": "A", "note": "Response A rambles."}])
@@ -199,7 +199,7 @@ def test_what_the_judge_writes_in_either_order_names_the_same_responses(folder: 
         json.dumps({"reasoning": "Because.", "verdict": json.loads(judged())}),
     ],
 )
-def test_what_models_write_is_read_at_the_first_call(folder: Path, said: str) -> None:
+def test_common_variants_of_replies_are_parsed_without_retry(folder: Path, said: str) -> None:
     play(folder, both_orders("france", said, judged(winner="B")))
     stored = Preference.objects.get(source="llm")
     assert (stored.verdict, stored.confidence) == ("first", 0.75)
@@ -207,12 +207,12 @@ def test_what_models_write_is_read_at_the_first_call(folder: Path, said: str) ->
 
 
 @pytest.mark.parametrize(("winner", "stored"), [("Tie", "tie"), ("Both bad", "both_bad"), ("both-bad", "both_bad")])
-def test_verdicts_without_a_winner_may_be_written_freely(folder: Path, winner: str, stored: str) -> None:
+def test_tie_and_both_bad_are_parsed_in_common_spellings(folder: Path, winner: str, stored: str) -> None:
     play(folder, both_orders("france", judged(winner=winner), judged(winner=winner)))
     assert Preference.objects.get(source="llm").verdict == stored
 
 
-def test_issues_beyond_the_twentieth_are_not_counted_as_struck(folder: Path) -> None:
+def test_issues_beyond_limit_are_not_counted_as_unknown_quotes(folder: Path) -> None:
     issues = [{"side": "A", "category": "style", "quote": "", "note": f"n{i}"} for i in range(25)]
     run = play(folder, both_orders("france", judged(issues=issues), judged(winner="B")))
     assert run.summaries["judge"]["quotes_struck"] == 0
@@ -231,7 +231,7 @@ def paid(folder: Path, url: str, budget: float) -> dict[str, Any]:
     return {"judge": {"model": model}, "limits": {"budget_usd": budget}, "concurrency": 1}
 
 
-def test_a_judge_stopped_by_the_budget_says_so_and_goes_on_where_it_was(folder: Path) -> None:
+def test_judge_stopped_by_budget_reports_it_and_resumes(folder: Path) -> None:
     with endpoint(lambda body, number: completion(judged(winner="tie"))) as judge:
         run = play(folder, [], **paid(folder, judge.url, 0.03))
         assert (run.status, len(judge.requests)) == (Run.Status.STOPPED, 3)
@@ -258,7 +258,7 @@ def test_a_judge_stopped_by_the_budget_says_so_and_goes_on_where_it_was(folder: 
     assert Pair.objects.filter(free__gt=0).count() == 3
 
 
-def test_an_answer_that_was_paid_for_and_not_used_keeps_its_cost(folder: Path) -> None:
+def test_cost_of_unusable_reply_is_kept(folder: Path) -> None:
     with endpoint(lambda body, number: completion("No idea." if number < 2 else judged(winner="tie"))) as judge:
         run = play(folder, [], **paid(folder, judge.url, 0.02))
         assert run.summaries["judge"]["cost_usd"] == pytest.approx(0.02)

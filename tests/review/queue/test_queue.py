@@ -1,4 +1,4 @@
-"""Seats at pairs: who gets which, what lapses, and what a decision stores."""
+"""Tests of assignments: order of pairs, lapsed leases, and stored decisions."""
 
 import threading
 from datetime import timedelta
@@ -33,7 +33,7 @@ def lapse(assignment: Assignment) -> None:
     Assignment.objects.filter(pk=assignment.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
-def test_two_reviewers_get_different_pairs_and_one_keeps_the_own() -> None:
+def test_two_reviewers_get_different_pairs_and_keep_them() -> None:
     first, second = waiting_pairs(2)
     ann, bob = reviewer("ann"), reviewer("bob")
     assert assignments.claim_next_pair(ann).pair == first
@@ -42,14 +42,14 @@ def test_two_reviewers_get_different_pairs_and_one_keeps_the_own() -> None:
     assert assignments.claim_next_pair(reviewer("cat")) is None
 
 
-def test_overlap_gives_a_pair_to_as_many_people_and_no_more() -> None:
+def test_overlap_limits_number_of_reviewers_of_pair() -> None:
     waiting_pairs(1, overlap=2)
     taken = [assignments.claim_next_pair(reviewer(name)) for name in ("ann", "bob")]
     assert [assignment.slot for assignment in taken] == [0, 1]
     assert assignments.claim_next_pair(reviewer("cat")) is None
 
 
-def test_a_lapsed_seat_is_taken_by_the_next_and_the_late_decision_is_refused() -> None:
+def test_lapsed_assignment_is_claimed_by_next_reviewer_and_late_decision_refused() -> None:
     waiting_pairs(1)
     mine = assignments.claim_next_pair(reviewer("ann"))
     lapse(mine)
@@ -60,7 +60,7 @@ def test_a_lapsed_seat_is_taken_by_the_next_and_the_late_decision_is_refused() -
     assert not Preference.objects.exists()
 
 
-def test_a_heartbeat_keeps_the_seat() -> None:
+def test_saving_draft_renews_lease() -> None:
     waiting_pairs(1)
     mine = assignments.claim_next_pair(reviewer("ann"))
     lapse(mine)
@@ -69,7 +69,7 @@ def test_a_heartbeat_keeps_the_seat() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_reviewers_at_once_never_share_a_seat() -> None:
+def test_concurrent_reviewers_never_share_a_slot() -> None:
     waiting_pairs(3, overlap=2)
     people = [reviewer(f"r{i}") for i in range(10)]
     barrier = threading.Barrier(len(people))
@@ -102,7 +102,7 @@ def test_a_decision_sent_twice_is_stored_once() -> None:
     assert (first.verdict, first.critique, first.source) == ("first", "Shorter.", "human")
 
 
-def test_a_verdict_against_the_tests_needs_a_defect_and_files_it() -> None:
+def test_verdict_against_tests_requires_and_reports_defect() -> None:
     waiting_pairs(1, outcome="pf")
     mine = assignments.claim_next_pair(reviewer())
     with pytest.raises(DecisionRefused) as refused:
@@ -114,7 +114,7 @@ def test_a_verdict_against_the_tests_needs_a_defect_and_files_it() -> None:
     assert stored.defect == CaseDefect.objects.get()
 
 
-def test_a_second_verdict_against_the_tests_of_a_case_joins_the_open_claim() -> None:
+def test_second_verdict_against_tests_uses_open_defect_report() -> None:
     waiting_pairs(1, outcome="pf")
     ann = reviewer()
     mine = assignments.claim_next_pair(ann)
@@ -124,7 +124,7 @@ def test_a_second_verdict_against_the_tests_of_a_case_joins_the_open_claim() -> 
     assert stored.defect == CaseDefect.objects.get()
 
 
-def test_accepting_and_overriding_are_told_apart() -> None:
+def test_accepted_and_overridden_suggestions_are_recorded() -> None:
     for verdict, pair in zip(("first", "second"), waiting_pairs(2), strict=True):
         suggestion = suggest(pair, "first")
         mine = assignments.claim_next_pair(reviewer(verdict))
@@ -134,7 +134,7 @@ def test_accepting_and_overriding_are_told_apart() -> None:
         assert stored.suggestion_seen_at is not None
 
 
-def test_a_hidden_suggestion_is_shown_after_the_first_verdict_and_both_verdicts_are_kept(monkeypatch: Any) -> None:
+def test_hidden_suggestion_is_shown_after_first_verdict_and_both_verdicts_stored(monkeypatch: Any) -> None:
     monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "hidden" else 0.99)
     (pair,) = waiting_pairs(1)
     suggest(pair, "first")
@@ -149,7 +149,7 @@ def test_a_hidden_suggestion_is_shown_after_the_first_verdict_and_both_verdicts_
     assert (stored.first_verdict, stored.verdict, stored.suggestion_taken) == ("second", "first", True)
 
 
-def test_an_attention_check_shows_the_wrong_verdict_and_remembers_who_accepts_it(monkeypatch: Any) -> None:
+def test_attention_check_shows_wrong_verdict_and_records_acceptance(monkeypatch: Any) -> None:
     monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "check" else 0.99)
     (pair,) = waiting_pairs(1, outcome="pf")
     suggest(pair, "first")
@@ -178,7 +178,7 @@ def checked(monkeypatch: Any) -> Assignment:
     return assignments.claim_next_pair(reviewer())
 
 
-def test_an_attention_check_argues_for_its_verdict_as_other_suggestions_do(checked: Assignment) -> None:
+def test_attention_check_has_critique_and_issues_for_wrong_verdict(checked: Assignment) -> None:
     shown = visible_suggestion(assignment=checked)
     assert (shown.verdict, shown.confidence) == ("second", 0.6)
     assert shown.critique == "⟦second⟧ adds, ⟦first⟧ does not."
@@ -195,7 +195,7 @@ def test_issues_of_an_attention_check_are_never_stored(checked: Assignment) -> N
     assert not stored.issues.exists()
 
 
-def test_no_check_is_made_where_the_judge_is_wrong_or_undecided(monkeypatch: Any) -> None:
+def test_no_attention_check_if_suggestion_is_wrong_or_undecided(monkeypatch: Any) -> None:
     monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "check" else 0.99)
     ann = reviewer()
     for pair, verdict in zip(waiting_pairs(2, outcome="pf"), ("second", "tie"), strict=True):
@@ -206,7 +206,7 @@ def test_no_check_is_made_where_the_judge_is_wrong_or_undecided(monkeypatch: Any
     assert not AttentionCheck.objects.exists()
 
 
-def test_undo_takes_the_decision_back_up_and_the_next_one_supersedes_it() -> None:
+def test_undo_reopens_decision_and_next_one_supersedes_it() -> None:
     waiting_pairs(2)
     ann = reviewer()
     mine = assignments.claim_next_pair(ann)
@@ -221,7 +221,7 @@ def test_undo_takes_the_decision_back_up_and_the_next_one_supersedes_it() -> Non
     assert Preference.objects.filter(successor__isnull=True).get() == after
 
 
-def test_an_undone_decision_that_is_left_stands() -> None:
+def test_undone_decision_stays_in_force_if_left() -> None:
     waiting_pairs(1)
     ann = reviewer()
     before = decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
@@ -232,7 +232,7 @@ def test_an_undone_decision_that_is_left_stands() -> None:
     assert Preference.objects.get() == before
 
 
-def test_a_skipped_pair_goes_to_others_and_not_back_to_the_same_person() -> None:
+def test_skipped_pair_is_offered_to_other_reviewers_only() -> None:
     waiting_pairs(1)
     ann = reviewer("ann")
     assignments.skip_pair(assignment=assignments.claim_next_pair(ann), reason="I wrote it.")
@@ -240,7 +240,7 @@ def test_a_skipped_pair_goes_to_others_and_not_back_to_the_same_person() -> None
     assert assignments.claim_next_pair(reviewer("bob")) is not None
 
 
-def test_a_mark_outside_the_text_or_of_another_text_is_refused() -> None:
+def test_mark_outside_text_or_with_other_hash_is_refused() -> None:
     waiting_pairs(1)
     mine = assignments.claim_next_pair(reviewer())
     for place in (
@@ -254,7 +254,7 @@ def test_a_mark_outside_the_text_or_of_another_text_is_refused() -> None:
     assert not Preference.objects.exists()
 
 
-def test_pairs_of_private_environments_are_not_handed_out() -> None:
+def test_pairs_of_private_environments_are_not_offered() -> None:
     (pair,) = waiting_pairs(1)
     type(pair.first.run_environment.version.environment).objects.update(visibility="private")
     assert assignments.claim_next_pair(reviewer()) is None

@@ -1,4 +1,4 @@
-"""Review over REST: a pair without its models' names, a decision, and preferences with their export."""
+"""Tests of the review REST API: pairs without model names, decisions, and preferences with their exports."""
 
 import io
 import zipfile
@@ -23,7 +23,7 @@ def ann(monkeypatch: Any) -> APIClient:
     return client
 
 
-def test_a_pair_is_handed_out_and_decided(ann: APIClient) -> None:
+def test_next_pair_is_claimed_and_decided(ann: APIClient) -> None:
     (pair,) = waiting_pairs(1, texts=("it is 🏙️ here", "two"))
     suggest(pair, "first")
     shown = ann.get("/api/v1/pairs/next").json()
@@ -40,14 +40,14 @@ def test_a_pair_is_handed_out_and_decided(ann: APIClient) -> None:
     assert ann.get("/api/v1/pairs/next").status_code == 204
 
 
-def test_what_is_wrong_is_named_by_its_path(ann: APIClient) -> None:
+def test_invalid_decision_reports_error_path(ann: APIClient) -> None:
     (pair,) = waiting_pairs(1, outcome="pf")
     answer = ann.post(f"/api/v1/pairs/{pair.pk}/decision", {"verdict": "B"}, format="json")
     assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, "defect")
     assert ann.post(f"/api/v1/pairs/{pair.pk}/decision", {"verdict": "C"}, format="json").status_code == 400
 
 
-def test_reviewing_needs_the_permission_and_a_free_seat(ann: APIClient) -> None:
+def test_reviewing_requires_permission_and_free_slot(ann: APIClient) -> None:
     (pair,) = waiting_pairs(1)
     ann.get("/api/v1/pairs/next")
     other = APIClient()

@@ -1,4 +1,4 @@
-"""Reviewers who still owe a pair a verdict see nobody else's verdict of it, and no model's name with one."""
+"""Tests that other verdicts and model names of a pair are hidden from reviewers until they have decided it."""
 
 import io
 import json
@@ -66,7 +66,7 @@ def of(pair: Pair) -> set[int]:
     return set(Preference.objects.filter(first=pair.first).values_list("pk", flat=True))
 
 
-def test_verdicts_of_a_pair_are_shown_once_it_is_decided(pairs: list[Pair]) -> None:
+def test_verdicts_are_hidden_until_reviewer_decides(pairs: list[Pair]) -> None:
     first = pairs[0]
     ann = reviewer("ann")
     client = signed_in(ann)
@@ -79,7 +79,7 @@ def test_verdicts_of_a_pair_are_shown_once_it_is_decided(pairs: list[Pair]) -> N
     assert seen_by(client) == of(first)  # a skip can be taken back
 
 
-def test_a_response_s_pairs_name_neither_verdicts_nor_the_other_model(pairs: list[Pair]) -> None:
+def test_response_page_hides_verdicts_and_other_model_of_undecided_pair(pairs: list[Pair]) -> None:
     first = pairs[0]
     ann = reviewer("ann")
     client = signed_in(ann)
@@ -93,14 +93,14 @@ def test_a_response_s_pairs_name_neither_verdicts_nor_the_other_model(pairs: lis
     assert "beta" in page
 
 
-def test_the_refusal_says_what_to_do(pairs: list[Pair]) -> None:
+def test_hidden_preference_page_says_when_it_is_shown(pairs: list[Pair]) -> None:
     pk = Preference.objects.filter(source="llm", first=pairs[0].first).get().pk
     answer = signed_in(reviewer("ann")).get(f"/preferences/{pk}/")
     assert answer.status_code == 404
     assert "once you have decided" in answer.content.decode()
 
 
-def test_who_does_not_review_sees_them_and_an_administrator_until_they_hold_the_pair(pairs: list[Pair]) -> None:
+def test_verdicts_are_visible_to_non_reviewers_and_superusers_without_assignment(pairs: list[Pair]) -> None:
     every = set(Preference.objects.values_list("pk", flat=True))
     assert seen_by(signed_in(User.objects.create_user("trainer"))) == every
     root = User.objects.create_superuser("root")
@@ -112,7 +112,7 @@ def test_who_does_not_review_sees_them_and_an_administrator_until_they_hold_the_
     assert page.count('class="action-select"') in (0, len(every - of(held.pair)))
 
 
-def test_pairs_that_are_decided_by_others_are_owed_by_nobody(pairs: list[Pair]) -> None:
+def test_verdicts_of_pairs_decided_by_others_are_visible(pairs: list[Pair]) -> None:
     first, _second = pairs
     decisions.decide(assignment=assignments.claim_next_pair(reviewer("cat")), decision=Decision(verdict="tie"))
     assert seen_by(signed_in(reviewer("ann"))) == of(first)

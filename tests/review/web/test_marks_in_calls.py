@@ -1,4 +1,4 @@
-"""Calls of tools can be marked and quoted like text; Accept is offered only where it can be taken."""
+"""Tests of marks and quotes in tool calls, and of the Accept button."""
 
 import json
 from typing import Any
@@ -52,20 +52,20 @@ def pair() -> Pair:
         ('calls look_up({"order": 7})', 'look_up({"order": 7})'),
     ],
 )
-def test_a_quote_of_a_call_is_found(pair: Pair, quote: str, words: str) -> None:
+def test_quote_in_tool_call_is_found(pair: Pair, quote: str, words: str) -> None:
     span = find_quote(pair.second.messages, quote)
     assert span is not None
     assert (span.message, span.quote) == (1, words)
     assert call_text(CALLS[span.call])[span.start : span.end] == words
 
 
-def test_text_is_preferred_to_calls_and_what_nobody_said_is_not_found(pair: Pair) -> None:
+def test_quote_search_prefers_text_and_returns_none_if_missing(pair: Pair) -> None:
     assert find_quote(pair.second.messages, "two").call is None
     assert find_quote(pair.second.messages, "late") is None
     assert find_quote(pair.second.messages, "cancel_order") is None
 
 
-def test_a_judges_quote_of_a_call_is_shown_in_it(pair: Pair) -> None:
+def test_suggested_issue_in_tool_call_is_highlighted(pair: Pair) -> None:
     span = find_quote(pair.second.messages, '"order": 7, ')
     suggest(pair, "first", issues=[NewIssue(response=pair.second, category=IssueCategory.objects.first(), span=span)])
     client, ann = Client(), reviewer()
@@ -83,7 +83,7 @@ def test_a_judges_quote_of_a_call_is_shown_in_it(pair: Pair) -> None:
     }
 
 
-def test_a_reviewers_mark_in_a_call_is_stored_drafted_and_exported(pair: Pair) -> None:
+def test_mark_in_tool_call_is_stored_drafted_and_exported(pair: Pair) -> None:
     text = call_text(CALLS[1])
     start = text.index("🏙️")
     mark = {
@@ -108,7 +108,7 @@ def test_a_reviewers_mark_in_a_call_is_stored_drafted_and_exported(pair: Pair) -
 
 
 @pytest.mark.parametrize("place", [{"call": 2}, {"call": 1, "end": 900}, {"message": 3, "call": 0}])
-def test_a_mark_in_a_call_that_is_not_there_is_refused(pair: Pair, place: dict[str, int]) -> None:
+def test_mark_in_unknown_tool_call_is_refused(pair: Pair, place: dict[str, int]) -> None:
     api = APIClient()
     api.force_authenticate(reviewer())
     mark = {"side": "B", "category": "style", "message": 1, "start": 0, "end": 3, **place}
@@ -121,7 +121,7 @@ def test_a_mark_in_a_call_that_is_not_there_is_refused(pair: Pair, place: dict[s
 
 
 @pytest.mark.parametrize(("suggested", "offered"), [("first", True), ("second", False), ("tie", False)])
-def test_accept_is_offered_only_where_the_tests_do_not_decide_otherwise(suggested: str, offered: bool) -> None:
+def test_accept_is_offered_only_if_suggestion_agrees_with_tests(suggested: str, offered: bool) -> None:
     (pair,) = waiting_pairs(1, outcome="pf")
     suggest(pair, suggested)
     client, ann, api = Client(), reviewer(), APIClient()

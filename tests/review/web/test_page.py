@@ -1,4 +1,4 @@
-"""The review page as a person without JavaScript has it."""
+"""Tests of the review page without JavaScript."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def test_a_decision_leads_to_the_next_pair(ann: Client) -> None:
     assert (stored.verdict, stored.critique) == ("first", "Shorter.")
 
 
-def test_a_decision_by_script_is_answered_with_the_next_pair_itself(ann: Client) -> None:
+def test_htmx_decision_returns_next_pair(ann: Client) -> None:
     first, second = waiting_pairs(2)
     ann.get("/review/")
     answers = [
@@ -51,7 +51,7 @@ def test_a_decision_by_script_is_answered_with_the_next_pair_itself(ann: Client)
     assert "No pairs are waiting for you" in answers[1].content.decode()
 
 
-def test_a_refused_decision_by_script_leaves_the_address_alone(ann: Client) -> None:
+def test_refused_htmx_decision_does_not_push_url(ann: Client) -> None:
     (pair,) = waiting_pairs(1, outcome="pf")
     ann.get("/review/")
     answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b"}, headers={"HX-Request": "true"})
@@ -59,7 +59,7 @@ def test_a_refused_decision_by_script_leaves_the_address_alone(ann: Client) -> N
     assert "HX-Push-Url" not in answer.headers
 
 
-def test_sides_are_shuffled_and_the_verdict_is_stored_in_the_pairs_own_terms(ann: Client, monkeypatch: Any) -> None:
+def test_verdict_on_swapped_sides_is_stored_for_pair_order(ann: Client, monkeypatch: Any) -> None:
     monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "side" else 0.99)
     (pair,) = waiting_pairs(1)
     page = ann.get(f"/review/{pair.pk}/").content.decode()
@@ -68,7 +68,7 @@ def test_sides_are_shuffled_and_the_verdict_is_stored_in_the_pairs_own_terms(ann
     assert Preference.objects.get().verdict == "second"
 
 
-def test_one_button_accepts_the_suggestion_with_its_issues(ann: Client) -> None:
+def test_accept_button_stores_suggested_verdict_and_issues(ann: Client) -> None:
     (pair,) = waiting_pairs(1, texts=("fine", "a 🏙️\tbad\nword"))
     span = find_quote(pair.second.messages, "🏙️\tbad\nword")
     category = IssueCategory.objects.get(slug="style")
@@ -85,7 +85,7 @@ def test_one_button_accepts_the_suggestion_with_its_issues(ann: Client) -> None:
     assert (kept.kept_from, kept.quote, kept.start) == (judged, "🏙️\tbad\nword", 2)
 
 
-def test_an_issue_that_is_not_kept_is_dismissed(ann: Client) -> None:
+def test_unchecked_issue_is_dismissed(ann: Client) -> None:
     (pair,) = waiting_pairs(1)
     category = IssueCategory.objects.get(slug="style")
     suggest(pair, "first", issues=[NewIssue(response=pair.second, category=category)])
@@ -95,7 +95,7 @@ def test_an_issue_that_is_not_kept_is_dismissed(ann: Client) -> None:
     assert stored.dismissed == [Issue.objects.get().pk]
 
 
-def test_marks_keep_their_exact_words(ann: Client) -> None:
+def test_marks_store_exact_quote(ann: Client) -> None:
     text = "x = '👩‍👩‍👧'\t# wrapped\nand more"
     (pair,) = waiting_pairs(1, texts=(text, "two"))
     ann.get(f"/review/{pair.pk}/")
@@ -110,7 +110,7 @@ def test_marks_keep_their_exact_words(ann: Client) -> None:
     assert (issue.prefix, issue.suffix) == ("x = '", " more")
 
 
-def test_what_is_wrong_is_said_and_what_was_entered_stays(ann: Client) -> None:
+def test_invalid_decision_shows_error_and_keeps_input(ann: Client) -> None:
     (pair,) = waiting_pairs(1, outcome="pf")
     ann.get(f"/review/{pair.pk}/")
     answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b", "critique": "Nicer."})
@@ -130,7 +130,7 @@ def test_a_draft_survives_a_reload(ann: Client) -> None:
     assert 'value="tie" data-key="t" checked' in page
 
 
-def test_nobody_reviews_without_the_permission_and_a_taken_pair_is_said_to_be(client: Client) -> None:
+def test_review_requires_permission_and_reports_taken_pair(client: Client) -> None:
     (pair,) = waiting_pairs(1)
     client.force_login(User.objects.create_user("visitor"))
     assert client.get("/review/").status_code == 403

@@ -1,4 +1,4 @@
-"""The page asks the database as often with many pairs, scores and issues as with few, and goes down an index."""
+"""Tests that the number of queries of the review page is constant and that the queue uses its indexes."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def plan_of(sql: str) -> str:
         return "\n".join(str(row[-1]) for row in cursor.fetchall())
 
 
-def test_what_waits_is_found_and_counted_down_an_index_without_sorting() -> None:
+def test_waiting_pairs_are_found_and_counted_by_index_without_sorting() -> None:
     for _ in range(2):
         waiting_pairs(1)
     user = reviewer()
@@ -80,13 +80,13 @@ def test_what_waits_is_found_and_counted_down_an_index_without_sorting() -> None
         assert not any(word in plan for word in ("Sort", "TEMP B-TREE", "SCAN review_pair", "SCAN V0"))
 
 
-def test_lapsed_leases_are_found_by_their_index() -> None:
+def test_lapsed_leases_are_found_by_index() -> None:
     with CaptureQueriesContext(connection) as captured:
         assignments.release_lapsed_assignments()
     assert "assignment_lease" in plan_of(captured[0]["sql"])
 
 
-def test_only_the_oldest_runs_are_asked_and_more_is_said_to_wait(monkeypatch: Any) -> None:
+def test_queue_reads_only_oldest_runs_and_reports_more(monkeypatch: Any) -> None:
     monkeypatch.setattr(backlog, "RUNS_AT_ONCE", 2)
     user = reviewer()
     pairs = [waiting_pairs(1)[0] for _ in range(3)]
@@ -100,7 +100,7 @@ def test_only_the_oldest_runs_are_asked_and_more_is_said_to_wait(monkeypatch: An
     assert list(next_pair_by_run(user)) == [pairs[1].run_id, pairs[2].run_id]
 
 
-def test_a_run_whose_pairs_were_all_had_hides_no_later_one() -> None:
+def test_finished_run_does_not_hide_pairs_of_later_run() -> None:
     mine, other = waiting_pairs(1, overlap=2)[0], waiting_pairs(1)[0]
     user = reviewer()
     assert assignments.claim_next_pair(user).pair == mine

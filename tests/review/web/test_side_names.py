@@ -1,4 +1,4 @@
-"""What judges and reviewers write about A and B names the same responses wherever and in whatever order it is shown."""
+"""Tests that references to A and B in texts refer to the same responses in every order, page and export."""
 
 import io
 import json
@@ -36,7 +36,7 @@ def sides_exchanged(monkeypatch: Any) -> None:
     monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "side" else 0.99)
 
 
-def test_a_suggestion_is_shown_with_the_letters_of_the_page_and_of_rest() -> None:
+def test_suggestion_is_shown_with_letters_of_reader() -> None:
     (pair,) = waiting_pairs(1)
     note = NewIssue(response=pair.second, category=IssueCategory.objects.get(slug="style"), note="⟦second⟧ loops.")
     suggest(pair, "first", critique=STORED, issues=[note])
@@ -65,7 +65,7 @@ def decided(verdict: str = "first", **fields: Any) -> Preference:
     return stored
 
 
-def test_a_reviewers_words_are_stored_without_letters_and_come_back_with_them() -> None:
+def test_review_texts_are_stored_with_tokens_and_reopened_with_letters() -> None:
     waiting_pairs(1)
     stored = decided()
     assert stored.critique == "⟦first⟧ wins, ⟦second⟧'s loop never ends."
@@ -96,7 +96,7 @@ def test_pages_and_exports_name_the_responses(tmp_path: Path, client: Client) ->
         assert (line["critique"], line["issues"][0]["note"]) == (row["critique"], "The rejected response loops.")
 
 
-def test_without_a_winner_exports_say_first_and_second(client: Client) -> None:
+def test_exports_of_ties_name_first_and_second_response(client: Client) -> None:
     waiting_pairs(1)
     decided("tie")
     client.force_login(User.objects.create_superuser("root"))
@@ -117,7 +117,7 @@ def test_mlflow_names_the_responses() -> None:
     )
 
 
-def test_a_defect_and_a_reason_to_skip_name_the_responses_by_their_numbers() -> None:
+def test_defect_and_skip_reason_name_responses_by_id() -> None:
     first, second = waiting_pairs(2, outcome="fp")
     decided(defect="The test is wrong: B says the same as A.")
     assert CaseDefect.objects.get().description == (
@@ -128,7 +128,7 @@ def test_a_defect_and_a_reason_to_skip_name_the_responses_by_their_numbers() -> 
     assert Assignment.objects.get(pair=second).skip_reason == f"Response {second.second_id} is not in English."
 
 
-def test_stored_texts_are_migrated_where_their_order_is_known() -> None:
+def test_migration_tokenizes_texts_with_known_order() -> None:
     (pair,) = waiting_pairs(1)
     category = IssueCategory.objects.get(slug="style")
     notes = ["A is slow.", "B loops."]  # the first of the order in which the first response is A, the other of both

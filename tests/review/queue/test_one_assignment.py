@@ -1,4 +1,4 @@
-"""A reviewer holds one seat at most, looking at a pair takes none, and what was typed outlives the seat."""
+"""Tests that a reviewer has at most one assignment, that previews claim nothing, and that drafts outlive leases."""
 
 from datetime import timedelta
 from typing import Any
@@ -39,7 +39,7 @@ def held() -> list[int]:
     return list(Assignment.objects.filter(state="open").values_list("pair", flat=True))
 
 
-def test_opening_pairs_takes_no_seat(ann: User) -> None:
+def test_opening_pairs_does_not_claim_them(ann: User) -> None:
     pairs = waiting_pairs(3)
     suggest(pairs[0], "first")
     client = signed_in(ann)
@@ -53,7 +53,7 @@ def test_opening_pairs_takes_no_seat(ann: User) -> None:
     assert set(Pair.objects.values_list("free", flat=True)) == {1}
 
 
-def test_taking_another_pair_gives_the_first_back_with_its_draft(ann: User) -> None:
+def test_claiming_another_pair_releases_first_and_keeps_its_draft(ann: User) -> None:
     first, second = waiting_pairs(2)
     client = signed_in(ann)
     client.post(f"/review/{first.pk}/take/")
@@ -67,7 +67,7 @@ def test_taking_another_pair_gives_the_first_back_with_its_draft(ann: User) -> N
     assert "So far" in client.get(f"/review/{first.pk}/").content.decode()
 
 
-def test_keeping_to_another_run_holds_one_seat_and_what_was_left_comes_back(ann: User) -> None:
+def test_run_filter_keeps_one_assignment_and_left_pair_returns(ann: User) -> None:
     (first,), (second,) = waiting_pairs(1), waiting_pairs(1)
     assignments.claim_next_pair(ann, run=first.run_id)
     mine = assignments.claim_next_pair(ann, run=second.run_id)
@@ -76,7 +76,7 @@ def test_keeping_to_another_run_holds_one_seat_and_what_was_left_comes_back(ann:
     assert assignments.claim_next_pair(ann).pair == first
 
 
-def test_taking_a_decision_back_gives_the_next_seat_back(ann: User) -> None:
+def test_undo_releases_next_pair(ann: User) -> None:
     first, _second = waiting_pairs(2)
     decisions.decide(assignment=assignments.claim_next_pair(ann), decision=Decision(verdict="tie"))
     assignments.claim_next_pair(ann)
@@ -84,7 +84,7 @@ def test_taking_a_decision_back_gives_the_next_seat_back(ann: User) -> None:
     assert held() == [first.pk]
 
 
-def test_the_empty_page_says_what_is_held_and_until_when(ann: User) -> None:
+def test_empty_queue_lists_pairs_of_other_reviewers_with_lease_end(ann: User) -> None:
     first, second = waiting_pairs(2)
     for name in ("bob", "cat"):
         assignments.claim_next_pair(reviewer(name))
@@ -95,7 +95,7 @@ def test_the_empty_page_says_what_is_held_and_until_when(ann: User) -> None:
         assert f'/review/{pair.pk}/">Pair {pair.pk}</a>, until {timezone.localtime(until):%H:%M}' in page
 
 
-def test_a_pair_that_others_hold_can_be_looked_at(ann: User) -> None:
+def test_pair_assigned_to_others_can_be_previewed(ann: User) -> None:
     (pair,) = waiting_pairs(1)
     assignments.claim_next_pair(reviewer("bob"))
     client = signed_in(ann)
@@ -105,7 +105,7 @@ def test_a_pair_that_others_hold_can_be_looked_at(ann: User) -> None:
     assert client.post(f"/review/{pair.pk}/take/").status_code == 409
 
 
-def test_over_rest_looking_takes_no_seat_and_a_decision_does(ann: User) -> None:
+def test_rest_preview_does_not_claim_pair_but_decision_does(ann: User) -> None:
     (pair,) = waiting_pairs(1)
     suggest(pair, "first")
     api = APIClient()
@@ -127,7 +127,7 @@ def lapsed(ann: User) -> Assignment:
     return mine
 
 
-def test_a_decision_after_the_lease_is_taken_where_the_seat_is_still_free(ann: User) -> None:
+def test_decision_after_lapsed_lease_is_stored_if_pair_is_free(ann: User) -> None:
     (pair,) = waiting_pairs(1)
     lapsed(ann)
     assert signed_in(ann).post(f"/review/{pair.pk}/decision/", {"verdict": "a"}).status_code == 302
@@ -135,7 +135,7 @@ def test_a_decision_after_the_lease_is_taken_where_the_seat_is_still_free(ann: U
 
 
 @pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
-def test_what_was_typed_is_shown_and_kept_where_the_seat_is_gone(ann: User, headers: dict[str, str]) -> None:
+def test_text_is_shown_and_saved_as_draft_if_assignment_was_lost(ann: User, headers: dict[str, str]) -> None:
     (pair,) = waiting_pairs(1)
     mine = lapsed(ann)
     assignments.claim_next_pair(reviewer("bob"))
@@ -146,7 +146,7 @@ def test_what_was_typed_is_shown_and_kept_where_the_seat_is_gone(ann: User, head
     assert (mine.state, mine.draft["critique"]) == ("lapsed", "Two pages of <thoughts>.")
 
 
-def test_a_draft_is_kept_after_the_lease_and_the_seat_with_it_where_it_is_free(ann: User) -> None:
+def test_draft_after_lapsed_lease_is_saved_and_reopens_free_assignment(ann: User) -> None:
     first, second = waiting_pairs(2)
     mine = lapsed(ann)
     client = signed_in(ann)
