@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 
 from hub.common.errors import UserError
 from hub.common.pagination import keyset_page, page_or_part, render_list
-from hub.selectors import environments_withheld, may_see_content
+from hub.selectors import may_see_content
 from preferences.evidence import without_reasons
 from preferences.exporters import FORMATS, export_preferences
 from preferences.insight.figures import compute_agreement, compute_rankings
@@ -114,9 +114,7 @@ def export(request: HttpRequest) -> HttpResponse:
 def export_zip(request: HttpRequest, format_name: str, values: dict[str, Any]) -> bytes:
     """Return the files of an export as a .zip. Raises ExportError."""
     with tempfile.TemporaryDirectory(prefix="llmeval-export-") as folder:
-        rows = filter_preferences(visible_preferences(request.user), **values).exclude(
-            version__environment__in=environments_withheld(request.user).values("pk")
-        )
+        rows = filter_preferences(visible_preferences(request.user), **values)
         written = export_preferences(rows, Path(folder), format=format_name)
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

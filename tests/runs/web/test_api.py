@@ -139,6 +139,8 @@ def test_what_an_export_leaves_out_is_in_a_header(client: Client, runner: User, 
 
 def test_held_out_cases_are_never_exported_to_train_on(client: Client, run: Run) -> None:
     Environment.objects.update(held_out=True)
+    assert client.get(f"{URL}{run.pk}/failures?format=sft").status_code == 403
+    client.force_login(member("Curator"))
     answer = client.get(f"{URL}{run.pk}/failures?format=sft")
     assert answer.status_code == 400
     assert "held" in answer.json()["message"]
