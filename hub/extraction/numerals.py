@@ -28,14 +28,18 @@ _UNITS = [
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _SMALL = {word: value for value, word in enumerate(_UNITS)} | {word: 20 + 10 * i for i, word in enumerate(_TENS)}
 _LARGE = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourths": 4, "fifth": 5}
-_PARTS |= {"fifths": 5, "sixth": 6, "sixths": 6, "eighth": 8, "eighths": 8, "tenth": 10, "tenths": 10}
+_PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7}
+_PARTS |= {"eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12, "thirteenth": 13, "fourteenth": 14}
+_PARTS |= {"fifteenth": 15, "sixteenth": 16, "seventeenth": 17, "eighteenth": 18, "nineteenth": 19, "twentieth": 20}
+_PARTS |= {"thirtieth": 30, "fortieth": 40, "fiftieth": 50, "sixtieth": 60, "hundredth": 100, "thousandth": 1000}
+_PARTS |= {f"{part}s": value for part, value in _PARTS.items() if part not in ("half", "halves")}
 _WORD = "|".join(sorted([*_SMALL, *_LARGE, "hundred", "dozen"], key=len, reverse=True))
+_ABOVE = "|".join(sorted(_UNITS[2:], key=len, reverse=True))
 _PART = "|".join(sorted(_PARTS, key=len, reverse=True))
 _NUMERAL = re.compile(
     rf"\b(?:(?P<whole>(?:a\s+)?(?:{_WORD})(?:(?:\s+and\s+|\s*-\s*|\s+)(?:{_WORD}))*+)"
-    rf"(?:\s+and\s+(?:an?|one|(?P<above>two|three|four))[\s-]+(?P<part>{_PART})|[\s-]+(?P<of>{_PART}))?"
-    rf"|(?P<alone>half|(?:an?|one)\s+(?:half|quarter|third)))\b(?!-)",
+    rf"(?:\s+and\s+(?:an?|one|(?P<above>{_ABOVE}))[\s-]+(?P<part>{_PART})|[\s-]+(?P<of>{_PART}))?"
+    rf"|(?P<alone>half|(?:an?|one)[\s-]+(?:{_PART})))\b(?!-)",
     re.IGNORECASE,
 )
 
@@ -47,11 +51,12 @@ def words_to_digits(text: str) -> str:
 
 def _digits(match: re.Match[str]) -> str:
     if match["alone"]:
-        return f"1/{_PARTS[match['alone'].lower().split()[-1]]}"
+        return f"1/{_PARTS[match['alone'].lower().replace('-', ' ').split()[-1]]}"
     words = re.findall(r"[a-z]+", match["whole"].lower())
-    if match["of"] and len(words) == 1 and words[0] in _SMALL:
-        return f"{_SMALL[words[0]]}/{_PARTS[match['of'].lower()]}"
     value = _value(words)
+    # "twenty-fifth" is a position, "twenty fifths" and "one fifth" are fractions.
+    if match["of"] and value is not None and (value == 1 or match["of"].lower().endswith("s")):
+        return f"{value}/{_PARTS[match['of'].lower()]}"
     if value is None or match["of"]:
         return match[0]
     if match["part"]:

@@ -5,6 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 MAX_DIGITS = 400  # of a number, and of its exponent's value: more is a mistake, and slow
@@ -21,10 +22,30 @@ _SCALES = {
     "trillion": 10**12,
     "dozen": 12,
 }
+# The same words in other languages, as patterns: a longer one comes before one that it begins with.
+_FOREIGN_SCALES = {
+    r"mil millones": 10**9,
+    r"mio\.?|mln\.?|millionen|millions|million(?:er|s)|mill(?:ón|ones)|milh(?:ão|ões)|milion[ei]|milion(?:y|ów)?"
+    r"|miljo(?:en|n|ner)|milyon|juta|triệu|миллион(?:а|ов)?|млн\.?|مليون": 10**6,
+    r"mrd\.?|mld\.?|milliarden?|milliards?|milliarder|miliard[oiy]?|miliardów|miljard(?:er)?|milyar|miliar|tỷ"
+    r"|bilh(?:ão|ões)|миллиард(?:а|ов)?|млрд\.?|مليار": 10**9,
+    r"billionen|bill(?:ón|ones)|триллион(?:а|ов)?|трлн\.?": 10**12,
+    r"tausend|tsd\.?|mille|mila|mil|duizend|tusen|tys\.?|tysi(?:ąc|ące|ęcy)|ribu|nghìn|тысяч[аи]?|тыс\.?": 10**3,
+}
+_CJK_SCALES = {"百": 10**2, "千": 10**3, "천": 10**3, "万": 10**4, "萬": 10**4, "만": 10**4}
+_CJK_SCALES |= {"百万": 10**6, "千万": 10**7, "亿": 10**8, "億": 10**8, "억": 10**8, "兆": 10**12, "조": 10**12}
+_CJK_SCALE = "|".join(sorted(_CJK_SCALES, key=len, reverse=True))
 # Written at the number, they are part of its value: 18k, $1.2M, €3bn.
 _SUFFIXES = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9, "t": 10**12, "tn": 10**12}
+# Scripts that are written without spaces: a number may follow or precede their characters directly.
+_UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+_LETTER = rf"[^\W{_UNSPACED}]"  # also a digit or an underscore
+_PERCENT = (
+    r"percent|per cent|prozent|por ciento|pour cent|por cento|per cento|procent(?:a|en)?|процент(?:а|ов)?"
+    r"|パーセント|퍼센트"
+)
 _NUMBER = re.compile(
-    r"(?<![\w.^])(?P<sign>[-+]?)(?P<money>[$€£¥₹]\s?)?(?P<inner>[-+]?)"
+    rf"(?<!{_LETTER})(?<![.^])(?P<sign>[-+]?)(?P<money>[$€£¥₹]\s?)?(?P<inner>[-+]?)"
     r"(?:"
     r"(?P<european>\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,.]\d)|\d{1,3}(?:\.\d{3}){2,}(?![\d.]))"
     r"|(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:['’_]\d{3})+(?!\d)"
@@ -36,10 +57,10 @@ _NUMBER = re.compile(
     r"|(?:\^|\*\*)\s?\{?(?P<power>-?\d+)\}?"
     r"|\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])"
     r"|\s(?P<above_mixed>\d+)\s?/\s?(?P<below_mixed>\d+)(?![\d/])"
-    r"|(?P<suffix>\s?(?:bn|mn|tn|[kmbt]))(?![\w°/])"
+    rf"|(?P<suffix>\s?(?:bn|mn|tn|[kmbt]))(?!{_LETTER}|[°/])"
     r")?"
-    r"(?P<scale>\s?\\?%|\s(?:percent|per cent|prozent|por ciento|pour cent|hundred|thousand|million|billion|trillion"
-    r"|lakhs?|crores?|dozen)\b)?"
+    rf"(?P<scale>\s?\\?%|(?:\s(?:{_PERCENT}|hundred|thousand|million|billion|trillion|lakhs?|crores?|dozen"
+    rf"|{'|'.join(_FOREIGN_SCALES)})(?!{_LETTER}))|\s?(?:{_CJK_SCALE}))?"
     r"(?P<ordinal>(?:st|nd|rd|th)\b)?",
     re.IGNORECASE,
 )
@@ -54,6 +75,25 @@ _CURRENCY_NAME = re.compile(
 )
 _NEGATIVE = re.compile(r"(?<![\d)%] )(?<![\w)%])(?:negative|minus)\s+(?=[$€£]?[\d.])", re.IGNORECASE)
 _MIXED = re.compile(r"(?<=\d) and (?=(?:an? )?\d{1,3}/\d)(?:an? )?", re.IGNORECASE)
+# "13 degrees below zero" is -13, also in other languages.
+_DEGREES = r"(?:\s?°\s?[CF]?|\s(?:degrees?|degrés?|grados?|graus?|gradi|Grad|graden|grader|stopni)(?:\s(?:Celsius|Fahrenheit|[CF]))?)?"
+_BELOW_ZERO = re.compile(
+    rf"(?<![-\w.,])(\d+(?:[.,]\d+)?)(?={_DEGREES}\s(?:below\s(?:zero|0)|unter\s(?:null|0)|bajo\scero|sous\széro"
+    r"|sotto\s(?:lo\s)?zero|abaixo\sde\szero|onder\snul|under\s(?:noll|nul|null)|poniżej\szera|ниже\sнуля)(?!\w))"
+    r"|(?:零下|영하\s?|氷点下|マイナス)(\d+(?:\.\d+)?)",
+    re.IGNORECASE,
+)
+_PARTS = {"third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10}
+_PARTS |= {"eleventh": 11, "twelfth": 12, "fifteenth": 15, "sixteenth": 16, "twentieth": 20, "hundredth": 100}
+# "5 twelfths"; "3 quarters" may be coins or parts of a year.
+_COUNTED_PARTS = re.compile(
+    rf"(?<![\d./,])(\d{{1,3}})[ -](?:({'|'.join(_PARTS)})s|(?<=1[ -])({'|'.join(_PARTS)}))\b", re.IGNORECASE
+)
+# "3亿5000万", "1万2000".
+_CJK_SUM = re.compile(
+    rf"(?<![\d.,])\d{{1,12}}(?:{_CJK_SCALE})(?:\d{{1,4}}(?:{_CJK_SCALE}))*+(?:\d{{2,4}})?(?![\d.,]\d)"
+)
+_CJK_TERM = re.compile(rf"(\d+)({_CJK_SCALE})?")
 _TEX_SPACE = re.compile(r"(?<=\d)(?:\\[,!; :]|~)(?=\d{3})|\\[,!;:]")
 
 
@@ -64,7 +104,8 @@ class Quantity:
     value: Fraction
     scale: Fraction = Fraction(1)
     ordinal: bool = False
-    rounded: Fraction | None = None  # the same number as a rounded decimal, if the text gives both: 5/6 ≈ 0.83
+    # The same number written in another way, if the text gives both: 5/6 ≈ 0.83, 1.25 litres (or 1250 ml).
+    rounded: Fraction | None = None
 
     def near(self, other: "Quantity", allowed: Fraction, relative: Fraction = Fraction(0)) -> bool:
         """Whether the two mean the same, up to *allowed*, or to the share *relative* of this one.
@@ -126,18 +167,31 @@ def plain(text: str) -> str:
         text = unicodedata.normalize("NFKC", text).translate(_DASHES)
         # A dash before a number is a minus unless it makes a range.
         text = re.sub(r"(?<![\w.)])–(?=[\d.$€£¥])", "-", text)
+        text = _CJK_SUM.sub(_sum, text)
     if "\\" in text or "{" in text:
         text = _TEX_FRACTION.sub(lambda m: f" {m[1]}{m[2] or m[3]}/{m[4] or m[5]} ", text)
         text = _TEX_SPACE.sub("", text).replace("{,}", ",").replace("\\$", "$")
+    text = _COUNTED_PARTS.sub(lambda m: f"{m[1]}/{_PARTS[(m[2] or m[3]).lower()]}", text)
+    text = _BELOW_ZERO.sub(lambda m: f"-{m[1] or m[2]}", text)
     text = _CURRENCY_NAME.sub("", re.sub(r"(?<=\d)\.{2,3}(?=\d)", " … ", text))
     return _MIXED.sub(" ", _NEGATIVE.sub("-", text))
 
 
+def _sum(match: re.Match[str]) -> str:
+    """Return the value of "3亿5000万" in digits; a text with one scale, or with growing ones, stays as it is."""
+    terms = [(int(digits), _CJK_SCALES.get(scale, 1)) for digits, scale in _CJK_TERM.findall(match[0])]
+    falling = all(value * scale < before for (_, before), (value, scale) in pairwise(terms))
+    return str(sum(value * scale for value, scale in terms)) if len(terms) > 1 and falling else match[0]
+
+
 def _scale(word: str) -> Fraction:
     word = word.strip().lower()
-    if word.endswith("%") or word in ("percent", "per cent", "prozent", "por ciento", "pour cent"):
+    if word.endswith("%") or re.fullmatch(_PERCENT, word):
         return Fraction(1, 100)
-    return Fraction(_SCALES.get(word, 1))
+    scale = _SCALES.get(word) or _CJK_SCALES.get(word)
+    if not scale and word:
+        scale = next((scale for pattern, scale in _FOREIGN_SCALES.items() if re.fullmatch(pattern, word)), None)
+    return Fraction(scale or 1)
 
 
 def _suffixed(match: re.Match[str]) -> int:
