@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 
 from hub.extraction.corrections import ALTERNATIVELY, reopening_positions, statement_versions
 from hub.extraction.final import Mark, Statement, final_answer, statements, strip_markup
+from hub.extraction.numbers import read_number
+from hub.extraction.numerals import words_to_digits
+from hub.extraction.quantities import find_numbers, plain, quantities
 from hub.extraction.reading import answer_text
 
 # A label that is a word of its own ("A", "I") counts before other words only if one of these follows.
@@ -19,16 +22,25 @@ _VERDICT = (
 )
 _DENIAL = re.compile(r"\b(?:not|neither|nor|none|never)\b|n['’]t\b", re.IGNORECASE)
 _REASON = re.compile(r"(?<=[.!?])\s+(?=[A-Z][a-z])|\b(?:because|since|as|while|whereas|given|due)\b")
+# "Nothing fits A", "that doesn't make it B"
+_NOT_SO = re.compile(
+    r"(?:n['’]t|\b(?:not|never|hardly|nothing|none|neither|nor|might|may|could))\s(?:\w+\s){0,2}?"
+    r"(?:fit|match|suit|support|favou?r|indicate|suggest|describe|point|correspond|consistent|lead|speak|agree|make|mean"
+    r"|give|leave)",
+    re.IGNORECASE,
+)
 _CLAUSE = re.compile(r"(?<=[,;!?])\s|(?<=\.)\s|\bbut\b|\brather\b")
 _SEVERAL = "\0several"  # in place of a label: the text names more than one
 _MOST_STATEMENTS = 20  # that are tried before others are given up
 _TELLING = 2  # characters of an option from which its own words can tell it: "a" stands everywhere
+_LONGEST_END = 400  # characters at the end in which labels that are called possible leave the choice open
 _SHORT = 200  # characters up to which an option's words anywhere are the answer, not part of a deliberation
 _CHOSEN = (
-    r"(?:(?:i|we)(?:'d|\s+would|\s+will|'ll)?\s+(?:choose|chose|pick|select|say|go\s+with|settle\s+on|opt\s+for|conclude|think\s+it(?:'s|\s+is))"
+    r"(?:(?:i|we)(?:['’]d|\s+would|\s+will|['’]ll)?(?:\s+(?:probably|definitely|still|therefore|have\s+to))?\s+(?:choose|chose|pick|select|say|guess|go\s+(?:with|for)"
+    r"|settle\s+(?:on|for)|opt\s+for|lean\s+towards?|conclude|think\s+it(?:['’]s|\s+is))"
     r"|ich\s+(?:wähle|nehme)|je\s+choisis|elijo|escolho|scelgo|выбираю"
     r"|(?:correct|right|best|selected|chosen|final)\s+(?:answer|option|choice|letter|one)\s*(?:is|would\s+be|:)"
-    r"|(?:answer|option|choice)\s+(?:has\s+to|must|should|would)\s+be|(?:it(?:'s|\s+is)|must\s+be|choose|select))"
+    r"|(?:answer|option|choice)\s+(?:has\s+to|must|should|would)\s+be|(?:it(?:'s|\s+is)|must\s+be|it\s+should\s+be|choose|select))"
 )
 
 
@@ -38,7 +50,7 @@ _LEADS_TO = (
     r"por (?:lo )?tanto|portanto|quindi|daher|deshalb|folglich|因此|所以|故|よって|したがって|따라서)[,:]?"
 )
 _OPTION = (
-    r"(?:options?|choice|letter|answer|antwort|opción|opcion|opção|opzione|variante?|alternativa|möglichkeit|buchstabe|"
+    r"(?:options?|choice|letter|answer|antwort|réponse|reponse|respuesta|resposta|risposta|antwoord|svar|opción|opcion|opção|opzione|variante?|alternativa|möglichkeit|buchstabe|"
     r"lettre|letra|вариант|ответ|optie)"
 )
 _RIGHT = (
@@ -49,6 +61,20 @@ _WRONG = (
     r"(?:not\b|n['’]t\b|cannot\b|wrong|incorrect|false|out\b|eliminated|ruled out|excluded|impossible|invalid|untrue|"
     r"falsch|incorrecta|fausse?)"
 )
+_FITS = (
+    r"(?:fits?|match(?:es)?|suits?|supports?|favou?rs?|indicates?|suggests?|describes?|points?\s+to(?:wards?)?"
+    r"|corresponds?\s+to|(?:is|are)\s+consistent\s+with|leads?\s+(?:me\s+|us\s+)?to|speaks?\s+for|agrees?\s+with"
+    r"|which\s+(?:is|makes\s+it|means|gives|leaves)|(?:this|that)\s+(?:is|makes\s+it|means|gives|leaves))"
+)
+_BESIDES = r"here|then|instead|overall|myself|personally|today|too|please|over|if|i think|i guess|for this"
+# After these, other labels only rank behind the one that is chosen.
+_RANKED = re.compile(
+    r"[,;(–—-]?\s{0,3}\b(?:(?:closely )?followed by|ahead of|rather than|instead of|unlike|as opposed to|in contrast to"
+    r"|compared (?:to|with)|then comes?|before|beating|with (?=[^.;]{1,40}\b(?:second|behind|next|third)\b))[^.;!?]*",
+    re.IGNORECASE,
+)
+# Currencies' names as their signs, so that "eight dollars" is the option "$8".
+_MONEY = {"$": "dollars?|bucks?|usd", "€": "euros?|eur", "£": "pounds?|gbp", "¥": "yen|jpy", "₹": "rupees?|inr"}
 _MOST_REOPENINGS = 3  # the last ones that are tried
 
 
@@ -76,9 +102,14 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
         )
         if label:
             return None if label == _SEVERAL else label
-    label = reader.stated_label(text) or reader.concluded_label(text)
+    label = reader.stated_label(text)
+    if not label and reader.wavers(re.split(r"(?<=[.!?])\s+", text)[-1]):
+        return None
+    label = label or reader.concluded_label(text)
     if label:
         return None if label == _SEVERAL else label
+    if reader.wavers(text):
+        return None
     lines = reader.without_listing([line for line in text.split("\n") if line.strip()])
     last = re.split(r"(?<=[.!?])\s+", lines[-1])[-1] if lines else ""
     versions = statement_versions(lines[-1]) if lines else []
@@ -86,7 +117,8 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
     if label := corrected or reader.marked_label(lines) or reader.trailing_label(last):
         return label
     places = [final_answer(text) or "", last, text if len(text) <= _SHORT else ""]
-    return next((label for label in map(reader.label_by_words, places) if label), None) or reader.remaining_label(text)
+    worded = next((label for label in map(reader.label_by_words, places) if label), None)
+    return worded or reader.remaining_label(text) or reader.counted(last)
 
 
 class _ChoiceReader:
@@ -138,6 +170,57 @@ class _ChoiceReader:
             if label:
                 return label
         return None
+
+    def wavers(self, text: str) -> bool:
+        """Return whether the last sentences of a text join labels as possible: "Could be B or D; both have it."."""
+        label = rf"(?i:(?:the\s+)?{_OPTION}\s+)?[(\[*_\"']{{0,4}}(?P<NAME>{self._any})(?![\w'’])[)\]*_\"'.]{{0,4}}"
+        joined = (
+            r"(?:\s*[,;]?\s*(?i:or|or maybe|or perhaps|or possibly|oder|ou"
+            r"|o|maybe|possibly|perhaps)\s+(?i:also\s+|even\s+)?|\s*/\s*)"
+        )
+        pattern = (
+            r"(?i:\b(?:could|might|may|can|either|between|maybe|perhaps|possibly|probably|torn|toss-up|it(?:['’]s| is))"
+            rf"(?:\s+(?:also|well|be|is|it['’]s|either|between|equally"
+            rf"|the|just)){{0,3}}\s+){label.replace('NAME', 'one')}"
+            rf"(?:{joined}|\s+(?i:and|und|et|y)\s+){label.replace('NAME', 'other')}"
+        )
+        return any(
+            match["one"] != match["other"]
+            and not re.match(rf"\s*(?:(?:is|are|be|can|could)\s*)?{_WRONG}", text[match.end() :])
+            and not _DENIAL.search(text[max(match.start() - 20, 0) : match.end()])
+            for match in re.finditer(pattern, text[-_LONGEST_END:])
+        )
+
+    def counted(self, sentence: str) -> str | None:
+        """Return the one option whose number *sentence* gives, in digits or words: "eight dollars" is "$8"."""
+        found = [(label, option, quantities(option)) for label, option in self._options]
+        if (
+            not found
+            or any(len(amounts) != 1 for _, _, amounts in found)
+            or _DENIAL.search(sentence)
+            or len(sentence) > _SHORT
+        ):
+            return None
+        said = words_to_digits(sentence)
+        for sign, names in _MONEY.items():
+            said = re.sub(rf"(?<![\w.,$€£])(\d[\d.,]*)\s(?:{names})\b", rf"{sign}\1", said, flags=re.IGNORECASE)
+        if read_number(said).several:
+            return None
+        text = plain(said)
+        labels: set[str] = set()
+        for label, option, amounts in found:
+            sign = next((sign for sign in _MONEY if sign in option), "")
+            unit = re.search(r"[^\W\d_]+", option)
+            for item in find_numbers(text):
+                after = text[item.end :].lstrip(" -°").casefold()
+                measured = (
+                    sign in text[item.start : item.end]
+                    if sign
+                    else not unit or after.startswith(unit[0].casefold()[:3])
+                )
+                if measured and item.quantity.agrees(amounts[0]):
+                    labels.add(label)
+        return labels.pop() if len(labels) == 1 else None
 
     def _joined(self, text: str, last: Statement) -> bool:
         r"""Whether "or" or a comma joins a statement to one before it: "\boxed{A} or \boxed{B}"."""
@@ -191,7 +274,7 @@ class _ChoiceReader:
     def concluded_label(self, text: str) -> str | None:
         """The label of the last sentence that says so: "option B is correct", "I choose B", "it's B because …"."""
         any_ = self._any
-        end = rf"(?=[)\]*\"'.,;:!。]|\s*$|\s+(?:{_AFTER_LABEL})\b)"
+        end = rf"(?=[)\]*\"'.,;:!。]|\s*$|\s+(?:{_AFTER_LABEL}|{_BESIDES})\b)"
         label = rf"[(\[*_\"']{{0,6}}(?P<label>{any_})(?![\w'’])"
         patterns = (
             rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{any_})[)*\"'.:]*\s+{_VERDICT}\b",
@@ -199,8 +282,12 @@ class _ChoiceReader:
             rf"(?i:\b{_RIGHT}\s+(?:ist|is|es|est|è|é|är)\s+(?:la |el |die |le )?){label}{end}",
             rf"(?i:\b{_CHOSEN}\s*:?\s+(?:the\s+)?(?:option|choice|answer|letter)?\s*){label}{end}",
             rf"(?i:\b(?:option|choice)\s+){label}(?=[)\]*\"'.!]*\s*$)",
+            # "The picture fits option A best", "it ended in 1945, which is C"
+            rf"(?i:(?<!\w){_FITS}\s+(?:the\s+)?(?:{_OPTION}\s+)?){label}"
+            rf"(?=[)\]*_\"']{{0,4}}(?:[.!。;]|,\s|\s*$|\s+(?i:best|most|better|well|perfectly|exactly|closely|completely|{_BESIDES})\b))",
             # "Hence, C."
-            rf"(?i:(?<!\w){_LEADS_TO}\s*(?:it(?:['’]s| is| must be| has to be)\s+)?(?:the\s+)?(?:{_OPTION}\s+)?){label}"
+            rf"(?i:(?<!\w){_LEADS_TO}\s*(?:it(?:['’]s| is| must be| has to be)\s+|c['’]est\s+|es\s+|ist\s+es\s+|è\s+)?"
+            rf"(?:(?:the|la|le|el|die|der|das|a|o|de)\s+)?(?:{_OPTION}\s+)?){label}"
             rf"[)\]*_\"']{{0,4}}(?=\s*[.!。]|\s*$|,\s*(?:not|because|since|as)\b|\s+(?:is|because|since|as)\b)",
             # "C, not A", "not A but C"
             rf"(?<![\w'’])(?<![Nn]ot )(?<![Nn]or ){label}[)\]*_\"']{{0,4}},?\s+(?:and\s+|but\s+)?"
@@ -218,6 +305,9 @@ class _ChoiceReader:
             rf"|이 정답|가 정답|입니다|です)",
         )
         found = [match for pattern in patterns for match in re.finditer(pattern, text, re.MULTILINE)]
+        found = [
+            match for match in found if not _NOT_SO.search(text[max(match.start() - 24, 0) : match.start("label")])
+        ]
         if not found:
             return None
         last = max(found, key=lambda match: match.start("label"))
@@ -271,7 +361,9 @@ class _ChoiceReader:
             if len(line) <= _SHORT and (label := self.whole_label(line)):
                 return label
         for whole in [*lines[:1], *reversed(lines[-2:])]:
-            first, line = whole is lines[0], _affirmed(whole)
+            first, line = whole is lines[0], _RANKED.sub("", _affirmed(whole))
+            if _RANKED.search(whole) and len(line) <= _SHORT and (label := self.begins(line)):
+                return label
             named = {m["label"] or m["round"] for m in re.finditer(self._anywhere, line)}
             match = re.match(self._start, line)
             if match and (not first or len(line) <= _SHORT) and named <= {match["label"]}:

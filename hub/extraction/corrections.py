@@ -33,6 +33,31 @@ _WITHDRAWAL = re.compile(
     r"i (?:made|see|found|notice[d]?) (?:a|an|my|the) \w{0,12} ?(?:mistake|error))\b",
     re.IGNORECASE,
 )
+# "Hmm, that's the median.": what was said answers another question; a sentence follows.
+_MISTAKEN = re.compile(
+    _START
+    + r"(?:(?:oh|ah|but|and|no)[,.]?\s+)?(?:wait|hold on|hang on|actually|hmm+|no|oh|oops|sorry|but)[,.!…—– -]{1,4}"
+    r"(?:no[,.]?\s+)?(?:that|this|it)(?:['’]s| is| was| would be"
+    r"| gives(?: me| us)?| counts| only)\s(?:only |just |actually )?"
+    r"(?:the|an?|for|when|what|how|where|if|only|just|per|before|after|without|in)\s(?!(?:right|correct|same|answer|final)\b)"
+    r"[^.!?\n]{1,80}[.!?](?=\s+\S)",
+    re.IGNORECASE,
+)
+# A text that names values and cannot decide between them.
+_UNDECIDED = re.compile(
+    r"\b(?:can(?:no|['’])t|cannot|could(?: no|n['’])t|unable to"
+    r"|impossible to|hard to|difficult to|not (?:able|possible) to"
+    r"|do(?: no|n['’])t know how to)\s(?:really |honestly |yet )?(?:say|tell|decide|determine|choose|judge|know)\b\s?"
+    r"(?:which|what|whether|between|for (?:sure|certain)|with certainty|without (?:more|further|knowing)|until|[.!]|$)"
+    r"(?!\s(?:of (?:the|his|her|their)\s)(?!two\b|readings|values|answers))"
+    r"|(?:\bnot|n['’]t) (?:really |entirely |quite |at all )?(?:sure|certain|clear) (?:which|what) "
+    r"(?:(?:one|of (?:these|those|them|the two)|reading|interpretation"
+    r"|value|number|base|meaning|answer|case)\b|you (?:mean|want|are asking)"
+    r"|is (?:meant|right|correct|intended|wanted))"
+    r"|\b(?:un(?:clear|decided|sure)|torn) (?:which|between|what) |\b(?:it|the question|this) is ambiguous\b"
+    r"|\bi (?:do not|don['’]t) know which\b",
+    re.IGNORECASE,
+)
 # A sentence that offers another value beside the one before it.
 ALTERNATIVELY = re.compile(
     r"^[\s*_,;(—–-]{0,8}(?:or\b|alternatively\b|maybe\b|perhaps\b|possibly\b|otherwise\b|"
@@ -41,6 +66,7 @@ ALTERNATIVELY = re.compile(
     r"(?:but |although )?(?:it(?:['’]s| is) also possible|another (?:possible|valid) (?:answer|value)))",
     re.IGNORECASE,
 )
+_END = 600  # characters at the end of a text in which it may say that it cannot decide
 
 
 def reopening_positions(text: str) -> list[int]:
@@ -51,9 +77,16 @@ def reopening_positions(text: str) -> list[int]:
 def withdrawal_end(text: str, start: int = 0) -> int:
     """The position behind the last withdrawal ("Wait, that is wrong.") of *text* from *start* on; -1 without one."""
     position = -1
-    for match in _WITHDRAWAL.finditer(text, max(start - 1, 0)):
-        position = match.end()
+    for pattern in (_WITHDRAWAL, _MISTAKEN):
+        for match in pattern.finditer(text, max(start - 1, 0)):
+            position = max(position, match.end())
     return position
+
+
+def is_undecided(text: str) -> bool:
+    """Return whether *text* ends by saying that it cannot decide, without a number after that."""
+    end = text[-_END:]
+    return any(not any(map(str.isdigit, end[match.end() :])) for match in _UNDECIDED.finditer(end))
 
 
 def statement_versions(statement: str) -> list[str]:

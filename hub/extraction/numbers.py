@@ -8,8 +8,15 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from hub.extraction.corrections import ALTERNATIVELY, statement_versions, withdrawal_end
+from hub.extraction.corrections import (
+    ALTERNATIVELY,
+    is_undecided,
+    reopening_positions,
+    statement_versions,
+    withdrawal_end,
+)
 from hub.extraction.final import Mark, Statement, statements
+from hub.extraction.measures import same_measure
 from hub.extraction.numerals import words_to_digits
 from hub.extraction.quantities import Found, Quantity, find_numbers, plain
 from hub.extraction.reading import answer_text
@@ -106,7 +113,50 @@ _DENIED = re.compile(
 _ASIDE_WITH_ALTERNATIVE = re.compile(
     r"[ ]?\(\s?(?=(?:or|maybe|perhaps|possibly|alternatively|could|might|may)\b|±|\\pm)", re.IGNORECASE
 )
-_ASIDE = re.compile(r"\([^()]*\)")
+_ASIDE = re.compile(r"(?<![+*/×·^=])(?<!\b[a-zA-Z])\([^()]*\)(?!\s?[*/^×·+])")
+# "(The median would be 11.)": a sentence of its own that is no part of the answer.
+_ASIDE_SENTENCE = re.compile(r"(?:^|(?<=[.!?。]))[ \t]*\((?=[A-Z\u3040-\u9fff])[^()\n]{1,400}[.!?。]\)", re.MULTILINE)
+_ALTERNATIVE_ASIDE = re.compile(
+    r"\s*\(\W{0,3}(?:or|maybe|perhaps|possibly|alternatively|it|this|that|could|might|may)\b", re.I
+)
+# What the reader is told to do with the number before it: "A day has 1440 minutes, so just double that."
+_TASK = (
+    r"(?:add|calculate|combine|compute|convert|count|cube|determine|divide|do|double|figure out|find|finish|halve"
+    r"|isolate|multiply|plug in|quadruple|raise|round|simplify"
+    r"|solve|square|substitute|subtract|sum|take|triple|use|work out)"
+)
+_ADDRESSED = (
+    r"(?:^\W{0,4}|[,;:—–]\s*(?:and\s+|so\s+|then\s+)*|\.\s+|\b(?:you|we)(?:['’]d)? (?:just |only |simply |then )?"
+    r"(?:can|could|should|must|need to|have to|would|might|may)\s|\b(?:just|simply"
+    r"|now|next|then|please|try to|so|all you (?:need|have) to do is(?: to)?)[,]?\s)"
+    r"(?:(?:now|just|then|next|simply|first|please|also|start by)[, ]\s?){0,3}"
+)
+_INSTRUCTION = re.compile(
+    rf"{_ADDRESSED}{_TASK}\b|\b(?:start|begin) (?:by|with) \w+ing\b"
+    rf"|\b(?:step|do) is(?: to)? {_TASK}\b|^\W*think about\b",
+    re.IGNORECASE,
+)
+_OPERATE = re.compile(
+    rf"{_ADDRESSED}(?:add|cube|divide|double|halve|multiply|quadruple|raise|square|subtract|take|triple)\b[^.!?\n]{{0,40}}"
+    r"\b(?:that|this|it|both|the (?:two|result|number|sum|total|figure))\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_RESULT = re.compile(
+    r"=|≈|→|->|:\s*\W{0,4}\d|\b(?:to (?:get|obtain|find that|reach|give|make)|get|gets|gives?|giving|got|yields?"
+    r"|obtain|have|has|(?:is|are|was|were)(?!\s(?:to|in)\b)"
+    rf"(?!\s{_TASK}\b)"
+    r"|makes?|leaves?|leaving|equals?|result(?:s|ing)? in|which|total(?:s|ing)?|becomes?|comes? to|arrive|end up"
+    r"|left with)\b(?=[^.!?\n]{0,80}\d)",
+    re.IGNORECASE,
+)
+# A number beside a variable is part of a formula: n(n+1)/2, x - 5.
+_AFTER_VARIABLE = re.compile(
+    r"(?:(?:\b[b-hj-z]|\))\s?[+*/·×^]|(?:\b[b-hj-wyz]|(?<!\d\s)\bx)\s?-)\s?\(?\s?$|(?<=[^\W\d])\s?\^\s?$"
+    r"|\b[b-hj-z]\^\d\s?[+*/·×-]\s?$"
+)
+_BEFORE_VARIABLE = re.compile(r"\s?[+*·×^-]\s?\(?(?:\d+)?[b-hj-wyz]\b(?!/|\s[a-z]{2})")
+_CONDITION = re.compile(r"\b(?:if|assuming|provided|otherwise|supposing)\b", re.IGNORECASE)
+_WOULD = re.compile(r"\b(?:would|could|might)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +276,10 @@ def _differs(other: _Value, value: _Value) -> bool:
 
 def _unmarked(text: str) -> NumberReading:
     """Return the number in bold in the last paragraph, or else the last number of the text."""
+    if is_undecided(text) or _leaves_the_rest(text):
+        return NumberReading(None)
+    if len(text) <= _LONGEST_PARAGRAPH:
+        text = _without_asides(text)
     bold = _bold_value(text)
     if bold is not None:
         return bold
@@ -240,6 +294,8 @@ def _unmarked(text: str) -> NumberReading:
                 if tried > _MOST_TRIED:
                     return NumberReading(None)
                 value = _last_value(sentences[i])
+                if isinstance(value, Quantity) and _only_instructs(sentences[i]):
+                    return NumberReading(None)
                 if value is None or value is _NoValue.FORMULA:
                     continue
                 if isinstance(value, Quantity) and i and _continues(sentences[i - 1], sentences[i], value):
@@ -248,6 +304,30 @@ def _unmarked(text: str) -> NumberReading:
     if len(text) <= _SHORT:
         return _reading(_stated(text), text)
     return NumberReading(None)
+
+
+def _without_asides(text: str) -> str:
+    """Return *text* without sentences in parentheses, if it has numbers outside of them; alternatives stay."""
+    outside = _ASIDE_SENTENCE.sub(
+        lambda match: match[0] if _ALTERNATIVE_ASIDE.match(match[0]) or reopening_positions(match[0]) else " ", text
+    )
+    return outside if any(map(str.isdigit, outside)) and not statements(text) else text
+
+
+def _leaves_the_rest(text: str) -> bool:
+    """Return whether *text* ends with a step that the reader is to do, without its result."""
+    end = text[-300:]
+    asked = list(_OPERATE.finditer(end))
+    return (
+        bool(asked) and _RESULT.search(rest := end[asked[-1].start() :]) is None and len(find_numbers(plain(rest))) < 3
+    )
+
+
+def _only_instructs(sentence: str) -> bool:
+    """Return whether *sentence* tells what to do with its numbers and gives no result."""
+    sentence = sentence[-_LONGEST_SENTENCE:]
+    asked = _INSTRUCTION.search(sentence)
+    return asked is not None and _RESULT.search(sentence) is None
 
 
 def _continues(before: str, last: str, value: Quantity) -> bool:
@@ -284,10 +364,13 @@ def _last_value(sentence: str) -> _Value:
     versions = statement_versions(sentence)
     version = next((version for version in versions if find_numbers(plain(version))), sentence)
     text = plain(_DENIED.sub(" ", version))
+    text, other = _without_other_unit(text)
     if _ASIDE_WITH_ALTERNATIVE.search(text):
         text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
     elif find_numbers(outside := _ASIDE.sub(" ", text)):
         text = outside
+    if _depends(text):
+        return _NoValue.SEVERAL
     if find_numbers(result := _REASON.split(text, maxsplit=1)[0]):
         text = result
     if _TUPLE.search(text) or _PLUS_MINUS.search(text):
@@ -300,9 +383,51 @@ def _last_value(sentence: str) -> _Value:
     if len(sides) > 1 and _side(sides[-1]) is _NoValue.FORMULA:
         return _last_linked(sides[-2])
     value = _last_linked(sides[-1]) or _last_linked(text)
+    if isinstance(value, Quantity) and other is not None:
+        return replace(value, rounded=other)
     if isinstance(value, Quantity) and len(sides) > 1 and isinstance(before := _side(sides[-2]), Quantity):
         return _exact([before, value])
     return value
+
+
+def _without_other_unit(text: str) -> tuple[str, Fraction | None]:
+    """Return *text* without an aside that repeats its number in another unit or rounded, and the number in it."""
+    for aside in _ASIDE.finditer(text):
+        found = find_numbers(text)
+        inside = [item for item in found if aside.start() <= item.start < aside.end()]
+        before = [item for item in found if item.end <= aside.start()]
+        if len(inside) != 1 or not before or aside.start() - before[-1].end > _LONGEST_LINK:
+            continue
+        if _restates(text, before[-1], inside[0]):
+            return text[: aside.start()] + text[aside.end() :], inside[0].quantity.value
+    return text, None
+
+
+def _restates(text: str, first: Found, second: Found) -> bool:
+    """Return whether *second* is *first* in another unit, or a fraction as a rounded decimal."""
+    value, other = first.quantity.value, second.quantity.value
+    rounds = "/" in text[first.start : first.end] and value != other and abs(value - other) <= abs(value) / 100
+    return rounds or same_measure(text, first, second)
+
+
+def _depends(text: str) -> bool:
+    """Return whether the clauses of a sentence give different values for different conditions."""
+    if len(_CONDITION.findall(text)) < 2 or not _WOULD.search(text):
+        return False
+    values = [
+        _last_linked(clause)
+        for clause in re.split(r";|,\s(?:but|and|while|whereas)\b", text)
+        if _CONDITION.search(clause)
+    ]
+    return len(values) > 1 and any(_differs(value, values[0]) for value in values[1:])
+
+
+def _in_formula(text: str, item: Found) -> bool:
+    """Return whether the number *item* is an operand beside a variable."""
+    return (
+        _AFTER_VARIABLE.search(text[max(item.start - 8, 0) : item.start]) is not None
+        or _BEFORE_VARIABLE.match(text, item.end) is not None
+    )
 
 
 def _last_linked(text: str) -> _Value:
@@ -312,7 +437,10 @@ def _last_linked(text: str) -> _Value:
         return None
     while len(found) > 1 and _is_circumstance(text, found[-2], found[-1]):
         found.pop()
-    value, start, _ = found[-1]
+    if _in_formula(text, found[-1]):
+        return _NoValue.FORMULA
+    last = found[-1]
+    value, start, _ = last
     for item in reversed(found[:-1]):
         gap = text[item.end : start]
         if (
@@ -323,6 +451,8 @@ def _last_linked(text: str) -> _Value:
             return _NoValue.FORMULA
         if not gap.strip() or not _links(gap):
             break
+        if _restates(text, item, last):
+            return replace(item.quantity, rounded=value.value)
         if not value.agrees(item.quantity):
             return _NoValue.SEVERAL
         start = item.start
@@ -350,6 +480,7 @@ def _clause_value(said: str) -> _Value:
     text = plain(_DENIED.sub(" ", said[:_LONGEST_STATEMENT]))
     if not any(character.isdigit() for character in text):
         text = plain(words_to_digits(said[:_LONGEST_STATEMENT]))
+    text, other = _without_other_unit(text)
     text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
     found = find_numbers(text)
     if not found:
@@ -364,7 +495,7 @@ def _clause_value(said: str) -> _Value:
     for clause in (_EXPLANATION.split(text, maxsplit=1)[0], text):
         value = _equation_value(clause)
         if value is not None:
-            return value
+            return replace(value, rounded=other) if other is not None and isinstance(value, Quantity) else value
     return None
 
 
@@ -406,13 +537,18 @@ def _side(text: str) -> _Value:
         return None
     if _SYMBOLIC.search(text):
         return _NoValue.FORMULA
-    value, _, end = found[0]
+    if _in_formula(text, found[0]):
+        return _NoValue.FORMULA
+    first = found[0]
+    value, _, end = first
     for item in found[1:]:
         gap = text[end : item.start]
         if _OPERATOR.search(gap) or (item.quantity.value < 0 and not gap.strip()):
             return _NoValue.FORMULA
         if not _links(gap):
             break
+        if _restates(text, first, item):
+            return replace(value, rounded=item.quantity.value)
         if not value.agrees(item.quantity):
             return _NoValue.SEVERAL
         end = item.end

@@ -37,7 +37,8 @@ _WORD = "|".join(sorted([*_SMALL, *_LARGE, "hundred", "dozen"], key=len, reverse
 _ABOVE = "|".join(sorted(_UNITS[2:], key=len, reverse=True))
 _PART = "|".join(sorted(_PARTS, key=len, reverse=True))
 _NUMERAL = re.compile(
-    rf"\b(?:(?P<whole>(?:a\s+)?(?:{_WORD})(?:(?:\s+and\s+|\s*-\s*|\s+)(?:{_WORD}))*+)"
+    rf"\b(?:(?P<whole>(?:a\s+)?(?:{_WORD})\b"
+    rf"(?:(?!\s+and\s+(?:{_ABOVE})[\s-]+(?:{_PART})\b)(?:\s+and\s+|\s*-\s*|\s+)(?:{_WORD})\b)*+)"
     rf"(?:\s+and\s+(?:an?|one|(?P<above>{_ABOVE}))[\s-]+(?P<part>{_PART})|[\s-]+(?P<of>{_PART}))?"
     rf"|(?P<alone>half|(?:an?|one)[\s-]+(?:{_PART})))\b(?!-)",
     re.IGNORECASE,

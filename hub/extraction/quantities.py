@@ -76,7 +76,10 @@ _CURRENCY_NAME = re.compile(
 _NEGATIVE = re.compile(r"(?<![\d)%] )(?<![\w)%])(?:negative|minus)\s+(?=[$€£]?[\d.])", re.IGNORECASE)
 _MIXED = re.compile(r"(?<=\d) and (?=(?:an? )?\d{1,3}/\d)(?:an? )?", re.IGNORECASE)
 # "13 degrees below zero" is -13, also in other languages.
-_DEGREES = r"(?:\s?°\s?[CF]?|\s(?:degrees?|degrés?|grados?|graus?|gradi|Grad|graden|grader|stopni)(?:\s(?:Celsius|Fahrenheit|[CF]))?)?"
+_DEGREES = (
+    r"(?:\s?°\s?[CF]?|\s(?:degrees?|degrés?|grados?|graus?|gradi"
+    r"|Grad|graden|grader|stopni)(?:\s(?:Celsius|Fahrenheit|[CF]))?)?"
+)
 _BELOW_ZERO = re.compile(
     rf"(?<![-\w.,])(\d+(?:[.,]\d+)?)(?={_DEGREES}\s(?:below\s(?:zero|0)|unter\s(?:null|0)|bajo\scero|sous\széro"
     r"|sotto\s(?:lo\s)?zero|abaixo\sde\szero|onder\snul|under\s(?:noll|nul|null)|poniżej\szera|ниже\sнуля)(?!\w))"

@@ -154,6 +154,48 @@ def test_a_percent_sign_or_a_million_counts_or_not_whichever_fits(target: str, s
     assert wanted.near(found, Fraction(1, 10**6)) is same
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("The answer is 11. Wait, that's the number of boys. In total it is 12.", 12),
+        ("The answer is 12. Wait, that's correct: 3 × 4 = 12.", 12),
+        ("Answer: 90 minutes (or 1.5 hours)", 90),
+        ("It takes 3 km, or 3000 m.", 3),
+        ("It is 5/12 (or about 0.417).", Fraction(5, 12)),
+        ("Answer: 3 km (or 4000 m)", None),
+        ("So they are 12. (There are 3 children.)", 12),
+        ("So they are 12. (Or maybe 11.)", None),
+        ("It was 4.5 degrees below zero.", Fraction(-9, 2)),
+        ("气温是零下13度。", -13),
+        ("It is twenty-five hundredths.", Fraction(1, 4)),
+        ("It is two and five twelfths.", Fraction(29, 12)),
+        ("That is 5 twelfths of an hour.", Fraction(5, 12)),
+        ("一天有24小时，所以是1440分钟。", 1440),
+        ("답은 3억5000만입니다.", 350_000_000),
+        ("The formula is n^2 + 1.", None),
+        ("It follows from (a+b)/2.", None),
+        ("By n(n+1)/2 the sum is 210.", 210),
+        ("One box holds 12. Divide that by 4.", None),
+        ("Double that and you have 2880.", 2880),
+        ("To find the total of the two, simply add 10+20=30 eggs.", 30),
+        ("320 by one reading, 224 by the other. It isn't clear which case applies.", None),
+        ("I'm not sure which base you mean, but it's 40%.", 40),
+    ],
+)
+def test_remarks_about_a_number_are_no_answer_of_their_own(text: str, value: Fraction | int | None) -> None:
+    assert number(text) == value
+
+
+@pytest.mark.parametrize(
+    "written", ["5,1 Millionen Dollar", "5,1 Mio. €", "5,1 millones", "5,1 млн", "510万美元", "510만 달러"]
+)
+def test_words_that_scale_a_number_are_read_in_other_languages(written: str) -> None:
+    found, target = quantity(f"**{written}**"), quantity("5100000")
+    assert found is not None
+    assert target is not None
+    assert target.near(found, Fraction(0))
+
+
 # ---- choices ---------------------------------------------------------------------------------------------------------
 
 OPTIONS = ["Paris", "London", "Rome", "A new town"]
@@ -186,6 +228,36 @@ OPTIONS = ["Paris", "London", "Rome", "A new town"]
 )
 def test_a_letter_or_an_options_words_are_found_where_they_conclude(text: str, label: str) -> None:
     assert choice(text, list("ABCD"), OPTIONS) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("I'd pick C here.", "C"),
+        ("The description matches option C best.", "C"),
+        ("Nothing matches option C best.", None),
+        ("Por lo tanto, la respuesta C.", "C"),
+        ("C (Rome), closely followed by A (Paris)", "C"),
+        ("A. Wait, that's the older one. The other has a river, which is C.", "C"),
+        ("It could be option A or option B.", None),
+        ("Might be A or B; London is large.", None),
+    ],
+)
+def test_sentences_that_choose_are_told_from_sentences_that_waver(text: str, label: str | None) -> None:
+    assert choice(text, list("ABCD"), OPTIONS) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("So you'd pay eight dollars for 12 pens.", "B"),
+        ("So you'd pay six or eight dollars.", None),
+        ("It's not eight dollars.", None),
+        ("There are 8 pens.", None),
+    ],
+)
+def test_an_option_that_is_an_amount_is_told_in_words(text: str, label: str | None) -> None:
+    assert choice(text, list("ABC"), ["$6", "$8", "$24"]) == label
 
 
 @pytest.mark.parametrize(
@@ -291,6 +363,13 @@ HEAPS = {
     "open brackets": '"answer": [' * 20_000,
     "backslashes": "\\" * 100_000 + " " * 100_000,
     "hashes": "#### \n" * 20_000,
+    "gap": "a" + " " * 100_000 + "b",
+    "asides": "(3 m) 2 km " * 20_000,
+    "undecided": "I can't say which. " * 20_000,
+    "below zero": "3 degrees below " * 20_000,
+    "characters": "3亿5000万" * 20_000,
+    "wavering": "could be A or " * 20_000,
+    "instructions": "so just double that, " * 20_000,
     "nested objects": '{"a":1,"b":' * 100_000,
 }
 
