@@ -392,8 +392,9 @@ def _last_value(sentence: str) -> _Value:
 
 def _without_other_unit(text: str) -> tuple[str, Fraction | None]:
     """Return *text* without an aside that repeats its number in another unit or rounded, and the number in it."""
-    for aside in _ASIDE.finditer(text):
-        found = find_numbers(text)
+    asides = list(_ASIDE.finditer(text))
+    found = find_numbers(text) if asides else []
+    for aside in asides[:_MOST_TRIED]:
         inside = [item for item in found if aside.start() <= item.start < aside.end()]
         before = [item for item in found if item.end <= aside.start()]
         if len(inside) != 1 or not before or aside.start() - before[-1].end > _LONGEST_LINK:
