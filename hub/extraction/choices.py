@@ -362,7 +362,7 @@ class _ChoiceReader:
                 return label
         for whole in [*lines[:1], *reversed(lines[-2:])]:
             first, line = whole is lines[0], _RANKED.sub("", _affirmed(whole))
-            if _RANKED.search(whole) and len(line) <= _SHORT and (label := self.begins(line)):
+            if _RANKED.search(whole) and len(line) <= _SHORT and (label := self.leading_label(line)):
                 return label
             named = {m["label"] or m["round"] for m in re.finditer(self._anywhere, line)}
             match = re.match(self._start, line)
