@@ -234,6 +234,8 @@ def test_over_rest_a_run_that_one_may_see_is_exported(user: User) -> None:
     assert "no model 'x'" in client.get(f"/api/v1/runs/{run.pk}/rollouts?model=x").json()["message"]
     assert client.get("/api/v1/runs/999/rollouts").status_code == 404
     Environment.objects.update(held_out=True)
+    assert client.get(f"/api/v1/runs/{run.pk}/rollouts").status_code == 403
+    Environment.objects.update(owner=user)
     refused = client.get(f"/api/v1/runs/{run.pk}/rollouts").json()
     assert "--" not in refused["message"] and refused["errors"][0]["path"] == "environment"
 
