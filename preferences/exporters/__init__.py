@@ -1,4 +1,4 @@
-"""Preference data to train on: formats by name, the linter, and whole exports with card and provenance."""
+"""Export of preference data for training: formats, linter, dataset card and provenance."""
 
 from preferences.exporters.base import ExportError
 from preferences.exporters.registry import FORMATS

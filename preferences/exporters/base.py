@@ -1,4 +1,4 @@
-"""What every format shares: the pair that survived the linter, and how rows become a file."""
+"""Base class and shared functions of the export formats."""
 
 import json
 from abc import ABC, abstractmethod
@@ -26,30 +26,30 @@ _CONVERSATION = "a conversation or tool calls, which plain text cannot hold: use
 
 
 class ExportError(UserError):
-    """This cannot be exported; the text says why."""
+    """The export is not possible; the message says why."""
 
 
 class CannotHold(Exception):
-    """A format has no place for this preference; the text says why, in the words of a count."""
+    """The format cannot represent a preference; the message completes "left out N: ..."."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of an export, and the preference it came from."""
+    """One row of an export with its preference."""
 
     preference: Preference
     data: dict[str, JSON]
 
 
 def prompt_text(messages: list[Message]) -> str:
-    """Return a prompt as one text, its messages apart by an empty line. Raises CannotHold for conversations."""
+    """Return a prompt as one text, with empty lines between messages. Raises CannotHold for conversations."""
     if any(message.get("role") in ("assistant", "tool") for message in messages):
         raise CannotHold(_CONVERSATION)
     return "\n\n".join(text_of(message) for message in messages)
 
 
 def completion_text(messages: list[Message]) -> str:
-    """Return the one answer, without reasoning. Raises CannotHold for conversations and tool calls."""
+    """Return the single answer without reasoning. Raises CannotHold for conversations and tool calls."""
     if len(messages) != 1 or messages[0].get("tool_calls"):
         raise CannotHold(_CONVERSATION)
     return text_of(trainable(messages)[0])
@@ -70,7 +70,7 @@ def trainable(messages: list[Message]) -> list[Message]:
 
 
 class Exporter(ABC):
-    """One format. `suffix` is the data file's."""
+    """Export format. `suffix` is the file name suffix of the data file."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -80,17 +80,17 @@ class Exporter(ABC):
 
     @abstractmethod
     def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
-        """The lines of one preference. Raises CannotHold."""
+        """Yield the rows of one preference. Raises CannotHold."""
 
     def settled(self, rows: Callable[[], Iterator[Row]], dropped: Counter[str]) -> Iterator[Row]:
-        """Without those that only all of them together show to be unfit, which are counted into *dropped*.
+        """Return the rows without those that are unfit in combination with others, counting these in *dropped*.
 
-        *rows* gives them all, anew each time: there may be more than memory holds.
+        *rows* returns a new iterator each time, because all rows may not fit into memory.
         """
         return rows()
 
     def write(self, rows: Iterable[Row], path: Path) -> None:
-        """Write *rows* as the data file."""
+        """Write *rows* to the data file."""
         with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
             for row in rows:
                 file.write(json.dumps(row.data, ensure_ascii=False) + "\n")
@@ -98,7 +98,7 @@ class Exporter(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The prompt that both sides of a decisive preference share, and what followed on each side."""
+    """Shared prompt of a decisive preference, and the completions of both sides."""
 
     prompt: list[Message]
     chosen: list[Message]
@@ -123,12 +123,12 @@ def sides(preference: Preference) -> Sides:
 
 
 def tools_of(preference: Preference) -> list[Tool]:
-    """Return the tools that both sides were offered; none also if only the environment's own code knows them."""
+    """Return the tools offered to both sides; empty if only the code of the environment defines them."""
     return tools_offered(preference.version, preference.case) or []
 
 
 def everything(preference: Preference) -> dict[str, Any]:
-    """A preference with all that is known of it, as JSON; also the line of provenance without the texts."""
+    """Return a preference with all its provenance as JSON, without the texts of the responses."""
     first, second, defect = preference.first, preference.second, preference.defect
     return {
         "id": preference.pk,
@@ -187,7 +187,7 @@ def everything(preference: Preference) -> dict[str, Any]:
 
 
 def _played(response: Response) -> dict[str, JSON]:
-    """Which response a side is; the fingerprint digests the model's address and parameters."""
+    """Return the identity of a response; the fingerprint is a digest of the model's address and parameters."""
     model = response.run_model
     return {
         "response": response.pk,

@@ -1,4 +1,4 @@
-"""`jsonl`: everything that is known of each preference, ties included, one JSON object a line."""
+"""`jsonl`: all data of each preference, ties included, one JSON object per line."""
 
 from collections.abc import Iterator
 

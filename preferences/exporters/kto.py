@@ -1,4 +1,4 @@
-"""`kto`: TRL's unpaired format, `{"prompt", "completion", "label"}`; both responses of a "both bad" are bad ones."""
+"""`kto`: TRL's unpaired format, `{"prompt", "completion", "label"}`; both sides of "both bad" get label false."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ class Kto(Exporter):
         yield from lines
 
     def settled(self, rows: Callable[[], Iterator[Row]], dropped: Counter[str]) -> Iterator[Row]:
-        """One line an answer: where three models met, the middle one won once and lost once, and has no one label."""
+        """Return one row per answer. Answers with both labels (won once, lost once) are left out."""
         labels: dict[bytes, set[bool]] = defaultdict(set)
         for row in rows():
             labels[_said(row)].add(row.data["label"])
@@ -47,6 +47,6 @@ class Kto(Exporter):
 
 
 def _said(row: Row) -> bytes:
-    """A digest of prompt and completion."""
+    """Return a digest of prompt and completion."""
     both = json.dumps([row.data["prompt"], row.data["completion"]])
     return hashlib.blake2b(both.encode(), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""What may not go into training data, and why; what the rest looks like. Keeps no texts, since rows may be many."""
+"""Linter of exports: leaves out preferences unfit for training and reports why. Keeps digests, not texts, in memory."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ CYCLE = "part of a cycle (A over B over C over A)"
 
 
 class Claim(NamedTuple):
-    """What a preference says of two answers, by digests of prompt and answer.
+    """Verdict of a preference on two answers, identified by digests of prompt and answer.
 
     Two responses with the same prompt and the same answer are the same answer, whichever model or run they are from.
     `longer` is by how many characters the first answer is longer.
@@ -54,18 +54,18 @@ class Claim(NamedTuple):
 
     @property
     def better_and_worse(self) -> tuple[str, str]:
-        """The answers' digests; of a decisive claim."""
+        """Digests of the better and the worse answer of a decisive claim."""
         return (self.first, self.second) if self.verdict == Preference.Verdict.FIRST else (self.second, self.first)
 
     @property
     def meaning(self) -> object:
-        """What it says whichever response comes first."""
+        """The verdict, independent of the order of the responses."""
         return self.better_and_worse if self.decisive else self.verdict
 
 
 @dataclass(slots=True)
 class Linted:
-    """What may be exported, the ties apart, and how many were dropped, by why."""
+    """Result of the linter: claims to export, ties, and the number of dropped preferences by reason."""
 
     found: int = 0
     kept: list[Claim] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Linted:
     dropped: Counter[str] = field(default_factory=Counter)
 
     def to_json(self) -> dict[str, Any]:
-        """Counts, side balance and length correlation of what is kept."""
+        """Return counts, side balance and length correlation of the claims to export."""
         decisive = [claim for claim in self.kept if claim.decisive]
         return {
             "kept": len(self.kept),
@@ -85,7 +85,7 @@ class Linted:
 
 
 def is_careless(failed: int, checks: int) -> bool:
-    """Whether a reviewer fails more than MAX_FALSE_ACCEPTS of checks, by a one-sided exact binomial test at 5 %.
+    """Return whether a reviewer fails more than MAX_FALSE_ACCEPTS of checks, by a one-sided exact binomial test at 5 %.
 
     One or two checks never suffice, however they were met; three of three do, four of five, six of ten.
     """
@@ -95,7 +95,7 @@ def is_careless(failed: int, checks: int) -> bool:
 
 
 def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> Linted:
-    """Sort *preferences*. *checks*: reviewer id -> how their attention checks were met."""
+    """Lint *preferences*. *checks* maps reviewer ids to failed and total attention checks."""
     careless = {reviewer for reviewer, met in checks.items() if is_careless(*met)}
     result = Linted()
     pairs: dict[frozenset[str], list[Claim]] = defaultdict(list)
@@ -141,7 +141,7 @@ def _claim(preference: Preference, first: str, second: str) -> Claim:
 
 
 def _unfit(preference: Preference, careless: Set[int]) -> str:
-    """Why *preference* by itself may not be exported; empty where it may."""
+    """Return why *preference* on its own may not be exported, or ""."""
     if preference.version.environment.held_out:
         return HELD_OUT
     if _comparable(played(preference.first.messages)) == _comparable(played(preference.second.messages)):
@@ -153,7 +153,7 @@ def _unfit(preference: Preference, careless: Set[int]) -> str:
 
 
 def _against_tests(preference: Preference) -> str:
-    """Why *preference* may not be exported beside what tests found; the state of claimed defects decides."""
+    """Return why *preference* may not be exported given the test results and the state of reported defects, or ""."""
     if preference.tests_found_wrong:
         rests_on_them = preference.source == EXECUTION or (preference.source == LLM and preference.saw_evidence)
         return WRONG_TESTS if rests_on_them else ""
@@ -166,7 +166,7 @@ def _against_tests(preference: Preference) -> str:
 
 
 def _one_of(group: list[Claim], dropped: Counter[str]) -> Claim | None:
-    """The one claim that stands for a pair; people outrank execution, which outranks judges."""
+    """Return the claim that represents a pair: reviewers take precedence over execution, execution over judges."""
     first = from_first_source(group)
     dropped[OUTRANKED if first[0].source == HUMAN else REPEATED] += len(group) - len(first)
     group = first
@@ -179,7 +179,7 @@ def _one_of(group: list[Claim], dropped: Counter[str]) -> Claim | None:
 
 
 def _cyclic(claims: Sequence[Claim]) -> set[int]:
-    """Ids of claims that lie on a cycle: chosen and rejected reach each other (strongly connected, Kosaraju)."""
+    """Return the ids of claims on a cycle, whose answers are strongly connected (Kosaraju's algorithm)."""
     forward: dict[str, list[str]] = defaultdict(list)
     backward: dict[str, list[str]] = defaultdict(list)
     edges = [(claim.pk, *claim.better_and_worse) for claim in claims]
@@ -201,7 +201,7 @@ def _cyclic(claims: Sequence[Claim]) -> set[int]:
 
 
 def _visit(start: str, edges: dict[str, list[str]], seen: set[str], order: list[str]) -> None:
-    """Append every node reached from *start* to *order*, each after all that it leads to."""
+    """Append the nodes reachable from *start* to *order* in postorder."""
     if start in seen:
         return
     seen.add(start)

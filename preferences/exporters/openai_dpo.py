@@ -1,4 +1,4 @@
-"""`openai-dpo`: OpenAI's preference fine-tuning format; one assistant message on either side.
+"""`openai-dpo`: OpenAI's preference fine-tuning format, with one assistant message on each side.
 
 The prompt may be a conversation with tool calls, and `tools` stand beside it. Both sides are text.
 """

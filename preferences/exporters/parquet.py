@@ -1,4 +1,4 @@
-"""`parquet`: everything that is known of each preference; nested values are columns of JSON text."""
+"""`parquet`: all data of each preference; nested values are columns of JSON text."""
 
 import json
 from collections.abc import Iterable

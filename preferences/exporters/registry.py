@@ -1,4 +1,4 @@
-"""Every export format by name. To add one: a module in this folder, a line here and a section in docs/exports.md."""
+"""Registry of export formats. To add one: a module in this folder, a line here and a section in docs/exports.md."""
 
 from hub.common.registry import Registry
 from preferences.exporters.base import Exporter

@@ -1,4 +1,4 @@
-"""Writing an export: the data file, ties, a dataset card and provenance, all of them or none."""
+"""Write an export: data file, ties, dataset card and provenance, either all of them or none."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ _CHUNK = 500  # preferences with all their texts in memory at a time
 
 @dataclass(slots=True)
 class Written:
-    """What came of an export: rows in the data file, what they are about, the linter's report, and the files."""
+    """Result of an export: number of rows, their runs and environments, the report of the linter, and the files."""
 
     rows: int
     linted: Linted
@@ -40,7 +40,7 @@ class Written:
         return {"rows": self.rows, **self.linted.to_json()}
 
     def about(self, preference: Preference) -> None:
-        """Note what *preference*, of which rows are written, is about."""
+        """Record the run and environment of *preference*, whose rows are written."""
         self.sources[preference.get_source_display()] += 1
         self.environments.add(f"{preference.version} ({preference.version.environment.license or 'no license given'})")
         self.models |= {preference.first.run_model.label, preference.second.run_model.label}
@@ -48,7 +48,7 @@ class Written:
 
 
 def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, force: bool = False) -> Written:
-    """Write *rows* to *out*: a file where it has the format's suffix, else a folder of files.
+    """Write *rows* to *out*, a file if it has the suffix of the format, else a folder.
 
     Beside a file `name.jsonl` come `name.ties.jsonl`, `name.provenance.jsonl` and `name.card.md`; in a folder the same
     are `data`, `ties`, `provenance` and `README.md`. Raises ExportError where nothing is left to write, and
@@ -88,7 +88,7 @@ def _names(exporter: Exporter) -> list[str]:
 
 
 def _names_file(out: Path, exporter: Exporter) -> bool:
-    """Whether *out* names the data file, not a folder. Raises ExportError for another format's file."""
+    """Return whether *out* is a data file, not a folder. Raises ExportError if it has the suffix of another format."""
     if out.suffix == exporter.suffix or str(out) == "-":
         return True
     if out.suffix.lower() in _OTHERS and not out.is_dir():
@@ -103,7 +103,7 @@ def _beside(out: Path, name: str) -> str:
 
 
 def _read(rows: QuerySet[Preference], *, cases: bool = False) -> Iterator[Preference]:
-    """*rows* in the order of their making, a chunk in memory at a time; with their cases and manifests if *cases*."""
+    """Yield *rows* in order of creation, loading them in chunks, with their cases and manifests if *cases*."""
     found = with_related_objects(rows).prefetch_related("issues__category").order_by("id")
     if cases:
         found = found.defer(None).defer("version__readme", "run__host")
@@ -117,7 +117,7 @@ def _again(claims: list[Claim], *, cases: bool = False) -> Iterator[Preference]:
 
 
 def _rows(exporter: Exporter, claims: list[Claim], cannot: dict[int, str]) -> Iterator[Row]:
-    """The format's rows; *cannot* gets, by preference, why it has no place for one."""
+    """Yield the rows of the format. Preferences that it cannot represent are added to *cannot* with the reason."""
     for preference in _again(claims, cases=exporter.names_tools):
         try:
             yield from [Row(preference, data) for data in exporter.rows(preference)]
@@ -126,7 +126,7 @@ def _rows(exporter: Exporter, claims: list[Claim], cannot: dict[int, str]) -> It
 
 
 def _traced(rows: Iterator[Row], written: Written, write_line: Callable[[Any], None]) -> Iterator[Row]:
-    """*rows*, each with a line of provenance: its number in the data file, from 1, and where it comes from."""
+    """Yield *rows*, writing a line of provenance for each, with its line number in the data file from 1."""
     last = None
     for row in rows:
         written.rows += 1
@@ -157,13 +157,13 @@ def _nothing(linted: Linted) -> str:
 
 @contextmanager
 def _lines_of(path: Path) -> Iterator[Callable[[Any], None]]:
-    """A function that writes one JSON document a line."""
+    """Yield a function that writes one JSON document per line."""
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
         yield lambda row: print(json.dumps(row, ensure_ascii=False), file=file)
 
 
 def attention_checks() -> dict[int, Checks]:
-    """Reviewer id -> how many attention checks they failed, of how many; a check counts once, however often undone."""
+    """Return reviewer id -> failed and total attention checks. A check counts once, even if its decision was undone."""
     failed = Count("pk", filter=Q(check_result=Preference.Check.FAILED))
     rows = (
         current_preferences()
@@ -177,7 +177,7 @@ def attention_checks() -> dict[int, Checks]:
 
 
 def card(exporter: Exporter, written: Written, data: str) -> str:
-    """The dataset card: what is in it, where it comes from, what was left out, what to beware of."""
+    """Return the dataset card: contents, provenance, preferences left out, and warnings."""
     linted = written.linted
     report = linted.to_json()
     balance = "-" if report["first_chosen"] is None else f"{100 * report['first_chosen']:.1f} %"

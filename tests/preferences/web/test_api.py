@@ -67,7 +67,7 @@ def test_empty_export_or_missing_format_is_refused(api: APIClient, two: Preferen
 
 
 def test_held_out_environments_are_never_exported(api: APIClient, two: Preference) -> None:
-    Environment.objects.update(held_out=True)
+    Environment.objects.update(held_out=True, owner=User.objects.get(username="trainer"))
     answer = api.get(f"{EXPORT}?format=jsonl")
     assert answer.status_code == 400
     assert "held-out environments, which training data never holds" in answer.json()["message"]
