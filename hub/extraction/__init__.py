@@ -1,4 +1,4 @@
-"""What a model meant as its answer: code, numbers, letters, JSON and text out of prose. Pure."""
+"""Extraction of answers from a model's text: code, numbers, choices, JSON and final answers. No side effects."""
 
 from hub.extraction.choices import choice
 from hub.extraction.fencing import Fence, fences

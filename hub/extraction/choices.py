@@ -1,4 +1,4 @@
-"""Which of several options an answer chooses: by its label, or by its own words."""
+"""Extraction of the option that an answer chooses, by its label or by its text."""
 
 import functools
 import itertools
@@ -31,10 +31,10 @@ _NOT_SO = re.compile(
 )
 _CLAUSE = re.compile(r"(?<=[,;!?])\s|(?<=\.)\s|\bbut\b|\brather\b")
 _SEVERAL = "\0several"  # in place of a label: the text names more than one
-_MOST_STATEMENTS = 20  # that are tried before others are given up
-_TELLING = 2  # characters of an option from which its own words can tell it: "a" stands everywhere
+_MOST_STATEMENTS = 20  # statements that are tried
+_TELLING = 2  # minimal length of an option that is searched for in text: "a" occurs everywhere
 _LONGEST_END = 400  # characters at the end in which labels that are called possible leave the choice open
-_SHORT = 200  # characters up to which an option's words anywhere are the answer, not part of a deliberation
+_SHORT = 200  # characters of a text in which an option mentioned anywhere counts as the answer
 _CHOSEN = (
     r"(?:(?:i|we)(?:['’]d|\s+would|\s+will|['’]ll)?(?:\s+(?:probably|definitely|still|therefore|have\s+to))?\s+(?:choose|chose|pick|select|say|guess|go\s+(?:with|for)"
     r"|settle\s+(?:on|for)|opt\s+for|lean\s+towards?|conclude|think\s+it(?:['’]s|\s+is))"
@@ -122,7 +122,7 @@ def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str
 
 
 class _ChoiceReader:
-    """The labels and options of one question, and ways to find them."""
+    """Reader of the labels and options of one question in a text."""
 
     def __init__(self, labels: Sequence[str], choices: Sequence[str]) -> None:
         self._labels = list(labels)
@@ -142,21 +142,21 @@ class _ChoiceReader:
         self._label = rf"[(\[*_\"'$ \t]{{0,6}}(?P<label>{self._any})"
 
     def whole_label(self, text: str) -> str | None:
-        """The label that *text* is, with nothing but marks around it."""
+        """Return the label that *text* consists of, apart from markup around it."""
         core = strip_markup(text).strip("()[]{}<>.:!?*_`'\"# \t$")
         numbered = re.fullmatch(r"\d{1,2}[.)]\s+(\S+)", core)
         return self._by_fold.get((numbered[1] if numbered else core).casefold())
 
     def all_labels(self, text: str) -> set[str]:
-        """The labels of a text that consists of labels alone, such as "A B" or "A, B"; empty for other texts."""
+        """Return the labels of a text that consists only of labels, such as "A B" or "A, B"; empty for other texts."""
         words = set(re.findall(r"\w+", text)) - {"and", "or"}
         return words if words <= set(self._labels) else set()
 
     def stated_label(self, text: str) -> str | None:
-        """The label that the statement of the answer gives; _SEVERAL if it hedges."""
+        """Return the label in the statement of the answer; _SEVERAL if it names several."""
         for statement in statements(text)[:_MOST_STATEMENTS]:
             if statement.mark == Mark.DECISION:
-                continue  # `concluded` reads those
+                continue  # `concluded_label` handles those
             version = next(
                 (said for said in statement_versions(statement.said) if self.leading_label(said)), statement.said
             )
@@ -223,7 +223,7 @@ class _ChoiceReader:
         return labels.pop() if len(labels) == 1 else None
 
     def _joined(self, text: str, last: Statement) -> bool:
-        r"""Whether "or" or a comma joins a statement to one before it: "\boxed{A} or \boxed{B}"."""
+        r"""Return whether "or" or a comma joins a statement to one before it: "\boxed{A} or \boxed{B}"."""
         return any(
             re.fullmatch(r"[\s$)*.]{0,6}(?:,|/|\bor\b|\band\b)[\s$(*]{0,6}", text[other.end : last.start][:30])
             is not None
@@ -233,7 +233,7 @@ class _ChoiceReader:
         )
 
     def names_several(self, said: str) -> bool:
-        """Whether a statement names several labels: "A or B", "B and C", "A) Paris or B) London", "B (or C)"."""
+        """Return whether a statement names several labels: "A or B", "B and C", "A) Paris or B) London", "B (or C)"."""
         said = _REASON.split(strip_markup(said), maxsplit=1)[0]
         first = re.match(rf"(?i:either|both|between|options?)?\s*{self._label}(?![\w'’])", said)
         return first is not None and any(
@@ -241,7 +241,7 @@ class _ChoiceReader:
         )
 
     def _other_follows(self, after: str, said: str) -> bool:
-        """Whether the sentence after a statement offers another label: "Or maybe C." """
+        """Return whether the sentence after a statement offers another label: "Or maybe C." """
         if not ALTERNATIVELY.match(after):
             return False
         named = re.search(
@@ -250,7 +250,7 @@ class _ChoiceReader:
         return named is not None and named["label"] != self.leading_label(said)
 
     def leading_label(self, said: str) -> str | None:
-        """The label that a marked answer begins with or is, or the option that it is in words."""
+        """Return the label at the beginning of a marked answer, or the label of the option that it quotes."""
         said = re.sub(
             rf"^(?:(?:la|el|die|der|das|le|the|o|probably|likely|definitely|clearly)\s+)?(?:{_OPTION}\b[ \t:]*)?",
             "",
@@ -272,7 +272,7 @@ class _ChoiceReader:
         return label_by_words["label"] if label_by_words else self.label_by_words(said)
 
     def concluded_label(self, text: str) -> str | None:
-        """The label of the last sentence that says so: "option B is correct", "I choose B", "it's B because …"."""
+        """Return the label of the last concluding sentence: "option B is correct", "I choose B", "it's B because …"."""
         any_ = self._any
         end = rf"(?=[)\]*\"'.,;:!。]|\s*$|\s+(?:{_AFTER_LABEL}|{_BESIDES})\b)"
         label = rf"[(\[*_\"']{{0,6}}(?P<label>{any_})(?![\w'’])"
@@ -319,7 +319,7 @@ class _ChoiceReader:
         return last["label"]
 
     def trailing_label(self, sentence: str) -> str | None:
-        """The label that a sentence ends with after a colon, a dash or an adverb: "It speeds up: B.", "Probably B"."""
+        """Return the label at the end of a sentence after a colon, dash or adverb: "It speeds up: B.", "Probably B"."""
         adverb = (
             r"(?i:probably|likely|most likely|definitely|clearly|surely|obviously|certainly|i think|i guess|i believe)"
         )
@@ -330,7 +330,7 @@ class _ChoiceReader:
         return match["label"] if match else None
 
     def remaining_label(self, text: str) -> str | None:
-        """The one label that is left if *text* rules out all others."""
+        """Return the only remaining label if *text* rules out all others."""
         if len(self._labels) < 2:
             return None
         one = rf"[(\[*_\"']{{0,4}}(?:{self._any})[)\]*_\"'.:]{{0,4}}(?![\w'’])"
@@ -356,7 +356,7 @@ class _ChoiceReader:
         return kept[0] if len(kept) == 1 else None
 
     def marked_label(self, lines: Sequence[str]) -> str | None:
-        """The label that a short first line begins with, or that one of the last two lines marks."""
+        """Return the label at the beginning of a short first line, or marked in one of the last two lines."""
         for line in reversed(lines[-2:]):
             if len(line) <= _SHORT and (label := self.whole_label(line)):
                 return label
@@ -376,7 +376,7 @@ class _ChoiceReader:
         return None
 
     def without_listing(self, lines: Sequence[str]) -> list[str]:
-        """*lines* without successive ones that begin with successive labels: they repeat the options."""
+        """Return *lines* without successive ones that begin with successive labels, since they repeat the options."""
         starts = rf"^[ \t*_-]*[(\[]?(?P<label>{self._any})[)\].:]"
         begun = [re.match(starts, line) for line in lines]
         listed: set[int] = set()
@@ -386,13 +386,13 @@ class _ChoiceReader:
         return [line for i, line in enumerate(lines) if i not in listed]
 
     def _equal(self, said: str, form: Callable[[str], str], least: int) -> str | None:
-        """The one option that is *said*, both in the same *form*, of which at least *least* characters are left."""
+        """Return the only option equal to *said* after *form*, if at least *least* characters remain."""
         said = form(said)
         labels = [label for label, option in self._options if len(said) >= least and form(option) == said]
         return labels[0] if len(labels) == 1 else None
 
     def label_by_words(self, text: str) -> str | None:
-        """The one option whose words stand in *text*, unless it is denied; within a longer option they do not count."""
+        """Return the only option quoted in *text* and not denied; words within a longer option do not count."""
         flat = _flat(text)
         own = [_flat(option) for _, option in self._options if _DENIAL.search(option)]
         if _DENIAL.search(functools.reduce(lambda rest, option: rest.replace(option, " "), own, flat)):
@@ -407,7 +407,7 @@ class _ChoiceReader:
 
 
 def _affirmed(text: str) -> str:
-    """*text* without the clauses that deny something: "the whale, not the shark" is "the whale"."""
+    """Return *text* without clauses that deny something: "the whale, not the shark" gives "the whale"."""
     if not _DENIAL.search(text):
         return text
     return " ".join(clause for clause in _CLAUSE.split(text) if not _DENIAL.search(clause))

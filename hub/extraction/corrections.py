@@ -1,4 +1,4 @@
-"""Where a text takes back what it said before, and how it introduces alternatives."""
+"""Detection of corrections, withdrawals and alternatives in a text."""
 
 import re
 
@@ -70,12 +70,12 @@ _END = 600  # characters at the end of a text in which it may say that it cannot
 
 
 def reopening_positions(text: str) -> list[int]:
-    """Positions behind the words with which *text* reopens its question ("Wait", "Actually", "Correction")."""
+    """Return the positions after words that reopen the question ("Wait", "Actually", "Correction")."""
     return [match.end() for match in _REOPENING.finditer(text)]
 
 
 def withdrawal_end(text: str, start: int = 0) -> int:
-    """The position behind the last withdrawal ("Wait, that is wrong.") of *text* from *start* on; -1 without one."""
+    """Return the position after the last withdrawal ("Wait, that is wrong.") from *start* on; -1 if there is none."""
     position = -1
     for pattern in (_WITHDRAWAL, _MISTAKEN):
         for match in pattern.finditer(text, max(start - 1, 0)):
@@ -90,5 +90,5 @@ def is_undecided(text: str) -> bool:
 
 
 def statement_versions(statement: str) -> list[str]:
-    """The versions that one statement gives, the last first: "18, no wait, 19" gives "19" and "18"."""
+    """Return the versions of a statement, the last first: "18, no wait, 19" gives "19" and "18"."""
     return list(reversed(_INLINE.split(statement)))

@@ -1,4 +1,4 @@
-"""Fenced blocks of Markdown, as models write them: nested, indented, quoted, on one line or never closed."""
+"""Parser of fenced Markdown blocks as models write them: nested, indented, quoted, on one line or unclosed."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Fence:
 
 @dataclass(slots=True)
 class _Open:
-    """A block that is being read."""
+    """A block that is not closed yet."""
 
     mark: str
     indent: str
@@ -50,12 +50,12 @@ class _Open:
 
 
 def fences(text: str) -> list[Fence]:
-    """The fenced blocks of *text*, in order; one that is never closed runs to the end."""
+    """Return the fenced blocks of *text*, in order; an unclosed block runs to the end."""
     return split(text)[0]
 
 
 def split(text: str) -> tuple[list[Fence], str]:
-    """The fenced blocks of *text*, and what stands outside of them.
+    """Return the fenced blocks of *text*, and the text outside of them.
 
     A fence with an info word within an open block begins a block of its own, because models leave blocks unclosed and
     wrap whole answers in ```markdown. One that is indented further than the open block belongs to a docstring.
@@ -104,7 +104,7 @@ def _opened(match: re.Match[str]) -> _Open:
 
 
 def language(info: str) -> str:
-    """The language that an info string names, in lower case: of `python:a.py`, `{.python}`, `a.py` or `Python3.11`."""
+    """Return the language of an info string in lower case: of `python:a.py`, `{.python}`, `a.py` or `Python3.11`."""
     words = info.lstrip("#/ ").split()
     word = re.split(r"[:,={(\[\"']", words[0].strip("{}.[]<>").lower())[0] if words else ""
     file = _SUFFIX.fullmatch(word)
@@ -114,7 +114,7 @@ def language(info: str) -> str:
 
 
 def _is_prose(info: str) -> bool:
-    """Whether a sentence stands behind the fence, rather than a language and its options."""
+    """Return whether the fence is followed by a sentence, rather than by a language and its options."""
     words = info.split()
     return len(words) >= _PROSE_WORDS and not re.search(r"[={}:]", info) and not _CODE.search(info)
 

@@ -1,4 +1,4 @@
-"""Statements of the final answer: boxed, tagged, as JSON, after "Answer:", "the answer is" or ####."""
+"""Extraction of final answers: boxed, tagged, in JSON, after "Answer:", "the answer is" or ####."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from functools import lru_cache
 from hub.extraction.corrections import reopening_positions
 from hub.extraction.reading import answer_text
 
-_EDGE = r"[*_`# \t>]*"  # Markdown's dress around words
+_EDGE = r"[*_`# \t>]*"  # Markdown around words
 _ADJECTIVES = r"(?:(?:final|correct|right|best|my|short)\s+){0,2}"
 # The word for "answer" in other languages, with up to three adjectives behind it.
 _FOREIGN = (
@@ -174,7 +174,7 @@ def _tagged(text: str) -> Iterator[Statement]:
 
 
 def _keyed(text: str) -> Iterator[Statement]:
-    """The values of keys such as "answer" in JSON, complete or not, and in Python's notation of it."""
+    """Yield the values of keys such as "answer" in JSON, complete or not, and in Python literals."""
     if ":" not in text or not any(key in text.casefold() for key in _KEYS):
         return
     for match in _KEY.finditer(text):
@@ -216,7 +216,7 @@ def _labelled(text: str) -> Iterator[Statement]:
 
 
 def _sentences(pattern: re.Pattern[str], mark: Mark, text: str) -> Iterator[Statement]:
-    """What follows each match of *pattern*, up to the end of its sentence."""
+    """Yield the text after each match of *pattern*, up to the end of its sentence."""
     heads = list(pattern.finditer(text))
     for i, head in enumerate(heads):
         limit = heads[i + 1].start() if i + 1 < len(heads) else len(text)
@@ -237,7 +237,7 @@ def _confirmed(text: str) -> Iterator[Statement]:
 
 
 def _hashed(text: str) -> Iterator[Statement]:
-    """GSM8K's mark. Four hashes are a heading too, so a text counts on the last line alone, a number anywhere."""
+    """Yield answers after GSM8K's ####. As it is also a heading, a text counts only on the last line."""
     for match in _HASHES.finditer(text):
         if _HASHED_NUMBER.fullmatch(match["rest"]):
             yield Statement(Mark.FORMAT, match.start("rest"), match.end(), match["rest"])
@@ -246,7 +246,7 @@ def _hashed(text: str) -> Iterator[Statement]:
 
 
 def strip_markup(text: str) -> str:
-    """Without emphasis, quotes, TeX's dress and a closing full stop."""
+    """Return *text* without emphasis, quotes, TeX markup and a final full stop."""
     text = text.strip()
     text = re.sub(r"^\\?\(|\\?\)$|^\$+|\$+$", "", text) if text.startswith(("\\(", "$")) else text
     text = re.sub(r"\\(?:text|mathrm|textbf|mathbf|boldsymbol)\{([^{}]*)\}", r"\1", text)

@@ -20,11 +20,11 @@ _Closing = tuple[str, "_Closing | None"]
 
 
 class NoJSON(ValueError):
-    """No JSON value stands in the text; the message says where reading failed."""
+    """The text contains no JSON value; the message says where parsing failed."""
 
 
 def json_value(text: str) -> Any:
-    """The JSON value that *text* gives: the first of `json_values`. Raises NoJSON."""
+    """Return the JSON value of *text*: the first of `json_values`. Raises NoJSON."""
     values = json_values(text)
     if values:
         return values[0]
@@ -37,7 +37,7 @@ def json_value(text: str) -> Any:
 
 
 def json_values(text: str) -> list[Any]:
-    """Every JSON value that *text* may mean, the likeliest first.
+    """Return every JSON value in *text*, the most likely first.
 
     That is the whole text; else what stands in fences, the last first; else the objects and arrays within prose, the
     last first.
@@ -51,9 +51,9 @@ def json_values(text: str) -> list[Any]:
 
 
 def complete_json(text: str) -> Any | None:
-    """An object or array that was cut off, closed after its last complete member; None where there is none.
+    """Return a truncated object or array, closed after its last complete member; None if there is none.
 
-    What was being written when it was cut is dropped: half a number or half a sentence would be another value.
+    The incomplete member is dropped: half a number or half a sentence would be another value.
     """
     text = answer_text(text)
     start = _next_open(text, 0)
@@ -96,7 +96,7 @@ def _loaded(texts: Sequence[str]) -> list[Any]:
 
 
 def _within(text: str) -> list[Any]:
-    """The outermost objects and arrays of *text*, in order."""
+    """Return the outermost objects and arrays of *text*, in order."""
     decoder = json.JSONDecoder(parse_constant=_refuse)
     values = []
     position = failures = 0

@@ -1,4 +1,4 @@
-"""The number that an answer gives, and whether it gives more than one."""
+"""Extraction of the number that an answer gives, and of whether it gives several."""
 
 import re
 from collections.abc import Sequence

@@ -46,7 +46,7 @@ _NUMERAL = re.compile(
 
 
 def words_to_digits(text: str) -> str:
-    """*text* with its English number words as digits."""
+    """Return *text* with English number words replaced by digits."""
     return _NUMERAL.sub(_digits, text)
 
 
@@ -68,7 +68,7 @@ def _digits(match: re.Match[str]) -> str:
 
 
 def _value(words: list[str]) -> int | None:
-    """The number that *words* spell; None where they spell several ("two three")."""
+    """Return the number that *words* spell; None if they spell several ("two three")."""
     total = group = 0
     last = 10**15  # what the next word must be smaller than, within a group of three digits
     for word in words:

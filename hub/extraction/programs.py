@@ -1,4 +1,4 @@
-"""The program that a model's answer holds, wherever in the answer it stands and however it is dressed."""
+"""Extraction of the program in a model's answer: from fences, prose, JSON or as a continuation of a prefix."""
 
 import ast
 import re
@@ -36,7 +36,7 @@ _FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A program and where it came from.
+    """An extracted program and where it was found.
 
     `found` is `fence`, `last_fence` (of several), `joined_fences`, `unfenced` (out of prose), `whole`, `json` (a text
     in JSON), `continued` (the prefix with the answer as its body), or `nothing`. `with_prefix` says that the prefix's
@@ -52,14 +52,14 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A piece of an answer that may be the program; `cut`: the answer ends before the piece is closed."""
+    """A part of an answer that may be the program; `cut` if the answer ends before it is closed."""
 
     text: str
     cut: bool = False
 
 
 def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted: Collection[str] = ()) -> Code:
-    """The program that *text* holds.
+    """Return the program in *text*.
 
     *entry_point* is the name that it should define (`wanted`, the names, where there is no single one); *prefix* the
     code that a body-only completion continues. Of several blocks the last that defines what is wanted is taken, stubs
@@ -108,7 +108,7 @@ def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool 
 
 
 def _python_blocks(fenced: Sequence[Fence]) -> list[_Block]:
-    """The blocks that hold Python: those marked so, and unmarked ones that look like it."""
+    """Return the blocks of Python: those marked as such, and unmarked ones that look like it."""
     found = []
     for fence in fenced:
         block = _block(fence)
@@ -128,12 +128,12 @@ def _block(fence: Fence) -> _Block:
 
 
 def _is_body(text: str) -> bool:
-    """Whether *text* would do as the body of a function."""
+    """Return whether *text* can be the body of a function."""
     return does_something("def _():\n" + textwrap.indent(textwrap.dedent(text), "    ")) and "return" in text
 
 
 def _unfenced_blocks(outside: str, names: Collection[str]) -> list[_Block]:
-    """Code out of prose: stretches of statements, else those that are indented as Markdown's code, else a session."""
+    """Return code in prose: statements, else text indented as Markdown code, else an interpreter session."""
     statements = without_prompts(outside)
     found = [_Block(repair_source(text)) for text in code_regions(statements)]
     if not any(_count(block, names) for block in found):
@@ -148,12 +148,12 @@ def _unfenced_blocks(outside: str, names: Collection[str]) -> list[_Block]:
 
 
 def _count(block: _Block, names: Collection[str]) -> int:
-    """How many of *names* the block defines, imports or begins to define."""
+    """Return how many of *names* the block defines, imports or begins to define."""
     return sum(defines(block.text, name) for name in names)
 
 
 def _count_whole(block: _Block, names: Collection[str]) -> int:
-    """How many of *names* the block defines with something in them: no stub, no import, not cut off."""
+    """Return how many of *names* the block implements: no stub, no import, not cut off."""
     tree = parsed(block.text)
     if tree is None:
         return 0 if block.cut or lacks_function_body(block.text) else _count(block, names)
@@ -167,7 +167,7 @@ def _any_whole(blocks: Sequence[_Block], names: Collection[str]) -> bool:
 
 
 def _compilable_part(block: _Block, names: Collection[str]) -> _Block:
-    """*block*, or the part of it that compiles if that defines what is wanted.
+    """Return *block*, or the part of it that compiles if that defines the wanted names.
 
     Left out are lines that are no Python, such as an explanation or output within the fence, and in a block that was
     cut off its last statement. A function with a mistake in it stays, and so does everything else.
@@ -230,13 +230,13 @@ def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -
 
 
 def _left_out(written: str, taken: str) -> list[str]:
-    """The lines of a block that are not in the part of it that was taken."""
+    """Return the lines of a block that are not in the part of it that is used."""
     lines = set(taken.splitlines())
     return [shown(i, line) for i, line in enumerate(written.splitlines(), 1) if line.strip() and line not in lines]
 
 
 def join_sources(sources: Sequence[str]) -> str:
-    """One program of several, imports from `__future__` first, as Python wants them."""
+    """Return one program of several, with imports from `__future__` first, as Python requires."""
     if len(sources) <= 1:
         return "".join(sources)
     futures = dict.fromkeys(line.rstrip("\n") for source in sources for line in _FUTURE.findall(source))
@@ -262,7 +262,7 @@ def _with_prefix(found: Code, prefix: str, names: Collection[str]) -> Code:
 
 
 def _source(text: str, node: ast.stmt) -> str:
-    """The lines of *node*, decorators included."""
+    """Return the lines of *node*, decorators included."""
     first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
     return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
 
@@ -297,7 +297,7 @@ def _with_body(prefix: str, body: str) -> str:
 
 
 def _indent(prefix: str) -> str:
-    """What the body of the prefix's last function is indented by."""
+    """Return the indentation of the body of the prefix's last function."""
     last = prefix.rstrip().rpartition("\n")[2]
     margin = last[: len(last) - len(last.lstrip())]
     return margin + "    " if last.endswith(":") or not margin else margin
@@ -319,7 +319,7 @@ def _first_paragraph(text: str) -> str:
 
 
 def _after_prose(text: str) -> str:
-    """*text* from the first indented line on, where prose stands before it."""
+    """Return *text* from the first indented line on, without prose before it."""
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line[:1] in (" ", "\t") and line.strip()), 0)
     return "\n".join(lines[start:])

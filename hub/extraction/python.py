@@ -1,4 +1,4 @@
-"""What can be told of Python source without running it: whether it compiles, what it defines, what it lacks."""
+"""Static analysis of Python source: whether it compiles, which names it defines, which are undefined."""
 
 import ast
 import builtins
@@ -22,7 +22,7 @@ _KEPT_LENGTH = 20_000  # characters; a tree takes some fifty times as much memor
 
 
 def parsed(source: str) -> ast.Module | None:
-    """The syntax tree, to be read only; None where *source* does not compile."""
+    """Return the syntax tree, which must not be changed; None if *source* does not compile."""
     return _compiled(source)[0]
 
 
@@ -31,7 +31,7 @@ def compiles(source: str) -> bool:
 
 
 def _compiled(source: str) -> tuple[ast.Module | None, str]:
-    """The syntax tree, or None and the problem."""
+    """Return the syntax tree, or None and the problem."""
     return _compiled_once(source) if len(source) <= _KEPT_LENGTH else _compiled_anew(source)
 
 
@@ -46,7 +46,7 @@ _compiled_once = lru_cache(_KEPT)(_compiled_anew)
 
 
 def defines(source: str, name: str) -> bool:
-    """Whether the top level of *source* binds *name*; by pattern where it does not compile."""
+    """Return whether the top level of *source* binds *name*; uses a pattern if it does not compile."""
     tree = parsed(source)
     if tree is None:
         return re.search(rf"^(?:async\s+)?(?:def|class)\s+{re.escape(name)}\b", source, re.MULTILINE) is not None
@@ -54,7 +54,7 @@ def defines(source: str, name: str) -> bool:
 
 
 def defined_names(source: str) -> set[str]:
-    """The names that the top level of *source* binds."""
+    """Return the names that the top level of *source* binds."""
     tree = parsed(source)
     return bound(tree) if tree else set()
 
@@ -72,7 +72,7 @@ def bound(tree: ast.Module) -> set[str]:
 
 
 def implemented_names(tree: ast.Module, *, returning: bool = False) -> set[str]:
-    """The names that *tree* gives a content: functions and classes that are no stubs, and assigned names.
+    """Return the names that *tree* implements: functions and classes that are not stubs, and assigned names.
 
     *returning*: only functions that return or yield something, for code that may have been cut off between two lines.
     """
@@ -99,7 +99,7 @@ def implemented_names_in(source: str) -> set[str]:
 
 
 def _is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """Whether a definition has no content yet, or has `...` in the place of a part of it."""
+    """Return whether a definition is empty, or has `...` in place of a part."""
     if not isinstance(node, ast.ClassDef) and any(_is_ellipsis(statement) for statement in node.body):
         return True
     return is_stub(node)
@@ -114,13 +114,13 @@ def _returns(node: ast.AST) -> bool:
 
 
 def lacks_function_body(source: str) -> bool:
-    """Whether *source* does not compile because a definition has only comments in it."""
+    """Return whether *source* does not compile because a definition contains only comments."""
     return "expected an indented block" in _compiled(source)[1]
 
 
 @lru_cache(_KEPT)
 def undefined_names(source: str) -> frozenset[str]:
-    """The names that *source* reads and neither binds nor finds among the builtins."""
+    """Return the names that *source* reads and that neither it nor the builtins define."""
     tree = parsed(source)
     if tree is None:
         return frozenset()
@@ -144,7 +144,7 @@ def _read_globals(table: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
 
 
 def does_something(source: str) -> bool:
-    """Whether *source* compiles and is more than words that happen to parse, such as `Note: this` or `yes`."""
+    """Return whether *source* compiles and is more than prose that happens to parse, such as `Note: this` or `yes`."""
     tree = parsed(source)
     return tree is not None and any(not _is_idle(node) for node in tree.body)
 
@@ -159,7 +159,7 @@ def _is_idle(node: ast.stmt) -> bool:
 
 
 def code_regions(text: str) -> list[str]:
-    """The stretches of *text* that are Python, without the prose between them.
+    """Return the parts of *text* that are Python, without the prose between them.
 
     Text is taken apart at lines that are not indented. A piece is code where it compiles and does something, or begins
     like a function or class: a mistake in it is for the sandbox to name.
@@ -178,7 +178,7 @@ def code_regions(text: str) -> list[str]:
 
 
 def indented_code_regions(text: str) -> list[str]:
-    """Stretches of *text* that are indented, as Markdown marks code, and are Python without that indentation."""
+    """Return the indented parts of *text*, as in Markdown, that are Python without the indentation."""
     found = []
     for piece in _pieces(text):
         if does_something(piece) or _BEGINS_DEFINITION.match(piece):
@@ -192,12 +192,12 @@ def indented_code_regions(text: str) -> list[str]:
 
 
 def without_last_statement(text: str) -> str:
-    """*text* up to its last line that is not indented and may begin a statement."""
+    """Return *text* up to its last line that is not indented and may begin a statement."""
     return "".join(list(_pieces(text))[:-1])
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """*text* cut before each line that is not indented, where a statement may begin."""
+    """Yield *text* split before each line that is not indented and may begin a statement."""
     lines = [line + "\n" for line in text.splitlines()]
     position = tries = 0
     while position < len(lines):
@@ -230,7 +230,7 @@ def _continues(lines: Sequence[str], following: str) -> bool:
 
 
 def _looks_unfinished(piece: str) -> bool:
-    """A cheap guess, so that not every piece is compiled: an odd count of triple quotes, or a bracket left open."""
+    """Return a fast guess that avoids compiling each piece: odd number of triple quotes, or an open bracket."""
     if piece.count('"""') % 2 or piece.count("'''") % 2:
         return True
     return any(piece.count(opening) > piece.count(closing) for opening, closing in ("()", "[]", "{}"))

@@ -1,4 +1,4 @@
-"""Numbers as they are written: separators, fractions, powers, percentages, TeX, currencies and units around them."""
+"""Parser of written numbers: separators, fractions, powers, percentages, TeX, currencies and units."""
 
 import re
 import unicodedata
@@ -102,7 +102,7 @@ _TEX_SPACE = re.compile(r"(?<=\d)(?:\\[,!; :]|~)(?=\d{3})|\\[,!;:]")
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number as written, and what a percent sign or a word such as million would make of it (1: nothing)."""
+    """A number as written, and the factor of a percent sign or a word such as million (1 if there is none)."""
 
     value: Fraction
     scale: Fraction = Fraction(1)
@@ -111,7 +111,7 @@ class Quantity:
     rounded: Fraction | None = None
 
     def near(self, other: "Quantity", allowed: Fraction, relative: Fraction = Fraction(0)) -> bool:
-        """Whether the two mean the same, up to *allowed*, or to the share *relative* of this one.
+        """Return whether the two are equal within *allowed*, or within the fraction *relative* of this one.
 
         "50 %" may stand for 50 or for 0.5, and "3 million" for 3 or for 3000000, unless both are written that way.
         """
@@ -125,7 +125,7 @@ class Quantity:
         return any(abs(a - b) <= max(allowed, abs(a) * relative) for a, b in pairs)
 
     def agrees(self, other: "Quantity") -> bool:
-        """Whether the two may be the same number."""
+        """Return whether the two may be the same number."""
         return bool(self._readings() & other._readings())
 
     def _readings(self) -> set[Fraction]:
@@ -134,7 +134,7 @@ class Quantity:
 
 
 class Found(NamedTuple):
-    """A number and where it stands in a text."""
+    """A number and its position in a text."""
 
     quantity: Quantity
     start: int
@@ -142,17 +142,17 @@ class Found(NamedTuple):
 
 
 def numbers(text: str) -> list[Fraction]:
-    """The values of `quantities`."""
+    """Return the values of `quantities`."""
     return [found.value for found in quantities(text)]
 
 
 def quantities(text: str) -> list[Quantity]:
-    """Every number of *text*, in order. Currencies and units are no part of a number; ranges are two."""
+    """Return every number of *text*, in order. Currencies and units are ignored; a range gives two numbers."""
     return [found.quantity for found in find_numbers(plain(text))]
 
 
 def find_numbers(text: str) -> list[Found]:
-    """The numbers of a text that `plain` returned, in order, with their places."""
+    """Return the numbers of a text that `plain` returned, in order, with their positions."""
     found = []
     for match in _NUMBER.finditer(text):
         value = _value(match)
@@ -163,7 +163,7 @@ def find_numbers(text: str) -> list[Found]:
 
 
 def plain(text: str) -> str:
-    """TeX and typography as plain characters."""
+    """Return *text* with TeX and typographic characters as plain characters."""
     if not text.isascii():
         text = _SUPERSCRIPT.sub(lambda match: f"^{match[1].translate(_SUPERSCRIPTS)}", text)
         text = re.sub(r"(?<=\d)(?=[¼½¾⅐-⅞])", " ", text)
@@ -198,7 +198,7 @@ def _scale(word: str) -> Fraction:
 
 
 def _suffixed(match: re.Match[str]) -> int:
-    """What a suffix such as k or M multiplies by. After a space, or in the wrong case, it is a unit: 5 m, 300 K."""
+    """Return the factor of a suffix such as k or M. After a space, or in the wrong case, it is a unit: 5 m, 300 K."""
     written = match["suffix"] or ""
     letter = written.strip()
     if not letter or not (match["money"] or (written == letter and (letter in "kKMB" or len(letter) > 1))):
@@ -223,7 +223,7 @@ def _value(match: re.Match[str]) -> Fraction | None:
 
 
 def _powered(value: Fraction, match: re.Match[str]) -> Fraction | None:
-    """*value* with the exponent or denominator that follows it; None where that is beyond all bounds."""
+    """Return *value* with the exponent or denominator that follows it; None if that is too large."""
     if match["science"]:
         exponent = _small(re.sub(r"[{}]", "", re.split(r"\^|\*\*|[eE]", match["science"])[-1]))
         return None if exponent is None else value * Fraction(10) ** exponent

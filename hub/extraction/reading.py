@@ -1,4 +1,4 @@
-"""A model's text made plain: one kind of line end, no invisible junk, no reasoning."""
+"""Normalization of a model's text: line ends, invisible characters, reasoning."""
 
 import re
 from functools import lru_cache
@@ -15,12 +15,12 @@ _ORPHAN = re.compile(rf"^[ \t]*(?:{_CLOSE})|(?<![\"'`\\])(?:{_CLOSE})[ \t]*$", r
 
 
 def clean(text: str) -> str:
-    """*text* with `\\n` line ends, without byte order marks, zero-width spaces and soft hyphens."""
+    """Return *text* with `\\n` line ends, without byte order marks, zero-width spaces and soft hyphens."""
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(_INVISIBLE)
 
 
 def without_reasoning(text: str) -> str:
-    """*text* without reasoning blocks.
+    """Return *text* without reasoning blocks.
 
     A block ends at its first closing tag; one that never closes is reasoning to the end. A closing tag without an
     opening one, at the beginning or end of a line, ends reasoning that began with the text (the endpoint kept the
@@ -44,5 +44,5 @@ def without_reasoning(text: str) -> str:
 
 @lru_cache(maxsize=64)  # an answer is read by several rules, and more than once by some
 def answer_text(text: str) -> str:
-    """*text* cleaned and without reasoning, outer white space gone: what answers are read from."""
+    """Return *text* cleaned, without reasoning and outer white space, as answers are extracted from it."""
     return without_reasoning(clean(text)).strip()

@@ -1,4 +1,4 @@
-"""What stands around code in a model's answer and is no part of it: chat markers, tags, JSON, entities, prompts."""
+"""Removal of wrappers around code in a model's answer: chat markers, tags, JSON, entities, prompts."""
 
 import ast
 import html
@@ -53,7 +53,7 @@ _MAX_UNESCAPED = 100_000  # characters of one line that may be a whole program w
 
 
 def without_chat_markers(text: str) -> str:
-    """*text* without the markers of a chat template, and without what follows the one that ends the turn."""
+    """Return *text* without markers of a chat template, cut after the marker that ends the turn."""
     text = text.rpartition(_FINAL_CHANNEL)[2]
     while (begins := _BEGINS.match(text)) is not None:
         text = text[begins.end() :]
@@ -62,7 +62,7 @@ def without_chat_markers(text: str) -> str:
 
 
 def with_fences(text: str) -> str:
-    """*text* with tags around code, and quotation marks used as fences, as Markdown's fences."""
+    """Return *text* with tags around code, and quotation marks used as fences, replaced by Markdown fences."""
     lines = text.split("\n")
     if "```" in text:
         return "\n".join(_split_before_fence(line) if "```" in line else line for line in lines)
@@ -76,7 +76,7 @@ def with_fences(text: str) -> str:
 
 
 def _split_before_fence(line: str) -> str:
-    """A line in which a fence follows prose, as two lines."""
+    """Return a line in which a fence follows prose as two lines."""
     before, mark, rest = line.partition("```")
     follows = _WORD.search(before) is not None and _LANGUAGE_FENCE.fullmatch(mark + rest) is not None
     return f"{before}\n{mark}{rest}" if follows else line
@@ -90,7 +90,7 @@ def _fenced(match: re.Match[str]) -> str:
 
 
 def code_strings(text: str) -> Iterator[str]:
-    """The texts that JSON in *text* gives as code: `{"code": "def f(): ..."}`, or a text alone."""
+    """Yield the strings of JSON in *text* that are code: `{"code": "def f(): ..."}`, or a single string."""
     if "{" not in text and not text.strip().startswith('"'):
         return
     for value in [*json_values(text), *_literal_values(text)]:
@@ -118,7 +118,7 @@ def _literal_values(text: str) -> Iterator[object]:
 
 
 def repair_source(source: str) -> str:
-    """*source* without what models leave around code: prompts, a language's name, tags, entities, indentation."""
+    """Return *source* without prompts, a language's name, tags, entities and indentation around the code."""
     source = _without_stray_lines(without_prompts(source))
     if compiles(source):
         return _unescaped(source) if _reads_entities(source) else source
@@ -166,7 +166,7 @@ def _is_stray(line: str) -> bool:
 
 
 def _reads_entities(source: str) -> bool:
-    """Whether code that compiles reads `a &lt; b` as `a & lt; b`."""
+    """Return whether code that compiles contains entities, so that `a &lt; b` is parsed as `a & lt; b`."""
     return _ENTITY.search(source) is not None and not undefined_names(source).isdisjoint(_ENTITY_NAMES)
 
 
@@ -175,7 +175,7 @@ def _unescaped(source: str) -> str:
 
 
 def _with_line_ends(source: str) -> str:
-    r"""A program on one line, its line ends written as `\n`."""
+    r"""Return a program on one line with its `\n` escapes replaced by line ends."""
     text = source.strip().strip("\"'`")
     if "\n" in text or "\\n" not in text or len(text) > _MAX_UNESCAPED:
         return source

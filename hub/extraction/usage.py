@@ -1,4 +1,4 @@
-"""Top-level statements of a program that only use what it defines: examples, tests, prompts for input, exits."""
+"""Removal of top-level statements that only use a program's definitions: examples, tests, input prompts, exits."""
 
 import ast
 import builtins
@@ -30,7 +30,7 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 def without_usage(source: str, names: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """*source* without top-level statements that *names* do not depend on, and those statements, cut.
+    """Return *source* without top-level statements that *names* do not depend on, and those statements, shortened.
 
     Kept are definitions, imports, and every statement that binds or may change what *names* reach, for instance
     `cache = {}`, `fill(table)` or `sys.setrecursionlimit(...)`. The lines of a dropped statement stay, empty, so that
@@ -47,7 +47,7 @@ def without_usage(source: str, names: Collection[str]) -> tuple[str, tuple[str, 
 
 
 def shown(number: int, line: str) -> str:
-    """A dropped line as it is reported."""
+    """Return the description of a dropped line."""
     return f"line {number}: {line if len(line) <= _SHOWN else line[: _SHOWN - 1] + '…'}"
 
 
@@ -105,7 +105,7 @@ class _Statement:
 
 
 class _Program:
-    """The statements of a program and what they do to each other's names."""
+    """The statements of a program and their effects on each other's names."""
 
     def __init__(self, source: str, tree: ast.Module, wanted: Collection[str]) -> None:
         lines = source.splitlines()
@@ -126,7 +126,7 @@ class _Program:
         self._known_effects: dict[_Statement, tuple[frozenset[str], frozenset[str]]] = {}
 
     def unneeded(self) -> list[_Statement]:
-        """The statements to drop, in order; none where what is wanted is not bound at all."""
+        """Return the statements to drop, in order; none if no wanted name is bound."""
         if self._wanted.isdisjoint(self._bound):
             return []
         needed, kept = self._reached()
@@ -154,7 +154,7 @@ class _Program:
         return [s for s in self.statements if s not in kept]
 
     def _reached(self) -> tuple[set[str], set[_Statement]]:
-        """The names that the wanted ones depend on, and the statements that bind or change them."""
+        """Return the names that the wanted ones depend on, and the statements that bind or change them."""
         needed, kept = set(self._wanted), set[_Statement]()
         while True:
             if needed & _BY_NAME:
@@ -175,7 +175,7 @@ class _Program:
         return sets_library or not self._touched(statement).isdisjoint(needed)
 
     def _reads_wanted(self, statement: _Statement) -> bool:
-        """Whether it uses a wanted name, itself or in functions of the program that it names."""
+        """Return whether the statement uses a wanted name, directly or through functions of the program."""
         reached, waiting = set[str](), set(statement.reads)
         while waiting:
             reached |= waiting
@@ -184,7 +184,7 @@ class _Program:
         return not reached.isdisjoint(self._wanted)
 
     def _sets_library(self, node: ast.stmt) -> bool:
-        """Whether it calls the likes of `sys.setrecursionlimit`, or assigns to an attribute of a library."""
+        """Return whether the statement calls functions such as `sys.setrecursionlimit` or sets a library attribute."""
         for part in ast.walk(node):
             if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
                 function = part.value.func
@@ -268,7 +268,7 @@ def _segment(source: str, lines: Sequence[str], node: ast.stmt) -> str:
 
 
 def _blanked(source: str, nodes: Sequence[ast.stmt]) -> str:
-    """*source* with the text of *nodes* gone, and their lines empty."""
+    """Return *source* with the text of *nodes* removed and their lines left empty."""
     lines = [line.encode() for line in source.split("\n")]
     for node in reversed(nodes):
         first, last = _first_line(node) - 1, (node.end_lineno or node.lineno) - 1
@@ -296,7 +296,7 @@ def _may_be_missing(node: ast.stmt) -> bool:
 
 
 def _base(node: ast.expr) -> str | None:
-    """The name at the left end of `a.b[c].d`, None where there is another expression."""
+    """Return the name at the left end of `a.b[c].d`, None for another expression."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
@@ -331,7 +331,7 @@ def _is_simple(annotation: ast.expr) -> bool:
 
 
 def _is_main_guard(test: ast.expr) -> bool:
-    """Whether *test* is `__name__ == "__main__"`, which does not hold where a function is tested."""
+    """Return whether *test* is `__name__ == "__main__"`, which is false while a function is tested."""
     return isinstance(test, ast.Compare) and "__name__" in ast.unparse(test) and "__main__" in ast.unparse(test)
 
 
