@@ -97,7 +97,7 @@ class Exporter(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class TrainingSides:
     """Shared prompt of a decisive preference, and the completions of both sides."""
 
     prompt: list[Message]
@@ -105,7 +105,7 @@ class Sides:
     rejected: list[Message]
 
 
-def sides(preference: Preference) -> Sides:
+def sides(preference: Preference) -> TrainingSides:
     """Return the sides of a decisive preference. Raises CannotHold if they do not answer one and the same prompt.
 
     The prompt reaches to the first difference: of two conversations, what they have in common is not compared. Trainers
@@ -119,7 +119,7 @@ def sides(preference: Preference) -> Sides:
     length = common_length(ours, theirs)
     if not length or ours[length - 1].get("role") not in ("user", "tool"):
         raise CannotHold("a prompt that does not end with the user's words")
-    return Sides(trainable(ours[:length]), trainable(ours[length:]), trainable(theirs[length:]))
+    return TrainingSides(trainable(ours[:length]), trainable(ours[length:]), trainable(theirs[length:]))
 
 
 def tools_of(preference: Preference) -> list[Tool]:

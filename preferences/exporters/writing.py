@@ -51,8 +51,8 @@ def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, fo
     """Write *rows* to *out*, a file if it has the suffix of the format, else a folder.
 
     Beside a file `name.jsonl` come `name.ties.jsonl`, `name.provenance.jsonl` and `name.card.md`; in a folder the same
-    are `data`, `ties`, `provenance` and `README.md`. Raises ExportError where nothing is left to write, and
-    hub.outputs.CannotWrite where the files cannot be written, or would replace others without *force*.
+    are `data`, `ties`, `provenance` and `README.md`. Raises ExportError if nothing is left to write, and
+    hub.outputs.CannotWrite if the files cannot be written, or would replace others without *force*.
     """
     exporter = FORMATS.require(format)
     single = _names_file(out, exporter)

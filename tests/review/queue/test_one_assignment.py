@@ -117,7 +117,7 @@ def test_rest_preview_does_not_claim_pair_but_decision_does(ann: User) -> None:
     assert Preference.objects.get(source="human").verdict == "first"
 
 
-# ---- a seat that is lost ---------------------------------------------------------------------------------------------
+# ---- lost assignments -----------------------------------------------------------------------------------------------
 
 
 def lapsed(ann: User) -> Assignment:
@@ -154,6 +154,6 @@ def test_draft_after_lapsed_lease_is_saved_and_reopens_free_assignment(ann: User
     assert held() == [first.pk]
     client.post(f"/review/{second.pk}/take/")
     answer = client.post(f"/review/{first.pk}/draft/", {"critique": "Still more"})
-    assert (answer.status_code, held()) == (409, [second.pk])  # a window left open takes no seat from another
+    assert (answer.status_code, held()) == (409, [second.pk])  # an open window does not claim the pair of another
     mine.refresh_from_db()
     assert mine.draft["critique"] == "Still more"

@@ -164,7 +164,7 @@ def test_attention_check_shows_wrong_verdict_and_records_acceptance(monkeypatch:
 
 @pytest.fixture
 def checked(monkeypatch: Any) -> Assignment:
-    """A seat with an attention check: the judge rightly prefers the first answer, the check shows the second."""
+    """Assignment with an attention check: the judge rightly prefers the first answer, the check shows the second."""
     monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.0 if what == "check" else 0.99)
     texts = ("def f(x):\n    return x + 1\n", "def f(x):\n    # adds one\n    return x - 1\n")
     (pair,) = waiting_pairs(1, outcome="pf", texts=texts)

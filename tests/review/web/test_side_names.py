@@ -176,7 +176,7 @@ def test_migration_tokenizes_texts_with_known_order() -> None:
     ]
     suggestion = Preference.objects.get(pk=suggestion.pk)
     assert suggestion.order_critiques == ["⟦first⟧ is better because ⟦second⟧ loops.", "⟦first⟧ it is."]
-    assert critique(before) == critique(after) == "⟦first⟧ wins, not ⟦second⟧."  # the seat saw the second as A
+    assert critique(before) == critique(after) == "⟦first⟧ wins, not ⟦second⟧."  # the reviewer saw the second as A
     own.refresh_from_db()
     assert own.note == "⟦first⟧ is short."
     assert after.issues.get(kept_from__isnull=False).note == "⟦first⟧ loops."
