@@ -4,6 +4,8 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from hub.common.fields import OrderedJSONField
+
 
 class KeptAnswer(models.Model):
     """The answer to one POST of one user. `status` is null while the first request is still being answered."""
@@ -40,7 +42,7 @@ class ApiToken(models.Model):
     name = models.CharField(max_length=120, blank=True)
     prefix = models.CharField(max_length=12, unique=True)
     digest = models.CharField(max_length=64, unique=True)
-    scopes = models.JSONField(default=list)
+    scopes = OrderedJSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
