@@ -29,7 +29,7 @@ def run() -> Run:
 
 REST = [
     ("environments/", "state=gone", "category=none"),
-    ("environments/sums/versions/1.0.0/cases/", "q=" + "x" * 201, "q=%00"),
+    ("environments/sums/versions/1.0.0/cases/", "q=" + "x" * 201, "satus=failed"),
     ("runs/", "status=typo", "environment=..%2F"),
     ("runs/RUN/responses/", "status=typo", "flag=typo"),
     ("runs/RUN/failures", "format=jsonl&model=" + "x" * 200, "format=" + "x" * 40),
@@ -44,7 +44,7 @@ REST = [
 ]
 PAGES = [
     ("/hub/", "state=gone", "environments/sums"),
-    ("/hub/sums/", "q=%00", "0 + 1"),
+    ("/hub/sums/", "q=" + "x" * 201, "0 + 1"),
     ("/runs/", "status=typo", "a run to be found"),
     ("/runs/RUN/", "status=typo", "/responses/"),
     ("/preferences/", "verdict=typo", "data-open href"),
