@@ -18,7 +18,7 @@ _NOTHING_COLLECTED = 5  # pytest's exit code
 def main() -> int:
     """Run every pass and return the exit code."""
     passes = [
-        ("The exhaustive tests", ["-m", "exhaustive"], {}),
+        ("The exhaustive tests", ["-m", "exhaustive", "--dist", "worksteal"], {}),
         ("The tests that count processes and containers of the whole machine", ["-m", "alone", "-n", "0"], {}),
     ]
     address = os.environ.get("LLMEVAL_TEST_POSTGRES", DEFAULT_POSTGRES)

@@ -11,7 +11,7 @@ import pytest
 
 from sandbox.jobs import FunctionJob, ProgramJob
 from tests.sandbox.conformance import __main__ as report
-from tests.sandbox.conformance.bench import SETUPS, Bench, bench, complaint_of, why_left_out
+from tests.sandbox.conformance.bench import SETUPS, Bench, Setup, bench, complaint_of, why_left_out
 from tests.sandbox.conformance.case import ADD_TESTS, Case, Plain, function_job
 from tests.sandbox.conformance.honest import PASSED
 from tests.sandbox.conformance.host import Host
@@ -39,6 +39,25 @@ OLDER_KERNELS = frozenset(
         "writes-the-engine",
     }
 )
+
+
+def _rows(setup: Setup) -> list[Case]:
+    """Return the rows tried on *setup* here; `python -m tests.sandbox.conformance` tries all of them.
+
+    A verdict does not depend on the version of Landlock, and hardly on how engines are reached. Containers are replaced
+    after each forgery, which takes most of the time.
+    """
+    forgeries = [case for case in TABLE if case.kind == "F"]
+    others = [case for case in TABLE if case.kind != "F"]
+    if setup.landlock_abi is not None:
+        return others
+    if setup.relayed:
+        return list(TABLE[::8])
+    if setup.backend == "docker":
+        return [*others, *forgeries[::4]]
+    return list(TABLE)
+
+
 PROMISES = [
     pytest.param(
         setup,
@@ -47,7 +66,7 @@ PROMISES = [
         id=f"{setup.name}-{case.kind}-{case.id}",
     )
     for setup in SETUPS
-    for case in TABLE
+    for case in _rows(setup)
 ]
 
 

@@ -38,13 +38,12 @@ def test_an_engine_killed_in_mid_run_costs_a_second_try_and_no_answer(engines: B
     assert engines.pool.run(HONEST).status is Status.PASSED
 
 
-def test_engines_killed_again_and_again_are_an_infrastructure_failure_and_no_wrong_answer(engines: Bench) -> None:
+def test_code_completes_after_two_engines_were_killed_from_outside(engines: Bench) -> None:
     killer = threading.Thread(target=kill_engines, args=(2,))
     killer.start()
     outcome = engines.pool.run(SLEEPER)
     killer.join()
-    assert outcome.status is Status.INFRA_ERROR
-    assert not outcome.conclusive
+    assert (outcome.status, outcome.stdout) == (Status.COMPLETED, "slept\n")
     assert engines.host.processes_left(MARK) == []
     assert engines.pool.run(HONEST).status is Status.PASSED
 

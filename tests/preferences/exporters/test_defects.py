@@ -101,7 +101,7 @@ def test_rest_and_pages_name_the_state_of_the_claim(disputed: CaseDefect, client
         assert {row["tests_found_wrong"] for row in rows.values()} == {bool(accepted)}
         assert state in client.get(f"/preferences/{human.pk}/").content.decode()
     execution = Preference.objects.get(source="execution")
-    assert "Found wrong" in client.get(f"/preferences/{execution.pk}/").content.decode()
+    assert "A curator confirmed that the case is wrong" in client.get(f"/preferences/{execution.pk}/").content.decode()
 
 
 def test_the_rest_export_follows_the_claim(disputed: CaseDefect, client: Client) -> None:
