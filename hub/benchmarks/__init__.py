@@ -19,7 +19,7 @@ from hub.common.wording import sentence
 from hub.datasets.rows import MAX_ROW_BYTES, DatasetError, Row, file_rows, join_rows, rows
 from hub.manifest.problems import BundleError, Problem
 from hub.manifest.schema import DATA_SUFFIXES, Dataset, is_data_path
-from hub.protocols import templating
+from hub.templating import templates
 
 FOLDER = Path(__file__).resolve().parent
 DATA = "data.jsonl.gz"
@@ -84,8 +84,8 @@ def _reason(rules: Mapping[str, str], row: Row) -> str:
     """Return the reason of the first rule that holds for *row*, "" if none does."""
     for template, reason in rules.items():
         try:
-            holds = templating.truth(templating.render(template, {**row, "row": row}))
-        except templating.RenderError:
+            holds = templates.truth(templates.render(template, {**row, "row": row}))
+        except templates.RenderError:
             continue  # a column is missing: another form of the benchmark, or a mistake that mapping reports
         if holds:
             return reason

@@ -10,9 +10,9 @@ from hub.datasets.disk_index import DiskIndex
 from hub.datasets.rows import DatasetError, Opener, Row, file_rows
 from hub.manifest.problems import BundleError, Problem
 from hub.manifest.schema import Answers
-from hub.protocols import templating
 from hub.protocols.calls import JSON, CallKey, Message, ModelError, Reply, Tool
 from hub.protocols.cases import CaseData
+from hub.templating import templates
 
 WHOSE = {"purpose", "environment", "case", "id", "attempt", "model", "turn", "rule", "seat"}
 _MESSAGE_KEYS = {"role", "content", "tool_calls"}
@@ -86,9 +86,9 @@ class ReferenceAnswers:
         if self._template is None:
             return []
         if self._template.content is not None:
-            value = templating.render(self._template.content, case.variables())
+            value = templates.render(self._template.content, case.variables())
             return [ReferenceAnswer([assistant_message(value)])] if value not in (None, "") else []
-        value = templating.render(self._template.messages, case.variables())
+        value = templates.render(self._template.messages, case.variables())
         return [ReferenceAnswer(assistant_messages(value))] if value not in (None, "", []) else []
 
     def _read(self, path: str, open_file: Opener) -> Iterator[Problem]:

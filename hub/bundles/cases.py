@@ -9,8 +9,8 @@ from hub.datasets.rows import DatasetError, Opener, Row, rows
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.manifest.problems import BundleError, Problem
 from hub.manifest.schema import Manifest
-from hub.protocols import templating
 from hub.protocols.cases import CaseData
+from hub.templating import templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ def _wanted(where: str | None, row: Row, file: str, line: int) -> bool:
     if where is None:
         return True
     try:
-        value = templating.render(where, {**row, "row": row})
-    except templating.RenderError as error:
+        value = templates.render(where, {**row, "row": row})
+    except templates.RenderError as error:
         raise BundleError(Problem(file=file, line=line, key="dataset.where", message=_sentence(str(error)))) from None
-    return templating.truth(value)
+    return templates.truth(value)
 
 
 def _sentence(text: str) -> str:

@@ -12,7 +12,7 @@ from hub.datasets.disk_index import DiskIndex
 from hub.environments.compiled import CompiledEnvironment
 from hub.manifest.problems import BundleError, Problem, ProblemList
 from hub.manifest.schema import Answers, Manifest
-from hub.protocols import templating
+from hub.templating import templates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,15 +121,15 @@ def _missing_files(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
 
 
 def _bad_templates(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
-    for message in templating.check(manifest.dataset.where or ""):
+    for message in templates.check(manifest.dataset.where or ""):
         yield bundle.problem(["dataset", "where"], message)
     for name, value in manifest.dataset.fields.items():
-        for message in templating.check(value):
+        for message in templates.check(value):
             yield bundle.problem(["dataset", "fields", name], message)
     for key in ("gold", "wrong"):
         answers = getattr(manifest, key)
         if isinstance(answers, Answers):
-            for message in templating.check([answers.content or "", answers.messages or ""]):
+            for message in templates.check([answers.content or "", answers.messages or ""]):
                 yield bundle.problem([key], message)
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hub.manifest.problems import BundleError, Problem
-from hub.protocols import templating
 from hub.protocols.calls import JSON
 from hub.protocols.cases import CaseData
+from hub.templating import templates
 
 MAX_ID = 200  # characters; the column's width
 
@@ -36,8 +36,8 @@ class CaseMapper:
         if name not in self._fields:
             return row.get(name)
         source = self._fields[name]
-        if not isinstance(source, str) or templating.is_template(source):
-            return templating.render(source, {**row, "row": row})
+        if not isinstance(source, str) or templates.is_template(source):
+            return templates.render(source, {**row, "row": row})
         if source not in row:
             raise ValueError(
                 f"the row has no column {source!r}; its columns are {', '.join(sorted(row))}. "

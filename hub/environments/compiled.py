@@ -12,11 +12,11 @@ from hub.common import digests, wording, yaml_source
 from hub.harnesses.base import EpisodeContext, Harness, Services
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest, RuleSpec
-from hub.protocols import templating
 from hub.protocols.calls import JSON, CallKey, Tool
 from hub.protocols.cases import CaseData
 from hub.scorers.base import Scorer
 from hub.scorers.registry import SCORERS
+from hub.templating import templates
 from sandbox.pool import Pool
 
 
@@ -100,10 +100,10 @@ class CompiledEnvironment:
         rendered = []
         for rule in self.rules:
             try:
-                applies = templating.render(rule.spec.when, variables)
-            except templating.RenderError as error:
+                applies = templates.render(rule.spec.when, variables)
+            except templates.RenderError as error:
                 raise CaseError(f"{rule.where}.when", str(error)) from None
-            if templating.truth(applies):
+            if templates.truth(applies):
                 rendered.append(
                     RenderedRule(rule, _options(rule.scorer.Options, rule.spec.options, variables, rule.where))
                 )
@@ -172,8 +172,8 @@ def code_paths(manifest: Manifest) -> set[str]:
 
 def _options(model: type[BaseModel], raw: Mapping[str, Any], variables: Mapping[str, Any], where: str) -> BaseModel:
     try:
-        return model.model_validate(templating.render({**_templates(model), **raw}, variables))
-    except templating.RenderError as error:
+        return model.model_validate(templates.render({**_templates(model), **raw}, variables))
+    except templates.RenderError as error:
         raise CaseError(where, str(error)) from None
     except ValidationError as error:
         first = error.errors()[0]
@@ -205,7 +205,7 @@ def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[tuple[
         if scorer is None:
             yield f"{where}.type", SCORERS.describe_unknown(spec.type)
             continue
-        for problem in templating.check(spec.when):
+        for problem in templates.check(spec.when):
             yield f"{where}.when", problem
         yield from _option_problems(where, scorer.Options, spec.options)
         missing = list(_missing(where, scorer.code_paths(spec.options), files))
@@ -219,7 +219,7 @@ def _option_problems(where: str, model: type[BaseModel], options: Mapping[str, A
     for key, value in options.items():
         if key not in known:
             yield f"{where}.{key}", wording.unknown_key(key, sorted(known))
-        for problem in templating.check(value):
+        for problem in templates.check(value):
             yield f"{where}.{key}", problem
     for name, field in known.items():
         if field.is_required() and name not in options:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from hub.harnesses.base import Services
-from hub.protocols import templating
 from hub.protocols.calls import CallKey, Message
 from hub.protocols.cases import CaseData
 from hub.scorers.base import Submission, Verdict
 from hub.scorers.registry import SCORERS
+from hub.templating import templates
 
 
 async def judge(
@@ -32,7 +32,7 @@ async def judge(
         for name, field in scorer.Options.model_fields.items()
         if isinstance(field.default, str) and "{{" in field.default
     }
-    rendered = templating.render({**defaults, **options}, data.variables())
+    rendered = templates.render({**defaults, **options}, data.variables())
     submission = Submission(
         case=data,
         key=CallKey(purpose="answer", environment="e", case="c", model="a"),

@@ -6,10 +6,10 @@ import pytest
 import yaml
 from django.conf import settings
 
-from hub.protocols.templating import is_template
 from hub.scorers.constraints.registry import CONSTRAINTS
 from hub.scorers.expected_calls import expected
 from hub.scorers.registry import SCORERS
+from hub.templating.templates import is_template
 
 PAGE = (settings.BASE_DIR / "docs" / "scorers.md").read_text(encoding="utf-8")
 EXAMPLES = [rule for text in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S) for rule in yaml.safe_load(text)]

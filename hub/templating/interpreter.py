@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from jinja2 import StrictUndefined, Undefined, nodes
 
-from hub.protocols.template_environment import MAX_RENDERED, TemplateEnvironment, TooLong, lone_expression, lone_node
+from hub.templating.environment import MAX_RENDERED, TemplateEnvironment, TooLong, lone_expression, lone_node
 
 MAX_STEPS = 200_000  # about 0.1 s
 

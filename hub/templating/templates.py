@@ -1,7 +1,7 @@
 """Templates of a bundle: Jinja2, sandboxed, undefined names an error; one lone `{{ expression }}` keeps its type.
 
 Templates that only look up, compare and repeat data are interpreted in this process. All others are compiled and
-rendered in a process with little memory and processor time (`template_renderers`), where what they build harms nobody.
+rendered in a process with little memory and processor time (`renderers`), where what they build harms nobody.
 """
 
 import re
@@ -12,9 +12,9 @@ from typing import Any
 from jinja2 import TemplateError, UndefinedError, nodes
 
 from hub.common.wording import suggest
-from hub.protocols.plain_templates import NotPlain, PlainTemplate, size_of
-from hub.protocols.template_environment import TemplateEnvironment
-from hub.protocols.template_renderers import RENDERERS, ItemError
+from hub.templating.environment import TemplateEnvironment
+from hub.templating.interpreter import NotPlain, PlainTemplate, size_of
+from hub.templating.renderers import RENDERERS, ItemError
 
 MAX_SOURCE = 256 * 1024  # characters of one template
 MAX_TOTAL = 16 * 1024 * 1024  # characters, roughly, of everything rendered for one value

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hub.protocols.templating import RenderError, check, render
+from hub.templating.templates import RenderError, check, render
 
 
 def test_a_lone_expression_keeps_its_type_and_text_around_it_makes_it_text():

@@ -1,4 +1,4 @@
-"""The process that renders templates of bundles: `python -I template_worker.py`, a control socket as its input.
+"""The process that renders templates of bundles: `python -I worker.py`, a control socket as its input.
 
 It forks a renderer for each FORK order. A renderer gives up root, files, network and other processes by the sandbox
 engine's own means, limits its memory and processor time, and answers requests on the socket that came with the order.
@@ -31,7 +31,7 @@ import jinja2.debug  # used for errors only; imported now since a renderer can o
 from jinja2 import TemplateError, UndefinedError
 from jinja2.sandbox import SecurityError
 
-from hub.protocols.template_environment import CompiledTemplate, TemplateEnvironment, TooLong
+from hub.templating.environment import CompiledTemplate, TemplateEnvironment, TooLong
 from sandbox.engine import landlock, namespaces, seccomp, syscalls
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Renderer processes for templates of bundles, kept by the templates that they render.
 
 A renderer renders one set of templates only, so that one that got out of Jinja2's sandbox would find nothing but data
-of its own. See `template_worker` for how a renderer is contained.
+of its own. See `worker` for how a renderer is contained.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any
 
 from django.conf import settings
 
-from hub.protocols import template_worker as worker
+from hub.templating import worker
 from sandbox.errors import SandboxUnavailable
 
 BATCH = 64  # items of one request

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from hub.protocols import template_renderers, template_worker
-from hub.protocols.template_renderers import Renderers, TemplatesUnavailable
-from hub.protocols.templating import RenderError, check, render, render_many
+from hub.templating import renderers, worker
+from hub.templating.renderers import Renderers, TemplatesUnavailable
+from hub.templating.templates import RenderError, check, render, render_many
 
 ROOT = Path(__file__).resolve().parents[3]
 X = "x" * 10_000
@@ -155,8 +155,8 @@ def test_statements_and_filters_of_jinja2_render() -> None:
     ],
 )
 def test_interpreted_templates_render_as_jinja2_does(template: str) -> None:
-    from hub.protocols.template_environment import CompiledTemplate, TemplateEnvironment
-    from hub.protocols.templating import _parsed
+    from hub.templating.environment import CompiledTemplate, TemplateEnvironment
+    from hub.templating.templates import _parsed
 
     variables = {"x": {"a": 1, "l": ["p", "q"], "e": [], "n": None, "t": True}}
     assert _parsed(template).plain is not None
@@ -168,9 +168,9 @@ def test_interpreted_templates_render_as_jinja2_does(template: str) -> None:
 _ESCAPED = """
 import os, socket, sys
 sys.path.insert(0, {root!r})
-from hub.protocols import template_worker
-template_worker._load()
-print(template_worker.contain())
+from hub.templating import worker
+worker._load()
+print(worker.contain())
 def attempt(name, act):
     try:
         act()
@@ -200,13 +200,13 @@ def test_code_that_got_out_of_jinja2_reaches_neither_files_nor_network_nor_proce
 
 def test_renderers_have_no_environment_variables_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_SECRET_KEY", "s3cret")
-    renderers = Renderers()
+    pool = Renderers()
     try:
-        assert renderers.render([(("{{ x | upper }}",), {"x": "a"})]) == [["A"]]
-        assert renderers._process is not None
-        assert b"s3cret" not in Path(f"/proc/{renderers._process.pid}/environ").read_bytes()
+        assert pool.render([(("{{ x | upper }}",), {"x": "a"})]) == [["A"]]
+        assert pool._process is not None
+        assert b"s3cret" not in Path(f"/proc/{pool._process.pid}/environ").read_bytes()
     finally:
-        renderers.close()
+        pool.close()
 
 
 # ---- unavailable -----------------------------------------------------------------------------------------------------
@@ -214,24 +214,24 @@ def test_renderers_have_no_environment_variables_of_the_site(monkeypatch: pytest
 
 def test_a_machine_that_cannot_contain_renderers_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     weak = tmp_path / "weak.py"
-    source = Path(template_worker.__file__).read_text()
+    source = Path(worker.__file__).read_text()
     weak.write_text(source.replace("_ROOT = ", f"_ROOT = {str(ROOT)!r} or ").replace("if version and", "if False and"))
-    monkeypatch.setattr(template_renderers.worker, "__file__", str(weak))
-    renderers = Renderers()
+    monkeypatch.setattr(worker, "__file__", str(weak))
+    pool = Renderers()
     try:
         with pytest.raises(TemplatesUnavailable, match=r"no Landlock.*LLMEVAL_SANDBOX_WEAK_ISOLATION=1"):
-            renderers.render([(("{{ x | upper }}",), {"x": "a"})])
+            pool.render([(("{{ x | upper }}",), {"x": "a"})])
         with override_settings(SANDBOX_WEAK_ISOLATION_FOR_LIVE_MODELS=True):
-            assert renderers.render([(("{{ x | upper }}",), {"x": "a"})]) == [["A"]]
+            assert pool.render([(("{{ x | upper }}",), {"x": "a"})]) == [["A"]]
     finally:
-        renderers.close()
+        pool.close()
 
 
 def test_a_worker_that_does_not_start_is_unavailable_and_no_mistake_of_the_bundle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(template_renderers.sys, "executable", "/nowhere/python")
-    renderers = Renderers()
+    monkeypatch.setattr(renderers.sys, "executable", "/nowhere/python")
+    pool = Renderers()
     with pytest.raises(TemplatesUnavailable, match="does not start"):
-        renderers.render([(("{{ x | upper }}",), {"x": "a"})])
-    renderers.close()
+        pool.render([(("{{ x | upper }}",), {"x": "a"})])
+    pool.close()
