@@ -32,7 +32,7 @@ PORT = 9934
 URL = f"http://127.0.0.1:{PORT}"
 _TOKEN = """
 from django.contrib.auth.models import User
-from llmeval_site.tokens import create_token
+from llmeval_site.accounts.tokens import create_token
 print(create_token(user=User.objects.create_user("bench"), scopes=["read", "train"])[1])
 """
 

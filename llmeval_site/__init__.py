@@ -1,1 +1,1 @@
-"""The Django project: settings, addresses, the Celery application, and what belongs to no app."""
+"""The Django project: settings, URLs, the Celery application, and everything that belongs to no single app."""

@@ -7,16 +7,16 @@ from pathlib import Path
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
-from llmeval_site.env import Environment
-from llmeval_site.private_files import (
+from llmeval_site.configuration.private_files import (
     create_private_file,
     make_private_database,
     make_private_folder,
     restrict_files,
 )
+from llmeval_site.configuration.variables import EnvironmentVariables
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-ENV = Environment.load(BASE_DIR / ".env")
+ENV = EnvironmentVariables.load(BASE_DIR / ".env")
 
 # Everything that the product writes lies under one folder: database, uploads, queue, tracking store.
 VAR_DIR = Path(ENV.text("LLMEVAL_VAR", str(BASE_DIR / "var"))).resolve()
@@ -28,7 +28,7 @@ except OSError as error:
 DEBUG = ENV.flag("LLMEVAL_DEBUG", False)
 ALLOWED_HOSTS = ENV.words("LLMEVAL_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = ENV.words("LLMEVAL_TRUSTED_ORIGINS")
-CSRF_FAILURE_VIEW = "llmeval_site.views.csrf_failed"
+CSRF_FAILURE_VIEW = "llmeval_site.pages.errors.csrf_failed"
 
 
 def _secret_key() -> str:
@@ -73,7 +73,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "llmeval_site.addresses.NulMiddleware",
+    "llmeval_site.middleware.null_characters.NullCharacterMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -84,7 +84,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "llmeval_site.idempotency.IdempotencyMiddleware",
+    "llmeval_site.middleware.idempotency.IdempotencyMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -101,7 +101,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "llmeval_site.context.navigation",
+                "llmeval_site.pages.navigation.navigation",
             ],
         },
     },
@@ -141,8 +141,8 @@ AXES_FAILURE_LIMIT = ENV.number("LLMEVAL_SIGN_IN_FAILURES", 10)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_CALLABLE = "llmeval_site.sign_in.locked_out"
-AXES_CLIENT_IP_CALLABLE = "llmeval_site.sign_in.client_address"
+AXES_LOCKOUT_CALLABLE = "llmeval_site.accounts.sign_in.locked_out"
+AXES_CLIENT_IP_CALLABLE = "llmeval_site.accounts.sign_in.client_address"
 AXES_VERBOSE = False
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
@@ -191,7 +191,7 @@ if HTTPS:
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "llmeval_site.tokens.TokenAuthentication",
+        "llmeval_site.accounts.tokens.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PARSER_CLASSES": [

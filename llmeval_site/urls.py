@@ -1,37 +1,41 @@
-"""Every address of the site, by app."""
+"""The URLs of the site."""
 
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 
-from llmeval_site import views
+from llmeval_site.accounts.views import account
 from llmeval_site.dashboard import dashboard
 from llmeval_site.health import healthz, readyz
+from llmeval_site.pages.icon import favicon
+from llmeval_site.pages.search import search
+from llmeval_site.pages.styleguide import styleguide
 
 admin.site.site_header = admin.site.site_title = "LLM-Eval"
-admin.site.index_title = "Curators' desk"
+admin.site.index_title = "Administration"
 
-handler400 = "llmeval_site.views.bad_request"
-handler403 = "llmeval_site.views.forbidden"
-handler404 = "llmeval_site.views.not_found"
-handler500 = "llmeval_site.views.broken"
+handler400 = "llmeval_site.pages.errors.bad_request"
+handler403 = "llmeval_site.pages.errors.forbidden"
+handler404 = "llmeval_site.pages.errors.not_found"
+handler500 = "llmeval_site.pages.errors.server_error"
 
 urlpatterns = [
     path("", dashboard, name="dashboard"),
-    path("search/", views.search, name="search"),
+    path("search/", search, name="search"),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
-    path("account/", views.account, name="account"),
+    path("account/", account, name="account"),
     path("hub/", include("hub.urls")),
     path("", include("runs.urls")),
     path("", include("preferences.urls")),
     path("review/", include("review.urls")),
     path("api/v1/", include("llmeval_site.api_urls")),
-    path("favicon.ico", views.favicon),
+    # Browsers request this path for pages that link to no icon, such as JSON.
+    path("favicon.ico", favicon),
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     path("admin/", admin.site.urls),
 ]
 if settings.DEBUG:
-    urlpatterns.append(path("styleguide/", views.styleguide, name="styleguide"))
+    urlpatterns.append(path("styleguide/", styleguide, name="styleguide"))

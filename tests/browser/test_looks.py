@@ -146,7 +146,7 @@ def test_every_page_is_sound_before_there_is_anything_on_it(visit: Visit, width:
         assert page.locator(".empty").count() or url == "/hub/upload/", url
         found += violations(page) + cut_off(page)
     page = visit("/hub/upload/", member(), width=width, scheme=scheme)
-    expect(page.get_by_role("heading", name="Not yours to do")).to_be_visible()
+    expect(page.get_by_role("heading", name="Permission required")).to_be_visible()
     assert found + violations(page) + cut_off(page) == []
 
 

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandParser
 
 from hub.management.base import Command as BaseCommand
+from llmeval_site.accounts.tokens import create_token, revoke_token
 from llmeval_site.models import ApiToken
-from llmeval_site.tokens import create_token, revoke_token
 
 _DAYS = re.compile(r"([1-9][0-9]{0,4})d")
 

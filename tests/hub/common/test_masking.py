@@ -10,14 +10,14 @@ import pytest
 from django.conf import settings
 
 from hub.common.masking import MASK, MaskingFormatter, mask
-from llmeval_site.env import Environment
+from llmeval_site.configuration.variables import EnvironmentVariables
 
 KEY = 'sk-proj/Ab+12"=x yz'
 
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "ENV", Environment({"OPENAI_API_KEY": f" {KEY}\n", "VLLM_API_KEY": "EMPTY"}))
+    monkeypatch.setattr(settings, "ENV", EnvironmentVariables({"OPENAI_API_KEY": f" {KEY}\n", "VLLM_API_KEY": "EMPTY"}))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_placeholders_and_partial_echoes_stay_as_they_are() -> None:
 
 
 def test_variables_that_are_not_configured_as_keys_are_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "ENV", Environment({"LANG": "en_US.UTF-8"}))
+    monkeypatch.setattr(settings, "ENV", EnvironmentVariables({"LANG": "en_US.UTF-8"}))
     assert mask("en_US.UTF-8") == "en_US.UTF-8"
 
 

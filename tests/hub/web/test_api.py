@@ -15,7 +15,7 @@ from hub.common.rest_defaults import WriteThrottle
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
 from llmeval_site import api_urls
-from llmeval_site.tokens import create_token
+from llmeval_site.accounts.tokens import create_token
 from tests.factories import stored_version
 from tests.hub.archives import link
 from tests.hub.bundle_files import write_bundle

@@ -16,7 +16,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core import serializers
 
-from llmeval_site.env import Environment
+from llmeval_site.configuration.variables import EnvironmentVariables
 from runs import stages as stages_module
 from runs.config.parsing import ConfigError, parse_text, read_text
 from runs.config.resolve import config_hash, find_environments, plan, source_for_command
@@ -876,7 +876,7 @@ def test_a_key_that_an_endpoint_echoes_is_stored_and_logged_nowhere(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(settings, "ENV", Environment({"OPENAI_API_KEY": SECRET}))
+    monkeypatch.setattr(settings, "ENV", EnvironmentVariables({"OPENAI_API_KEY": SECRET}))
     with endpoint(lambda *_: echo()) as server:
         model = {"name": "small", "provider": "openai", "model": "m", "base_url": server.url}
         run, listener = start(

@@ -11,7 +11,7 @@ from django.conf import settings
 from pydantic import ValidationError
 
 from hub.protocols.calls import CallKey, ModelError, Reply, Usage
-from llmeval_site.env import Environment
+from llmeval_site.configuration.variables import EnvironmentVariables
 from runs.providers.base import ModelSpec, ProviderContext, Request
 from runs.providers.openai import OpenAI, OpenAIOptions
 from tests.endpoint import Answer, completion, endpoint
@@ -415,7 +415,7 @@ def test_a_base_url_that_carries_a_secret_is_refused_without_repeating_it(url: s
 
 
 def test_a_base_url_that_contains_a_configured_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "ENV", Environment({"OPENAI_API_KEY": "hunter22secret"}))
+    monkeypatch.setattr(settings, "ENV", EnvironmentVariables({"OPENAI_API_KEY": "hunter22secret"}))
     with pytest.raises(ValidationError, match="must not contain a key"):
         OpenAIOptions(model="small", base_url="https://host/hunter22secret/v1")
 

@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
-from llmeval_site.tokens import create_token
+from llmeval_site.accounts.tokens import create_token
 from runs.models import EpisodeSession, ModelEndpoint
 from tests.runs.execution.test_running import CAPITALS, folder  # noqa: F401
 

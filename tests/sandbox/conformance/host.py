@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from llmeval_site import private_files
+from llmeval_site.configuration import private_files
 
 IPC_CREAT, IPC_RMID = 0o1000, 0
 LONG_AGO = 1_000_000_000

@@ -1,14 +1,14 @@
-"""Addresses with U+0000, which no database takes: refused before anything looks them up."""
+"""Rejection of URLs that contain U+0000, which no database accepts in a query."""
 
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
-from llmeval_site.views import bad_request
+from llmeval_site.pages.errors import bad_request
 
 
-class NulMiddleware:
-    """Answers 400 if the path or the query contains U+0000."""
+class NullCharacterMiddleware:
+    """Middleware that responds with 400 if the path or the query string contains U+0000."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -20,4 +20,4 @@ class NulMiddleware:
         if request.path_info.startswith("/api/"):
             message = "The address contains the character U+0000; remove %00."
             return JsonResponse({"message": message, "errors": []}, status=400)
-        return bad_request(request, ValueError("U+0000 in the address"))
+        return bad_request(request, ValueError("U+0000 in the URL"))

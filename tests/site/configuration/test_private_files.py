@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from llmeval_site import private_files
+from llmeval_site.configuration import private_files
 from tests.site.test_fresh_installation import manage
 
 

@@ -7,10 +7,10 @@ from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
 from hub.models import CaseDefect, Environment
-from llmeval_site import context
-from llmeval_site.context import Place
+from llmeval_site.accounts.tokens import create_token
 from llmeval_site.models import ApiToken
-from llmeval_site.tokens import create_token
+from llmeval_site.pages import navigation
+from llmeval_site.pages.navigation import NavigationEntry
 from runs.models import Run
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.members import member
@@ -153,7 +153,7 @@ def test_errors_say_what_happened(client: Client, user: User) -> None:
     assert "Reload the page" in old.content.decode()
 
 
-@override_settings(ROOT_URLCONF="tests.site.broken_urls")
+@override_settings(ROOT_URLCONF="tests.site.pages.broken_urls")
 def test_a_page_that_breaks_tells_no_detail(user: User, client: Client) -> None:
     client.raise_request_exception = False
     answer = client.get("/fails/")
@@ -175,8 +175,8 @@ def test_no_page_allows_inline_script_or_foreign_hosts(client: Client, user: Use
 def test_another_app_adds_its_page_to_the_navigation_by_a_line(
     client: Client, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    added = [*context.NAVIGATION, Place("Desk", "admin:index", "x", permission="hub.curate_environment")]
-    monkeypatch.setattr(context, "NAVIGATION", added)
+    added = [*navigation.NAVIGATION, NavigationEntry("Desk", "admin:index", "x", permission="hub.curate_environment")]
+    monkeypatch.setattr(navigation, "NAVIGATION", added)
     assert ">Desk<" not in client.get("/").content.decode()
     client.force_login(member("Curator"))
     assert ">Desk<" in client.get("/").content.decode()

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 
-from llmeval_site.sign_in import client_address
+from llmeval_site.accounts.sign_in import client_address
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "a long enough one"

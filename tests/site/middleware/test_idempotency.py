@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from hub.models import Environment
 from hub.services import import_bundle
-from llmeval_site.idempotency import ABANDONED, KEPT
+from llmeval_site.middleware.idempotency import ABANDONED, KEPT
 from llmeval_site.models import KeptAnswer
 from runs.models import ModelEndpoint, Run
 from tests.hub.bundle_files import write_bundle

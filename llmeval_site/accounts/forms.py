@@ -1,4 +1,4 @@
-"""Forms of the pages that belong to no app."""
+"""Forms of the account page."""
 
 from datetime import timedelta
 
@@ -10,15 +10,15 @@ LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "a year"), ("never", 
 
 
 class TokenForm(forms.Form):
-    """A new token for REST."""
+    """Form that creates a REST token."""
 
-    name = forms.CharField(max_length=120, required=False, help_text="What it is for.")
+    name = forms.CharField(max_length=120, required=False, help_text="What you will use the token for.")
     scopes = forms.MultipleChoiceField(
         choices=ApiToken.Scope.choices, widget=forms.CheckboxSelectMultiple, initial=["read"]
     )
     expires = forms.ChoiceField(choices=LIFETIMES, initial="90")
 
     def lifetime(self) -> timedelta | None:
-        """How long the token is to be valid; None: for good."""
+        """Return how long the token is valid, or None if it does not expire."""
         chosen = self.cleaned_data["expires"]
         return None if chosen == "never" else timedelta(days=int(chosen))

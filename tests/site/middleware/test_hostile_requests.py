@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from tests.members import member
-from tests.site.test_access import addresses
+from tests.site.accounts.test_access import addresses
 
 pytestmark = pytest.mark.django_db
 

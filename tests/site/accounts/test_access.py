@@ -11,12 +11,12 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from hub.models import Environment, EnvironmentVersion
+from llmeval_site.accounts.tokens import create_token
 from llmeval_site.models import ApiToken
-from llmeval_site.tokens import create_token
 from runs.models import Run
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.members import member
-from tests.site.access_table import ROLES, SCOPES
+from tests.site.accounts.access_table import ROLES, SCOPES
 
 pytestmark = pytest.mark.django_db
 

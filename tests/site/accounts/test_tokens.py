@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from hub.models import Environment
+from llmeval_site.accounts.tokens import create_token, revoke_token
 from llmeval_site.models import ApiToken
-from llmeval_site.tokens import create_token, revoke_token
 from tests.factories import stored_run, stored_version
 from tests.members import member
 

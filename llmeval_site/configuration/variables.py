@@ -12,14 +12,14 @@ _FALSE = {"0", "false", "no", "off", ""}
 _LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
 
 
-class Environment:
+class EnvironmentVariables:
     """The process environment over an optional `.env` file; the process wins."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
 
     @classmethod
-    def load(cls, dotenv: Path) -> "Environment":
+    def load(cls, dotenv: Path) -> "EnvironmentVariables":
         """Read `KEY=value` lines of *dotenv*, if it is there, and lay os.environ over them."""
         values: dict[str, str] = {}
         if dotenv.is_file():

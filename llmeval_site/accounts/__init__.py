@@ -1,0 +1,1 @@
+"""User accounts: sign-in limits, tokens for REST, and the account page."""

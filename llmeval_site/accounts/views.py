@@ -1,0 +1,37 @@
+"""The account page."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods
+
+from llmeval_site.accounts.forms import TokenForm
+from llmeval_site.accounts.tokens import create_token, revoke_token
+
+
+@require_http_methods(["GET", "POST"])
+def account(request: HttpRequest) -> HttpResponse:
+    """Show the user's groups and tokens; create or revoke a token. A new token's key is shown once."""
+    assert request.user.is_authenticated
+    if "revoke" in request.POST:
+        token = get_object_or_404(request.user.api_tokens, prefix=request.POST["revoke"].replace("\x00", ""))
+        revoke_token(token)
+        messages.success(request, f"The token {token.prefix}... is revoked.")
+        return redirect("account")
+    form = TokenForm(request.POST if request.method == "POST" else None)
+    key = ""
+    if form.is_valid():
+        _, key = create_token(
+            user=request.user,
+            scopes=form.cleaned_data["scopes"],
+            name=form.cleaned_data["name"],
+            lifetime=form.lifetime(),
+        )
+        form = TokenForm()
+    context = {
+        "groups": list(request.user.groups.values_list("name", flat=True)),
+        "tokens": request.user.api_tokens.all(),
+        "form": form,
+        "key": key,
+    }
+    return render(request, "site/account.html", context, status=422 if form.errors else 200)

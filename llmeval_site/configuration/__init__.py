@@ -1,0 +1,1 @@
+"""Reading environment variables, and keeping the files of the product private."""

@@ -1,0 +1,1 @@
+"""Middleware of the project."""

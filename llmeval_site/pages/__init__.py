@@ -1,0 +1,1 @@
+"""Pages that belong to no single app: search, errors, the style guide, and the main navigation."""

@@ -1,0 +1,52 @@
+"""Error pages. Each states what happened, whether anything was changed, and what to do."""
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+
+
+def error_page(request: HttpRequest, status: int, title: str, text: str) -> HttpResponse:
+    """Render the common error page."""
+    return render(request, "site/error.html", {"status": status, "title": title, "text": text}, status=status)
+
+
+@login_not_required
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Respond with 400."""
+    return error_page(
+        request, 400, "Invalid request", "The server could not understand the request. Nothing was changed."
+    )
+
+
+@login_not_required
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Respond with 403."""
+    return error_page(
+        request,
+        403,
+        "Permission required",
+        "Your account lacks the permission for this. An administrator can add you to a group that has it.",
+    )
+
+
+@login_not_required
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Respond with 404; signed-in users also see the message of the exception."""
+    message = exception.args[0] if exception.args and isinstance(exception.args[0], str) else ""
+    signed_in = getattr(getattr(request, "user", None), "is_authenticated", False)
+    return error_page(request, 404, "Not found", message if message and signed_in else "There is no page here.")
+
+
+@login_not_required
+def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Respond with 403 to a form whose CSRF token is missing or no longer valid."""
+    return error_page(
+        request, 403, "The form has expired", "Nothing was changed. Reload the page with the form and submit it again."
+    )
+
+
+@login_not_required
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Respond with 500. The template gets no request, because the base template might be what failed."""
+    return HttpResponse(render_to_string("site/broken.html"), status=500)

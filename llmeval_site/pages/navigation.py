@@ -1,0 +1,52 @@
+"""The main navigation. To add a page to it, add an entry to NAVIGATION."""
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationEntry:
+    """A page of the main navigation.
+
+    *view* is a URL name. Pressing `g` and then *key* opens the page. Users without *permission* do not see the entry.
+    """
+
+    title: str
+    view: str
+    key: str
+    permission: str = ""
+
+
+class NavigationLink(TypedDict):
+    """A navigation entry as templates show it."""
+
+    title: str
+    url: str
+    key: str
+    current: bool
+
+
+NAVIGATION = [
+    NavigationEntry("Hub", "hub:catalogue", "h"),
+    NavigationEntry("Runs", "runs:list", "r"),
+    NavigationEntry("Review", "review:next", "v", "review.decide_pair"),
+    NavigationEntry("Preferences", "preferences:list", "p"),
+    NavigationEntry("Models", "runs:models", "m"),
+]
+
+
+def navigation(request: HttpRequest) -> dict[str, list[NavigationLink]]:
+    """Return `navigation` for every template: the pages that the signed-in user may open."""
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return {"navigation": []}
+    links: list[NavigationLink] = []
+    for entry in NAVIGATION:
+        if entry.permission and not user.has_perm(entry.permission):
+            continue
+        url = reverse(entry.view)
+        links.append({"title": entry.title, "url": url, "key": entry.key, "current": request.path_info.startswith(url)})
+    return {"navigation": links}

@@ -1,0 +1,39 @@
+"""The search page."""
+
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from hub.models import Case
+from hub.selectors import environments_withheld, visible_environments
+from hub.web.queries import environments_filtered
+from runs.selectors import visible_runs
+
+LIMIT = 15  # results of each kind
+
+
+@require_safe
+def search(request: HttpRequest) -> HttpResponse:
+    """Search for `?q=`: environments by text, runs by name, number or config hash, cases by the start of their id."""
+    query = request.GET.get("q", "").replace("\x00", "").strip()[:200]
+    context: dict[str, object] = {"q": query}
+    if query:
+        visible = visible_environments(request.user)
+        runs = visible_runs(request.user).filter(
+            Q(name__icontains=query) | Q(config_hash__startswith=query.lower()) | Q(pk=_run_number(query))
+        )
+        withheld = environments_withheld(request.user).values("pk")
+        cases = Case.objects.filter(version__in=visible.values("latest_id"), external_id__startswith=query).exclude(
+            version__environment__in=withheld
+        )
+        context |= {
+            "environments": environments_filtered(request.user, q=query)[:LIMIT],
+            "runs": runs[:LIMIT],
+            "cases": cases.defer("data").select_related("version__environment").order_by("external_id")[:LIMIT],
+        }
+    return render(request, "site/search.html", context)
+
+
+def _run_number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0
