@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sandbox.engine import frames, identity
+from sandbox.engine.protocol import frames
+from sandbox.engine.server import digest
 from sandbox.errors import EngineFailed, SandboxUnavailable
 from sandbox.limits import Limits
 from sandbox.transports.base import Transport
@@ -229,7 +230,7 @@ class Engine:
 
 @cache
 def _own_digest() -> str:
-    return identity.digest(str(Path(identity.__file__).parent))
+    return digest.source_digest(str(Path(digest.__file__).parent.parent))
 
 
 def wait_readable(transports: Sequence[Transport], timeout_s: float) -> list[Transport]:

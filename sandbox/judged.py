@@ -9,7 +9,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from sandbox import literal, reports, verdicts
-from sandbox.engine import codec, frames, judge, testing
+from sandbox.engine.judge import role as judge
+from sandbox.engine.protocol import codec, frames
+from sandbox.engine.testing import units as testing
 from sandbox.engines import Ended, Event, Said
 from sandbox.jobs import FunctionJob
 from sandbox.limits import Limits

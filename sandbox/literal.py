@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from sandbox.engine import codec
+from sandbox.engine.protocol import codec
 from sandbox.parsing import parse
 
 _MAX_FOLDED = 100_000  # items of a folded sequence, bits of a folded number

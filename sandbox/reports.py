@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sandbox.engine import codec
-from sandbox.engine.replies import is_anything, is_count, is_error, is_line, is_text
+from sandbox.engine.protocol import codec
+from sandbox.engine.protocol.replies import is_anything, is_count, is_error, is_line, is_text
 
 Report = dict[str, Any]
 Shapes = Mapping[str, Callable[[Any], bool]]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sandbox import reports
-from sandbox.engine import codec
+from sandbox.engine.protocol import codec
 from sandbox.engines import Ended, Engine
 from sandbox.errors import EngineFailed
 from sandbox.limits import Limits

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-from sandbox.engine import frames
+from sandbox.engine.protocol import frames
 from sandbox.engines import Ended, Engine, Event, Said, wait_readable
 from sandbox.errors import EngineFailed
 

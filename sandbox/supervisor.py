@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from sandbox import bytecode, judged, literal, reports, verdicts
-from sandbox.engine import codec, frames
+from sandbox.engine.protocol import codec, frames
 from sandbox.engines import Ended, Said
 from sandbox.jobs import CallJob, FunctionJob, Job, ProgramJob
 from sandbox.literal import LiteralPlan, LiteralTest

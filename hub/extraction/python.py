@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from sandbox.engine.judge import is_stub
+from sandbox.engine.judge.role import is_stub
 from sandbox.parsing import parse_checked
 
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}

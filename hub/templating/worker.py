@@ -32,7 +32,7 @@ from jinja2 import TemplateError, UndefinedError
 from jinja2.sandbox import SecurityError
 
 from hub.templating.environment import CompiledTemplate, TemplateEnvironment, TooLong
-from sandbox.engine import landlock, namespaces, seccomp, syscalls
+from sandbox.engine.isolation import landlock, namespaces, seccomp, syscalls
 
 if __name__ == "__main__":
     sys.path.remove(_ROOT)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sandbox.engine import cgroups
+from sandbox.engine.isolation import cgroups
 from sandbox.errors import EngineFailed, SandboxUnavailable
 from sandbox.transports.base import Transport, TransportOptions
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sandbox.engine import codec, frames
+from sandbox.engine.protocol import codec, frames
 from tests.sandbox.fuzz.targets import check_answers, check_codec, check_frames, check_reports
 
 WORDS = (

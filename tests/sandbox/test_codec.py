@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.engine import codec
+from sandbox.engine.protocol import codec
 
 SCALARS = (
     st.none()

@@ -281,9 +281,8 @@ def test_output_is_taken_out_of_the_daemons_pieces_wherever_they_are_cut() -> No
 @pytest.mark.docker
 def test_an_image_of_another_release_is_named_and_not_used(api: docker.APIClient) -> None:
     tag = f"llmeval-sandbox:test-stale-{os.getpid()}"
-    recipe = (
-        f"FROM {containers.image()}\nUSER root\nRUN echo '# as released before' >> /usr/lib/llmeval/engine/frames.py\n"
-    )
+    changed = "/usr/lib/llmeval/engine/protocol/frames.py"
+    recipe = f"FROM {containers.image()}\nUSER root\nRUN echo '# as released before' >> {changed}\n"
     list(api.build(fileobj=io.BytesIO(recipe.encode()), tag=tag, rm=True, forcerm=True))
     try:
         with pytest.raises(SandboxUnavailable, match=rf"{tag} holds the engine \w{{12}}, .* `make sandbox-image`"):

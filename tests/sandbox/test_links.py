@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from sandbox.engine import links
+from sandbox.engine.server import links
 
 
 @pytest.fixture

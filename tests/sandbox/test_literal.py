@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sandbox import literal
-from sandbox.engine import codec
+from sandbox.engine.protocol import codec
 
 
 def verdicts(tests: str, *answers: Any, entry_point: str | None = "f") -> list[bool]:

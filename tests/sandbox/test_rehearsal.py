@@ -18,17 +18,18 @@ _PROGRAM = """
 import json, os, random, resource, sys
 settle = "settle" in sys.argv
 sys.path.insert(0, sys.argv[1])
-from engine import lockdown, rehearsal
+from engine.isolation import lockdown
+from engine.zygote import warm_up
 del sys.path[0]
 
 def state():
     limits = [resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")]
     return [limits, os.getcwd(), os.getsid(0), sorted(os.listdir("/proc/self/fd")), len(sys.meta_path)]
 
-rehearsal.load()
+warm_up.load()
 before = state()
 base = lockdown.Base(["/usr"], namespaces=True)
-rehearsal.walk_through(base)
+warm_up.walk_through(base)
 noticed = [a for a, b in zip(state(), before) if a != b]
 left = [name for name in ("solution", "tests") if name in sys.modules]
 number = random.random()
@@ -37,12 +38,12 @@ def faults():
     # Page faults of a fork that runs a job
     pid = os.fork()
     if pid == 0:
-        rehearsal._candidate()
+        warm_up._candidate()
         os._exit(0)
     return os.wait4(pid, 0)[2].ru_minflt
 
 if settle:
-    rehearsal.settle()
+    warm_up.settle()
 print(json.dumps({"noticed": noticed, "left": left, "random": number, "faults": min(faults() for _ in range(3))}))
 """
 

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.engine import codec, frames, operations, remote, replies, service
-from sandbox.engine.remote import Peer, RemoteError, Tampered
+from sandbox.engine.candidate import service
+from sandbox.engine.protocol import codec, frames, operations, replies
+from sandbox.engine.proxies import remote
+from sandbox.engine.proxies.remote import Peer, RemoteError, Tampered
 from tests.sandbox.fuzz.targets import OPERATIONS, Wire, check_replies
 from tests.sandbox.test_channel_fuzz import values
 

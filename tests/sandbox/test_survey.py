@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.engine import landlock, lockdown, seccomp, syscalls
+from sandbox.engine.isolation import landlock, lockdown, seccomp, syscalls
 from sandbox.jobs import ProgramJob
 from sandbox.pool import Pool, PoolOptions
 from sandbox.selftest import Attack, SelfTest

@@ -2,7 +2,7 @@
 
 from textwrap import indent
 
-from sandbox.engine import replies
+from sandbox.engine.protocol import replies
 from sandbox.results import Status
 from tests.sandbox.conformance.case import Case, Tests, function_job
 from tests.sandbox.conformance.forgeries import forgery

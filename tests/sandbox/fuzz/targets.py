@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from sandbox import supervisor
-from sandbox.engine import codec, frames, replies
-from sandbox.engine.channel import Channel
-from sandbox.engine.remote import CandidateGone, Missing, Peer, Remote, RemoteError, Tampered, TooLarge
+from sandbox.engine.protocol import codec, frames, replies
+from sandbox.engine.protocol.channel import Channel
+from sandbox.engine.proxies.remote import CandidateGone, Missing, Peer, Remote, RemoteError, Tampered, TooLarge
 from sandbox.engines import Ended, Event, Said
 from sandbox.jobs import CallJob, FunctionJob, Job, ProgramJob
 from sandbox.results import Outcome, Status

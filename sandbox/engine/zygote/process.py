@@ -7,8 +7,9 @@ import socket
 import struct
 import sys
 
-from . import lockdown, rehearsal, runner
-from .lockdown import Base, Request
+from ..isolation import lockdown
+from ..isolation.lockdown import Base, Request
+from . import runner, warm_up
 
 KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 _MESSAGE = 4096
@@ -141,8 +142,8 @@ def main(base: Base, control: socket.socket) -> None:
     """The zygote's process. Never returns."""
     lockdown.die_with_parent()
     lockdown.adopt_orphans()
-    rehearsal.load()
+    warm_up.load()
     base.prepare_zygote()
-    rehearsal.walk_through(base)
-    rehearsal.settle()
+    warm_up.walk_through(base)
+    warm_up.settle()
     Zygote(base, control).serve()

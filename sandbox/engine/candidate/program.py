@@ -5,10 +5,10 @@ import sys
 import types
 from typing import Any, NoReturn
 
-from . import codec, frames
-from .channel import Channel
-from .describing import describe
-from .source import compile_source
+from ..protocol import codec, frames
+from ..protocol.channel import Channel
+from ..protocol.error_reports import describe
+from .definitions import compile_source
 
 _FILE = "main.py"
 _exit = os._exit  # before code can replace it

@@ -5,11 +5,11 @@ Nothing here is trusted once the code has run: it may have replaced any of it. I
 
 from typing import Any
 
-from . import codec, frames
-from .channel import LINK, Channel
-from .describing import describe, encode_safely
+from ..protocol import codec, frames
+from ..protocol.channel import LINK, Channel
+from ..protocol.error_reports import describe, encode_safely
+from .definitions import define, find, report_of_definition
 from .service import Service
-from .source import define, find, report_of_definition
 
 
 def run(job: dict[str, Any], channel: Channel) -> None:

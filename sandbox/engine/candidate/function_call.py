@@ -5,10 +5,10 @@ import json
 import sys
 from typing import Any
 
-from . import codec, frames
-from .channel import Channel
-from .describing import describe
-from .source import EntryPointMissing, find, report_of_definition
+from ..protocol import codec, frames
+from ..protocol.channel import Channel
+from ..protocol.error_reports import describe
+from .definitions import EntryPointMissing, find, report_of_definition
 
 
 def run(job: dict[str, Any], channel: Channel) -> None:

@@ -5,8 +5,8 @@ import socket
 import time
 from typing import NamedTuple
 
-from . import frames
-from .cgroups import Group
+from ..isolation.cgroups import Group
+from ..protocol import frames
 
 _CHUNK = 1 << 18
 _MUCH = 32_768  # bytes read at once, after which more is to be expected at once

@@ -7,7 +7,7 @@ generators or modules, none that a mock keeps its expectations in.
 import types
 from typing import Any
 
-from .operations import FUNCTIONS, specials_in
+from ..protocol.operations import FUNCTIONS, specials_in
 
 TESTS = "tests"  # what a class of the tests has as its module
 

@@ -8,7 +8,7 @@ do something that may change the object: call the code, advance an iterator of i
 import re
 from typing import Any
 
-from .operations import AWAITED, IN_PLACE
+from ..protocol.operations import AWAITED, IN_PLACE
 
 CHANGES = frozenset({"setattr", "setitem", "delattr", "delitem", "enter", "exit", *AWAITED, *IN_PLACE})
 """Operations after which an honest object may reply differently."""

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from . import compact
+from . import compact_json
 
 MAX_DEPTH = 150
 _SAFE_INT = 1 << 63
@@ -324,12 +324,12 @@ def _decode_tagged(tag: str, content: Any, restore: Restore | None, depth: int) 
 
 def dumps(data: Any) -> bytes:
     """Encoded data as bytes."""
-    return compact.dumps(data)
+    return compact_json.dumps(data)
 
 
 def loads(data: bytes) -> Any:
     """Bytes as encoded data. Raises CodecError."""
     try:
-        return compact.loads(data)
+        return compact_json.loads(data)
     except (ValueError, RecursionError) as error:
         raise CodecError(f"not JSON: {type(error).__name__}") from None

@@ -11,11 +11,13 @@ import types
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-from . import codec, frames, program, pytest_names
-from .channel import LINK, Channel
-from .describing import describe
-from .remote import Missing, Peer, Remote
-from .testing import BadTests, Recorder, asserts_nothing, units
+from ..candidate import program
+from ..protocol import codec, frames
+from ..protocol.channel import LINK, Channel
+from ..protocol.error_reports import describe
+from ..proxies.remote import Missing, Peer, Remote
+from ..testing import pytest_api
+from ..testing.units import BadTests, Recorder, asserts_nothing, units
 from .verdict import Tally
 
 LIBRARIES = frozenset(("numpy", "pandas", "pytest", "hypothesis", "scipy"))  # never a module of the code under test
@@ -100,8 +102,8 @@ def check_imports(job: dict[str, Any]) -> None:
 
 def offer_pytest(job: dict[str, Any], recorder: Recorder) -> None:
     """Make `import pytest` work for tests that mention it, see `pytest_names`."""
-    if pytest_names.uses_pytest(job["setup"], job["tests"]):
-        pytest_names.install(recorder.count_raises)
+    if pytest_api.uses_pytest(job["setup"], job["tests"]):
+        pytest_api.install(recorder.count_raises)
 
 
 def _absent(package: str) -> BadTests:

@@ -10,14 +10,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from . import codec, frames, replies
-from .borrowed import Borrowed, BorrowedFunction, borrowed_class
-from .channel import Channel
-from .describing import describe
-from .graph import Builder, Flattener, is_simple
-from .operations import FUNCTIONS, specials_in
-from .source import EntryPointMissing, find
-from .values import (
+from ..protocol import codec, frames, replies
+from ..protocol.channel import Channel
+from ..protocol.error_reports import describe
+from ..protocol.graph import Builder, Flattener, is_simple
+from ..protocol.operations import FUNCTIONS, specials_in
+from ..protocol.values import (
     adds_nothing,
     attributes_of,
     base_of,
@@ -27,6 +25,8 @@ from .values import (
     known_name,
     rebuild,
 )
+from .definitions import EntryPointMissing, find
+from .judge_objects import Borrowed, BorrowedFunction, borrowed_class
 
 _MAX_CAUSES = 5
 _OF_BUILT_INS = ("filename", "filename2", "name", "path")  # which built-in exceptions have beside their arguments

@@ -9,7 +9,8 @@ import resource
 import struct
 from typing import Any, NamedTuple
 
-from . import channel, landlock, namespaces, seccomp, syscalls
+from ..protocol import channel
+from . import landlock, namespaces, seccomp, syscalls
 from .cgroups import Groups
 from .syscalls import Prepared
 

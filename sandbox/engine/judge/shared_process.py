@@ -9,11 +9,12 @@ import sys
 import types
 from typing import Any
 
-from . import codec, frames, judge
-from .channel import Channel
-from .controls import Surroundings
-from .source import define, find, report_of_definition
-from .testing import Recorder, controlled, units
+from ..candidate.definitions import define, find, report_of_definition
+from ..protocol import codec, frames
+from ..protocol.channel import Channel
+from ..testing.negative_control import Surroundings
+from ..testing.units import Recorder, controlled, units
+from . import role
 from .verdict import Tally
 
 
@@ -22,12 +23,12 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     if "unittest" in job["tests"] if isinstance(job["tests"], str) else False:
         import unittest  # noqa: F401  # before the code, so that its changes show
     try:
-        judge.check_imports(job)
-    except judge.BadTests as error:
+        role.check_imports(job)
+    except role.BadTests as error:
         channel.send(frames.REPORT, codec.dumps({"bad_tests": str(error)}))
         return
     recorder = Recorder(control=job["control"])
-    judge.offer_pytest(job, recorder)
+    role.offer_pytest(job, recorder)
     before = Surroundings()
     try:
         module = define(job["prompt"] + "\n", "prompt") if job["prompt"] else types.ModuleType("prompt")
@@ -42,10 +43,10 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     namespace = vars(module) | vars(solution) | recorder.hooks() | {"__name__": "tests", "candidate": target}
     sys.modules["tests"] = types.ModuleType("tests")
     try:
-        judge.define(namespace, recorder, job["setup"], "setup")
+        role.define(namespace, recorder, job["setup"], "setup")
         found = units(job["tests"], namespace, recorder, target)
         report = Tally(recorder).run(controlled(found) if job["control"] else found)
-    except judge.BadTests as error:
+    except role.BadTests as error:
         report = {"bad_tests": str(error)}
     except SyntaxError as error:
         report = {"bad_tests": f"The tests do not compile: {error.msg} (line {error.lineno})."}

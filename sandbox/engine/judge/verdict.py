@@ -5,11 +5,11 @@ import reprlib
 from collections.abc import Iterable
 from typing import Any
 
-from . import codec
-from .describing import describe
-from .pytest_names import Unsupported
-from .remote import CandidateGone, Missing, Peer, Remote, Tampered, TooLarge
-from .testing import Recorder, Unit, line_in_tests
+from ..protocol import codec
+from ..protocol.error_reports import describe
+from ..proxies.remote import CandidateGone, Missing, Peer, Remote, Tampered, TooLarge
+from ..testing.pytest_api import Unsupported
+from ..testing.units import Recorder, Unit, line_in_tests
 
 _MAX_SHOWN = 1000
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from . import controls, fixtures
-from .controls import EQUALITIES, is_method_of_self
+from . import fixtures, negative_control
+from .negative_control import EQUALITIES, is_method_of_self
 
 _ASSERT = "__llm_eval_assert__"
 _METHOD = "__llm_eval_method__"
@@ -37,7 +37,7 @@ class Recorder:
     """Counts asserts. With `control` the tests are a negative control, see `controls`."""
 
     def __init__(self, control: bool = False) -> None:
-        self.control = controls.Control(_OPERATORS) if control else None
+        self.control = negative_control.Control(_OPERATORS) if control else None
         self.asserts: list[ast.expr] = []  # the condition of each
         self.passed = self.total = 0
         self.failed: tuple[int, str, tuple[Any, ...]] | None = None  # assert, operator, operands
@@ -78,7 +78,7 @@ class Recorder:
         tree = tree or ast.parse(source, filename)
         if self.control is not None:
             self.control.note(source)
-            instrumented = controls.Instrument().visit(tree)
+            instrumented = negative_control.Instrument().visit(tree)
         else:
             instrumented = _Instrument(self.asserts, methods="self" in source or "testing" in source).visit(tree)
         return compile(instrumented, filename, "exec", dont_inherit=True)

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from . import compact
+from . import compact_json
 
 _ENGINE = struct.Struct(">IHB")
 _RUN = struct.Struct(">IB")
@@ -52,7 +52,7 @@ def to_run(kind: int, payload: bytes = b"") -> bytes:
 
 def with_head(head: Any, *bodies: bytes) -> bytes:
     """A payload made of a JSON head and bodies, each with its length."""
-    parts = [compact.dumps(head), *bodies]
+    parts = [compact_json.dumps(head), *bodies]
     return b"".join(_LENGTH.pack(len(part)) + part for part in parts)
 
 
@@ -70,7 +70,7 @@ def split_head(payload: bytes) -> tuple[Any, list[bytes]]:
         at += length
     if not parts:
         raise ValueError("no head")
-    return compact.loads(parts[0]), parts[1:]
+    return compact_json.loads(parts[0]), parts[1:]
 
 
 class _Buffer:

@@ -5,7 +5,7 @@ import sys
 import types
 from typing import Any
 
-from .describing import describe
+from ..protocol.error_reports import describe
 
 MODULE = "solution"
 

@@ -12,13 +12,14 @@ from _thread import allocate_lock, get_ident  # `threading` is not loaded, and f
 from collections.abc import Callable
 from typing import Any
 
-from . import codec, frames, lent, replies, standing
-from .channel import Channel, Closed
-from .graph import Builder, Flattener, is_simple
-from .lent import is_lendable
-from .looks import CHANGES, Looks
-from .operations import ASKED, BINARY, IN_PLACE, UNARY
-from .values import attributes_of, crosses_by_value, known_type, library_name, named_tuple, rebuild
+from ..protocol import codec, frames, replies
+from ..protocol.channel import Channel, Closed
+from ..protocol.graph import Builder, Flattener, is_simple
+from ..protocol.operations import ASKED, BINARY, IN_PLACE, UNARY
+from ..protocol.values import attributes_of, crosses_by_value, known_type, library_name, named_tuple, rebuild
+from . import passed_objects, trust_levels
+from .consistency import CHANGES, Looks
+from .passed_objects import is_lendable
 
 _OPAQUE = b'{"o":'  # what an opaque value begins with; inside a text the quotation mark would be escaped
 
@@ -106,7 +107,7 @@ class Peer:
         is_class = self._is_class(name, value)
         if is_class:
             self.named_classes.add(value._llm_names[0])
-        level = standing.CLASS if is_class else standing.NAMED
+        level = trust_levels.CLASS if is_class else trust_levels.NAMED
         fields = value._llm_handle, value._llm_kind, value._llm_names, value._llm_specials, value._llm_base
         return remote(self, *fields, level=level)
 
@@ -153,7 +154,7 @@ class Peer:
         changing: tuple[Any, ...] = (),
         *,
         trusted: bool = False,
-        grants: str = standing.GIVEN,
+        grants: str = trust_levels.GIVEN,
         watched: bool = True,
         **request: Any,
     ) -> Any:
@@ -238,7 +239,7 @@ class Peer:
         if kind == "value":
             is_new = replies.is_handle(content) and content["h"][0] not in self._objects
             value = builder.child(content)
-            if is_new and grants != standing.GIVEN and isinstance(value, Remote):
+            if is_new and grants != trust_levels.GIVEN and isinstance(value, Remote):
                 value.__dict__["_llm_standing"] = grants
             return value, None
         if kind == "same":
@@ -298,7 +299,7 @@ class Peer:
         kwargs: dict[str, Any],
         *,
         trusted: bool = False,
-        grants: str = standing.GIVEN,
+        grants: str = trust_levels.GIVEN,
     ) -> Any:
         """Call an object of the code. Containers cross as numbered nodes, so that each keeps its identity."""
         flat = Flattener(self._export, self.shared)
@@ -334,7 +335,7 @@ class Peer:
         if is_lendable(value):
             of: type = value if isinstance(value, type) else type(value)
             names = [base.__name__ for base in of.__mro__]
-            return {"j": [self._lend(value), names, lent.specials_of(value)]}
+            return {"j": [self._lend(value), names, passed_objects.specials_of(value)]}
         if isinstance(value, (*_FLATTENED, types.ModuleType)):
             self.note(f"the code is given a {type(value).__name__} of the tests")
             return None
@@ -402,15 +403,15 @@ class Peer:
         if tag == "h" and replies.is_handle_content(content) and content[0] not in self._objects:
             handle, kind, names, specials, base = content
             if kind not in ("exception", "coroutine"):
-                return remote(self, handle, kind, names, frozenset(specials), base, standing.PART)
+                return remote(self, handle, kind, names, frozenset(specials), base, trust_levels.PART)
         return self.restore(tag, content)
 
     def _returned(self, remote: "Remote") -> None:
         """Note that the code returned an object that is known here: in the place of a value it is not asked as one of
         the tests' own.
         """
-        if not self._trusted and remote._llm_standing in standing.COMPUTES:
-            remote.__dict__["_llm_standing"] = standing.GIVEN
+        if not self._trusted and remote._llm_standing in trust_levels.COMPUTES:
+            remote.__dict__["_llm_standing"] = trust_levels.GIVEN
 
     # ---- exceptions -------------------------------------------------------------------------------------------------
 
@@ -478,9 +479,9 @@ class Peer:
         self.answered += 1
         name = request.get("name", "call")
         try:
-            result = target(*args, **kwargs) if name == "call" else lent.apply(target, name, args)
+            result = target(*args, **kwargs) if name == "call" else passed_objects.apply(target, name, args)
             reply = {"returned": self.encode(result)}
-        except lent.Refused as error:
+        except passed_objects.Refused as error:
             self.note(f"the code asks an object of the tests for {error}")
             reply = {"raised": {"g": "AttributeError"}, "args": {"t": [str(error)]}, "origin": None}
         except StopIteration as stop:
@@ -548,7 +549,7 @@ def _compares(name: str, apart: Any) -> Callable[..., Any]:
                 return name == "eq"
             if peer.named_classes:
                 return self._llm_apply(name, other)
-        elif {self._llm_standing, other._llm_standing} & standing.COMPUTES:
+        elif {self._llm_standing, other._llm_standing} & trust_levels.COMPUTES:
             return self._llm_apply(name, other)
         if by_own_word:
             peer.note(f"objects of the code are compared by their own __{name}__, and the tests did not make them")
@@ -576,7 +577,7 @@ def _computes(name: str) -> Callable[..., Any]:
     """
 
     def method(self: "Remote", *others: Any) -> Any:
-        made = self._llm_standing in standing.COMPUTES
+        made = self._llm_standing in trust_levels.COMPUTES
         is_told = not all(isinstance(other, Remote) for other in others)
         if not (made if is_told else made or self._llm_peer.named_classes):
             self._llm_peer.note(
@@ -585,10 +586,10 @@ def _computes(name: str) -> Callable[..., Any]:
             if others:
                 return NotImplemented
             raise TypeError(f"bad operand type for {name}: '{self._llm_names[0]}'")
-        result = self._llm_apply(name, *others, grants=standing.DERIVED if made else standing.GIVEN)
+        result = self._llm_apply(name, *others, grants=trust_levels.DERIVED if made else trust_levels.GIVEN)
         if isinstance(result, Remote):
             return self if result._llm_handle == self._llm_handle else result
-        of_made = not others and self._llm_standing == standing.MADE
+        of_made = not others and self._llm_standing == trust_levels.MADE
         if of_made or (others and not is_told):
             return result
         problem = f"{name} of an object of the code and a built-in value gave a built-in value"
@@ -601,8 +602,8 @@ def _computes(name: str) -> Callable[..., Any]:
 def _call(self: "Remote", *args: Any, **kwargs: Any) -> Any:
     if self._llm_kind not in ("function", "class"):
         raise TypeError(f"'{self._llm_names[0]}' object is not callable")
-    trusted = self._llm_standing in standing.TRUSTED
-    grants = standing.MADE if self._llm_standing == standing.CLASS else standing.GIVEN
+    trusted = self._llm_standing in trust_levels.TRUSTED
+    grants = trust_levels.MADE if self._llm_standing == trust_levels.CLASS else trust_levels.GIVEN
     return self._llm_peer.call(self._llm_handle, args, kwargs, trusted=trusted, grants=grants)
 
 
@@ -618,7 +619,7 @@ def _iterates(name: str) -> Callable[..., Any]:
 
 def _contains(self: Any, wanted: Any) -> bool:
     """By looking: its own `__contains__` would be told what is expected. Objects that the tests made are asked."""
-    if self._llm_standing == standing.MADE:
+    if self._llm_standing == trust_levels.MADE:
         return bool(self._llm_apply("contains", wanted))
     self._llm_peer.note(
         f"a {self._llm_names[0]} of the code is asked what it contains, and the tests name no class of it"
@@ -639,7 +640,7 @@ def _exit(self: "Remote", kind: Any, error: Any, trace: Any) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     in_tests = trace is not None and trace.tb_frame.f_code.co_filename == "<tests>"
-    intended = in_tests and self._llm_standing == standing.MADE
+    intended = in_tests and self._llm_standing == trust_levels.MADE
     intended = intended and trace.tb_lineno in self._llm_peer.raise_lines
     if not intended or not isinstance(error, Exception) or isinstance(error, AssertionError):
         kind, error, intended = Exception, Exception(), False  # its text may show what is expected
@@ -683,7 +684,7 @@ class Remote:
         names: list[str],
         specials: frozenset[str],
         base: str = "",
-        level: str = standing.GIVEN,
+        level: str = trust_levels.GIVEN,
     ) -> None:
         fields = {
             "peer": peer,
@@ -696,12 +697,12 @@ class Remote:
         }
         self.__dict__.update({f"_llm_{name}": value for name, value in fields.items()})
 
-    def _llm_apply(self, name: str, *args: Any, grants: str = standing.GIVEN) -> Any:
+    def _llm_apply(self, name: str, *args: Any, grants: str = trust_levels.GIVEN) -> Any:
         peer = self._llm_peer
-        trusted = self._llm_standing in standing.TRUSTED
+        trusted = self._llm_standing in trust_levels.TRUSTED
         encoded = [peer.encode(arg) for arg in args]
         request = {"name": name, "on": self._llm_handle, "args": encoded}
-        watched = self._llm_standing != standing.MADE  # tests of a class ask its objects as they please
+        watched = self._llm_standing != trust_levels.MADE  # tests of a class ask its objects as they please
         return peer.ask("apply", trusted=trusted, grants=grants, watched=watched, **request)
 
     def _llm_plain(self) -> Any:
@@ -713,7 +714,7 @@ class Remote:
         if type(value).__name__ != self._llm_base:
             raise Tampered(f"a {type(value).__name__} as the value of a {self._llm_base}")
         if (
-            self._llm_standing != standing.MADE or self._llm_base not in _MUTABLE
+            self._llm_standing != trust_levels.MADE or self._llm_base not in _MUTABLE
         ):  # else it could be another each time it is looked at
             peer.plain[self._llm_handle] = value
         return value
@@ -727,17 +728,19 @@ class Remote:
         value = self._llm_apply("getattr", name)
         if not isinstance(value, Remote) or name in _OF_GENERATORS:
             return value
-        if value._llm_kind != "object" and not standing.may_call(self._llm_standing, self._llm_is_of_named_class, name):
+        if value._llm_kind != "object" and not trust_levels.may_call(
+            self._llm_standing, self._llm_is_of_named_class, name
+        ):
             self._llm_peer.note(f"{name} of a {self._llm_names[0]} is called, and the tests do not name its class")
             # It would be told what is expected, in its arguments or by its name.
             raise AttributeError(
                 f"{name} of a {self._llm_names[0]} is not called: tests may do so only on objects of a class that they "
                 "name, or if they share a process with the code (trust: in_process)"
             )
-        if self._llm_standing == standing.CLASS and value._llm_kind == "class":
+        if self._llm_standing == trust_levels.CLASS and value._llm_kind == "class":
             return self._llm_peer.named(name, value)
-        if self._llm_standing in standing.TRUSTED and value._llm_kind == "function":
-            value.__dict__["_llm_standing"] = standing.METHOD
+        if self._llm_standing in trust_levels.TRUSTED and value._llm_kind == "function":
+            value.__dict__["_llm_standing"] = trust_levels.METHOD
         return value
 
     @property
@@ -822,7 +825,7 @@ def remote(
     names: list[str],
     specials: frozenset[str],
     base: str = "",
-    level: str = standing.GIVEN,
+    level: str = trust_levels.GIVEN,
 ) -> Remote:
     """A proxy whose class has just the special methods that the object has."""
     key = names[0], specials, base

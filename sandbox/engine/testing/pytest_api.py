@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from .remote import Remote
+from ..proxies.remote import Remote
 
 SCOPES = ("function", "class", "module", "package", "session")
 

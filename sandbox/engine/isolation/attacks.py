@@ -10,8 +10,9 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from . import codec, frames, lockdown, syscalls
-from .channel import FD, Channel
+from ..protocol import codec, frames
+from ..protocol.channel import FD, Channel
+from . import lockdown, syscalls
 
 _PARENT = os.getppid
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _F_SETLEASE, _F_NOTIFY = 8, 10, 15, 1024, 1026

@@ -14,10 +14,13 @@ import sys
 from itertools import repeat
 from typing import Any
 
-from . import candidate, channel, codec, frames, judge, source
-from .forking import no_hooks
-from .lockdown import Base
-from .service import Service
+from ..candidate import definitions
+from ..candidate import role as candidate_role
+from ..candidate.service import Service
+from ..isolation.lockdown import Base
+from ..judge import role as judge_role
+from ..protocol import channel, codec, frames
+from .fork_hooks import no_hooks
 
 # What model-written solutions and bundles' code use most. Every library costs each fork its pages, so only what is used
 # often is here. `dataclasses` and `pathlib` make all runs a fiftieth slower; without them, one that imports either
@@ -118,7 +121,7 @@ def walk_through(base: Base) -> None:
         _candidate()
         base.rehearse(_LIMITS)
     sys.meta_path[:] = finders
-    del sys.modules[source.MODULE]
+    del sys.modules[definitions.MODULE]
     random.seed(0)
 
 
@@ -132,7 +135,7 @@ def _candidate() -> None:
         pipe = channel.Channel(theirs.fileno())
         _, payload = pipe.receive()
         head, _ = frames.split_head(payload)
-        candidate.run(head, pipe)
+        candidate_role.run(head, pipe)
         reports = frames.RunBuffer()
         reports.feed(ours.recv(_MAX_RESULT))
         for _, report in reports.frames():
@@ -150,7 +153,7 @@ def _judge() -> None:
         "modules": [],
         "linked": False,
     }
-    judge.run(job, _Candidate(_PROMPT + _ANSWER))  # type: ignore[arg-type]
+    judge_role.run(job, _Candidate(_PROMPT + _ANSWER))  # type: ignore[arg-type]
 
 
 class _Candidate:
@@ -158,7 +161,7 @@ class _Candidate:
 
     def __init__(self, code: str) -> None:
         self._answers: list[bytes] = []
-        self._service = Service(source.define(code), self._Back(self._answers), [], _MAX_RESULT)  # type: ignore[arg-type]
+        self._service = Service(definitions.define(code), self._Back(self._answers), [], _MAX_RESULT)  # type: ignore[arg-type]
 
     class _Back:
         def __init__(self, answers: list[bytes]) -> None:

@@ -15,10 +15,13 @@ import sys
 import time
 from typing import Any
 
-from . import channel, frames, identity, lockdown, zygote
-from .cgroups import Group
+from ..isolation import lockdown
+from ..isolation.cgroups import Group
+from ..isolation.lockdown import Base
+from ..protocol import channel, frames
+from ..zygote import process as zygote
+from .digest import source_digest
 from .links import Links, meeting
-from .lockdown import Base
 from .sessions import Run, Session
 
 _CHUNK = 1 << 18
@@ -379,7 +382,7 @@ def main() -> None:
     options = _read_options(read_fd)
     packages = tuple(path for path in options.get("packages", ()) if os.path.isdir(path))
     offered = sorted({name.removesuffix(".py") for path in packages for name in os.listdir(path)})
-    digest = identity.digest(os.path.dirname(__file__))  # while it can be read
+    digest = source_digest(os.path.dirname(os.path.dirname(__file__)))  # while it can be read
     links = meeting(options)  # while it can be reached
     base = lockdown.survey(packages, options.get("strongest", "A"), options.get("landlock_abi"))
     base.cgroups = bool(options.get("groups"))

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from .pytest_names import SCOPES, Fixture, Mark, Parameters, Unsupported, is_skipped, marks_of, parameters_of
+from .pytest_api import SCOPES, Fixture, Mark, Parameters, Unsupported, is_skipped, marks_of, parameters_of
 
 _GENERATOR = 0x20  # of code flags
 _COROUTINE = 0x80

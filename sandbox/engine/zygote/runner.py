@@ -6,14 +6,19 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import attacks, call, candidate, channel, codec, frames, judge, program, shared_process
-from .lockdown import Base, Request
+from ..candidate import function_call, program
+from ..candidate import role as candidate_role
+from ..isolation import attacks
+from ..isolation.lockdown import Base, Request
+from ..judge import role as judge_role
+from ..judge import shared_process
+from ..protocol import channel, codec, frames
 
 ROLES: dict[str, Callable[[dict[str, Any], channel.Channel], None]] = {
-    "candidate": candidate.run,
-    "judge": judge.run,
+    "candidate": candidate_role.run,
+    "judge": judge_role.run,
     "program": program.run,
-    "call": call.run,
+    "call": function_call.run,
     "shared": shared_process.run,
     "attacks": attacks.run,
 }

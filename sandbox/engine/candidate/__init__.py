@@ -1,0 +1,1 @@
+"""The roles that run the code under test, apart from any test."""

@@ -1,0 +1,1 @@
+"""Isolation of one run from the machine and from other runs."""

@@ -1,0 +1,1 @@
+"""The roles that run tests and report a verdict."""

@@ -1,0 +1,1 @@
+"""What crosses between processes: frames, encoded values, operations and replies."""

@@ -1,0 +1,1 @@
+"""Proxies in the tests' process for objects of the code under test."""

@@ -1,0 +1,1 @@
+"""The engine's own process: talks to the pool and manages runs."""

@@ -1,0 +1,1 @@
+"""Finds tests in a text, runs them and counts asserts."""

@@ -1,0 +1,1 @@
+"""The warm interpreter that forks once per run."""
