@@ -11,7 +11,8 @@ import sys
 import atheris  # type: ignore[import-not-found]
 
 with atheris.instrument_imports(include=["sandbox"]):
-    from tests.sandbox import test_channel_fuzz, test_replies
+    from tests.sandbox.engine.protocol import test_fuzz as test_channel_fuzz
+    from tests.sandbox.engine.protocol import test_replies
     from tests.sandbox.fuzz.targets import TARGETS
 
 SHAPED = [

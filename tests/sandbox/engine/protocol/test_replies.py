@@ -13,8 +13,8 @@ from sandbox.engine.candidate import service
 from sandbox.engine.protocol import codec, frames, operations, replies
 from sandbox.engine.proxies import remote
 from sandbox.engine.proxies.remote import Peer, RemoteError, Tampered
+from tests.sandbox.engine.protocol.test_fuzz import values
 from tests.sandbox.fuzz.targets import OPERATIONS, Wire, check_replies
-from tests.sandbox.test_channel_fuzz import values
 
 KINDS: dict[str, Any] = {
     "value": 1,
