@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from runs.results.statistics import mcnemar_exact, mean_estimate, paired_interval, tango
+from runs.results.statistics.means import mean_estimate
+from runs.results.statistics.paired import mcnemar_exact, paired_interval, tango
 
 LEAST_CELL, LEAST_AVERAGE = 0.91, 0.94
 RATES = (0.02, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.98)

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from hub.common.rendering import code_html
 from preferences.sides import tokens_to_phrases
-from runs.reports import text as write
+from runs.reports import formats as write
 
 register = template.Library()
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hub.models import CaseDefect
 from hub.protocols.calls import Message
 from hub.protocols.messages import comparable, opening, played
-from preferences.insight.agreement import correlation
+from preferences.insight.statistics import correlation
 from preferences.models import Preference
 from preferences.precedence import from_first_source
 from runs.models import Response

@@ -1,227 +1,221 @@
-"""Statistics of agreement: kappa, alpha, calibration and correlation. Pure functions; undefined values are None.
+"""Figures of the agreement page: how judge, reviewers and execution agree, and the biases of the judge."""
 
-Verdicts are any hashable labels. Units are given as a sequence, or as a mapping from a unit to its count. Intervals of
-shares are computed like those of accuracies. All others are 95 % percentile bootstrap intervals over groups of units,
-with a fixed seed. Verdicts on one pair of responses depend on each other, so a group holds all verdicts on one pair.
-"""
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import NamedTuple
 
-import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from django.db.models import QuerySet
 
-from runs.results.statistics import mean_estimate
+from preferences.insight.calibration import Bin, calibration, calibration_error
+from preferences.insight.reviewers import ReviewerPair, ReviewerRow, reviewer_pairs, reviewer_rows
+from preferences.insight.statistics import (
+    Figure,
+    LabelPair,
+    agreement_figure,
+    cohen_kappa,
+    correlation_figure,
+    figure,
+    krippendorff_alpha,
+    mean,
+    note_if_only_final,
+    share_figure,
+)
+from preferences.insight.verdicts import VerdictRow, is_decisive, load_verdicts, score_of_first
+from preferences.models import Preference
 
-RESAMPLES = 1000
-_GROUPS = 10  # minimum number of groups for an interval
-_DRAWN = 100_000  # maximum number of resampled points in memory at a time
-Rated = tuple[Hashable, Hashable]
-Unit = TypeVar("Unit", bound=Hashable)
-Point = tuple[float, float]
-Statistic = Callable[[Counter[Unit]], float | None]
+HUMAN, LLM = Preference.Source.HUMAN, Preference.Source.LLM
+Pair = tuple[int, int]  # ids of the two responses
+Judged = dict[Pair, VerdictRow]  # the judge's verdict on each pair
+Reviewed = dict[Pair, list[VerdictRow]]  # the reviewers' verdicts on each pair
+
+
+class NamedFigure(NamedTuple):
+    """Figure with its key in REST and MLflow, and its title on the page."""
+
+    name: str
+    title: str
+    figure: Figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """Statistic of *n* units with its interval. `note` says why the value or the interval is undefined."""
+class Agreement:
+    """Figures of the agreement page, with calibration bins and rows for reviewers."""
 
-    value: float | None
-    n: int
-    low: float | None = None
-    high: float | None = None
-    note: str = ""
+    verdicts: int = 0  # number of verdicts used
+    figures: list[NamedFigure] = field(default_factory=list)
+    bins: list[Bin] = field(default_factory=list)
+    reviewers: list[ReviewerRow] = field(default_factory=list)
+    reviewer_pairs: list[ReviewerPair] = field(default_factory=list)
 
-    @property
-    def ci95(self) -> Point | None:
-        return None if self.low is None or self.high is None else (self.low, self.high)
+    def to_json(self) -> dict[str, object]:
+        """Return `{"verdicts", "figures", "calibration", "reviewers", "two_reviewers"}`.
 
-
-def mean(units: Iterable[float] | Mapping[float, int]) -> float | None:
-    counts = Counter(units)
-    return math.fsum(value * count for value, count in counts.items()) / counts.total() if counts else None
-
-
-def cohen_kappa(pairs: Iterable[Rated] | Mapping[Rated, int]) -> float | None:
-    """Return Cohen's kappa (1960): (po - pe) / (1 - pe), with pe the agreement expected by chance.
-
-    None if there are no units, or if both raters always use the same single label (pe = 1).
-    """
-    counts = Counter(pairs)
-    n = counts.total()
-    if not n:
-        return None
-    left: Counter[Hashable] = Counter()
-    right: Counter[Hashable] = Counter()
-    for (a, b), count in counts.items():
-        left[a] += count
-        right[b] += count
-    expected = sum(left[label] * right[label] for label in left) / n**2
-    observed = sum(count for (a, b), count in counts.items() if a == b) / n
-    return None if math.isclose(expected, 1.0) else (observed - expected) / (1 - expected)
+        Figures are keyed by name; each is `{"value", "n", "ci95", "note"}`.
+        """
+        return {
+            "verdicts": self.verdicts,
+            "figures": {item.name: item.figure.to_json() for item in self.figures},
+            "calibration": [{"confidence": b.confidence, "right": b.correct, "n": b.n} for b in self.bins],
+            "reviewers": [asdict(row) for row in self.reviewers],
+            "two_reviewers": [row.to_json() for row in self.reviewer_pairs],
+        }
 
 
-def krippendorff_alpha(units: Iterable[tuple[Hashable, ...]] | Mapping[tuple[Hashable, ...], int]) -> float | None:
-    """Return Krippendorff's alpha for nominal data: 1 - Do/De (Computing Krippendorff's Alpha-Reliability, 2011).
-
-    *units* holds the labels of each unit; units with fewer than two labels are ignored. None if no unit has two labels
-    or only one label occurs.
-    """
-    paired = {unit: times for unit, times in Counter(units).items() if len(unit) > 1}
-    totals: Counter[Hashable] = Counter()
-    disagreed = 0.0
-    for unit, times in paired.items():
-        counts = Counter(unit)
-        for label, count in counts.items():
-            totals[label] += times * count
-            disagreed += times * count * (len(unit) - count) / (len(unit) - 1)
-    n = totals.total()
-    if n < 2 or len(totals) < 2:
-        return None
-    expected = sum(count * (n - count) for count in totals.values()) / (n - 1)
-    return 1 - disagreed / expected
-
-
-def bootstrap(groups: Sequence[Sequence[Unit]], statistic: Statistic[Unit], *, seed: int = 0) -> Point | None:
-    """Return the 2.5 and 97.5 percentiles of *statistic* over resampled groups (Efron 1979); None for fewer than ten.
-
-    The counts of equal groups in a resample are drawn from a multinomial distribution, so that the cost depends on the
-    number of different groups only.
-    """
-    if len(groups) < _GROUPS:
-        return None
-    import numpy as np  # slow to import, and needed by few commands
-
-    kinds = Counter(tuple(group) for group in groups)
-    contents = [Counter(kind) for kind in kinds]
-    shares = np.fromiter(kinds.values(), float) / len(groups)
-    drawn = np.random.default_rng(seed).multinomial(len(groups), shares, size=RESAMPLES)
-    return _percentiles([statistic(_drawn(contents, times)) for times in drawn.tolist()])
+def compute_agreement(rows: QuerySet[Preference]) -> Agreement:
+    """Return all figures about *rows*."""
+    verdicts = load_verdicts(rows)
+    judged = {v.pair: v for v in reversed(verdicts) if v.source == LLM}
+    reviewed: Reviewed = defaultdict(list)
+    for v in verdicts:
+        if v.source == HUMAN:
+            reviewed[v.pair].append(v)
+    points = [
+        (v.confidence, v.verdict == reference)
+        for v in judged.values()
+        if v.confidence is not None and (reference := _reference_verdict(v, reviewed.get(v.pair, [])))
+    ]
+    return Agreement(
+        verdicts=len(verdicts),
+        figures=[
+            *_agreement_figures(judged, reviewed),
+            *_bias_figures(judged, reviewed),
+            NamedFigure("calibration_error", "Expected calibration error of the judge's confidence",
+                        figure([[point] for point in points], calibration_error)),
+            *_suggestion_figures(reviewed),
+        ],
+        bins=calibration(points),
+        reviewers=reviewer_rows(reviewed.values()),
+        reviewer_pairs=reviewer_pairs(reviewed.values()),
+    )  # fmt: skip
 
 
-def _drawn(contents: list[Counter[Unit]], times: list[int]) -> Counter[Unit]:
-    units: Counter[Unit] = Counter()
-    for content, often in zip(contents, times, strict=True):
-        if often:
-            for unit, count in content.items():
-                units[unit] += often * count
-    return units
+# ---- agreement -------------------------------------------------------------------------------------------------------
 
 
-def _percentiles(values: Iterable[float | None]) -> Point | None:
-    """Return the 2.5 and 97.5 percentiles of *values*, or None if most are undefined."""
-    found = sorted(value for value in values if value is not None)
-    if len(found) < RESAMPLES // 2:
-        return None
-    return found[int(0.025 * len(found))], found[min(int(0.975 * len(found)), len(found) - 1)]
+def _agreement_figures(judged: Judged, reviewed: Reviewed) -> list[NamedFigure]:
+    """Return the agreement of judge, reviewers and execution; for reviewers by blind verdicts and by those in force."""
+    judge_final = _with_judge(judged, reviewed, _verdict_in_force)
+    judge_blind = _with_judge(judged, reviewed, _blind_verdict)
+    final, blind = _by_several(reviewed, _verdict_in_force), _by_several(reviewed, _blind_verdict)
+    judge_execution = [
+        [(v.verdict, v.execution_winner)] for v in judged.values() if v.execution_winner and not v.saw_evidence
+    ]
+    people_execution = [
+        [(v.verdict, v.execution_winner) for v in verdicts if v.execution_winner] for verdicts in reviewed.values()
+    ]
+    return [
+        NamedFigure("judge_people", "Agreement of judge and reviewers, before reviewers see a suggestion",
+                    note_if_only_final(agreement_figure(judge_blind), judge_final)),
+        NamedFigure("judge_people_kappa", "Cohen's kappa of judge and reviewers, before reviewers see a suggestion",
+                    note_if_only_final(figure(judge_blind, cohen_kappa), judge_final)),
+        NamedFigure("judge_people_final", "Agreement of judge and reviewers, final verdicts",
+                    agreement_figure(judge_final)),
+        NamedFigure("judge_people_final_kappa", "Cohen's kappa of judge and reviewers, final verdicts",
+                    figure(judge_final, cohen_kappa)),
+        NamedFigure("people", "Agreement of two reviewers, before they see a suggestion",
+                    note_if_only_final(agreement_figure(_label_pairs(blind)), final)),
+        NamedFigure("people_alpha", "Krippendorff's alpha of all reviewers, before they see a suggestion",
+                    note_if_only_final(figure([[labels] for labels in blind], krippendorff_alpha), final)),
+        NamedFigure("people_final", "Agreement of two reviewers, final verdicts",
+                    agreement_figure(_label_pairs(final))),
+        NamedFigure("people_final_alpha", "Krippendorff's alpha of all reviewers, final verdicts",
+                    figure([[labels] for labels in final], krippendorff_alpha)),
+        NamedFigure("judge_execution", "Agreement of the judge with the tests, judged blind",
+                    agreement_figure(judge_execution)),
+        NamedFigure("people_execution", "Agreement of reviewers with the tests",
+                    agreement_figure([group for group in people_execution if group])),
+    ]  # fmt: skip
 
 
-def figure(groups: Sequence[Sequence[Unit]], statistic: Statistic[Unit]) -> Figure:
-    """Return *statistic* of the units in *groups* with its interval, or a note on why there is none."""
-    units = Counter(unit for group in groups for unit in group)
-    return _figure(statistic(units), units.total(), lambda: bootstrap(groups, statistic))
+def _blind_verdict(row: VerdictRow) -> str:
+    return row.blind_verdict
 
 
-def share_figure(groups: Sequence[Sequence[bool]]) -> Figure:
-    """Return the share of units that are true, with the interval of an accuracy; groups of several are clusters."""
-    values = [float(unit) for group in groups for unit in group]
-    if not values:
-        return Figure(value=None, n=0, note="nothing to compare yet")
-    clusters = [place for place, group in enumerate(groups) for _ in group]
-    found = mean_estimate(values, clusters if len(values) > len(set(clusters)) else None)
-    note = "too few pairs for an interval" if found.low is None else ""
-    return Figure(value=found.value, n=found.n, low=found.low, high=found.high, note=note)
+def _verdict_in_force(row: VerdictRow) -> str:
+    return row.verdict
 
 
-def agreement_figure(groups: Sequence[Sequence[Rated]]) -> Figure:
-    """Return the share of units with two equal labels, with its interval."""
-    return share_figure([[a == b for a, b in group] for group in groups])
+def _with_judge(judged: Judged, reviewed: Reviewed, label: Callable[[VerdictRow], str]) -> list[list[LabelPair]]:
+    """Return, for each pair decided by both, the judge's verdict with that of each reviewer, read by *label*."""
+    groups: list[list[LabelPair]] = [
+        [(judged[pair].verdict, label(v)) for v in verdicts if label(v)]
+        for pair, verdicts in reviewed.items()
+        if pair in judged
+    ]
+    return [group for group in groups if group]
 
 
-def _figure(value: float | None, n: int, bounds_of: Callable[[], Point | None]) -> Figure:
-    if value is None:
-        why = "nothing to compare yet" if not n else "undefined because all values are equal"
-        return Figure(value=None, n=n, note=why)
-    bounds = bounds_of()
-    if bounds is None:
-        return Figure(value=value, n=n, note="too few values for an interval")
-    if bounds[0] == bounds[1]:
-        return Figure(value=value, n=n, note="no interval because all values are equal")
-    return Figure(value=value, n=n, low=bounds[0], high=bounds[1])
+def _by_several(reviewed: Reviewed, label: Callable[[VerdictRow], str]) -> list[tuple[str, ...]]:
+    """Return the verdicts, read by *label*, on each pair that two or more reviewers decided."""
+    groups = [tuple(label(v) for v in verdicts if label(v)) for verdicts in reviewed.values()]
+    return [group for group in groups if len(group) > 1]
 
 
-# ---- calibration -----------------------------------------------------------------------------------------------------
+def _label_pairs(groups: list[tuple[str, ...]]) -> list[list[LabelPair]]:
+    return [list(combinations(labels, 2)) for labels in groups]
 
 
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """Bin of verdicts by confidence: mean confidence, share of correct verdicts, and count."""
-
-    confidence: float
-    right: float
-    n: int
+# ---- biases ----------------------------------------------------------------------------------------------------------
 
 
-Believed = tuple[float, bool]  # confidence from 0 to 1, and whether the verdict was correct
+def _bias_figures(judged: Judged, reviewed: Reviewed) -> list[NamedFigure]:
+    """Return the biases of the judge: order, model family and length."""
+    prefers_first_shown = [
+        [answer == shown_first for answer, shown_first in zip(v.orders, ("first", "second"), strict=False)
+         if is_decisive(answer)]
+        for v in judged.values()
+    ]  # fmt: skip
+    own_family = [v for v in judged.values() if v.own_family]
+    excess = [
+        _score_of_own_family(v, v.verdict) - _score_of_own_family(v, reference)
+        for v in own_family
+        if (reference := _reference_verdict(v, reviewed.get(v.pair, [])))
+    ]
+    lengths = [
+        (float(v.length_difference), score_of_first(v.verdict)) for v in judged.values() if is_decisive(v.verdict)
+    ]
+    return [
+        NamedFigure("order_sensitive", "The judge's two orders disagree",
+                    share_figure([[v.order_sensitive] for v in judged.values()])),
+        NamedFigure("first_position",
+                    "Share of the judge's decisive answers that prefer the response shown first (0.5: no bias)",
+                    share_figure([group for group in prefers_first_shown if group])),
+        NamedFigure("own_family", "Share of the judge's decisive verdicts that prefer its own model family",
+                    share_figure([[v.verdict == v.own_family] for v in own_family if is_decisive(v.verdict)])),
+        NamedFigure("own_family_excess",
+                    "Preference of the judge for its own model family beyond that of tests or reviewers",
+                    figure([[value] for value in excess], mean)),
+        NamedFigure("length", "Correlation of length difference and winning, judge", correlation_figure(lengths)),
+    ]  # fmt: skip
 
 
-def calibration(points: Iterable[Believed] | Mapping[Believed, int], bins: int = 10) -> list[Bin]:
-    """Return the non-empty bins of equal width."""
-    counts = points if isinstance(points, Mapping) else Counter(points)
-    n, believed, right = ([0.0] * bins for _ in range(3))
-    for (confidence, was_right), count in counts.items():
-        i = min(int(confidence * bins), bins - 1)
-        n[i] += count
-        believed[i] += confidence * count
-        right[i] += count if was_right else 0
-    return [Bin(believed[i] / n[i], right[i] / n[i], int(n[i])) for i in range(bins) if n[i]]
+def _score_of_own_family(judged: VerdictRow, verdict: str) -> float:
+    """Return 1 if *verdict* prefers the side of the judge's family, 0 if it prefers the other, else 0.5."""
+    score = score_of_first(verdict)
+    return score if judged.own_family == "first" else 1 - score
 
 
-def calibration_error(points: Iterable[Believed] | Mapping[Believed, int]) -> float | None:
-    """Return the expected calibration error: sum over bins of n_b/n |right_b - confidence_b| (Naeini et al. 2015)."""
-    found = calibration(points)
-    return sum(b.n * abs(b.right - b.confidence) for b in found) / sum(b.n for b in found) if found else None
+def _suggestion_figures(reviewed: Reviewed) -> list[NamedFigure]:
+    """Return how often reviewers agree with a suggestion that they saw, and with one that was hidden."""
+    suggested = [
+        [v for v in verdicts if v.suggested_verdict and v.suggestion_taken is not None]
+        for verdicts in reviewed.values()
+    ]
+    shown = [[v.verdict == v.suggested_verdict for v in group if not v.first_verdict] for group in suggested]
+    hidden = [[v.first_verdict == v.suggested_verdict for v in group if v.first_verdict] for group in suggested]
+    return [
+        NamedFigure("accept_shown", "Reviewers agree with a suggestion shown at once",
+                    share_figure([group for group in shown if group])),
+        NamedFigure("accept_hidden", "Reviewers agree with a hidden suggestion before it is shown",
+                    share_figure([group for group in hidden if group])),
+    ]  # fmt: skip
 
 
-# ---- correlation -----------------------------------------------------------------------------------------------------
-
-
-def correlation(points: Sequence[Point]) -> float | None:
-    """Return Pearson's r, or None for fewer than two points or if one variable is constant."""
-    n = len(points)
-    if n < 2:
-        return None
-    mean_x, mean_y = (math.fsum(point[i] for point in points) / n for i in (0, 1))
-    spread_x = math.fsum((x - mean_x) ** 2 for x, _ in points)
-    spread_y = math.fsum((y - mean_y) ** 2 for _, y in points)
-    if spread_x == 0 or spread_y == 0:
-        return None
-    together = math.fsum((x - mean_x) * (y - mean_y) for x, y in points)
-    return together / math.sqrt(spread_x * spread_y)
-
-
-def correlation_figure(points: Sequence[Point]) -> Figure:
-    """Return Pearson's r of *points* with its interval. Points are resampled one by one, since few are equal."""
-    return _figure(correlation(points), len(points), lambda: _correlation_bounds(points))
-
-
-def _correlation_bounds(points: Sequence[Point], seed: int = 0) -> Point | None:
-    if len(points) < _GROUPS:
-        return None
-    import numpy as np  # slow to import, and needed by few commands
-
-    draw = np.random.default_rng(seed)
-    x, y = np.array(points, dtype=float).T
-    at_once = max(1, _DRAWN // len(points))
-    found: list[float | None] = []
-    for start in range(0, RESAMPLES, at_once):
-        chosen = draw.integers(0, len(points), (min(at_once, RESAMPLES - start), len(points)))
-        a, b = x[chosen], y[chosen]  # a row for each resample
-        varies = (np.ptp(a, axis=1) > 0) & (np.ptp(b, axis=1) > 0)
-        a -= a.mean(axis=1, keepdims=True)
-        b -= b.mean(axis=1, keepdims=True)
-        xx, xy, yy = (np.einsum("ij,ij->i", left, right) for left, right in ((a, a), (a, b), (b, b)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r = (xy / np.sqrt(xx * yy)).clip(-1, 1)
-        found += [value if sound else None for value, sound in zip(r.tolist(), varies.tolist(), strict=True)]
-    return _percentiles(found)
+def _reference_verdict(judged: VerdictRow, verdicts: Sequence[VerdictRow]) -> str:
+    """Return the verdict of execution, else the unanimous blind verdict of reviewers, else ""."""
+    if judged.execution_winner:
+        return judged.execution_winner
+    blind = {v.blind_verdict for v in verdicts if v.blind_verdict}
+    return blind.pop() if len(blind) == 1 else ""

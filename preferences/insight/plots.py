@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from preferences.insight.agreement import Bin
-from preferences.insight.ranking import Standing
+from preferences.insight.bradley_terry import Standing
+from preferences.insight.calibration import Bin
 
 SIZE = 260  # width and height of the calibration plot, inside margins of 40
 
@@ -36,9 +36,9 @@ def calibration_plot(bins: Sequence[Bin]) -> list[Dot]:
     return [
         Dot(
             x=round(40 + SIZE * item.confidence, 1),
-            y=round(20 + SIZE * (1 - item.right), 1),
+            y=round(20 + SIZE * (1 - item.correct), 1),
             r=round(3 + 9 * (item.n / most) ** 0.5, 1),
-            title=f"confidence {item.confidence:.2f}: {100 * item.right:.0f} % correct of {item.n}",
+            title=f"confidence {item.confidence:.2f}: {100 * item.correct:.0f} % correct of {item.n}",
         )
         for item in bins
     ]

@@ -1,184 +1,69 @@
-"""Ranking models from preferences: Bradley-Terry strengths with intervals. Pure functions.
+"""Ranking of models by environment, computed from the preferences in force."""
 
-P(i beats j) = s_i / (s_i + s_j), fitted by Newton's method. A tie is half a win for each side. Strengths are shown on
-the Elo scale, 400 log10(s), centred on 0: 100 points are odds of about 1.8 to 1.
-"""
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from django.db.models import QuerySet
 
-if TYPE_CHECKING:
-    from numpy import float64, intp
-    from numpy.typing import NDArray
-
-    Floats = NDArray[float64]
-    Places = NDArray[intp]
-
-RESAMPLES = 1000
-_SCALE = 400 / math.log(10)
-_PRIOR = 0.5  # wins each way between every two models that met: keeps strengths finite, as in Jeffreys' prior
-# In intervals the prior weighs more: with 1/2 the interval of two models covers as little as 87 % (10 cases, p = 0.22).
-_INTERVAL_PRIOR = 0.75
-_ITERATIONS, _CLOSE = 500, 1e-7
-_CASES = 10  # minimum number of cases for an interval
-_BATCH = 2_000_000  # numbers in memory at a time while resamples are fitted
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """Comparison of two models. `score` is 1 if *a* won, 0 if *b* won, 0.5 for a tie; cases are resampled."""
-
-    a: str
-    b: str
-    score: float
-    case: Hashable
+from preferences.insight.bradley_terry import Match, SeparateGroups, Standing, standings
+from preferences.insight.verdicts import MAX_ROWS, score_of_first
+from preferences.models import Preference
+from preferences.precedence import from_first_source
+from preferences.selectors import standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Strength of a model with its interval (None: too few cases), wins and number of comparisons."""
+class Ranking:
+    """Standings of one environment, or the `problem` that prevents them."""
 
-    name: str
-    strength: float
-    low: float | None
-    high: float | None
-    wins: float
-    matches: int
+    standings: list[Standing] = field(default_factory=list)
+    problem: str = ""
 
 
-class SeparateGroups(ValueError):
-    """No chain of comparisons connects all models, so they have no common scale. `groups` holds their names."""
+class SourcedMatch(NamedTuple):
+    """Comparison of two models with the source of the verdict."""
 
-    def __init__(self, groups: list[list[str]]) -> None:
-        self.groups = groups
-        named = "; ".join(", ".join(group) for group in groups)
-        super().__init__(
-            f"These {len(groups)} groups of models cannot be ranked together, because no comparison connects them: "
-            f"{named}. Compare a model of one group with a model of another, or filter to one group's run."
-        )
+    source: str
+    match: Match
 
 
-def groups_of(matches: Sequence[Match]) -> list[list[str]]:
-    """Return the names that chains of comparisons connect, each group sorted, the largest group first."""
-    group: dict[str, list[str]] = {}
-    for match in matches:
-        left, right = group.setdefault(match.a, [match.a]), group.setdefault(match.b, [match.b])
-        if left is not right:
-            left += right
-            for name in right:
-                group[name] = left
-    separate = {id(names): sorted(names) for names in group.values()}
-    return sorted(separate.values(), key=lambda names: (-len(names), names))
+def compute_rankings(rows: QuerySet[Preference]) -> dict[str, Ranking]:
+    """Return the standings by environment, from one verdict for each pair of responses.
 
-
-def strengths(matches: Sequence[Match]) -> dict[str, float]:
-    """Return each name's strength in Elo points, centred on 0; {} without matches. Raises SeparateGroups."""
-    if not matches:
-        return {}
-    import numpy as np  # slow to import, and needed by few commands
-
-    table = _Table(matches)
-    (fitted,) = table.fit(np.ones((1, table.cases)), np.full((2, 1, table.pairs), _PRIOR))
-    return dict(zip(table.names, fitted.tolist(), strict=True))
-
-
-def standings(matches: Sequence[Match], *, resamples: int = RESAMPLES, seed: int = 0) -> list[Standing]:
-    """Return every name, the strongest first, with 95 % intervals from ten cases on. Raises SeparateGroups.
-
-    The intervals are percentiles of Rubin's Bayesian bootstrap (1981) over cases: each resample weights every case by a
-    standard exponential variable, and gives each prior win the weight of a Gamma(3/4) variable. For two models this is
-    the interval of Beta(wins + 3/4, losses + 3/4), which has a width also if one of them always won.
+    As in exports, a person's verdict counts before execution's, and execution's before a judge's; a pair on which
+    verdicts of one source contradict each other does not count. Both bad is a tie: neither is better. Accepted wrong
+    suggestions that were seeded as checks do not count.
     """
-    found = strengths(matches)
-    low, high = _bounds(matches, resamples, seed) if found else ({}, {})
-    rows = [_standing(name, value, matches, low.get(name), high.get(name)) for name, value in found.items()]
-    return sorted(rows, key=lambda row: (-row.strength, row.name))
-
-
-def _bounds(matches: Sequence[Match], resamples: int, seed: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the lower and the upper bounds by name; none for fewer than ten cases."""
-    import numpy as np
-
-    table = _Table(matches)
-    if table.cases < _CASES:
-        return {}, {}
-    draw = np.random.default_rng(seed)
-    at_once = max(1, _BATCH // (table.pairs * len(table.names) + len(matches)))
-    fitted = []
-    for start in range(0, resamples, at_once):
-        size = min(at_once, resamples - start)
-        prior = np.maximum(draw.standard_gamma(_INTERVAL_PRIOR, (2, size, table.pairs)), 1e-9)
-        fitted.append(table.fit(draw.standard_exponential((size, table.cases)), prior))
-    low, high = np.quantile(np.concatenate(fitted), [0.025, 0.975], axis=0).tolist()
-    return dict(zip(table.names, low, strict=True)), dict(zip(table.names, high, strict=True))
-
-
-class _Table:
-    """Comparisons as arrays: models, scores and cases."""
-
-    def __init__(self, matches: Sequence[Match]) -> None:
-        import numpy as np
-
-        groups = groups_of(matches)
-        if len(groups) > 1:
-            raise SeparateGroups(groups)
-        (self.names,) = groups
-        places = {name: i for i, name in enumerate(self.names)}
-        met = sorted({(min(m.a, m.b), max(m.a, m.b)) for m in matches})
-        pair_places = {pair: i for i, pair in enumerate(met)}
-        case_places = {case: i for i, case in enumerate(dict.fromkeys(m.case for m in matches))}
-        self.pairs, self.cases = len(met), len(case_places)
-        self._pair: Places = np.array([pair_places[min(m.a, m.b), max(m.a, m.b)] for m in matches])
-        self._case: Places = np.array([case_places[m.case] for m in matches])
-        self._score: Floats = np.array([m.score if m.a < m.b else 1 - m.score for m in matches], dtype=float)
-        self._sides: Floats = np.zeros((self.pairs, len(self.names)))  # +1 and -1 for the two models of each pair
-        for i, (a, b) in enumerate(met):
-            self._sides[i, places[a]], self._sides[i, places[b]] = 1.0, -1.0
-
-    def fit(self, case_weights: "Floats", prior: "Floats") -> "Floats":
-        """Return the strengths of greatest likelihood, a row for each row of *case_weights*.
-
-        *prior* holds, for each row and pair, the wins to add for the first and for the second model.
-        """
-        import numpy as np
-
-        weights = case_weights[:, self._case]
-        won, met = prior[0].copy(), prior[0] + prior[1]
-        for row in range(len(weights)):
-            won[row] += np.bincount(self._pair, weights[row] * self._score, self.pairs)
-            met[row] += np.bincount(self._pair, weights[row], self.pairs)
-        return _SCALE * _newton(won, met, self._sides)
-
-
-def _newton(won: "Floats", met: "Floats", sides: "Floats") -> "Floats":
-    """Return log strengths that sum to 0, by damped Newton's method on the concave log-likelihood.
-
-    A step is divided by 1 + the largest change of a pair's log-odds, which makes the method converge from everywhere.
-    Raises ArithmeticError if it does not.
-    """
-    import numpy as np
-
-    logs = np.zeros((len(won), sides.shape[1]))
-    for _ in range(_ITERATIONS):
-        chance = 1 / (1 + np.exp(-(logs @ sides.T)))
-        gradient = (won - met * chance) @ sides
-        curvature = ((met * chance * (1 - chance))[:, None, :] * sides.T) @ sides
-        # Strengths are known up to a common constant; the ones fix their sum at 0.
-        step = np.linalg.solve(curvature + 1.0, gradient[:, :, None])[:, :, 0]
-        logs += step / (1 + np.abs(step @ sides.T).max(axis=1, keepdims=True))
-        if np.abs(step).max() < _CLOSE:
-            return logs - logs.mean(axis=1, keepdims=True)
-    raise ArithmeticError(f"Newton's method did not converge in {_ITERATIONS} steps.")
-
-
-def _standing(name: str, value: float, matches: Sequence[Match], low: float | None, high: float | None) -> Standing:
-    return Standing(
-        name=name,
-        strength=value,
-        low=low,
-        high=high,
-        wins=math.fsum(m.score if m.a == name else 1 - m.score for m in matches if name in (m.a, m.b)),
-        matches=sum(name in (m.a, m.b) for m in matches),
+    pairs: dict[str, dict[tuple[int, int], list[SourcedMatch]]] = defaultdict(lambda: defaultdict(list))
+    counted = standing(rows).exclude(check_result=Preference.Check.FAILED)
+    columns = (
+        "version__environment__slug",
+        "source",
+        "first_id",
+        "second_id",
+        "first__run_model__label",
+        "second__run_model__label",
+        "verdict",
+        "case_id",
     )
+    for slug, source, first, second, a, b, verdict, case in counted.order_by("-id").values_list(*columns)[:MAX_ROWS]:
+        if a == b:
+            continue
+        score = score_of_first(verdict)
+        match = Match(a, b, score, case) if first < second else Match(b, a, 1 - score, case)
+        pairs[slug][min(first, second), max(first, second)].append(SourcedMatch(source, match))
+    return {slug: _ranking(found.values()) for slug, found in sorted(pairs.items())}
+
+
+def _ranking(pairs: Iterable[Sequence[SourcedMatch]]) -> Ranking:
+    matches = []
+    for verdicts in pairs:
+        found = {verdict.match for verdict in from_first_source(verdicts)}
+        if len(found) == 1:
+            matches.append(found.pop())
+    try:
+        return Ranking(standings=standings(matches))
+    except SeparateGroups as error:
+        return Ranking(problem=str(error))

@@ -17,7 +17,7 @@ from hub.selectors import may_see_content
 from preferences.evidence import without_reasons
 from preferences.exporters import FORMATS, ExportError
 from preferences.exporters.base import everything
-from preferences.insight.figures import compute_agreement
+from preferences.insight.agreement import compute_agreement
 from preferences.models import Preference
 from preferences.selectors import filter_preferences, visible_preferences, with_related_objects
 from preferences.web.forms import ExportForm, PreferencesFilter

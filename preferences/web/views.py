@@ -19,8 +19,9 @@ from hub.common.pagination import keyset_page, page_or_part, render_list
 from hub.selectors import may_see_content
 from preferences.evidence import without_reasons
 from preferences.exporters import FORMATS, export_preferences
-from preferences.insight.figures import compute_agreement, compute_rankings
+from preferences.insight.agreement import compute_agreement
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
+from preferences.insight.ranking import compute_rankings
 from preferences.models import Preference
 from preferences.selectors import filter_preferences, history, visible_preferences, with_related_objects
 from preferences.web.forms import ExportForm, PreferencesFilter

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from runs.models import Run
-from runs.reports import text as write
+from runs.reports import formats as write
 from runs.reports.terminal import PIPE_WIDTH
 from runs.results.comparison import Comparison, EnvironmentComparison, ModelComparison
 

@@ -10,7 +10,7 @@ from django.template import Context, Engine
 from django.utils import timezone
 
 from runs.models import Run
-from runs.reports import text as write
+from runs.reports import formats as write
 from runs.reports.terminal import detail_lines
 from runs.results.aggregate import (
     CellResult,

@@ -11,7 +11,7 @@ from rich.text import Text
 from hub.common.invocation import command
 from hub.common.wording import counted
 from runs.models import Run
-from runs.reports import text as write
+from runs.reports import formats as write
 from runs.results.aggregate import (
     CellResult,
     FailedResponse,

@@ -14,7 +14,8 @@ from hub.common import wording
 from hub.protocols.calls import JSON, total_cost
 from runs.models import Response, Run, RunEnvironment, RunModel, Score
 from runs.results.counting import attempts_of, case_clusters, cell_responses, quarantined_cases
-from runs.results.statistics import Estimate, mean_estimate, pass_at_k, pass_hat_k, quantile
+from runs.results.statistics.attempts import pass_at_k, pass_hat_k
+from runs.results.statistics.means import Estimate, mean_estimate, quantile
 from runs.stages import stages
 
 COMPLETE_SHARE = 0.95  # of the expected responses must be scored; below, no result is final

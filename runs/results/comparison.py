@@ -13,7 +13,7 @@ from hub.common.errors import UserError
 from hub.protocols.calls import JSON
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of, case_clusters, cell_responses, quarantined_cases
-from runs.results.statistics import PairedDifference, holm, paired_difference
+from runs.results.statistics.paired import PairedDifference, holm, paired_difference
 
 _SCORED = (Response.Status.PASSED, Response.Status.FAILED)
 

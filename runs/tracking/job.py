@@ -14,8 +14,8 @@ from django.utils import timezone
 from hub.protocols.calls import JSON
 from hub.protocols.messages import opening, played
 from runs.models import Response, Run
+from runs.reports.formats import clean, cut
 from runs.reports.html import render_html
-from runs.reports.text import clean, cut
 from runs.results.aggregate import CellResult, results_json, run_results
 from runs.results.counting import attempts_of, cell_responses
 from runs.selectors import role_models

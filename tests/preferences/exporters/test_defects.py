@@ -15,7 +15,8 @@ from django.test import Client
 from hub.models import CaseDefect, Environment
 from hub.services import resolve_defect
 from preferences.exporters import FORMATS, ExportError, export_preferences
-from preferences.insight.figures import compute_agreement, compute_rankings
+from preferences.insight.agreement import compute_agreement
+from preferences.insight.ranking import compute_rankings
 from preferences.models import Preference
 from preferences.selectors import current_preferences
 from tests.preferences.exporters.test_exports import exported, record, responses

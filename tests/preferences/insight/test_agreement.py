@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from hub.models import Case
 from preferences.evidence import evidence_of
-from preferences.insight.agreement import Figure
-from preferences.insight.figures import Agreement, compute_agreement, compute_rankings
+from preferences.insight.agreement import Agreement, compute_agreement
+from preferences.insight.ranking import compute_rankings
+from preferences.insight.statistics import Figure
 from preferences.models import Preference
 from preferences.selectors import current_preferences
 from preferences.services import JudgeIdentity, Judgment, Reaction, record_preference
@@ -90,7 +91,11 @@ def test_agreement_between_reviewers() -> None:
     # ann: 2 first, 1 second, 1 tie; bob: 2 first, 2 second. po = 1/2, pe = (2*2 + 1*2) / 16 = 3/8
     (both,) = found().reviewer_pairs
     assert both.names == ("ann", "bob")
-    assert (both.same.value, both.kappa.value, both.kappa.n) == (0.5, pytest.approx((1 / 2 - 3 / 8) / (5 / 8)), 4)
+    assert (both.blind.value, both.blind_kappa.value, both.blind_kappa.n) == (
+        0.5,
+        pytest.approx((1 / 2 - 3 / 8) / (5 / 8)),
+        4,
+    )
 
 
 def test_three_reviewers_of_one_pair_are_three_comparisons() -> None:
@@ -197,7 +202,7 @@ def test_calibration_reference_is_execution_else_unanimous_reviewers() -> None:
     decided(pairs[2], "tie", "bob")  # people who differ decide nothing
     judged(pairs[3], "first", confidence=0.3)
     decided(pairs[3], "first")
-    assert [(b.confidence, b.right, b.n) for b in found().bins] == [(0.3, 1.0, 1), (0.9, 0.5, 2)]
+    assert [(b.confidence, b.correct, b.n) for b in found().bins] == [(0.3, 1.0, 1), (0.9, 0.5, 2)]
     assert worth("calibration_error") == (pytest.approx((1 * 0.7 + 2 * 0.4) / 3), 3)
 
 
@@ -293,7 +298,7 @@ def test_people_agree_by_their_blind_verdicts() -> None:
     decided(pair, "first", "bob", suggestion=suggestion, taken=True, seen_at=now, first_verdict="first")
     assert (worth("people"), worth("people_final")) == ((0.0, 1), (1.0, 1))
     (both,) = found().reviewer_pairs
-    assert (both.same.value, both.final.value) == (0.0, 1.0)
+    assert (both.blind.value, both.final.value) == (0.0, 1.0)
     (row,) = found().to_json()["two_reviewers"]
     assert (row["agreement"]["value"], row["agreement_final"]["value"]) == (0.0, 1.0)
 

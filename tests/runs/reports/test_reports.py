@@ -13,8 +13,8 @@ from rich.console import Console
 from hub.common.invocation import command
 from hub.models import Case
 from runs.models import Run, Score
+from runs.reports import formats as write
 from runs.reports import print_report, render_html, results_json, run_results
-from runs.reports import text as write
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db

@@ -11,12 +11,23 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.results import statistics
+from runs.results.statistics.attempts import pass_at_k, pass_hat_k
+from runs.results.statistics.intervals import wilson
+from runs.results.statistics.means import (
+    Estimate,
+    clustered_standard_error,
+    effective_sample_size,
+    mean_estimate,
+    quantile,
+    standard_error,
+)
+from runs.results.statistics.paired import holm, mcnemar_exact, paired_difference, paired_interval, tango
+from runs.results.statistics.power import minimum_detectable_effect
 
 
 def test_wilson_gives_the_values_worked_by_hand() -> None:
     # p = 0.85, n = 60, z = 1.959964: centre (0.85 + 0.0320122) / 1.0640244, spread 0.0898594 + ...
-    low, high = statistics.wilson(51 / 60, 60)
+    low, high = wilson(51 / 60, 60)
     assert (round(low, 3), round(high, 3)) == (0.739, 0.919)
 
 
@@ -24,39 +35,39 @@ def test_wilson_gives_the_values_worked_by_hand() -> None:
 def test_wilson_agrees_with_scipy(n: int, data: st.DataObject) -> None:
     successes = data.draw(st.integers(0, n))
     expected = scipy.stats.binomtest(successes, n).proportion_ci(0.95, method="wilson")
-    assert statistics.wilson(successes / n, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert wilson(successes / n, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
 def test_wilson_has_a_width_where_all_passed() -> None:
-    low, high = statistics.wilson(1.0, 10)
+    low, high = wilson(1.0, 10)
     assert low == pytest.approx(10 / (10 + 1.959964**2))
     assert high == 1.0
 
 
 def test_wilson_refuses_no_trials() -> None:
     with pytest.raises(ValueError, match="at least one trial"):
-        statistics.wilson(0.5, 0)
+        wilson(0.5, 0)
 
 
 def test_standard_error_over_case_means_is_worked_by_hand() -> None:
     # mean 0.5; squared deviations 0.25 + 0 + 0.25 = 0.5; sqrt(0.5 / (3 * 2))
-    assert statistics.standard_error([0.0, 0.5, 1.0]) == pytest.approx((0.5 / 6) ** 0.5)
+    assert standard_error([0.0, 0.5, 1.0]) == pytest.approx((0.5 / 6) ** 0.5)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=50))
 def test_standard_error_agrees_with_scipy(values: list[float]) -> None:
-    assert statistics.standard_error(values) == pytest.approx(scipy.stats.sem(values), abs=1e-12)
+    assert standard_error(values) == pytest.approx(scipy.stats.sem(values), abs=1e-12)
 
 
 def test_one_value_has_no_standard_error() -> None:
-    assert statistics.standard_error([0.4]) is None
+    assert standard_error([0.4]) is None
 
 
 def test_clustered_error_sums_deviations_within_each_cluster() -> None:
     # mean 0.5; cluster x: +0.5 +0.5 = 1, cluster y: -0.5 -0.5 = -1; sqrt(2/1 * (1 + 1)) / 4 = 0.5
-    assert statistics.clustered_standard_error([1, 1, 0, 0], ["x", "x", "y", "y"]) == pytest.approx(0.5)
+    assert clustered_standard_error([1, 1, 0, 0], ["x", "x", "y", "y"]) == pytest.approx(0.5)
     # Deviations that cancel within each cluster leave nothing.
-    assert statistics.clustered_standard_error([1, 0, 1, 0], ["x", "x", "y", "y"]) == 0
+    assert clustered_standard_error([1, 0, 1, 0], ["x", "x", "y", "y"]) == 0
 
 
 def test_clustered_error_follows_millers_double_sum() -> None:
@@ -65,17 +76,17 @@ def test_clustered_error_follows_millers_double_sum() -> None:
     double = sum(
         (values[i] - centre) * (values[j] - centre) for i in range(6) for j in range(6) if clusters[i] == clusters[j]
     )
-    assert statistics.clustered_standard_error(values, clusters) == pytest.approx((3 / 2 * double / 36) ** 0.5)
+    assert clustered_standard_error(values, clusters) == pytest.approx((3 / 2 * double / 36) ** 0.5)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
 def test_clusters_of_one_give_the_plain_standard_error(values: list[float]) -> None:
-    clustered = statistics.clustered_standard_error(values, range(len(values)))
-    assert clustered == pytest.approx(statistics.standard_error(values), abs=1e-12)
+    clustered = clustered_standard_error(values, range(len(values)))
+    assert clustered == pytest.approx(standard_error(values), abs=1e-12)
 
 
 def test_pass_or_fail_gets_wilsons_interval() -> None:
-    estimate = statistics.mean_estimate([1.0] * 51 + [0.0] * 9)
+    estimate = mean_estimate([1.0] * 51 + [0.0] * 9)
     assert (estimate.value, estimate.n, estimate.method) == (0.85, 60, "wilson")
     assert round(estimate.low or 0, 3) == 0.739
 
@@ -92,44 +103,44 @@ def test_pass_or_fail_gets_wilsons_interval() -> None:
 def test_one_to_three_passes_or_failures_get_agresti_and_coulls_interval(
     passed: int, n: int, expected: tuple[float, float]
 ) -> None:
-    estimate = statistics.mean_estimate([1.0] * passed + [0.0] * (n - passed))
+    estimate = mean_estimate([1.0] * passed + [0.0] * (n - passed))
     assert (estimate.low, estimate.high) == pytest.approx(expected, abs=1e-6)
     assert estimate.method == "agresti_coull"
 
 
 def test_all_passed_gets_wilsons_interval() -> None:
-    estimate = statistics.mean_estimate([1.0] * 46)
+    estimate = mean_estimate([1.0] * 46)
     assert (estimate.low, estimate.high, estimate.method) == (pytest.approx(0.922926, abs=1e-6), 1.0, "wilson")
 
 
 def test_effective_sample_size_by_hand() -> None:
     # 30 cases of one attempt, half of them passed: 0.25 / se² is 29 with n - 1 in the standard error, so the least, 30
     # independent trials, is kept.
-    se = statistics.standard_error([1.0] * 15 + [0.0] * 15)
-    assert statistics.effective_sample_size(0.25, se, [1] * 30, 15) == 30
+    se = standard_error([1.0] * 15 + [0.0] * 15)
+    assert effective_sample_size(0.25, se, [1] * 30, 15) == 30
     # With se² = 0.25 / 100 and 15 events: 1 / (15/16 / 100 + 1/16 / 30) times (1.959964 / 2.045230)²
-    found = statistics.effective_sample_size(0.25, 0.05, [1] * 30, 15)
+    found = effective_sample_size(0.25, 0.05, [1] * 30, 15)
     assert found == pytest.approx(1 / (15 / 16 / 100 + 1 / 16 / 30) * (1.959964 / 2.045230) ** 2, rel=1e-5)
 
 
 def test_effective_sample_size_of_clusters_that_answer_as_one_is_their_number_less_one() -> None:
-    assert statistics.effective_sample_size(0.25, None, [5, 5, 5, 5], 4) == 3
-    assert statistics.effective_sample_size(0.25, 0.25, [5, 5, 5, 5], 4) == 3  # 0.25 / 0.25² is 4
+    assert effective_sample_size(0.25, None, [5, 5, 5, 5], 4) == 3
+    assert effective_sample_size(0.25, 0.25, [5, 5, 5, 5], 4) == 3  # 0.25 / 0.25² is 4
     # Kish: (8 + 1 + 1)² / (64 + 1 + 1) = 1.515, less one, but never below one trial
-    assert statistics.effective_sample_size(0.25, None, [8, 1, 1], 3) == 1
+    assert effective_sample_size(0.25, None, [8, 1, 1], 3) == 1
 
 
 def test_attempts_that_vary_freely_count_more_than_one_trial_a_case() -> None:
     values = [0.8, 1.0, 0.6, 0.8, 1.0, 0.8, 0.4, 1.0, 0.8, 1.0] * 4
-    estimate = statistics.mean_estimate(values)
+    estimate = mean_estimate(values)
     assert estimate.method == "wilson_effective_n"
     assert 40 < (estimate.effective_n or 0) < 200
-    assert (estimate.low, estimate.high) == statistics.wilson(estimate.value or 0, estimate.effective_n or 0)
+    assert (estimate.low, estimate.high) == wilson(estimate.value or 0, estimate.effective_n or 0)
 
 
 def test_attempts_near_one_get_an_interval_that_is_wider_than_students_t() -> None:
     values = [1.0] * 49 + [0.8]
-    estimate = statistics.mean_estimate(values)
+    estimate = mean_estimate(values)
     low, _ = scipy.stats.t.interval(0.95, 49, loc=np.mean(values), scale=scipy.stats.sem(values))
     assert (estimate.low or 1) < low - 0.03
     assert estimate.method == "agresti_coull_effective_n"
@@ -137,28 +148,28 @@ def test_attempts_near_one_get_an_interval_that_is_wider_than_students_t() -> No
 
 def test_clusters_widen_the_interval() -> None:
     values = [1.0] * 30 + [0.0] * 30
-    plain = statistics.mean_estimate(values)
-    alike = statistics.mean_estimate(values, [i // 6 for i in range(60)])
-    mixed = statistics.mean_estimate(values, [i % 10 for i in range(60)])
+    plain = mean_estimate(values)
+    alike = mean_estimate(values, [i // 6 for i in range(60)])
+    mixed = mean_estimate(values, [i % 10 for i in range(60)])
     assert (alike.method, alike.effective_n) == ("wilson_clustered", 9)
-    assert (alike.low, alike.high) == statistics.wilson(0.5, 9)
+    assert (alike.low, alike.high) == wilson(0.5, 9)
     assert (mixed.low or 0) < (plain.low or 0) < 0.5
 
 
 def test_one_cluster_has_no_interval_and_says_so() -> None:
-    estimate = statistics.mean_estimate([1, 0, 1], ["a", "a", "a"])
+    estimate = mean_estimate([1, 0, 1], ["a", "a", "a"])
     assert (estimate.low, estimate.high, estimate.method) == (None, None, "none")
     assert "two clusters" in estimate.note
 
 
 def test_equal_case_means_count_as_one_trial_each() -> None:
-    estimate = statistics.mean_estimate([0.5] * 10)
+    estimate = mean_estimate([0.5] * 10)
     assert (estimate.method, estimate.effective_n) == ("wilson_effective_n", 10)
-    assert (estimate.low, estimate.high) == statistics.wilson(0.5, 10)
+    assert (estimate.low, estimate.high) == wilson(0.5, 10)
 
 
 def test_nothing_scored_is_undefined_with_a_reason() -> None:
-    assert statistics.mean_estimate([]) == statistics.Estimate(value=None, n=0, note="no case was scored")
+    assert mean_estimate([]) == Estimate(value=None, n=0, note="no case was scored")
 
 
 @pytest.mark.parametrize(
@@ -174,34 +185,34 @@ def test_nothing_scored_is_undefined_with_a_reason() -> None:
     ],
 )
 def test_pass_at_k_and_pass_hat_k_by_hand(n: int, c: int, k: int, at: float, hat: float) -> None:
-    assert statistics.pass_at_k(n, c, k) == pytest.approx(at)
-    assert statistics.pass_hat_k(n, c, k) == pytest.approx(hat)
+    assert pass_at_k(n, c, k) == pytest.approx(at)
+    assert pass_hat_k(n, c, k) == pytest.approx(hat)
 
 
 @given(st.integers(1, 60), st.data())
 def test_pass_at_k_and_pass_hat_k_are_hypergeometric(n: int, data: st.DataObject) -> None:
     c, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
     drawn = scipy.stats.hypergeom(n, c, k)
-    assert statistics.pass_at_k(n, c, k) == pytest.approx(1 - drawn.pmf(0), abs=1e-9)
-    assert statistics.pass_hat_k(n, c, k) == pytest.approx(drawn.pmf(k), abs=1e-9)
+    assert pass_at_k(n, c, k) == pytest.approx(1 - drawn.pmf(0), abs=1e-9)
+    assert pass_hat_k(n, c, k) == pytest.approx(drawn.pmf(k), abs=1e-9)
 
 
 def test_fewer_attempts_than_k_leave_it_undefined() -> None:
-    assert statistics.pass_at_k(2, 1, 3) is None
-    assert statistics.pass_hat_k(2, 2, 3) is None
+    assert pass_at_k(2, 1, 3) is None
+    assert pass_hat_k(2, 2, 3) is None
 
 
 @given(st.integers(0, 400), st.integers(0, 400))
 def test_mcnemar_is_the_binomial_test(b: int, c: int) -> None:
     expected = scipy.stats.binomtest(b, b + c).pvalue if b + c else 1.0
-    assert statistics.mcnemar_exact(b, c) == pytest.approx(expected, abs=1e-12)
+    assert mcnemar_exact(b, c) == pytest.approx(expected, abs=1e-12)
 
 
 def test_mcnemar_by_hand_and_for_many_flips() -> None:
     # 2 * (C(6,0) + C(6,1)) / 64
-    assert statistics.mcnemar_exact(1, 5) == pytest.approx(14 / 64)
-    assert statistics.mcnemar_exact(0, 0) == 1.0
-    assert 0 < statistics.mcnemar_exact(5000, 5400) < 1e-4
+    assert mcnemar_exact(1, 5) == pytest.approx(14 / 64)
+    assert mcnemar_exact(0, 0) == 1.0
+    assert 0 < mcnemar_exact(5000, 5400) < 1e-4
 
 
 @pytest.mark.parametrize(
@@ -217,7 +228,7 @@ def test_mcnemar_by_hand_and_for_many_flips() -> None:
     ],
 )
 def test_tango_gives_published_values(b: int, c: int, n: int, expected: tuple[float, float]) -> None:
-    assert statistics.tango(b, c, n) == pytest.approx(expected, abs=6e-4)
+    assert tango(b, c, n) == pytest.approx(expected, abs=6e-4)
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 100))
@@ -233,13 +244,13 @@ def test_tango_ends_where_the_score_under_the_likeliest_flips_is_1_96(b: int, c:
         q = scipy.optimize.minimize_scalar(unlikely, bounds=(least, most), method="bounded", options={"xatol": 1e-12}).x
         return (b - c - n * difference) / np.sqrt(n * (2 * q + difference * (1 - difference)))
 
-    low, high = statistics.tango(b, c, n)
+    low, high = tango(b, c, n)
     assert score(low) == pytest.approx(1.959964, abs=0.01)
     assert score(high) == pytest.approx(-1.959964, abs=0.01)
 
 
 def test_four_flips_one_way_leave_zero_in_the_interval() -> None:
-    found = statistics.paired_difference([1.0] * 4 + [0.0] * 42, [0.0] * 46)
+    found = paired_difference([1.0] * 4 + [0.0] * 42, [0.0] * 46)
     assert (found.p_value, found.low, found.method) == (0.125, 0.0, "tango")
     assert found.high == pytest.approx(0.2032, abs=1e-4)
 
@@ -247,7 +258,7 @@ def test_four_flips_one_way_leave_zero_in_the_interval() -> None:
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 300))
 def test_interval_and_exact_mcnemar_agree_about_zero(b: int, c: int, same: int) -> None:
     n = max(1, b + c + same)
-    found = statistics.paired_interval([1.0] * b + [0.0] * (n - b), [0.0] * b + [1.0] * c + [0.0] * (n - b - c))
+    found = paired_interval([1.0] * b + [0.0] * (n - b), [0.0] * b + [1.0] * c + [0.0] * (n - b - c))
     assert found is not None
     assert (found.low <= 0 <= found.high) == (found.p_value >= 0.05)
 
@@ -256,7 +267,7 @@ def test_interval_and_exact_mcnemar_agree_about_zero(b: int, c: int, same: int) 
 def test_interval_and_score_test_agree_about_zero(cases: list[tuple[int, int, int]]) -> None:
     a, b = [x / 3 for x, _, _ in cases], [y / 3 for _, y, _ in cases]
     for clusters in (None, [cluster for _, _, cluster in cases]):
-        found = statistics.paired_interval(a, b, clusters)
+        found = paired_interval(a, b, clusters)
         if found is not None and abs(found.p_value - 0.05) > 1e-9:
             assert (found.low <= 0 <= found.high) == (found.p_value >= 0.05)
 
@@ -264,7 +275,7 @@ def test_interval_and_score_test_agree_about_zero(cases: list[tuple[int, int, in
 def test_paired_attempts_are_near_the_paired_t_if_there_are_many_differences() -> None:
     draw = np.random.default_rng(1)
     a, b = draw.binomial(5, 0.6, 400) / 5, draw.binomial(5, 0.5, 400) / 5
-    found = statistics.paired_difference(a.tolist(), b.tolist())
+    found = paired_difference(a.tolist(), b.tolist())
     low, high = scipy.stats.ttest_rel(a, b).confidence_interval(0.95)
     assert (found.test, found.method) == ("paired_score", "tango_effective_n")
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.002)
@@ -272,14 +283,14 @@ def test_paired_attempts_are_near_the_paired_t_if_there_are_many_differences() -
 
 def test_pass_or_fail_is_tested_by_mcnemar_and_counts_flips() -> None:
     a, b = [1, 1, 1, 1, 1, 0, 0, 1], [0, 0, 0, 0, 0, 1, 0, 1]
-    found = statistics.paired_difference(a, b)
+    found = paired_difference(a, b)
     assert (found.a_only, found.b_only, found.test) == (5, 1, "mcnemar")
     assert found.p_value == pytest.approx(14 / 64)
     assert found.difference == pytest.approx(0.5)
 
 
 def test_clustered_pairs_are_not_tested_by_mcnemar() -> None:
-    found = statistics.paired_difference([1, 1, 0, 1], [0, 0, 0, 1], ["x", "x", "y", "y"])
+    found = paired_difference([1, 1, 0, 1], [0, 0, 0, 1], ["x", "x", "y", "y"])
     assert (found.test, found.method, found.se) == ("clustered_score", "tango_clustered", pytest.approx(0.5))
     # Two clusters whose cases go together are one independent pair: z = 0.5 sqrt(1 / 0.5)
     assert found.effective_n == 1
@@ -287,7 +298,7 @@ def test_clustered_pairs_are_not_tested_by_mcnemar() -> None:
 
 
 def test_equal_results_have_an_interval_and_a_detectable_effect() -> None:
-    found = statistics.paired_difference([1.0] * 20, [1.0] * 20)
+    found = paired_difference([1.0] * 20, [1.0] * 20)
     assert (found.difference, found.p_value, found.note) == (0, 1.0, "")
     assert (found.low, found.high) == pytest.approx((-0.1611, 0.1611), abs=1e-4)
     # Six flips one way are significant: P(Bin(20, 0.366) >= 6) = 0.8
@@ -295,49 +306,47 @@ def test_equal_results_have_an_interval_and_a_detectable_effect() -> None:
 
 
 def test_fewer_than_six_cases_cannot_show_a_difference() -> None:
-    found = statistics.paired_difference([1.0] * 5, [0.0] * 5)
+    found = paired_difference([1.0] * 5, [0.0] * 5)
     assert (found.p_value, found.mde) == (0.0625, None)
     assert found.note == "fewer than 6 independent cases cannot show a difference"
 
 
 def test_no_common_case_is_undefined() -> None:
-    found = statistics.paired_difference([], [])
+    found = paired_difference([], [])
     assert (found.difference, found.p_value, found.test) == (None, None, "none")
     assert found.note == "no case was scored by both"
 
 
 @pytest.mark.parametrize(("flip_rate", "n"), [(0.1, 200), (0.0, 30), (0.3, 50)])
 def test_minimum_detectable_effect_has_the_power_it_claims(flip_rate: float, n: int) -> None:
-    effect = statistics.minimum_detectable_effect(flip_rate, n) or 0
+    effect = minimum_detectable_effect(flip_rate, n) or 0
     rate = max(flip_rate, effect)
     drawn = np.random.default_rng(0).multinomial(n, [(rate + effect) / 2, (rate - effect) / 2, 1 - rate], size=20_000)
     results, counts = np.unique(drawn[:, :2], axis=0, return_counts=True)
-    significant = [statistics.mcnemar_exact(b, c) < 0.05 for b, c in results.tolist()]
+    significant = [mcnemar_exact(b, c) < 0.05 for b, c in results.tolist()]
     assert (counts * significant).sum() / 20_000 == pytest.approx(0.8, abs=0.01)
 
 
 def test_minimum_detectable_effect_of_many_flips_is_millers() -> None:
-    assert statistics.minimum_detectable_effect(0.5, 100_000) == pytest.approx(
-        2.80158 * (0.5 / 100_000) ** 0.5, rel=1e-5
-    )
-    assert statistics.minimum_detectable_effect(0.4, 10_000) == pytest.approx(2.80158 * (0.4 / 10_000) ** 0.5, rel=0.02)
+    assert minimum_detectable_effect(0.5, 100_000) == pytest.approx(2.80158 * (0.5 / 100_000) ** 0.5, rel=1e-5)
+    assert minimum_detectable_effect(0.4, 10_000) == pytest.approx(2.80158 * (0.4 / 10_000) ** 0.5, rel=0.02)
 
 
 def test_holm_by_hand() -> None:
     # Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, 0.04 -> the last may not fall below
     # 0.06.
-    assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert statistics.holm([0.6, 0.9]) == [1.0, 1.0]
-    assert statistics.holm([]) == []
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60), st.floats(0, 1))
 def test_quantiles_agree_with_numpy(values: list[float], q: float) -> None:
-    assert statistics.quantile(values, q) == pytest.approx(float(np.quantile(values, q)), abs=1e-6, rel=1e-9)
+    assert quantile(values, q) == pytest.approx(float(np.quantile(values, q)), abs=1e-6, rel=1e-9)
 
 
 def test_quantile_of_nothing_is_undefined() -> None:
-    assert statistics.quantile([], 0.5) is None
+    assert quantile([], 0.5) is None
 
 
 def test_every_interval_has_the_coverage_it_claims() -> None:
@@ -348,5 +357,7 @@ def test_every_interval_has_the_coverage_it_claims() -> None:
 
 
 def test_importing_the_module_does_not_import_scipy() -> None:
-    code = "import runs.results.statistics as s, sys; s.mean_estimate([1.0, 0.0]); sys.exit('scipy' in sys.modules)"
+    code = (
+        "import sys, runs.results.statistics.means as m; m.mean_estimate([1.0, 0.0]); sys.exit('scipy' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,12 +9,12 @@ from scipy.optimize import minimize
 from scipy.stats import beta
 from sklearn.metrics import cohen_kappa_score
 
-from preferences.insight.agreement import (
-    Bin,
+from preferences.insight.bradley_terry import Match, SeparateGroups, Standing, groups_of, standings, strengths
+from preferences.insight.calibration import Bin, calibration, calibration_error
+from preferences.insight.plots import calibration_plot, ranking_plot
+from preferences.insight.statistics import (
     agreement_figure,
     bootstrap,
-    calibration,
-    calibration_error,
     cohen_kappa,
     correlation,
     correlation_figure,
@@ -23,9 +23,7 @@ from preferences.insight.agreement import (
     mean,
     share_figure,
 )
-from preferences.insight.plots import calibration_plot, ranking_plot
-from preferences.insight.ranking import Match, SeparateGroups, Standing, groups_of, standings, strengths
-from runs.results.statistics import wilson
+from runs.results.statistics.intervals import wilson
 
 
 def test_kappa_agrees_with_a_table_worked_by_hand() -> None:
@@ -71,7 +69,7 @@ def test_alpha_is_one_for_agreement_and_negative_for_systematic_disagreement() -
 
 def test_calibration_error_is_the_weighted_distance() -> None:
     points = [(0.95, True), (0.95, True), (0.95, False), (0.95, True), (0.15, False)]
-    assert [(item.n, item.right) for item in calibration(points)] == [(1, 0.0), (4, 0.75)]
+    assert [(item.n, item.correct) for item in calibration(points)] == [(1, 0.0), (4, 0.75)]
     assert calibration_error(points) == pytest.approx((4 * 0.2 + 1 * 0.15) / 5)
     assert calibration_error([]) is None
 
@@ -223,7 +221,7 @@ def test_bootstrap_resamples_matches_by_case() -> None:
 
 
 def test_overconfident_verdict_is_below_diagonal() -> None:
-    sure, careful = calibration_plot([Bin(confidence=1.0, right=0.0, n=9), Bin(confidence=0.5, right=0.75, n=1)])
+    sure, careful = calibration_plot([Bin(confidence=1.0, correct=0.0, n=9), Bin(confidence=0.5, correct=0.75, n=1)])
     assert (sure.x, sure.y) == (40 + 260, 20 + 260)  # right below: the axes go from 40 and 280
     assert (careful.x, careful.y) == (40 + 130, 20 + 65)
     assert sure.r > careful.r
