@@ -1,4 +1,4 @@
-"""The whole REST surface, under /api/v1/, on one page."""
+"""All REST URLs, under /api/v1/."""
 
 from django.urls import path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView

@@ -1,4 +1,4 @@
-"""Django's entry for the llmeval_site app."""
+"""App configuration."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""The Celery application: `celery -A llmeval_site worker --beat`. The queue of record is the database."""
+"""Celery application: `celery -A llmeval_site worker --beat`. Messages wake workers; the database stores the jobs."""
 
 import os
 

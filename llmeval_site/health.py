@@ -1,4 +1,4 @@
-"""Liveness and readiness, for orchestrators: no sign-in, no detail that an outsider could use."""
+"""Liveness and readiness checks for orchestrators. They need no sign-in and reveal nothing that helps an attacker."""
 
 import logging
 import shutil
@@ -20,114 +20,126 @@ from sandbox.pool import Pool
 
 logger = logging.getLogger(__name__)
 
-FREE_BYTES = 200 * 1024 * 1024  # below this, uploads and results are about to fail
+MIN_FREE_BYTES = 200 * 1024 * 1024  # with less, uploads and results are about to fail
 _BROKER_TIMEOUT_S = 1.0
 
 
 @login_not_required
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """The process answers."""
+    """Respond with 200 as long as the process serves requests."""
     return JsonResponse({"status": "ok"})
 
 
 @login_not_required
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Whether all that serving needs answers: 200, or 503 with the names of what does not and a sentence for each.
+    """Respond with 200 if all components work, otherwise with 503, naming each failed component and a reason.
 
-    The sentences are ours alone: what an exception says may hold addresses and names, and goes to the log.
+    The reasons are fixed sentences. Messages of exceptions may contain addresses and names, so they are only logged.
     """
-    reasons = {name: part.reason for name, part in PARTS.items() if not _works(name, part)}
+    reasons = {name: component.reason for name, component in COMPONENTS.items() if not _works(name, component)}
     body = {
         "status": "unavailable" if reasons else "ok",
-        "parts": {name: "unavailable" if name in reasons else "ok" for name in PARTS},
+        "parts": {name: "unavailable" if name in reasons else "ok" for name in COMPONENTS},
         "reasons": reasons,
     }
     return JsonResponse(body, status=503 if reasons else 200)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Something that serving needs. `check` raises whatever it likes where that does not work; `reason` is told."""
+class Component:
+    """Something the site needs. `check` raises an exception if it does not work; `reason` is then reported."""
 
     check: Callable[[], None]
     reason: str
 
 
-def _works(name: str, part: Part) -> bool:
+def _works(name: str, component: Component) -> bool:
     try:
-        part.check()
+        component.check()
     except Exception as error:
         logger.warning("not ready: %s: %s", name, error)
         return False
     return True
 
 
-def _database() -> None:
+def check_database() -> None:
+    """Raise an exception if the database is unreachable or not migrated."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM django_migrations")
 
 
-def _broker() -> None:
+def check_broker() -> None:
+    """Raise an exception if the message broker is unreachable."""
     if settings.CELERY_BROKER_URL.startswith("filesystem://"):
         if not Path(settings.QUEUE_DIR, "messages").is_dir():
-            raise NotADirectoryError(f"{settings.QUEUE_DIR} is gone")
+            raise NotADirectoryError(f"{settings.QUEUE_DIR} does not exist")
         return
     timeouts = {"socket_connect_timeout": _BROKER_TIMEOUT_S, "socket_timeout": _BROKER_TIMEOUT_S}
     with app.connection_for_write(transport_options=timeouts) as broker:
         broker.ensure_connection(max_retries=1, timeout=_BROKER_TIMEOUT_S)
 
 
-def _disk() -> None:
-    if shutil.disk_usage(settings.VAR_DIR).free < FREE_BYTES:
+def check_disk() -> None:
+    """Raise OSError if the disk is nearly full."""
+    if shutil.disk_usage(settings.VAR_DIR).free < MIN_FREE_BYTES:
         raise OSError("disk nearly full")
 
 
-def _sandbox() -> None:
-    """An engine opens, and holds against the attacks of its self-test. Which tier it reaches is each run's business."""
+def check_sandbox() -> None:
+    """Raise an exception if no sandbox engine starts or its self-test fails.
+
+    Any isolation tier is accepted. Each run checks for itself whether the tier is high enough.
+    """
     Pool.open(replace(pool_options(accept="ABC"), workers=1)).close()
 
 
 @dataclass(slots=True)
-class Watched:
-    """A check that takes long, made in a thread of its own: waited for *wait_s*, and its outcome kept for *keep_s*."""
+class BackgroundCheck:
+    """A slow check that runs in a thread. Callers wait for it at most *wait_s*; its result is reused for *keep_s*."""
 
     check: Callable[[], None]
     keep_s: float = 30.0
     wait_s: float = 2.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _under_way: threading.Event | None = None
-    _known_at: float = 0.0
+    _running: threading.Event | None = None
+    _finished_at: float = 0.0
     _error: Exception | None = None
 
     def __call__(self) -> None:
-        """Raises what the check raised, TimeoutError where it has not said anything yet."""
+        """Raise the exception of the check, or TimeoutError if it has no result yet."""
         with self._lock:
-            stale = not self._known_at or time.monotonic() - self._known_at > self.keep_s
-            if stale and self._under_way is None:
-                self._under_way = threading.Event()
-                threading.Thread(target=self._look, args=[self._under_way], daemon=True).start()
-            under_way = self._under_way
-        if under_way is not None and not under_way.wait(self.wait_s):
-            raise TimeoutError(f"no answer within {self.wait_s:g} s")
+            outdated = not self._finished_at or time.monotonic() - self._finished_at > self.keep_s
+            if outdated and self._running is None:
+                self._running = threading.Event()
+                threading.Thread(target=self._run, args=[self._running], daemon=True).start()
+            running = self._running
+        if running is not None and not running.wait(self.wait_s):
+            raise TimeoutError(f"no result within {self.wait_s:g} s")
         if self._error is not None:
             raise self._error
 
-    def _look(self, done: threading.Event) -> None:
+    def _run(self, finished: threading.Event) -> None:
         error: Exception | None = None
         try:
             self.check()
         except Exception as raised:
             error = raised
         with self._lock:
-            self._error, self._known_at, self._under_way = error, time.monotonic(), None
-        done.set()
+            self._error, self._finished_at, self._running = error, time.monotonic(), None
+        finished.set()
 
 
-PARTS: dict[str, Part] = {
-    "database": Part(_database, "It does not answer, or holds no tables yet: manage.py prepare makes them."),
-    "broker": Part(_broker, "It cannot be reached: CELERY_BROKER_URL names it. Runs wait for the workers' next sweep."),
-    "sandbox": Part(Watched(_sandbox), "It does not start: manage.py sandbox_check says why. No code can be scored."),
-    "disk": Part(_disk, "Less than 200 MiB are free where LLMEVAL_VAR lies."),
+COMPONENTS: dict[str, Component] = {
+    "database": Component(check_database, "The database is unreachable or has no tables. Run: manage.py prepare"),
+    "broker": Component(
+        check_broker,
+        "The message broker is unreachable. Check CELERY_BROKER_URL. Runs wait for the next periodic check.",
+    ),
+    "sandbox": Component(
+        BackgroundCheck(check_sandbox),
+        "The sandbox does not start, so no code can be scored. Run: manage.py sandbox_check",
+    ),
+    "disk": Component(check_disk, "Less than 200 MiB are free on the disk of LLMEVAL_VAR."),
 }

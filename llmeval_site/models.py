@@ -1,4 +1,4 @@
-"""What belongs to no app: answers kept for clients that repeat a POST with an Idempotency-Key, and tokens for REST."""
+"""Models that belong to no single app: REST tokens, and responses stored for the `Idempotency-Key` header."""
 
 from django.conf import settings
 from django.db import models
@@ -7,28 +7,30 @@ from django.utils import timezone
 from hub.common.fields import OrderedJSONField
 
 
-class KeptAnswer(models.Model):
-    """The answer to one POST of one user. `status` is null while the first request is still being answered."""
+class IdempotencyRecord(models.Model):
+    """The response to one POST of one user. `status` is null while the first request is being processed."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     key = models.CharField(max_length=255)
-    request_digest = models.CharField(max_length=64, help_text="SHA-256 of path and body: a key names one request.")
+    request_digest = models.CharField(
+        max_length=64, help_text="SHA-256 of the request: a key is valid for one request."
+    )
     status = models.PositiveSmallIntegerField(null=True)
     content_type = models.CharField(max_length=100, blank=True)
     body = models.BinaryField(default=bytes)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_key")]
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_record_per_key")]
 
     def __str__(self) -> str:
         return self.key
 
 
 class ApiToken(models.Model):
-    """A token for REST. The key is stored as its SHA-256 alone; `prefix` is its beginning, to tell tokens apart.
+    """A token for REST. Only the SHA-256 of its key is stored, and its first characters as `prefix`.
 
-    `scopes` limit what the token may do of what its user may. A revoked token is kept, for the record.
+    A token may do what its user may, limited by `scopes`. Revoked tokens are kept.
     """
 
     class Scope(models.TextChoices):
@@ -56,7 +58,7 @@ class ApiToken(models.Model):
 
     @property
     def state(self) -> str:
-        """`active`, `expired` or `revoked`."""
+        """Return `active`, `expired` or `revoked`."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= timezone.now() else "active"

@@ -1,4 +1,4 @@
-"""All settings. The environment (and `.env`) is read here and nowhere else; docs/operations.md lists each variable."""
+"""All settings. Only this module reads environment variables (and `.env`); docs/operations.md lists them."""
 
 import secrets
 from datetime import timedelta
@@ -18,12 +18,12 @@ from llmeval_site.configuration.variables import EnvironmentVariables
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENV = EnvironmentVariables.load(BASE_DIR / ".env")
 
-# Everything that the product writes lies under one folder: database, uploads, queue, tracking store.
+# All data is stored below one folder: database, uploads, queue, tracking store.
 VAR_DIR = Path(ENV.text("LLMEVAL_VAR", str(BASE_DIR / "var"))).resolve()
 try:
     make_private_folder(VAR_DIR)
 except OSError as error:
-    raise ImproperlyConfigured(f"LLMEVAL_VAR: {VAR_DIR} cannot be made: {error.strerror}.") from None
+    raise ImproperlyConfigured(f"LLMEVAL_VAR: cannot create {VAR_DIR}: {error.strerror}.") from None
 
 DEBUG = ENV.flag("LLMEVAL_DEBUG", False)
 ALLOWED_HOSTS = ENV.words("LLMEVAL_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
@@ -32,7 +32,7 @@ CSRF_FAILURE_VIEW = "llmeval_site.pages.errors.csrf_failed"
 
 
 def _secret_key() -> str:
-    """LLMEVAL_SECRET_KEY, or one drawn at the first start and kept readable by its owner alone."""
+    """Return LLMEVAL_SECRET_KEY, or a key that is generated at the first start and stored in a private file."""
     given = ENV.text("LLMEVAL_SECRET_KEY")
     if given:
         return given
@@ -114,11 +114,11 @@ try:
     DATABASES = {"default": dj_database_url.parse(_DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
 except ValueError:
     raise ImproperlyConfigured(
-        "DATABASE_URL is not an address of a database; it looks like postgres://user:password@host:5432/name."
+        "DATABASE_URL is not a valid database URL. Example: postgres://user:password@host:5432/name"
     ) from None
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    # WAL lets readers go on while one writes. IMMEDIATE takes the write lock at BEGIN, so that a transaction never
-    # fails half-way on an upgrade that the busy timeout does not cover.
+    # In WAL mode readers do not wait for a writer. IMMEDIATE takes the write lock at BEGIN: otherwise a transaction can
+    # fail when it upgrades its lock, which the busy timeout does not cover.
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 30,
@@ -126,7 +126,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         " PRAGMA cache_size=-8000; PRAGMA temp_store=MEMORY;",
     }
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = False
-    # A file, because the executor's threads each have a connection of their own.
+    # Tests need a file: each thread of the executor has its own connection.
     DATABASES["default"]["TEST"] = {"NAME": VAR_DIR / "test.sqlite3"}
     if DATABASES["default"]["NAME"] != ":memory:":
         make_private_database(Path(DATABASES["default"]["NAME"]))
@@ -134,8 +134,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # ---- web ------------------------------------------------------------------------------------------------------------
 
-# Sign-in is refused for a while after failures for one name from one address. Not for the name from everywhere, since
-# a stranger could then lock a user out.
+# Failed sign-ins block one name from one address. Blocking the name from all addresses would let anybody lock a user
+# out.
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesBackend", "django.contrib.auth.backends.ModelBackend"]
 AXES_FAILURE_LIMIT = ENV.number("LLMEVAL_SIGN_IN_FAILURES", 10)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
@@ -159,12 +159,12 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-WHITENOISE_USE_FINDERS = True  # straight from static/ and the packages; there is nothing to collect
+WHITENOISE_USE_FINDERS = True  # serves static/ and the files of packages directly, without collectstatic
 MEDIA_ROOT = VAR_DIR / "media"
 FILE_UPLOAD_PERMISSIONS = 0o600
 DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
 
-# No inline script, no foreign host: what a model wrote could not run even if escaping failed once.
+# No inline scripts and no other hosts: text of a model could not run as a script even if it were not escaped.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'self'"],
@@ -186,7 +186,7 @@ if HTTPS:
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     SECURE_HSTS_SECONDS = 31_536_000
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
-    # Browsers' preload lists are for whoever owns the whole domain to ask for.
+    # HSTS preloading affects the whole domain, so its owner decides about it.
     SILENCED_SYSTEM_CHECKS = ["security.W021"]
 
 REST_FRAMEWORK = {
@@ -207,13 +207,13 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "hub.common.rest_defaults.Cursor",
     "PAGE_SIZE": 50,
     "EXCEPTION_HANDLER": "hub.common.rest.error_response",
-    # `?format=` belongs to the exports; there is one representation of everything else.
+    # Exports use `?format=` for their own formats; all other responses are JSON.
     "URL_FORMAT_OVERRIDE": None,
     "DEFAULT_THROTTLE_CLASSES": [
         "rest_framework.throttling.UserRateThrottle",
         "hub.common.rest_defaults.WriteThrottle",
     ],
-    # For each user and each process of the site.
+    # Per user and per process of the site.
     "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "120/min", "failed_token": "30/min"},
 }
 SPECTACULAR_SETTINGS = {
@@ -221,7 +221,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Environments, runs and comparisons. Sign in, or send `Authorization: Token <key>`.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PUBLIC": True,  # the whole surface, to everybody who is signed in
+    "SERVE_PUBLIC": True,  # show all operations to every signed-in user
     "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -231,7 +231,7 @@ SPECTACULAR_SETTINGS = {
 
 # ---- runs -----------------------------------------------------------------------------------------------------------
 
-# Variables that a run's config may name: `api_key_env`, and `${NAME}` in a config file. Nothing else is ever read.
+# Environment variables that a run's config may refer to, as `api_key_env` or as `${NAME}`. No others are read.
 API_KEY_VARIABLES = ENV.words(
     "LLMEVAL_API_KEY_VARIABLES",
     [
@@ -244,12 +244,12 @@ API_KEY_VARIABLES = ENV.words(
         "VLLM_API_KEY",
     ],
 )
-# Where requests to models may go: the only hosts, if any is named, and whether all others may be in private networks.
+# Hosts that requests to models may go to (all if empty), and whether other hosts may be in private networks.
 ENDPOINT_HOSTS = ENV.words("LLMEVAL_ENDPOINT_HOSTS")
 PRIVATE_ENDPOINTS = ENV.flag("LLMEVAL_PRIVATE_ENDPOINTS", not HTTPS)
 CONFIG_VARIABLES = ENV.words("LLMEVAL_CONFIG_VARIABLES", ["OPENAI_BASE_URL", "VLLM_BASE_URL"])
 
-# Episodes driven over REST: how many a user may have open, and how long one may wait for its next step.
+# Episodes over REST: open episodes per user, seconds without a step until one expires, days until it is deleted.
 EPISODES_PER_USER = ENV.number("LLMEVAL_EPISODES_PER_USER", 256)
 EPISODE_IDLE_SECONDS = ENV.number("LLMEVAL_EPISODE_IDLE_SECONDS", 3600)
 EPISODE_KEEP_DAYS = ENV.number("LLMEVAL_EPISODE_KEEP_DAYS", 30)
@@ -276,7 +276,7 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# A message that got lost, and a run whose worker died, are found at the next sweep.
+# These periodic tasks find lost messages and runs whose worker died.
 CELERY_BEAT_SCHEDULE = {
     name: {"task": task, "schedule": seconds, "options": {"expires": seconds}}
     for name, task, seconds in (
@@ -292,13 +292,13 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 
 SANDBOX_BACKEND = ENV.choice(
     "LLMEVAL_SANDBOX_BACKEND", "auto", ("auto", "local", "docker", "socket")
-)  # what `backend: auto` in a config comes to
+)  # used for `backend: auto` in a config
 SANDBOX_SOCKET = ENV.text("LLMEVAL_SANDBOX_SOCKET", "/run/llmeval/sandbox.sock")
 SANDBOX_IMAGE = ENV.text("LLMEVAL_SANDBOX_IMAGE")
 SANDBOX_RUNTIME = ENV.text("LLMEVAL_SANDBOX_RUNTIME")
 SANDBOX_PACKAGES = ENV.text("LLMEVAL_SANDBOX_PACKAGES", str(VAR_DIR / "packages"))
-SANDBOX_WORKERS = ENV.number("LLMEVAL_SANDBOX_WORKERS", 0)  # 0: one for each core
-# Tier C separates processes but hardly contains them: live models may use it only where an operator says so here.
+SANDBOX_WORKERS = ENV.number("LLMEVAL_SANDBOX_WORKERS", 0)  # 0: one per core
+# Tier C isolates processes only weakly, so runs of live models use it only if this is enabled.
 SANDBOX_WEAK_ISOLATION_FOR_LIVE_MODELS = ENV.flag("LLMEVAL_SANDBOX_WEAK_ISOLATION", False)
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")

@@ -1,4 +1,4 @@
-// The site's small conveniences. Every page works without this file; nothing here holds state a server needs.
+// Keyboard shortcuts, dialogs, theme switch and announcements. Every page also works without this script.
 "use strict";
 
 (() => {
@@ -81,19 +81,19 @@
     }
     const button = form.querySelector("button.primary");
     if (form.dataset.busy && button) {
-      // After this event, since a disabled button would not be sent along.
+      // Only after this event: the value of a disabled button would not be submitted.
       setTimeout(() => { button.disabled = true; button.textContent = form.dataset.busy; }, 0);
     }
   });
-  // A page that comes back out of the browser's cache is ready to be sent again.
+  // Reload a page restored from the back/forward cache: its submit button is still disabled.
   window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
 
-  // ---- swaps: say what there is now, and keep the focus where the reader was
+  // ---- after htmx replaced content: announce it to screen readers, and keep the focus near it
 
   document.addEventListener("htmx:afterSwap", (event) => {
     const part = document.getElementById(event.detail.target.id) ?? event.detail.target;
-    const said = part.querySelector("[data-announce]");
-    if (said) announce(said.textContent.trim().replace(/\s+/g, " "));
+    const announcement = part.querySelector("[data-announce]");
+    if (announcement) announce(announcement.textContent.trim().replace(/\s+/g, " "));
     if (document.activeElement === document.body && event.detail.requestConfig.elt.matches(".pager a")) {
       part.tabIndex = -1;
       part.focus({ preventScroll: true });

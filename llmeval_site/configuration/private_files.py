@@ -1,7 +1,7 @@
-"""Permissions of what the product writes: its folder, its database and its secrets are the owner's alone.
+"""File permissions: the data folder, the database and secrets are readable by their owner only.
 
-The database holds tests and expected answers. Where the sandbox runs code as another user without further isolation
-(tier C, started by root), these permissions are all that keeps the code from reading them.
+The database contains tests and expected answers. In isolation tier C, started by root, the sandbox runs code as another
+user without further isolation. These permissions are then the only protection against reading the database.
 """
 
 import logging
@@ -18,31 +18,32 @@ _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 def make_private_folder(path: Path) -> None:
-    """Create a folder for its owner alone, or take the permissions of others from one that is there. Raises OSError."""
+    """Create a folder that only its owner can access, or restrict an existing one. Raises OSError."""
     path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
     _restrict(path)
 
 
 def create_private_file(path: Path, text: str = "") -> None:
-    """Create a file for its owner alone. Raises FileExistsError and other OSErrors."""
+    """Create a file that only its owner can access. Raises FileExistsError and other OSErrors."""
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _FILE), "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def make_private_database(path: Path) -> None:
-    """Create an SQLite file for its owner alone, since SQLite would let others read it, or restrict one that is there.
+    """Create an SQLite file that only its owner can access, or restrict an existing one.
 
-    SQLite gives the files that it puts beside it the same permissions.
+    SQLite itself would create a file that others can read. It gives its additional files (such as the write-ahead log)
+    the permissions of the database file.
     """
     try:
         create_private_file(path)
     except OSError:
-        pass  # it is there, or cannot be made: connecting to it says why
+        pass  # it exists already, or connecting to it will report the error
     restrict_files(path.with_name(path.name + suffix) for suffix in _SQLITE_SUFFIXES)
 
 
 def restrict_files(paths: Iterable[Path]) -> None:
-    """Take the permissions of group and others from files, as far as they are there."""
+    """Remove the permissions of group and others from those of *paths* that are files."""
     for path in paths:
         if path.is_file():
             _restrict(path)

@@ -1,4 +1,4 @@
-"""The one place that reads the process environment: typed look-ups with errors that name the variable."""
+"""Typed access to environment variables. Error messages name the variable."""
 
 import os
 import re
@@ -13,14 +13,14 @@ _LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$"
 
 
 class EnvironmentVariables:
-    """The process environment over an optional `.env` file; the process wins."""
+    """Environment variables of the process, and of an optional `.env` file for those that the process does not set."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
 
     @classmethod
     def load(cls, dotenv: Path) -> "EnvironmentVariables":
-        """Read `KEY=value` lines of *dotenv*, if it is there, and lay os.environ over them."""
+        """Read the `KEY=value` lines of *dotenv*, if the file exists. Variables in os.environ take precedence."""
         values: dict[str, str] = {}
         if dotenv.is_file():
             for number, line in enumerate(dotenv.read_text(encoding="utf-8").splitlines(), 1):
@@ -33,16 +33,18 @@ class EnvironmentVariables:
         return cls({**values, **os.environ})
 
     def text(self, name: str, default: str = "") -> str:
+        """Return the variable as it is."""
         return self._values.get(name, default)
 
     def choice(self, name: str, default: str, choices: Iterable[str]) -> str:
-        """One of a few words."""
+        """Return a variable that must have one of the values *choices*."""
         raw = self._values.get(name) or default
         if raw not in choices:
-            raise ImproperlyConfigured(f"{name}={raw!r} is none of {', '.join(choices)}.")
+            raise ImproperlyConfigured(f"{name}={raw!r} must be one of: {', '.join(choices)}.")
         return raw
 
     def flag(self, name: str, default: bool) -> bool:
+        """Return a boolean: 1, true, yes or on; 0, false, no, off or empty."""
         raw = self._values.get(name)
         if raw is None:
             return default
@@ -50,22 +52,23 @@ class EnvironmentVariables:
             return True
         if raw.lower() in _FALSE:
             return False
-        raise ImproperlyConfigured(f"{name}={raw!r} is not a yes or no; use 1 or 0.")
+        raise ImproperlyConfigured(f"{name}={raw!r} is not a boolean; use 1 or 0.")
 
     def number(self, name: str, default: int) -> int:
+        """Return an integer."""
         raw = self._values.get(name)
         if raw is None or not raw.strip():
             return default
         try:
             return int(raw)
         except ValueError:
-            raise ImproperlyConfigured(f"{name}={raw!r} is not a whole number.") from None
+            raise ImproperlyConfigured(f"{name}={raw!r} is not an integer.") from None
 
     def words(self, name: str, default: Iterable[str] = ()) -> list[str]:
-        """A comma-separated list."""
+        """Return the items of a comma-separated list."""
         raw = self._values.get(name)
         return list(default) if raw is None else [part.strip() for part in raw.split(",") if part.strip()]
 
     def lookup(self, name: str) -> str | None:
-        """A variable that a config names (an API key, a `${URL}`), or None where it is unset or empty."""
+        """Return a variable that a config refers to (an API key, a `${URL}`), or None if it is unset or empty."""
         return self._values.get(name) or None

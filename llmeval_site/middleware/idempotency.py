@@ -1,7 +1,8 @@
-"""`Idempotency-Key` on a POST under /api/: the same key again gives the first answer again, and does nothing anew.
+"""Support for the `Idempotency-Key` header on POST requests under /api/.
 
-A client that lost the answer to a request (a time-out, a dropped connection) can therefore simply repeat it. Only
-answers of success are kept, for a day; after a refusal the same key may be used for the mended request.
+If a request is repeated with the same key, the first response is sent again and nothing is executed. A client that
+lost a response (because of a time-out or a dropped connection) can therefore safely repeat the request. Only
+successful responses are stored, for a day. After an error the same key can be used for the corrected request.
 """
 
 import hashlib
@@ -19,16 +20,16 @@ from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
-from llmeval_site.models import KeptAnswer
+from llmeval_site.models import IdempotencyRecord
 
-KEPT = timedelta(hours=24)
-ABANDONED = timedelta(minutes=10)  # a request that is still unanswered was lost with its process
-MAX_KEY = 255
-MAX_KEPT = 1024 * 1024  # bytes of an answer
+RETENTION = timedelta(hours=24)
+ABANDONED_AFTER = timedelta(minutes=10)  # a request without a response after this long was lost with its process
+MAX_KEY_LENGTH = 255
+MAX_BODY_SIZE = 1024 * 1024  # bytes; larger responses are not stored
 
 
 class IdempotencyMiddleware:
-    """Answers a repeated POST from what is kept."""
+    """Middleware that replays the stored response to a repeated POST."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -37,38 +38,37 @@ class IdempotencyMiddleware:
         key = request.headers.get("Idempotency-Key")
         if not key or request.method != "POST" or not request.path_info.startswith("/api/"):
             return self._get_response(request)
-        if len(key) > MAX_KEY or not key.isprintable():
-            return _refusal(400, f"An Idempotency-Key has at most {MAX_KEY} printable characters.")
-        user = _user(request)
+        if len(key) > MAX_KEY_LENGTH or not key.isprintable():
+            return _error_response(400, f"An Idempotency-Key has at most {MAX_KEY_LENGTH} printable characters.")
+        user = _authenticated_user(request)
         if user is None:
-            return self._get_response(request)  # which refuses it
-        digest = _digest(request)
-        kept = _claim(user, key, digest)
-        if isinstance(kept, HttpResponse):
-            return kept
+            return self._get_response(request)  # the view responds with 401
+        record = _create_record(user, key, _request_digest(request))
+        if isinstance(record, HttpResponse):
+            return record
         try:
             response = self._get_response(request)
         except BaseException:
-            kept.delete()
+            record.delete()
             raise
-        _keep(kept, response)
+        _store_response(record, response)
         return response
 
 
-def _user(request: HttpRequest) -> User | None:
-    """Who asks, by the ways in which REST signs people in; None where that fails."""
-    ways = [way() for way in cast("list[type[BaseAuthentication]]", api_settings.DEFAULT_AUTHENTICATION_CLASSES)]
+def _authenticated_user(request: HttpRequest) -> User | None:
+    """Return the user of *request* according to the authentication classes of REST, or None."""
+    classes = cast("list[type[BaseAuthentication]]", api_settings.DEFAULT_AUTHENTICATION_CLASSES)
     try:
-        user = Request(request, authenticators=ways).user
+        user = Request(request, authenticators=[authentication() for authentication in classes]).user
     except (APIException, PermissionDenied):
         return None
     return user if user.is_authenticated else None
 
 
-def _digest(request: HttpRequest) -> str:
-    """What the key stands for. Uploads count by their size, for their body is read but once, as a stream."""
+def _request_digest(request: HttpRequest) -> str:
+    """Return a digest of URL, token and body. Of uploads it covers only the size: their body can be read only once."""
     digest = hashlib.sha256(request.get_full_path().encode())
-    # Two tokens of a user may differ in what they are allowed to do.
+    # Two tokens of one user may have different scopes.
     digest.update(request.headers.get("Authorization", "").encode())
     if request.content_type in ("application/json", "application/yaml", "text/plain", ""):
         try:
@@ -80,36 +80,43 @@ def _digest(request: HttpRequest) -> str:
     return digest.hexdigest()
 
 
-def _claim(user: User, key: str, digest: str) -> KeptAnswer | HttpResponse:
-    """The row that this request now holds, or the answer that it gets instead."""
+def _create_record(user: User, key: str, digest: str) -> IdempotencyRecord | HttpResponse:
+    """Return a new record for this request, or the response to send if the key was used before."""
     now = timezone.now()
-    KeptAnswer.objects.filter(created_at__lt=now - KEPT).delete()
-    KeptAnswer.objects.filter(status=None, created_at__lt=now - ABANDONED).delete()
+    IdempotencyRecord.objects.filter(created_at__lt=now - RETENTION).delete()
+    IdempotencyRecord.objects.filter(status=None, created_at__lt=now - ABANDONED_AFTER).delete()
     try:
         with transaction.atomic():
-            return KeptAnswer.objects.create(user=user, key=key, request_digest=digest)
+            return IdempotencyRecord.objects.create(user=user, key=key, request_digest=digest)
     except IntegrityError:
-        kept = KeptAnswer.objects.filter(user=user, key=key).first()
-    if kept is None or kept.status is None:
-        return _refusal(409, "The first request with this Idempotency-Key is still being answered; ask again shortly.")
-    if kept.request_digest != digest:
-        return _refusal(422, "This Idempotency-Key was used for another request; draw a new one for each request.")
+        record = IdempotencyRecord.objects.filter(user=user, key=key).first()
+    if record is None or record.status is None:
+        return _error_response(
+            409, "The first request with this Idempotency-Key is still being processed. Try again shortly."
+        )
+    if record.request_digest != digest:
+        return _error_response(
+            422, "This Idempotency-Key was used for another request. Generate a new key for each request."
+        )
     return HttpResponse(
-        bytes(kept.body),
-        status=kept.status,
-        content_type=kept.content_type,
+        bytes(record.body),
+        status=record.status,
+        content_type=record.content_type,
         headers={"Idempotency-Replayed": "true"},
     )
 
 
-def _keep(kept: KeptAnswer, response: HttpResponseBase) -> None:
+def _store_response(record: IdempotencyRecord, response: HttpResponseBase) -> None:
+    """Store a successful response; delete the record of any other, and of one that is streamed or too large."""
     body = b"" if response.streaming else getattr(response, "content", b"")
-    if not 200 <= response.status_code < 300 or response.streaming or len(body) > MAX_KEPT:
-        kept.delete()
+    if not 200 <= response.status_code < 300 or response.streaming or len(body) > MAX_BODY_SIZE:
+        record.delete()
         return
-    kept.status, kept.content_type, kept.body = response.status_code, response.headers.get("Content-Type", ""), body
-    kept.save(update_fields=["status", "content_type", "body"])
+    record.status = response.status_code
+    record.content_type = response.headers.get("Content-Type", "")
+    record.body = body
+    record.save(update_fields=["status", "content_type", "body"])
 
 
-def _refusal(status: int, message: str) -> JsonResponse:
+def _error_response(status: int, message: str) -> JsonResponse:
     return JsonResponse({"message": message, "errors": []}, status=status)

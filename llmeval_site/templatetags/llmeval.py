@@ -1,93 +1,125 @@
-"""`{% load llmeval %}`: how figures, times, statuses and foreign text are written on every page."""
+"""`{% load llmeval %}`: formatting of numbers, times, statuses, model output and messages, shared by all pages."""
 
 import json
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TypedDict
 
 from django import template
 from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.http import HttpRequest
+from django.template import Context
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from hub.common.pagination import Order
 from hub.common.rendering import code_html
+from hub.protocols.messages import text_of
 from preferences.sides import tokens_to_phrases
-from runs.reports import formats as write
+from runs.reports import formats
 
 register = template.Library()
 
-FOLD = 2400  # characters of foreign text that are shown before the rest is folded
-FOLD_LINES = 40
+FOLDED_LENGTH = 2400  # characters of a long text that are visible before it is unfolded
+FOLDED_LINES = 40
 
-register.filter("percent", write.percent)
-register.filter("points", write.points)
-register.filter("method", write.method)
-register.filter("money", write.money)
-register.filter("tokens", write.tokens)
-register.filter("ms", write.milliseconds)
-register.filter("p_value", write.p_value)
-register.filter("duration", write.duration)
+_LANGUAGES = {"py": "python", "js": "javascript", "md": "markdown", "yml": "yaml"}
+
+register.filter("percent", formats.percent)
+register.filter("points", formats.points)
+register.filter("method", formats.method)
+register.filter("money", formats.money)
+register.filter("tokens", formats.tokens)
+register.filter("ms", formats.milliseconds)
+register.filter("p_value", formats.p_value)
+register.filter("duration", formats.duration)
 register.filter("side_phrases", tokens_to_phrases)
 
 
-@register.filter
-def foreign(text: Any) -> str:
-    """Text of a model or a dataset, without characters that hide or reorder what it says; lines are kept."""
-    return write.clean(str(text), lines=True)
+# ---- text ------------------------------------------------------------------------------------------------------------
 
 
 @register.filter
-def one_line(text: Any, size: int = 200) -> str:
-    """Foreign text as one line of at most *size* characters."""
-    return write.cut(write.clean(str(text)), size)
+def foreign(text: object) -> str:
+    """Return text of a model or a dataset without characters that hide or reorder other text. Line breaks are kept."""
+    return formats.clean(str(text), lines=True)
 
 
 @register.filter
-def pretty(value: Any) -> str:
-    """JSON to read; text stays as it is, and text that is JSON is laid out."""
+def one_line(text: object, size: int = 200) -> str:
+    """Return text of a model or a dataset as one line of at most *size* characters."""
+    return formats.cut(formats.clean(str(text)), size)
+
+
+@register.filter
+def pretty(value: object) -> str:
+    """Return indented JSON. A string that is JSON is indented too; any other string is returned as it is."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError:
-            return write.clean(value, lines=True)
-    return write.clean(json.dumps(value, indent=2, ensure_ascii=False), lines=True)
+            return formats.clean(str(value), lines=True)
+    return formats.clean(json.dumps(value, indent=2, ensure_ascii=False), lines=True)
 
 
 @register.filter
-def code(text: Any, language: str = "json") -> SafeString:
-    """Foreign text with its tokens marked."""
-    return code_html(write.clean(str(text), lines=True), language)
+def code(text: object, language: str = "json") -> SafeString:
+    """Return text of a model or a dataset with highlighted syntax."""
+    return code_html(formats.clean(str(text), lines=True), language)
 
 
 @register.filter
 def language(path: str) -> str:
-    """A file's language for `code`, by the end of its name."""
-    return {"py": "python", "js": "javascript", "md": "markdown", "yml": "yaml"}.get(
-        path.rpartition(".")[2], path.rpartition(".")[2]
-    )
+    """Return the language of a file for the `code` filter, from the suffix of its name."""
+    suffix = path.rpartition(".")[2]
+    return _LANGUAGES.get(suffix, suffix)
+
+
+class FoldedText(TypedDict):
+    """Context of parts/folded.html."""
+
+    whole: str
+    head: str
+    cut: bool
+    size: int
+    language: str
+
+
+@register.inclusion_tag("parts/folded.html")
+def folded(text: object, language: str = "") -> FoldedText:
+    """Show a text in a block. A long text is cut; the block states its length and can be unfolded."""
+    whole = formats.clean(str(text), lines=True)
+    head = "\n".join(whole[:FOLDED_LENGTH].split("\n")[:FOLDED_LINES])
+    return {"whole": whole, "head": head, "cut": len(head) < len(whole), "size": len(whole), "language": language}
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
 
 
 @register.filter
-def thousands(value: Any) -> str:
-    return "-" if value is None else f"{value:,}"
+def thousands(value: float | None) -> str:
+    """Return a number with thousands separators."""
+    return formats.UNDEFINED if value is None else f"{value:,}"
 
 
 @register.filter
-def item(mapping: Any, key: Any) -> Any:
-    """`mapping[key]`, or None."""
+def item(mapping: Mapping[object, object], key: object) -> object:
+    """Return `mapping[key]`, or None if there is no such key."""
     return mapping.get(key)
 
 
 @register.simple_tag
-def interval(pair: Any) -> str:
-    """`[low, high]` of shares, in percent."""
-    return write.interval(*pair) if pair else write.UNDEFINED
+def interval(bounds: Sequence[float] | None) -> str:
+    """Return an interval of proportions as `[low, high]` in percent."""
+    return formats.interval(*bounds) if bounds else formats.UNDEFINED
 
 
 @register.simple_tag
-def when(moment: Any) -> SafeString | str:
-    """A time as "3 minutes ago", the exact one on hover."""
+def when(moment: datetime | None) -> SafeString | str:
+    """Return a time relative to now ("3 minutes ago"), with the exact time as its tooltip."""
     if moment is None:
-        return write.UNDEFINED
+        return formats.UNDEFINED
     return format_html(
         '<time datetime="{}" title="{} UTC">{}</time>',
         moment.isoformat(),
@@ -98,78 +130,133 @@ def when(moment: Any) -> SafeString | str:
 
 @register.simple_tag
 def badge(status: str, word: str = "") -> SafeString:
-    """A status as a shape, a word and a colour."""
+    """Return a status as a badge: a shape, a word and a colour."""
     return format_html('<span class="badge {}">{}</span>', status, word or status.replace("_", " "))
 
 
+class GateResult(TypedDict):
+    """The result of one gate in a certificate."""
+
+    name: str
+    status: str
+
+
+class Certificate(TypedDict):
+    """The results of all gates, as far as the badge needs them."""
+
+    gates: list[GateResult]
+
+
 @register.simple_tag
-def certificate_badge(certificate: Any) -> SafeString:
-    """What the gates came to, in a word."""
+def certificate_badge(certificate: Certificate | None) -> SafeString:
+    """Return the overall result of the gates as a badge."""
     if not certificate:
         return badge("not_run", "gates not run")
     failed = [gate["name"] for gate in certificate["gates"] if gate["status"] == "failed"]
     return badge("failed", f"failed: {', '.join(failed)}") if failed else badge("passed", "gates passed")
 
 
+# ---- parts of pages --------------------------------------------------------------------------------------------------
+
+
 @register.inclusion_tag("parts/column.html", takes_context=True)
-def column(context: Any, name: str, title: str, kind: str = "") -> dict[str, Any]:
-    """The head of a column that the list can be sorted by, as `order` says. Figures start with the largest."""
-    order, query = context["order"], context["request"].GET.copy()
-    sorted_by_it = order.name == name
-    first = kind in ("num", "time")
-    falling = not order.descending if sorted_by_it else first
-    for gone in ("after", "before"):
-        query.pop(gone, None)
-    query["sort"] = f"-{name}" if falling else name
-    direction = "" if not sorted_by_it else "descending" if order.descending else "ascending"
+def column(context: Context, name: str, title: str, kind: str = "") -> dict[str, str]:
+    """Show the heading of a sortable column. The first click sorts numbers and times in descending order."""
+    order, request = context["order"], context["request"]
+    assert isinstance(order, Order) and isinstance(request, HttpRequest)
+    is_sorted = order.name == name
+    descending = not order.descending if is_sorted else kind in ("num", "time")
+    query = request.GET.copy()
+    for cursor in ("after", "before"):
+        query.pop(cursor, None)
+    query["sort"] = f"-{name}" if descending else name
+    direction = "" if not is_sorted else "descending" if order.descending else "ascending"
     return {"name": name, "title": title, "kind": kind, "url": f"?{query.urlencode()}", "direction": direction}
 
 
-@register.inclusion_tag("parts/folded.html")
-def folded(text: Any, language: str = "") -> dict[str, Any]:
-    """Foreign text in a block; what is long is cut, its size named, the whole one click away."""
-    whole = write.clean(str(text), lines=True)
-    head = "\n".join(whole[:FOLD].split("\n")[:FOLD_LINES])
-    return {"whole": whole, "head": head, "cut": len(head) < len(whole), "size": len(whole), "language": language}
+class Call(TypedDict):
+    """A tool call of a turn."""
+
+    id: str
+    name: str
+    arguments: object
+
+
+class Turn(TypedDict):
+    """A message as parts/transcript.html shows it. `answers` is the id of the tool call whose result it is."""
+
+    number: int
+    role: str
+    content: str
+    calls: list[Call]
+    answers: str
+    empty: bool
 
 
 @register.inclusion_tag("parts/transcript.html")
-def transcript(messages: Any) -> dict[str, Any]:
-    """Chat messages as turns, tool calls and their answers included."""
+def transcript(messages: Sequence[Mapping[str, object]] | None) -> dict[str, list[Turn]]:
+    """Show chat messages with their tool calls."""
     return {"turns": [_turn(number, message) for number, message in enumerate(messages or [])]}
 
 
-def _turn(number: int, message: dict[str, Any]) -> dict[str, Any]:
-    content = message.get("content")
-    if isinstance(content, list):  # content parts
-        content = "\n".join(str(part.get("text", part)) if isinstance(part, dict) else str(part) for part in content)
-    calls = [
-        {"id": call.get("id", ""), "name": "", "arguments": "", **call.get("function", {})}
-        for call in message.get("tool_calls") or []
-    ]
+def _turn(number: int, message: Mapping[str, object]) -> Turn:
+    content, tool_calls = message.get("content"), message.get("tool_calls")
+    text = text_of(message)
+    if isinstance(content, list):
+        others = [part for part in content if isinstance(part, dict) and "text" not in part]
+        text = "\n".join([*filter(None, [text]), *(f"({part.get('type', 'part without text')})" for part in others)])
+    calls = [_call(call) for call in tool_calls if isinstance(call, dict)] if isinstance(tool_calls, list) else []
     return {
         "number": number,
         "role": str(message.get("role", "")),
-        "content": "" if content is None else content,
+        "content": text,
         "calls": calls,
-        "answers": message.get("tool_call_id", ""),
-        "empty": not content and not calls,
+        "answers": str(message.get("tool_call_id") or ""),
+        "empty": not text and not calls,
     }
 
 
+def _call(call: Mapping[str, object]) -> Call:
+    function = call.get("function")
+    if not isinstance(function, dict):
+        function = {}
+    return {
+        "id": str(call.get("id") or ""),
+        "name": str(function.get("name") or ""),
+        "arguments": function.get("arguments") or "",
+    }
+
+
+class Bar(TypedDict, total=False):
+    """Positions on a bar in thousandths of its width, as text for SVG attributes."""
+
+    low: str
+    width: str
+    point: str
+
+
+class BarContext(TypedDict, total=False):
+    """Context of parts/interval.html and parts/difference.html. They show nothing if `bar` is None."""
+
+    bar: Bar | None
+    label: str
+
+
 @register.inclusion_tag("parts/interval.html")
-def interval_bar(value: float | None, pair: Any, label: str = "") -> dict[str, Any]:
-    """A share from 0 to 1 and its interval, drawn; the figures stand beside it as text."""
-    if value is None or not pair:
+def interval_bar(value: float | None, bounds: Sequence[float] | None, label: str = "") -> BarContext:
+    """Draw a proportion and its interval on a bar from 0 to 1. Pages show the numbers next to it as text."""
+    if value is None or not bounds:
         return {"bar": None}
-    low, high = (round(1000 * bound) for bound in pair)
-    bar = {"low": str(low), "width": str(max(high - low, 2)), "point": str(round(1000 * value))}
-    return {"bar": bar, "label": label}
+    low, high = (round(1000 * bound) for bound in bounds)
+    return {
+        "bar": {"low": str(low), "width": str(max(high - low, 2)), "point": str(round(1000 * value))},
+        "label": label,
+    }
 
 
 @register.inclusion_tag("parts/difference.html")
-def difference_bar(value: float | None, low: float | None, high: float | None) -> dict[str, Any]:
-    """A difference from -1 to 1 and its interval, about a line at nought."""
+def difference_bar(value: float | None, low: float | None, high: float | None) -> BarContext:
+    """Draw a difference and its interval on a bar from -1 to 1 with a line at zero."""
     if value is None or low is None or high is None:
         return {"bar": None}
     left, right, point = (round(500 + 500 * max(-1.0, min(1.0, bound))) for bound in (low, high, value))
@@ -177,9 +264,9 @@ def difference_bar(value: float | None, low: float | None, high: float | None) -
 
 
 @register.simple_tag
-def crumbs(*steps: Any) -> SafeString:
-    """The breadcrumb: titles and addresses in turn; the last title may have none."""
-    pairs = list(zip(steps[::2], [*steps[1::2], ""], strict=False))
+def crumbs(*steps: object) -> SafeString:
+    """Return a breadcrumb navigation. *steps* alternates between titles and URLs; the last title may have no URL."""
+    pairs = zip(steps[::2], [*steps[1::2], ""], strict=False)
     items = [
         format_html('<li><a href="{}">{}</a></li>', url, title) if url else format_html("<li>{}</li>", title)
         for title, url in pairs

@@ -11,16 +11,16 @@ from django.db import connection
 from django.test import Client
 
 from llmeval_site import health
-from llmeval_site.health import PARTS, Part, Watched
+from llmeval_site.health import COMPONENTS, BackgroundCheck, Component
 
-PARTS_NAMED = {"database", "broker", "sandbox", "disk"}
+NAMES = {"database", "broker", "sandbox", "disk"}
 
 
 @pytest.fixture(autouse=True)
 def looked_at_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sandbox's state is kept for a while; here each test finds it out for itself."""
-    sandbox = Part(Watched(health._sandbox, wait_s=60.0), PARTS["sandbox"].reason)
-    monkeypatch.setitem(PARTS, "sandbox", sandbox)
+    sandbox = Component(BackgroundCheck(health.check_sandbox, wait_s=60.0), COMPONENTS["sandbox"].reason)
+    monkeypatch.setitem(COMPONENTS, "sandbox", sandbox)
 
 
 def unready(client: Client) -> dict[str, str]:
@@ -41,7 +41,7 @@ def test_liveness_needs_no_sign_in_and_no_database(client: Client) -> None:
 @pytest.mark.django_db
 def test_readiness_names_each_part(client: Client) -> None:
     answer = client.get("/readyz")
-    assert answer.json() == {"status": "ok", "parts": dict.fromkeys(PARTS_NAMED, "ok"), "reasons": {}}
+    assert answer.json() == {"status": "ok", "parts": dict.fromkeys(NAMES, "ok"), "reasons": {}}
     assert answer.status_code == 200
 
 
@@ -87,27 +87,27 @@ def test_a_sandbox_that_nobody_answers_for_is_named(
 
 @pytest.mark.django_db
 def test_a_full_disk_is_named(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "FREE_BYTES", shutil.disk_usage(settings.VAR_DIR).total + 1)
+    monkeypatch.setattr(health, "MIN_FREE_BYTES", shutil.disk_usage(settings.VAR_DIR).total + 1)
     assert set(unready(client)) == {"disk"}
 
 
 def test_a_long_check_is_made_once_for_many_and_its_outcome_is_kept() -> None:
     made: list[int] = []
-    watched = Watched(lambda: made.append(1), keep_s=3600.0, wait_s=60.0)
+    check = BackgroundCheck(lambda: made.append(1), keep_s=3600.0, wait_s=60.0)
     for _ in range(3):
-        watched()
+        check()
     assert made == [1]
-    watched.keep_s = -1.0
-    watched()
+    check.keep_s = -1.0
+    check()
     assert made == [1, 1]
 
 
 def test_a_check_that_hangs_is_no_answer_and_does_not_hold_up_the_others() -> None:
     go_on = threading.Event()
-    watched = Watched(lambda: go_on.wait(60) and None, wait_s=0.01)
+    check = BackgroundCheck(lambda: go_on.wait(60) and None, wait_s=0.01)
     for _ in range(2):
-        with pytest.raises(TimeoutError, match="no answer"):
-            watched()
-    watched.wait_s = 60.0
+        with pytest.raises(TimeoutError, match="no result"):
+            check()
+    check.wait_s = 60.0
     go_on.set()
-    watched()
+    check()

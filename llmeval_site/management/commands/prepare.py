@@ -1,4 +1,4 @@
-"""`manage.py prepare`: bring the database and the catalog up to date; does nothing, quickly, where they are."""
+"""`manage.py prepare`: bring the database and the catalog up to date, quickly if they are already."""
 
 import hashlib
 from pathlib import Path
@@ -11,25 +11,27 @@ from django.core.management.base import BaseCommand
 
 
 class Command(BaseCommand):
-    help = "Migrate the database and load the catalog, where either has changed."
+    help = "Migrate the database and load the catalog if either has changed."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         stamp = settings.VAR_DIR / "prepared"
         state = _state()
-        if stamp.is_file() and stamp.read_text(encoding="ascii") == state and _database_is_there():
+        if stamp.is_file() and stamp.read_text(encoding="ascii") == state and _database_exists():
             return
         call_command("migrate", verbosity=0, interactive=False)
         try:
             call_command("load_catalog", verbosity=0, stderr=self.stderr)
-        except SystemExit:  # one environment must not stop what needs others; unstamped, it is said again each time
-            self.stderr.write("What is stored already stays in use.")
+        except (
+            SystemExit
+        ):  # continue with the other environments; without the stamp the error is reported at the next start
+            self.stderr.write("The stored versions remain in use.")
         else:
             stamp.write_text(state, encoding="ascii")
 
 
-def _database_is_there() -> bool:
-    """Whether there is something to look into: settings make an empty file for SQLite."""
+def _database_exists() -> bool:
+    """Return whether the database exists. For SQLite the settings create an empty file, which does not count."""
     database = settings.DATABASES["default"]
     if database["ENGINE"] != "django.db.backends.sqlite3":
         return True
@@ -38,7 +40,7 @@ def _database_is_there() -> bool:
 
 
 def _state() -> str:
-    """Changes with the database's address, any migration, and any file of the catalog."""
+    """Return a digest of the database URL, the migrations and the files of the catalog."""
     database = settings.DATABASES["default"]
     parts = [f"{database['ENGINE']} {database['HOST']} {database['PORT']} {database['NAME']}"]
     for app in apps.get_app_configs():

@@ -1,4 +1,4 @@
-"""`manage.py serve`: the web site and its worker as one command, for one machine; ends both cleanly."""
+"""`manage.py serve`: run the web site and a worker on one machine."""
 
 import secrets
 import signal
@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from hub.common.invocation import command
 
-_GRACE_S = 20  # for a worker to hand its run back
+_GRACE_S = 20  # time for a worker to release its run
 
 
 class Command(BaseCommand):
@@ -25,39 +25,39 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=int, default=8000)
-        parser.add_argument("--host", default="127.0.0.1", help="other than this machine: put a TLS proxy in front")
+        parser.add_argument("--host", default="127.0.0.1", help="for access from other machines; requires a TLS proxy")
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = options["host"], options["port"]
         if not 1 <= port <= 65535:
-            raise CommandError(f"--port {port}: a port lies between 1 and 65535.", returncode=2)
-        if _taken(host, port):
+            raise CommandError(f"--port {port}: must be between 1 and 65535.", returncode=2)
+        if _in_use(host, port):
             again = command("serve", "--port", port + 1)
-            raise CommandError(f"Port {port} is in use; name another: {again}", returncode=3)
+            raise CommandError(f"Port {port} is in use. Use another: {again}", returncode=3)
         call_command("prepare")
         sign_in = _first_user()
         processes = [subprocess.Popen(words) for words in _commands(host, port)]
-        self.stdout.write(f"LLM-Eval is at http://{host}:{port}/   (Ctrl-C ends it)")
+        self.stdout.write(f"LLM-Eval is at http://{host}:{port}/   (stop with Ctrl-C)")
         self.stdout.write(sign_in)
         self.stdout.flush()
         code = _watch(processes)
-        self.stdout.write("Ended.")
+        self.stdout.write("Stopped.")
         if code:
-            raise CommandError("The site or its worker ended by itself; its last lines say why.", returncode=1)
+            raise CommandError("The site or its worker stopped unexpectedly; see its last messages.", returncode=1)
 
 
 def _commands(host: str, port: int) -> list[list[str]]:
     web = [sys.executable, "-m", "gunicorn", "llmeval_site.wsgi", "--bind", f"{host}:{port}"]
     web += ["--config", str(settings.BASE_DIR / "gunicorn.conf.py"), "--log-level", "warning"]
     web += ["--chdir", str(settings.BASE_DIR)]
-    # Threads: the worker waits on models and the sandbox; code of models runs in processes of the sandbox's own.
+    # Threads are enough: the worker mostly waits for models and for the sandbox, which runs code in its own processes.
     worker = [sys.executable, "-m", "celery", "-A", "llmeval_site", "worker", "--beat", "--pool", "threads"]
     worker += ["--concurrency", "2", "--loglevel", "WARNING", "--without-gossip", "--without-mingle"]
     return [web, worker]
 
 
 def _watch(processes: list[subprocess.Popen[bytes]]) -> int:
-    """Wait until a signal comes or one of *processes* ends, then end all. 0 where a signal was the reason."""
+    """Wait for a signal or the end of one of *processes*, then stop all. Return 0 after a signal, otherwise 1."""
     stop = False
 
     def ask_to_stop(_number: int, _frame: FrameType | None) -> None:
@@ -81,7 +81,7 @@ def _watch(processes: list[subprocess.Popen[bytes]]) -> int:
     return 0 if stop else 1
 
 
-def _taken(host: str, port: int) -> bool:
+def _in_use(host: str, port: int) -> bool:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -92,11 +92,11 @@ def _taken(host: str, port: int) -> bool:
 
 
 def _first_user() -> str:
-    """How to sign in; at the very first start an administrator is made, whose password is shown this once."""
+    """Return how to sign in. At the first start this creates an administrator and returns its password."""
     users = get_user_model().objects
     admins = users.filter(is_superuser=True, is_active=True).order_by("pk")
     if admins.exists():
-        return f"Sign in as {admins[0].get_username()}; forgotten? {command('changepassword', admins[0])}"
+        return f"Sign in as {admins[0].get_username()}. Forgot the password? {command('changepassword', admins[0])}"
     password = secrets.token_urlsafe(12)
     users.create_superuser("admin", password=password)
     return f"Sign in as admin with the password {password}  (shown once; {command('changepassword', 'admin')})"

@@ -1,4 +1,4 @@
-"""`manage.py token USER --scope train [--expires 90d]`: make a token for REST, list or revoke those of a user."""
+"""`manage.py token USER --scope train [--expires 90d]`: create, list or revoke REST tokens of a user."""
 
 import re
 from argparse import ArgumentTypeError
@@ -16,26 +16,26 @@ _DAYS = re.compile(r"([1-9][0-9]{0,4})d")
 
 
 def lifetime(text: str) -> timedelta | None:
-    """The type of --expires."""
+    """Parse --expires."""
     if text == "never":
         return None
     match = _DAYS.fullmatch(text)
     if match is None:
-        raise ArgumentTypeError(f"{text!r} is not a number of days like 90d, and not `never`")
+        raise ArgumentTypeError(f"{text!r} is neither a number of days such as 90d nor `never`")
     return timedelta(days=int(match[1]))
 
 
 class Command(BaseCommand):
-    help = "Make a token for REST and print its key, which is shown once; list or revoke the tokens of a user."
+    help = "Create a REST token and print its key, which is shown only once; or list or revoke the tokens of a user."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", metavar="USER")
-        what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument(
+        action = parser.add_mutually_exclusive_group(required=True)
+        action.add_argument(
             "--scope", action="append", choices=ApiToken.Scope.values, help="what the token may do; may be repeated"
         )
-        what.add_argument("--list", action="store_true", help="print the tokens of the user, without their keys")
-        what.add_argument("--revoke", metavar="PREFIX", help="revoke the token that begins so")
+        action.add_argument("--list", action="store_true", help="print the tokens of the user, without their keys")
+        action.add_argument("--revoke", metavar="PREFIX", help="revoke the token that begins with PREFIX")
         parser.add_argument("--expires", type=lifetime, default="90d", metavar="90d", help="days, or `never`")
         parser.add_argument("--name", default="", help="what the token is for")
 

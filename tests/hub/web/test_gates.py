@@ -66,7 +66,7 @@ def test_a_bundle_whose_gates_fail_shows_why_and_stays_private(
     send(client, zipped(write_bundle(tmp_path / "capitals", gold={"content": "Lyon"})))
     gates()
     page = client.get("/hub/capitals/").content.decode()
-    assert "badge failed" in page and "What failed" in page
+    assert "badge failed" in page and "Failures" in page
     assert "failed gold" in publish(client)
     assert Environment.objects.get().visibility == Environment.Visibility.PRIVATE
 

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from hub.models import Environment
 from hub.services import import_bundle
-from llmeval_site.middleware.idempotency import ABANDONED, KEPT
-from llmeval_site.models import KeptAnswer
+from llmeval_site.middleware.idempotency import ABANDONED_AFTER, RETENTION
+from llmeval_site.models import IdempotencyRecord
 from runs.models import ModelEndpoint, Run
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
@@ -67,15 +67,17 @@ def test_a_refused_request_may_be_mended_under_the_same_key(client: Client, runn
 
 
 def test_a_second_request_while_the_first_is_answered_is_told_to_wait(client: Client, runner: User) -> None:
-    waiting = KeptAnswer.objects.create(user=runner, key="k1", request_digest="0" * 64)
+    waiting = IdempotencyRecord.objects.create(user=runner, key="k1", request_digest="0" * 64)
     assert start(client, "k1").status_code == 409
-    KeptAnswer.objects.filter(pk=waiting.pk).update(created_at=timezone.now() - ABANDONED - timedelta(seconds=1))
+    IdempotencyRecord.objects.filter(pk=waiting.pk).update(
+        created_at=timezone.now() - ABANDONED_AFTER - timedelta(seconds=1)
+    )
     assert start(client, "k1").status_code == 201
 
 
 def test_answers_are_kept_for_a_day(client: Client, runner: User) -> None:
     start(client, "k1")
-    KeptAnswer.objects.update(created_at=timezone.now() - KEPT - timedelta(seconds=1))
+    IdempotencyRecord.objects.update(created_at=timezone.now() - RETENTION - timedelta(seconds=1))
     start(client, "k1")
     assert Run.objects.count() == 2
 
@@ -84,7 +86,7 @@ def test_strangers_keep_nothing_and_learn_nothing(client: Client, runner: User) 
     start(client, "k1")
     client.logout()
     assert start(client, "k1").status_code == 401
-    assert KeptAnswer.objects.count() == 1
+    assert IdempotencyRecord.objects.count() == 1
 
 
 def test_an_absurd_key_is_refused(client: Client, runner: User) -> None:
