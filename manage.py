@@ -43,7 +43,7 @@ def main() -> None:
             leave(2, str(error))
         except (OperationalError, ProgrammingError) as error:
             if any(sign in f"{type(error.__cause__).__name__} {error}" for sign in _UNPREPARED):
-                from hub.common.invocation import command
+                from hub.management.invocation import command
 
                 leave(3, f"The database lacks tables or columns of this release. Prepare it with: {command('prepare')}")
             if not any(said in str(error) for said in _UNREACHABLE):

@@ -195,7 +195,7 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PARSER_CLASSES": [
-        "hub.common.parsers.BoundedJSONParser",
+        "hub.common.rest.parsers.BoundedJSONParser",
         "rest_framework.parsers.FormParser",
         "rest_framework.parsers.MultiPartParser",
     ],
@@ -204,14 +204,14 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_VERSIONING_CLASS": None,
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PAGINATION_CLASS": "hub.common.rest_defaults.Cursor",
+    "DEFAULT_PAGINATION_CLASS": "hub.common.rest.pagination.CursorPagination",
     "PAGE_SIZE": 50,
     "EXCEPTION_HANDLER": "hub.common.rest.error_response",
     # Exports use `?format=` for their own formats; all other responses are JSON.
     "URL_FORMAT_OVERRIDE": None,
     "DEFAULT_THROTTLE_CLASSES": [
         "rest_framework.throttling.UserRateThrottle",
-        "hub.common.rest_defaults.WriteThrottle",
+        "hub.common.rest.throttling.WriteThrottle",
     ],
     # Per user and per process of the site.
     "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "120/min", "failed_token": "30/min"},
@@ -307,7 +307,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "hub.common.masking.MaskingFormatter",
+            "()": "runs.providers.masking.MaskingFormatter",
             "format": "{asctime} {levelname} {name}: {message}",
             "style": "{",
         }

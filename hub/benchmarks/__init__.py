@@ -14,7 +14,7 @@ from typing import IO, Any
 import yaml
 from pydantic import ValidationError
 
-from hub.common import yaml_source
+from hub.common.documents import yaml_source
 from hub.common.wording import sentence
 from hub.datasets.rows import MAX_ROW_BYTES, DatasetError, Row, file_rows, join_rows, rows
 from hub.manifest.problems import BundleError, Problem

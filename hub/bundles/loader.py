@@ -22,7 +22,8 @@ from hub.bundles.archive import (
 )
 from hub.bundles.cases import prepared_cases
 from hub.bundles.explain import explain
-from hub.common import digests, yaml_source
+from hub.common import digests
+from hub.common.documents import yaml_source
 from hub.environments.compiled import CompiledEnvironment, CompileError, code_paths
 from hub.manifest.problems import BundleError, Problem
 from hub.manifest.schema import Manifest

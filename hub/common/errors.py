@@ -1,16 +1,16 @@
 """Errors that a user can fix, and their kinds."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 
 class UserError(ValueError):
-    """Something the user can fix: a wrong config, bundle, argument or request. Nothing was changed.
+    """Something the user can fix: an invalid config, bundle, argument or request. Nothing was changed.
 
-    message: one or more sentences for a person. path: where the mistake is, as a key path or a field's name.
+    message: one or more sentences for a person. path: the place of the mistake, as a key path or a field's name.
 
-    Commands turn it into an exit code (hub.management.base) and REST into a response (hub.common.rest), in one place
-    each. A subclass that reports several mistakes at once overrides `headline`, `lines` and `errors`.
+    Commands turn it into an exit code (hub.management.base) and REST into a response (hub.common.rest.errors), in one
+    place each. A subclass that reports several mistakes at once overrides `headline`, `lines` and `errors`.
     """
 
     exit_code: ClassVar[int] = 2
@@ -22,14 +22,14 @@ class UserError(ValueError):
         self.path = path
 
     def headline(self) -> str:
-        """Return the sentence that an answer begins with."""
+        """Return the sentence that a report of the error begins with."""
         return self.message
 
     def lines(self) -> Sequence[str]:
-        """Return one line for each mistake, if the headline does not already say it all."""
+        """Return one line for each mistake, unless the headline already describes it."""
         return ()
 
-    def errors(self) -> list[dict[str, Any]]:
+    def errors(self) -> list[dict[str, str]]:
         """Return the mistakes as `[{"path", "message"}]`, for JSON."""
         return [{"path": self.path, "message": self.message}] if self.path else []
 
@@ -41,15 +41,21 @@ class NotFound(UserError):
 
 
 class Conflict(UserError):
-    """The request is valid, but its object is in a state that does not allow it."""
+    """The request is valid, but the state of its object does not allow it."""
 
     status_code = 409
 
 
-class TooManyRequests(UserError):
-    """A limit of what one user may have or do at a time; the same request may succeed later.
+class TooLarge(UserError):
+    """The body or file exceeds its limit."""
 
-    retry_after: after how many seconds it is worth trying again.
+    status_code = 413
+
+
+class TooManyRequests(UserError):
+    """A limit on what one user may have or do at a time; the same request may succeed later.
+
+    retry_after: seconds until another attempt is worthwhile.
     """
 
     status_code = 429

@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from hub.common import digests, wording, yaml_source
+from hub.common import digests, wording
+from hub.common.documents import yaml_source
 from hub.harnesses.base import EpisodeContext, Harness, Services
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest, RuleSpec

@@ -13,7 +13,7 @@ from django.db import connection
 from rich.console import Console
 
 from hub.common.errors import UserError
-from hub.common.invocation import command
+from hub.management.invocation import command
 from sandbox.errors import SandboxUnavailable
 
 DONE, INCOMPLETE, WRONG_INPUT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130

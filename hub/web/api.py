@@ -16,7 +16,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from hub.common.rest import ErrorBody, Refused, needs
+from hub.common.errors import TooLarge, UserError
+from hub.common.rest.errors import ErrorBody
+from hub.common.rest.permissions import needs
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.selectors import CURATE, may_see_content
 from hub.web import queries
@@ -38,7 +40,7 @@ class ZipParser(BaseParser):
             size += len(chunk)
             if size > MAX_UPLOAD:
                 file.close()
-                raise Refused(f"The body has more than {MAX_UPLOAD:,} bytes.", code=413)
+                raise TooLarge(f"The body has more than {MAX_UPLOAD:,} bytes.")
             file.write(chunk)
         file.seek(0)
         return {"bundle": file}
@@ -173,11 +175,9 @@ def _sent(request: Request) -> IO[bytes]:
     data = cast("dict[str, Any]", request.data)  # both parsers give a mapping
     sent = data.get("bundle")
     if sent is None or isinstance(sent, str):
-        raise Refused(
-            "No bundle was sent.", [{"path": "bundle", "message": "send a .zip in this field, or as the body"}]
-        )
+        raise UserError("No bundle was sent. Send a .zip in the field `bundle`, or as the body.", "bundle")
     if getattr(sent, "size", 0) > MAX_UPLOAD:
-        raise Refused(f"The file has {sent.size:,} bytes; at most {MAX_UPLOAD:,} are taken.", code=413)
+        raise TooLarge(f"The file has {sent.size:,} bytes; at most {MAX_UPLOAD:,} are allowed.")
     file: IO[bytes] = getattr(sent, "file", sent)
     return file
 

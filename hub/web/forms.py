@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 
 from hub.bundles.archive import MAX_UNPACKED
-from hub.common.filters import FilterForm
+from hub.common.web.filters import FilterForm
 from hub.manifest.schema import CATEGORIES
 from hub.models import Environment
 

@@ -12,10 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
-from hub.common.rest import ErrorBody, Refused
+from hub.common.rest.errors import ErrorBody
 from hub.selectors import may_see_content
 from preferences.evidence import without_reasons
-from preferences.exporters import FORMATS, ExportError
+from preferences.exporters import FORMATS
 from preferences.exporters.base import everything
 from preferences.insight.agreement import compute_agreement
 from preferences.models import Preference
@@ -70,10 +70,7 @@ class PreferencesExport(APIView):
     def get(self, request: Request) -> HttpResponse:
         values = ExportForm(request.query_params).values()
         name = values.pop("format")
-        try:
-            packed = export_zip(request, name, values)
-        except ExportError as error:
-            raise Refused(str(error)) from None
+        packed = export_zip(request, name, values)
         answer = HttpResponse(packed, content_type="application/zip")
         answer["Content-Disposition"] = f'attachment; filename="preferences-{name}.zip"'
         return answer

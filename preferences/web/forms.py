@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from hub.common.filters import FilterForm
+from hub.common.web.filters import FilterForm
 from preferences.exporters import FORMATS
 from preferences.models import Preference
 

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from hub.common.errors import UserError
-from hub.common.pagination import keyset_page, page_or_part, render_list
+from hub.common.web.pagination import keyset_page, page_or_part, render_list
 from hub.selectors import may_see_content
 from preferences.evidence import without_reasons
 from preferences.exporters import FORMATS, export_preferences

@@ -11,7 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
-from hub.common.rest import ErrorBody, StrictSerializer
+from hub.common.rest.errors import ErrorBody
+from hub.common.rest.serializers import StrictSerializer
 from hub.protocols.calls import Message
 from hub.protocols.messages import call_text, opening, opening_length, text_of
 from hub.selectors import may_see_content

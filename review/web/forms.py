@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from hub.common.filters import FilterForm
+from hub.common.web.filters import FilterForm
 from preferences.sides import Sides
 from review.decisions import Decision, MarkedIssue
 from review.models import Assignment

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from hub.common.rendering import markdown_html
+from hub.common.web.rendering import markdown_html
 from hub.protocols.messages import opening, text_of
 from hub.selectors import may_see_content
 from preferences.evidence import winner

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from hub.common.pagination import page_or_part, render_part
+from hub.common.web.pagination import page_or_part, render_part
 from review import decisions
 from review.links import PAIRS_SHOWN, response_judgments, run_judgments
 from review.models import Assignment, Pair

@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from hub.common import wording, yaml_source
+from hub.common import wording
+from hub.common.documents import yaml_source
 from hub.common.errors import UserError
 from runs.config.schema import MAX_ITEMS, MAX_SEATS, EnvironmentRef, Limits, RunConfig, SandboxConfig
 from runs.config_source import Source

@@ -12,7 +12,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from pydantic import ValidationError
 
-from hub.common import wording, yaml_source
+from hub.common import wording
+from hub.common.documents import yaml_source
 from hub.selectors import visible_environments
 from runs.config.parsing import ConfigError, Note, Problem, Reading, read
 from runs.config.resolve import Chosen, plan

@@ -8,7 +8,8 @@ from django.conf import settings
 
 from hub.bundles.loader import open_bundle
 from hub.bundles.validation import PreparedCase, bundle_problems
-from hub.common import digests, wording, yaml_source
+from hub.common import digests, wording
+from hub.common.documents import yaml_source
 from hub.common.errors import NotFound
 from hub.environments.compiled import CompiledEnvironment
 from hub.manifest.problems import BundleError

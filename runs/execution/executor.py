@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hub.common.digests import attempt_seed, storable
-from hub.common.masking import mask
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.environments.episodes import Episode, Step
 from hub.environments.scoring import EpisodeScore
@@ -21,6 +20,7 @@ from hub.scorers.base import ScoringFailed
 from runs.execution.model_client import CaseTimeExceeded, Connection, ModelClient, ResponseTotals
 from runs.execution.storage import FinishedResponse, Reader, Writer
 from runs.models import Response, RunEnvironment, RunModel, Score
+from runs.providers.masking import mask
 from runs.selectors import case_chunk, stored_attempts
 from sandbox.errors import SandboxUnavailable
 from sandbox.pool import Pool

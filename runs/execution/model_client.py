@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hub.common import digests
-from hub.common.masking import mask
 from hub.protocols.calls import JSON, CallKey, Message, ModelError, Reply, Tool, Usage, total_cost
 from runs.providers.base import ModelSpec, Provider, Request
+from runs.providers.masking import mask
 
 
 class CallCache(Protocol):

@@ -14,7 +14,6 @@ from django.utils import timezone
 
 from hub.common.digests import attempt_seed
 from hub.common.leases import new_owner
-from hub.common.masking import mask
 from hub.common.sandbox_pools import pool_options
 from hub.protocols.calls import CallKey
 from hub.selectors import compile_version
@@ -25,6 +24,7 @@ from runs.execution.storage import DatabaseCache, Reader, Writer
 from runs.leases import RENEW_EVERY_S, LeaseLost, release_lease, renew_lease, take_lease
 from runs.models import Response, Run, RunModel
 from runs.providers.base import ModelSpec, ProviderContext
+from runs.providers.masking import mask
 from runs.providers.registry import PROVIDERS
 from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, answering_models, role_models
 from runs.services import KEPT

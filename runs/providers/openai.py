@@ -15,11 +15,11 @@ from openai._models import FinalRequestOptions
 from pydantic import Field, field_validator
 
 from hub.common import wording
-from hub.common.masking import mask
 from hub.protocols.calls import JSON, Message, ModelError, Reply, Usage
 from runs.config_source import Source
 from runs.providers.addresses import AddressRefused, checked_address, guarded
 from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
+from runs.providers.masking import mask
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _KEY_LENGTH = 24  # longer than any variable's name here; what looks like a key is refused before it is stored

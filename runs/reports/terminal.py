@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hub.common.invocation import command
 from hub.common.wording import counted
+from hub.management.invocation import command
 from runs.models import Run
 from runs.reports import formats as write
 from runs.results.aggregate import (

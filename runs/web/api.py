@@ -15,8 +15,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 from rest_framework.views import APIView
 
-from hub.common.filters import FilterForm
-from hub.common.rest import ErrorBody, Refused, needs
+from hub.common.errors import Conflict, TooLarge, UserError
+from hub.common.rest.errors import ErrorBody
+from hub.common.rest.permissions import needs
+from hub.common.web.filters import FilterError, FilterForm
 from runs.config.registered import MAX_CONFIG, config_text
 from runs.execution.dispatch import dispatch_run
 from runs.exports import FORMATS
@@ -40,11 +42,11 @@ class TextParser(BaseParser):
     ) -> dict[str, str]:
         body = stream.read(MAX_CONFIG + 1)
         if len(body) > MAX_CONFIG:
-            raise Refused(f"A config has at most {MAX_CONFIG:,} bytes.", code=413)
+            raise TooLarge(f"A config has at most {MAX_CONFIG:,} bytes.")
         try:
             return {"text": str(body, "utf-8")}
         except UnicodeDecodeError:
-            raise Refused("The config is not UTF-8 text.") from None
+            raise UserError("The config is not UTF-8 text.") from None
 
 
 class RunItem(serializers.ModelSerializer[Run]):
@@ -245,7 +247,7 @@ class Resume(_Change):
         if queries.is_run_complete(run):
             return Answer(RunItem(run).data)
         if not resume_run(run=run):
-            raise Refused("The run is going on already.", code=409)
+            raise Conflict("The run is already in progress.")
         dispatch_run(run=run)
         return Answer(RunItem(run).data)
 
@@ -310,8 +312,7 @@ class Compare(APIView):
     def get(self, request: Request) -> Answer:
         form = CompareForm(request.query_params)
         if not form.is_valid():
-            errors = [{"path": name, "message": sentence} for name, sentence in form.problems]
-            raise Refused("Name two runs.", errors)
+            raise FilterError(form.problems)
         given = form.cleaned_data
         run_a = queries.run_of(request.user, given["a"])
         run_b = queries.run_of(request.user, given["b"] or given["a"])

@@ -7,7 +7,7 @@ from django import forms
 from django.contrib.auth.models import User
 from django.core.exceptions import NON_FIELD_ERRORS
 
-from hub.common.filters import FilterForm
+from hub.common.web.filters import FilterForm
 from hub.web.queries import environments_filtered
 from runs.config.parsing import ConfigError
 from runs.config.registered import MAX_CONFIG, SoundConfig, config_text, config_value

@@ -16,7 +16,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from hub.common import wording
-from hub.common.rest import ErrorBody, StrictSerializer
+from hub.common.rest.errors import ErrorBody
+from hub.common.rest.serializers import StrictSerializer
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
 from hub.selectors import VersionNotFound, get_version, may_see_content, visible_environments

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hub.common.errors import UserError
-from hub.common.pagination import keyset_page, order_of, page_or_part, render_list, render_part
+from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list, render_part
 from hub.web.queries import environment_of
 from runs.config.registered import SoundConfig
 from runs.execution.dispatch import dispatch_run
@@ -187,7 +187,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
         dispatch_run(run=found)
         messages.success(request, "The run goes on: what is missing or errored is asked for.")
     else:
-        messages.warning(request, "The run is going on already.")
+        messages.warning(request, "The run is already in progress.")
     return redirect("runs:run", pk=pk)
 
 

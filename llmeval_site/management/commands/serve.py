@@ -15,7 +15,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from hub.common.invocation import command
+from hub.management.invocation import command
 
 _GRACE_S = 20  # time for a worker to release its run
 

@@ -17,10 +17,10 @@ from rich.console import Console
 
 from hub.common import wording
 from hub.common.errors import UserError
-from hub.common.invocation import command
 from hub.common.leases import new_owner
 from hub.management import base
 from hub.management.base import DONE, INCOMPLETE, INTERRUPTED
+from hub.management.invocation import command
 from runs.config.parsing import read_text
 from runs.config.resolve import Chosen, plan, source_for_command
 from runs.config.schema import RunConfig

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hub.common.errors import Conflict, NotFound, UserError
-from hub.common.rest import error_response
+from hub.common.rest.errors import error_response
 from hub.management import base
 from hub.manifest.problems import BundleError, Problem
 

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from hub.common import yaml_source
-from hub.common.rest_defaults import WriteThrottle
+from hub.common.documents import yaml_source
+from hub.common.rest.throttling import WriteThrottle
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
 from llmeval_site import api_urls

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
 
-from hub.common.pagination import Page, keyset_page, order_of
+from hub.common.web.pagination import Page, keyset_page, order_of
 from hub.models import Case, Environment, EnvironmentVersion
 from runs.models import Response, Run
 from tests.factories import stored_response, stored_run, stored_version

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from hub.bundles.changes import version_changes
-from hub.common.rendering import code_html, markdown_html
+from hub.common.web.rendering import code_html, markdown_html
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.services import import_bundle
 from tests.factories import stored_version

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rich.console import Console
 
-from hub.common.invocation import command
+from hub.management.invocation import command
 from hub.models import Case
 from runs.models import Run, Score
 from runs.reports import formats as write

@@ -233,7 +233,7 @@ def test_resuming_queues_an_ended_run_once(
         answer = client.post(f"/runs/{run.pk}/resume/", follow=True)
     run.refresh_from_db()
     assert (run.status, sent) == (Run.Status.QUEUED, [run.pk])
-    assert "going on already" in answer.content.decode()
+    assert "already in progress" in answer.content.decode()
 
 
 def test_resuming_is_offered_where_something_is_left_to_do(client: Client, run: Run) -> None:

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
-from hub.common.filters import FilterForm
+from hub.common.web.filters import FilterForm
 
 Row = TypeVar("Row", bound=Model)
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 from django.conf import settings
 
-from hub.common.masking import MASK, MaskingFormatter, mask
 from llmeval_site.configuration.variables import EnvironmentVariables
+from runs.providers.masking import MASK, MaskingFormatter, mask
 
 KEY = 'sk-proj/Ab+12"=x yz'
 

@@ -1,7 +1,7 @@
-"""How REST reads bodies of JSON: with a limit on how deeply they nest."""
+"""Parsers of request bodies: JSON with a limit on how deeply it nests."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import IO
 
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
@@ -10,14 +10,14 @@ MAX_DEPTH = 100
 
 
 class BoundedJSONParser(JSONParser):
-    """JSON of at most MAX_DEPTH levels: deeper values end in errors of Python's recursion limit."""
+    """JSON of at most MAX_DEPTH levels. Deeper values would exceed Python's recursion limit later."""
 
     def parse(
-        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
+    ) -> dict[str, object]:
         too_deep = ParseError(f"The body nests more than {MAX_DEPTH} levels deep.")
         try:
-            data: dict[str, Any] = super().parse(stream, media_type, parser_context)
+            data: dict[str, object] = super().parse(stream, media_type, parser_context)
         except RecursionError:
             raise too_deep from None
         if depth_exceeds(data, MAX_DEPTH):
@@ -25,8 +25,8 @@ class BoundedJSONParser(JSONParser):
         return data
 
 
-def depth_exceeds(value: Any, limit: int) -> bool:
-    """Whether lists and objects nest more than *limit* levels deep."""
+def depth_exceeds(value: object, limit: int) -> bool:
+    """Return whether lists and objects nest more than *limit* levels deep."""
     level = [value]
     for _ in range(limit):
         level = [

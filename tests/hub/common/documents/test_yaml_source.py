@@ -2,7 +2,7 @@
 
 import pytest
 
-from hub.common.yaml_source import YamlError, dotted, parse, undotted
+from hub.common.documents.yaml_source import YamlError, dotted, parse, undotted
 
 
 def test_words_dates_and_times_stay_text_while_numbers_and_truth_values_do_not():

@@ -1,0 +1,79 @@
+"""The one format of errors in REST: `{"message", "errors": [{"path", "message"}]}`."""
+
+from collections.abc import Iterator, Mapping
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.http import Http404
+from rest_framework import serializers, views
+from rest_framework.exceptions import ValidationError
+from rest_framework.response import Response
+
+from hub.common.errors import TooManyRequests, UserError
+from sandbox.errors import SandboxUnavailable
+
+
+class ErrorItem(serializers.Serializer[object]):
+    """One error: its place, as a key path or file and line, and a sentence."""
+
+    path = serializers.CharField(allow_blank=True)
+    message = serializers.CharField()
+
+
+class ErrorBody(serializers.Serializer[object]):
+    """Body of every response with a status of 400 or above."""
+
+    message = serializers.CharField()
+    errors = ErrorItem(many=True)  # type: ignore[assignment]
+
+
+def error_response(error: Exception, context: Mapping[str, object]) -> Response | None:
+    """Return the response for *error*, or None for a bug; Django REST framework's exception handler."""
+    if isinstance(error, UserError):
+        headers = {"Retry-After": str(error.retry_after)} if isinstance(error, TooManyRequests) else None
+        return _response(error.headline(), error.status_code, error.errors(), headers)
+    if isinstance(error, RequestDataTooBig):
+        return _response(f"The body is larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes.", 413)
+    if isinstance(error, SandboxUnavailable):
+        return _response(str(error), 503)
+    if isinstance(error, RecursionError):  # JSON inside a field of a form
+        return _response("The request nests too deeply.", 400)
+    response = views.exception_handler(error, dict(context))
+    if response is None:
+        return None
+    if isinstance(error, ValidationError):
+        errors = list(_flatten("", error.detail))
+        response.data = {"message": "The request is invalid; nothing was changed.", "errors": errors}
+    else:
+        response.data = {"message": _message(error, response), "errors": []}
+    return response
+
+
+def _response(
+    message: str,
+    status: int,
+    errors: list[dict[str, str]] | None = None,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    views.set_rollback()
+    return Response({"message": message, "errors": errors or []}, status=status, headers=headers)
+
+
+def _message(error: Exception, response: Response) -> str:
+    if isinstance(error, Http404):
+        return str(error) or "There is nothing at this address."
+    if isinstance(error, PermissionDenied) and str(error):
+        return str(error)
+    return str(response.data.get("detail", "")) if isinstance(response.data, dict) else ""
+
+
+def _flatten(path: str, detail: object) -> Iterator[dict[str, str]]:
+    """Yield the nested *detail* of a ValidationError as one item for each message."""
+    if isinstance(detail, Mapping):
+        for key, value in detail.items():
+            yield from _flatten(f"{path}.{key}" if path else str(key), value)
+    elif isinstance(detail, list):
+        for value in detail:
+            yield from _flatten(path, value)
+    else:
+        yield {"path": "" if path == "non_field_errors" else path, "message": str(detail)}

@@ -1,0 +1,20 @@
+"""Base class of serializers for request bodies."""
+
+from collections.abc import Mapping
+
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+
+from hub.common.wording import unknown_key
+
+
+class StrictSerializer(serializers.Serializer[object]):
+    """A request body whose unknown keys are errors, so that a misspelt key is not ignored."""
+
+    def to_internal_value(self, data: object) -> object:
+        if isinstance(data, Mapping):
+            known = [name for name, field in self.fields.items() if not field.read_only]
+            unknown = sorted(str(key) for key in data if key not in known)
+            if unknown:
+                raise ValidationError({key: unknown_key(key, known) for key in unknown})
+        return super().to_internal_value(data)
