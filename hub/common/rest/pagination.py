@@ -3,7 +3,6 @@
 from django.db.models import Model, QuerySet
 from rest_framework.pagination import CursorPagination as BaseCursorPagination
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 
 class CursorPagination(BaseCursorPagination):
@@ -12,5 +11,5 @@ class CursorPagination(BaseCursorPagination):
     page_size_query_param = "page_size"
     max_page_size = 500
 
-    def get_ordering(self, request: Request, queryset: QuerySet[Model], view: APIView) -> tuple[str, ...]:
+    def get_ordering(self, request: Request, queryset: QuerySet[Model], view: object) -> tuple[str, ...]:
         return (getattr(view, "ordering", "-id"),)

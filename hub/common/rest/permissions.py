@@ -2,7 +2,6 @@
 
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 
 def needs(permission: str) -> type[BasePermission]:
@@ -11,7 +10,7 @@ def needs(permission: str) -> type[BasePermission]:
     class Needs(BasePermission):
         message = f"Your account lacks the permission {permission}. An administrator can add you to a group with it."
 
-        def has_permission(self, request: Request, view: APIView) -> bool:
+        def has_permission(self, request: Request, view: object) -> bool:
             user = request.user
             if not user or not user.is_authenticated:
                 return False
