@@ -206,7 +206,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PAGINATION_CLASS": "hub.common.rest.pagination.CursorPagination",
     "PAGE_SIZE": 50,
-    "EXCEPTION_HANDLER": "hub.common.rest.error_response",
+    "EXCEPTION_HANDLER": "hub.common.rest.errors.error_response",
     # Exports use `?format=` for their own formats; all other responses are JSON.
     "URL_FORMAT_OVERRIDE": None,
     "DEFAULT_THROTTLE_CLASSES": [

@@ -13,8 +13,8 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from hub.common.pagination import Order
-from hub.common.rendering import code_html
+from hub.common.web.pagination import Order
+from hub.common.web.rendering import code_html
 from hub.protocols.messages import text_of
 from preferences.sides import tokens_to_phrases
 from runs.reports import formats
