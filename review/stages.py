@@ -36,7 +36,7 @@ from runs.execution.storage import Reader
 from runs.models import Response, Run, RunModel
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
-from runs.stages import Estimate, Stage, StageConfig, StageContext
+from runs.stages import Stage, StageConfig, StageContext, StageEstimate
 
 OTHER = "wrong-result"  # the category if the judge names an unknown one
 _AT_ONCE = 64  # pairs read and judged together
@@ -85,10 +85,10 @@ class ReviewStage(Stage):
     order = 20
     Config = ReviewStageConfig
 
-    def estimate(self, run_config: Any, config: ReviewStageConfig, responses: int) -> Estimate:
+    def estimate(self, run_config: Any, config: ReviewStageConfig, responses: int) -> StageEstimate:
         pairs = _pairs_at_most(run_config, responses, config.across)
         shown = min(pairs, config.max_pairs or pairs)
-        return Estimate(line=f"Review: up to {shown:,} pairs, {wording.counted(config.overlap, 'reviewer')} each.")
+        return StageEstimate(line=f"Review: up to {shown:,} pairs, {wording.counted(config.overlap, 'reviewer')} each.")
 
     async def execute(self, context: StageContext, config: ReviewStageConfig) -> dict[str, JSON]:
         """Return the summary `{"pairs", "opened", "overlap", "decided_by_execution"}`."""
@@ -98,7 +98,7 @@ class ReviewStage(Stage):
         finally:
             await database.close()
 
-    def told(self, summary: dict[str, Any]) -> str:
+    def describe_summary(self, summary: dict[str, Any]) -> str:
         opened = wording.counted(summary["opened"], "pair")
         return f"Review: {opened} opened for review; execution decides {summary['decided_by_execution']:,}."
 
@@ -129,14 +129,14 @@ class JudgeStage(Stage):
             **config.model_dump(include={"pairs", "across", "max_pairs"}),
         }
 
-    def estimate(self, run_config: Any, config: JudgeStageConfig, responses: int) -> Estimate:
+    def estimate(self, run_config: Any, config: JudgeStageConfig, responses: int) -> StageEstimate:
         pairs = min(_pairs_at_most(run_config, responses, config.across), config.max_pairs)
         calls, price = 2 * pairs, config.model.price
         cost: float | None = 0.0
         if PROVIDERS[config.model.provider].live:
             tokens_in, tokens_out = _TOKENS
             cost = calls * (tokens_in * price.input + tokens_out * price.output) / 1_000_000 if price else None
-        return Estimate(
+        return StageEstimate(
             calls=calls, cost_usd=cost, line=f"Judge {config.model.name}: up to {pairs:,} pairs, both orders."
         )
 
@@ -157,7 +157,7 @@ class JudgeStage(Stage):
         finally:
             await database.close()
 
-    def told(self, summary: dict[str, Any]) -> str:
+    def describe_summary(self, summary: dict[str, Any]) -> str:
         turned, blind = summary["order_sensitive"], summary["with_execution"]
         return (
             f"Judge {summary['judge']}{', recorded' if summary['recorded'] else ''}: {summary['suggested']:,} of "

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ConfigSource:
     """Origin of a config, which decides what the config may name.
 
     lookup: returns the value of an allowed environment variable, or None if it is not set. If lookup itself is None,

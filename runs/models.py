@@ -1,4 +1,4 @@
-"""Runs and all they store: models, responses, scores, the cache of model calls, registered endpoints."""
+"""Database models of runs: responses, scores, cached model calls, registered models, and episodes of trainers."""
 
 import uuid
 
@@ -12,7 +12,7 @@ from hub.models import Case, EnvironmentVersion
 
 
 class Run(Leased):
-    """One evaluation: a config, what it played, and where its tracking lives."""
+    """One evaluation of models on environments."""
 
     class Status(models.TextChoices):
         QUEUED = "queued", "queued"
@@ -25,21 +25,23 @@ class Run(Leased):
 
     name = models.CharField(max_length=120, db_index=True)
     status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED, db_index=True)
-    message = models.TextField(blank=True, help_text="Why it ended, where it did not simply complete.")
-    config = OrderedJSONField(help_text="The config as it was validated, variables filled in, no credentials.")
+    message = models.TextField(blank=True, help_text="Why it ended, unless it completed.")
+    config = OrderedJSONField(help_text="The validated config: variables are filled in, credentials are not stored.")
     config_hash = models.CharField(max_length=64, db_index=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
-    played_at = models.DateTimeField(
-        null=True, blank=True, help_text="When its last response was stored; judging and tracking follow."
+    evaluated_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its last response was stored. Judging and tracking follow."
     )
-    seconds = models.FloatField(default=0.0, help_text="Wall time over all its sittings, in seconds.")
-    cost_usd = models.FloatField(default=0.0, null=True, help_text="Null where a part of it is not known.")
+    seconds = models.FloatField(default=0.0, help_text="Wall time in seconds, resumed executions included.")
+    cost_usd = models.FloatField(default=0.0, null=True, help_text="Null if a part of the cost is unknown.")
     host = OrderedJSONField(default=dict, help_text="Machine, Python and package versions.")
     tracking = OrderedJSONField(default=dict, help_text='{"state": off|pending|logged, "parent": id, "cells": {...}}')
-    summaries = OrderedJSONField(default=dict, help_text="What each later stage reported, by its config key.")
+    summaries = OrderedJSONField(
+        default=dict, help_text="Summary of each stage after the last response, by its config key."
+    )
 
     cancel_requested = models.BooleanField(default=False)
 
@@ -61,13 +63,15 @@ ENDED = [
 
 
 class RunEnvironment(models.Model):
-    """An environment version within a run, and which of its cases were chosen."""
+    """An environment version in a run, and the cases of it that the run evaluates."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="environments")
     version = models.ForeignKey(EnvironmentVersion, models.PROTECT, related_name="+")
     position = models.PositiveSmallIntegerField()
     selection = OrderedJSONField(default=dict, help_text='{}, {"limit": n}, {"sample": n} or {"cases": [ids]}')
-    chosen = OrderedJSONField(null=True, help_text="Positions of the chosen cases; null means the first case_count.")
+    case_positions = OrderedJSONField(
+        null=True, help_text="Positions of the selected cases; null means the first case_count cases."
+    )
     case_count = models.PositiveIntegerField()
 
     class Meta:
@@ -79,17 +83,18 @@ class RunEnvironment(models.Model):
 
 
 class RunModel(models.Model):
-    """A model within a run: one that answers (`role` empty), or one that fills a role (rubric, user, judge)."""
+    """A model in a run: a model under test (`role` is empty), or a model that fills a role (rubric, user, judge)."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="models")
     label = models.CharField(max_length=120)
     role = models.CharField(max_length=64, blank=True)
-    seat = models.PositiveSmallIntegerField(default=0)
     position = models.PositiveSmallIntegerField()
     provider = models.CharField(max_length=32)
-    spec = OrderedJSONField(help_text="The model as configured; api_key_env is a variable's name, never a key.")
-    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of all that decides its answers.")
-    stopped = models.TextField(blank=True, help_text="Why it was asked no further (a wrong key, an unknown model).")
+    spec = OrderedJSONField(help_text="The model as configured. api_key_env is the name of a variable, never a key.")
+    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of everything that determines its replies.")
+    stopped = models.TextField(
+        blank=True, help_text="Why the run stopped calling it, such as a wrong key or an unknown model."
+    )
 
     class Meta:
         ordering = ["run", "role", "position"]
@@ -100,15 +105,15 @@ class RunModel(models.Model):
 
     @property
     def priced(self) -> bool:
-        """Whether its calls have a known cost: a recording has none, nor has a model without a price."""
+        """Return whether the cost of its calls is known. Recordings and models without a price have none."""
         return bool(self.spec.get("price"))
 
 
 class Response(models.Model):
-    """One play of one case by one model. `messages` is the whole transcript, prompts included.
+    """Response of one model to one case in one attempt. `messages` is the complete transcript, prompts included.
 
-    Tokens, cost and latency are sums over the model's own calls; calls to role models are in `role_cost_usd`.
-    `latency_ms` is null where every call came from a recording or the cache.
+    Tokens, cost and latency are sums over the calls to the model itself. Calls to role models are in `role_cost_usd`.
+    `latency_ms` is null if every reply came from a recording or the cache.
     """
 
     class Status(models.TextChoices):
@@ -128,7 +133,7 @@ class Response(models.Model):
     error_kind = models.CharField(max_length=32, blank=True)
 
     messages = OrderedJSONField(default=list)
-    text = models.TextField(blank=True, help_text="The last answer, as it was scored.")
+    text = models.TextField(blank=True, help_text="Text of the last assistant message, as it was scored.")
     finish_reason = models.CharField(max_length=32, blank=True)
     stop = models.CharField(max_length=16, blank=True, help_text="done, or the limit that ended the episode.")
     truncated = models.BooleanField(default=False, help_text="Cut at the token limit.")
@@ -140,10 +145,12 @@ class Response(models.Model):
     output_tokens = models.PositiveIntegerField(default=0)
     reasoning_tokens = models.PositiveIntegerField(default=0)
     latency_ms = models.FloatField(null=True)
-    cost_usd = models.FloatField(default=0.0, null=True, help_text="Null where it is not known.")
-    role_cost_usd = models.FloatField(default=0.0, null=True, help_text="Null where it is not known.")
+    cost_usd = models.FloatField(default=0.0, null=True, help_text="Null if unknown.")
+    role_cost_usd = models.FloatField(default=0.0, null=True, help_text="Null if unknown.")
 
-    execution_status = models.CharField(max_length=32, blank=True, help_text="The sandbox's word, where code ran.")
+    execution_status = models.CharField(
+        max_length=32, blank=True, help_text="Status reported by the sandbox, if code ran."
+    )
     execution_ms = models.FloatField(null=True)
     sandbox_tier = models.CharField(max_length=1, blank=True)
     execution_trust = models.CharField(
@@ -164,7 +171,7 @@ class Response(models.Model):
 
 
 class Score(models.Model):
-    """One rule's verdict on one response. `value` is null where the rule could not decide."""
+    """Verdict of one rule on one response. `value` is null if the rule could not decide."""
 
     response = models.ForeignKey(Response, models.CASCADE, related_name="scores")
     position = models.PositiveSmallIntegerField()
@@ -186,7 +193,7 @@ class Score(models.Model):
 
 
 class ModelCall(models.Model):
-    """The cache: one answered model call. `key` digests all that decides the answer, the attempt and the purpose."""
+    """Cached reply of a model. `key` digests everything that determines it, attempt and purpose included."""
 
     key = models.CharField(max_length=64, primary_key=True)
     purpose = models.CharField(max_length=16)
@@ -202,7 +209,7 @@ class ModelCall(models.Model):
         return f"{self.purpose} by {self.model}"
 
 
-# A name is part of an address (/models/<name>/), so it has no empty and no relative step in it.
+# The name is part of a URL path (/models/<name>/), so it must not contain empty or relative path segments.
 endpoint_name_is_valid = RegexValidator(
     r"\A\w(?!.*(?://|/\.{1,2}(?:/|\Z)))[\w.:/@+~-]*(?<!/)\Z",
     "Enter a valid name such as gpt-4.1-mini or org/model:free: letters, digits and . : / @ + ~ _ -, a letter or digit "
@@ -211,15 +218,21 @@ endpoint_name_is_valid = RegexValidator(
 
 
 class ModelEndpoint(models.Model):
-    """A model that curators have registered: the only kind that the web and REST may name."""
+    """A registered model. Runs that start on the web or over REST can only use registered models."""
 
     name = models.CharField(max_length=120, unique=True, validators=[endpoint_name_is_valid])
     provider = models.CharField(max_length=32, default="openai")
-    model = models.CharField(max_length=200, help_text="The name that the endpoint knows it by.")
-    # Not a URLField, which refuses a name of one word, as services of a compose file have.
-    base_url = models.CharField(max_length=300, blank=True, help_text="Empty: the provider's own address.")
-    api_key_env = models.CharField(max_length=64, blank=True, help_text="The variable with the key, never the key.")
-    family = models.CharField(max_length=64, blank=True, help_text="Judging within one family is marked as such.")
+    model = models.CharField(max_length=200, help_text="Name of the model at the endpoint.")
+    # Not a URLField: it rejects host names of one word, which services in a compose file have.
+    base_url = models.CharField(
+        max_length=300, blank=True, help_text="Leave empty for the default address of the provider."
+    )
+    api_key_env = models.CharField(
+        max_length=64, blank=True, help_text="Name of the variable that holds the key, never the key itself."
+    )
+    family = models.CharField(
+        max_length=64, blank=True, help_text="Verdicts of a judge model on models of its own family are marked."
+    )
     parameters = OrderedJSONField(default=dict, blank=True)
     price_input = models.FloatField(null=True, blank=True, help_text="USD per million input tokens")
     price_cached_input = models.FloatField(null=True, blank=True, help_text="USD per million cached input tokens")
@@ -235,10 +248,10 @@ class ModelEndpoint(models.Model):
 
 
 class EpisodeSession(models.Model):
-    """An episode driven from outside, over REST. Its whole state is here, so that any worker can take a step.
+    """Episode that a trainer drives over REST. The row holds its complete state, so any process can take the next step.
 
-    `revision` counts steps and guards them: a step writes only where nobody else has stepped since it read.
-    `calls` holds the answers of role models (simulated users, judges), so that the episode can be replayed.
+    `revision` counts the steps. A step is stored only if no other step was stored since it read the row.
+    `calls` holds the replies of role models (simulated users, judges), so that the episode can be replayed.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -246,12 +259,14 @@ class EpisodeSession(models.Model):
     case = models.ForeignKey(Case, models.CASCADE, related_name="+")
     seed = models.BigIntegerField(default=0)
     attempt = models.PositiveIntegerField(default=1)
-    model = models.CharField(max_length=120, blank=True, help_text="The label that the trainer gave its policy.")
+    model = models.CharField(max_length=120, blank=True, help_text="Label that the trainer gave its policy.")
     roles = OrderedJSONField(default=dict, help_text="Role -> names of registered models.")
     state = OrderedJSONField(default=dict)
     calls = OrderedJSONField(default=list)
-    recordings = OrderedJSONField(default=list, help_text="What role models said in an earlier play, to be said again.")
-    usage = OrderedJSONField(default=list, help_text="Tokens of each step, null where the trainer sent none.")
+    recordings = OrderedJSONField(
+        default=list, help_text="Replies of role models in an earlier episode, to be replayed."
+    )
+    usage = OrderedJSONField(default=list, help_text="Token counts of each step; null if the trainer sent none.")
     revision = models.PositiveIntegerField(default=0)
     done = models.BooleanField(default=False)
     truncated = models.BooleanField(default=False)

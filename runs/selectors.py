@@ -60,8 +60,8 @@ def _without_endpoints(value: Any) -> Any:
 def case_chunk(part: RunEnvironment, after: int, size: int) -> list[Case]:
     """The next *size* chosen cases behind position *after*, in order."""
     cases = Case.objects.filter(version_id=part.version_id).order_by("position")
-    if part.chosen is not None:
-        wanted = [position for position in part.chosen if position > after][:size]
+    if part.case_positions is not None:
+        wanted = [position for position in part.case_positions if position > after][:size]
         return list(cases.filter(position__in=wanted))
     return list(cases.filter(position__gt=after, position__lt=part.case_count)[:size])
 
@@ -89,14 +89,14 @@ def stored_counts(run: Run) -> tuple[dict[str, int], float, bool]:
     return counts, sum(row["cost"] or 0.0 for row in rows), any(row["unknown"] for row in rows)
 
 
-def answering_models(run: Run) -> list[RunModel]:
+def models_under_test(run: Run) -> list[RunModel]:
     return list(run.models.filter(role="").order_by("position"))
 
 
 def role_models(run: Run) -> dict[str, list[RunModel]]:
     """Models that fill a role, by role, in seat order."""
     roles: dict[str, list[RunModel]] = {}
-    for model in run.models.exclude(role="").order_by("role", "seat"):
+    for model in run.models.exclude(role="").order_by("role", "position"):
         roles.setdefault(model.role, []).append(model)
     return roles
 
@@ -110,7 +110,7 @@ def reasons_withheld(user: User | AnonymousUser, response: Response) -> bool:
     return response.status != Response.Status.ERRORED and not may_see_content(user, environment)
 
 
-def withheld_parts(user: User | AnonymousUser, run: Run) -> QuerySet[RunEnvironment]:
+def withheld_environments(user: User | AnonymousUser, run: Run) -> QuerySet[RunEnvironment]:
     """The parts of *run* on environments whose content is withheld from *user*."""
     return run.environments.filter(version__environment__in=environments_withheld(user).values("pk"))
 

@@ -11,8 +11,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from hub.services import import_bundle
-from runs.config.parsing import parse
-from runs.config.resolve import Chosen, config_hash, fingerprint, source_for_command
+from runs.config.parsing import parse_config
+from runs.config.resolve import SelectedEnvironment, config_hash, fingerprint, source_for_command
 from runs.config.schema import RunConfig
 from runs.leases import LEASE
 from runs.models import Run, RunEnvironment, RunModel
@@ -21,17 +21,19 @@ from runs.providers.base import ModelSpec
 KEPT = "What was stored is kept."
 
 
-def create_run(*, config: RunConfig, found: list[Chosen], user: User | None = None, owner: str = "") -> Run:
+def create_run(
+    *, config: RunConfig, environments: list[SelectedEnvironment], user: User | None = None, owner: str = ""
+) -> Run:
     """Store a run, queued: for the workers, or for *owner*, who holds its lease from the start.
 
     Bundles named by path are imported first.
     """
-    versions = [item.version or import_bundle(bundle=item.path or "", owner=user) for item in found]
+    versions = [item.version or import_bundle(bundle=item.path or "", owner=user) for item in environments]
     with transaction.atomic():
         run = Run.objects.create(
             name=config.name,
             config=config.stored(),
-            config_hash=config_hash(config, found),
+            config_hash=config_hash(config, environments),
             created_by=user,
             host=_host(),
             lease_owner=owner,
@@ -43,24 +45,23 @@ def create_run(*, config: RunConfig, found: list[Chosen], user: User | None = No
                 version=version,
                 position=i,
                 selection=item.selection,
-                chosen=item.chosen,
+                case_positions=item.case_positions,
                 case_count=item.count,
             )
-            for i, (item, version) in enumerate(zip(found, versions, strict=True))
+            for i, (item, version) in enumerate(zip(environments, versions, strict=True))
         )
         rows = [_model_row(run, spec, position=i) for i, spec in enumerate(config.models)]
         for role, specs in config.role_specs().items():
-            rows += [_model_row(run, spec, position=i, role=role, seat=i) for i, spec in enumerate(specs)]
+            rows += [_model_row(run, spec, position=i, role=role) for i, spec in enumerate(specs)]
         RunModel.objects.bulk_create(rows)
     return run
 
 
-def _model_row(run: Run, spec: ModelSpec, *, position: int, role: str = "", seat: int = 0) -> RunModel:
+def _model_row(run: Run, spec: ModelSpec, *, position: int, role: str = "") -> RunModel:
     return RunModel(
         run=run,
         label=spec.name,
         role=role,
-        seat=seat,
         position=position,
         provider=spec.provider,
         spec=spec.model_dump(mode="json", exclude_none=True),
@@ -83,15 +84,15 @@ def config_of(run: Run) -> RunConfig:
     source = replace(source_for_command(None, f"run {run.pk}"), lookup=settings.ENV.lookup)
     # Paths were made absolute when the config was first read, so that any folder serves as their base.
     from_root = replace(source, base_dir=settings.BASE_DIR)
-    return parse(run.config, from_root)
+    return parse_config(run.config, from_root)
 
 
 def reopen_run(*, run: Run) -> None:
     """Make a run that has ended ready to go on: models that were stopped get another chance."""
     run.models.update(stopped="")
     run.status, run.message, run.cancel_requested = Run.Status.QUEUED, "", False
-    run.finished_at = run.played_at = None
-    run.save(update_fields=["status", "message", "finished_at", "played_at", "cancel_requested"])
+    run.finished_at = run.evaluated_at = None
+    run.save(update_fields=["status", "message", "finished_at", "evaluated_at", "cancel_requested"])
 
 
 def resume_run(*, run: Run) -> bool:

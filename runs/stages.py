@@ -26,7 +26,7 @@ class StageConfig(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class StageEstimate:
     """What a stage would do: `calls` to models, `cost_usd` where prices are known, and one line for a person."""
 
     calls: int = 0
@@ -63,7 +63,7 @@ class Stage(ABC):
         return None
 
     @abstractmethod
-    def estimate(self, run_config: Any, config: Any, responses: int) -> Estimate:
+    def estimate(self, run_config: Any, config: Any, responses: int) -> StageEstimate:
         """For `--dry-run`. *run_config* is the RunConfig, *responses* how many the run will have."""
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Stage(ABC):
         """What the stage's calls of all sessions cost in USD, as stored; None where a part is not known."""
         return 0.0
 
-    def told(self, summary: dict[str, Any]) -> str:
+    def describe_summary(self, summary: dict[str, Any]) -> str:
         """*summary* as a sentence of a report; empty where a report says it elsewhere."""
         return ""
 

@@ -16,7 +16,7 @@ from hub.common import wording
 from hub.common.documents import yaml_source
 from hub.common.errors import UserError
 from runs.config.schema import MAX_ITEMS, MAX_SEATS, EnvironmentRef, Limits, RunConfig, SandboxConfig
-from runs.config_source import Source
+from runs.config_source import ConfigSource
 from runs.providers.base import ModelSpec, Provider
 from runs.providers.registry import PROVIDERS
 from runs.stages import stage, stages
@@ -36,7 +36,7 @@ Note = Callable[[yaml_source.Path, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ConfigProblem:
     """One mistake: its key path (`models[0].price`), a sentence, and where it stands.
 
     `line` is that in the file; `option` is the `--set` of the command line that brought it in instead.
@@ -55,7 +55,7 @@ class Problem:
 class ConfigError(UserError):
     """A config that cannot be run. `problems` holds every mistake found, in the order of the file."""
 
-    def __init__(self, problems: list[Problem], source: str = "config") -> None:
+    def __init__(self, problems: list[ConfigProblem], source: str = "config") -> None:
         self.problems = sorted(problems, key=lambda p: (bool(p.option), p.line is None, p.line or 0))
         self.source = source
         super().__init__("\n".join(self.lines()))
@@ -80,7 +80,7 @@ class ConfigError(UserError):
         return shown
 
 
-class Reading:
+class ParsedConfig:
     """A config as far as it could be read, with the problems found up to now.
 
     `config` is None where something in it is wrong; `environments` and `roles` hold what of it is sound, so that the
@@ -89,7 +89,10 @@ class Reading:
     """
 
     def __init__(
-        self, source: Source, document: yaml_source.YamlText | None = None, problems: list[Problem] | None = None
+        self,
+        source: ConfigSource,
+        document: yaml_source.YamlText | None = None,
+        problems: list[ConfigProblem] | None = None,
     ) -> None:
         self.source = source
         self.document = document
@@ -108,7 +111,7 @@ class Reading:
             return
         option = self._option(path)
         line = self.document.line(path) if self.document and not option else None
-        self.problems.append(Problem(yaml_source.dotted(path), message, line, option))
+        self.problems.append(ConfigProblem(yaml_source.dotted(path), message, line, option))
 
     def _option(self, path: yaml_source.Path) -> str:
         """The `--set` that gave what stands at *path*, or that alone made the mapping there; the last one wins."""
@@ -118,46 +121,48 @@ class Reading:
                 return option
         return ""
 
-    def sound(self) -> RunConfig:
+    def require_valid(self) -> RunConfig:
         """The config. Raises ConfigError with every problem."""
         if self.problems or self.config is None:
             raise ConfigError(self.problems, self.source.name)
         return self.config
 
 
-def parse_text(text: str, source: Source, overrides: list[str] | None = None) -> RunConfig:
+def parse_config_text(text: str, source: ConfigSource, overrides: list[str] | None = None) -> RunConfig:
     """Read YAML *text*. *overrides* are `path.to.key=value` from the command line. Raises ConfigError."""
-    return read_text(text, source, overrides).sound()
+    return read_config_text(text, source, overrides).require_valid()
 
 
-def parse(value: Mapping[str, Any], source: Source) -> RunConfig:
+def parse_config(value: Mapping[str, Any], source: ConfigSource) -> RunConfig:
     """Validate a mapping. Raises ConfigError with every problem."""
-    return read(value, Reading(source)).sound()
+    return read_config(value, ParsedConfig(source)).require_valid()
 
 
-def read_text(text: str, source: Source, overrides: list[str] | None = None) -> Reading:
+def read_config_text(text: str, source: ConfigSource, overrides: list[str] | None = None) -> ParsedConfig:
     """Read YAML *text* as far as it goes. Raises ConfigError where it is no YAML, or no mapping."""
     try:
         document = yaml_source.parse(text)
     except yaml_source.YamlError as error:
-        raise ConfigError([Problem("", error.message, error.line)], source.name) from None
+        raise ConfigError([ConfigProblem("", error.message, error.line)], source.name) from None
     if not isinstance(document.value, dict):
-        raise ConfigError([Problem("", "a config is a mapping with name, environments and models", 1)], source.name)
-    reading = Reading(source, document)
+        raise ConfigError(
+            [ConfigProblem("", "a config is a mapping with name, environments and models", 1)], source.name
+        )
+    parsed = ParsedConfig(source, document)
     for override in overrides or []:
-        _override(document.value, override, reading)
-    return read(document.value, reading)
+        _override(document.value, override, parsed)
+    return read_config(document.value, parsed)
 
 
-def read(value: Mapping[str, Any], reading: Reading) -> Reading:
+def read_config(value: Mapping[str, Any], parsed: ParsedConfig) -> ParsedConfig:
     """Validate a mapping; everything found goes into *reading*, which is given back."""
-    note = reading.note
+    note = parsed.note
     oversized = list(_oversized(value))
     for path, count, limit in oversized:
         note(path, f"{count:,} items; a config has at most {limit:,} here. Split it into several runs")
     if oversized:
-        return reading
-    filled = _fill(dict(value), (), reading)
+        return parsed
+    filled = _fill(dict(value), (), parsed)
     stage_parts = _stage_parts(filled, note)
     core = {key: item for key, item in filled.items() if key in RunConfig.model_fields}
     known = [key for key, item in RunConfig.model_fields.items() if not item.exclude]
@@ -172,15 +177,15 @@ def read(value: Mapping[str, Any], reading: Reading) -> Reading:
     except ValidationError as error:
         for item in error.errors():
             note(_tidy(item["loc"]), _sentence(item))
-    _check_models(filled, reading)
-    _keep_what_is_sound(filled, reading)
+    _check_models(filled, parsed)
+    _keep_what_is_sound(filled, parsed)
     if config is not None:
         config.stage_configs = stage_parts
-        config.base_dir = reading.source.base_dir
-        if not reading.problems:
-            _resolve(config, reading.source)
-    reading.config = config
-    return reading
+        config.base_dir = parsed.source.base_dir
+        if not parsed.problems:
+            _resolve(config, parsed.source)
+    parsed.config = config
+    return parsed
 
 
 def _oversized(value: Mapping[str, Any]) -> Iterator[tuple[yaml_source.Path, int, int]]:
@@ -224,15 +229,15 @@ def _stage_parts(filled: Mapping[str, Any], note: Note) -> dict[str, Any]:
     return parts
 
 
-def _keep_what_is_sound(filled: Mapping[str, Any], reading: Reading) -> None:
+def _keep_what_is_sound(filled: Mapping[str, Any], parsed: ParsedConfig) -> None:
     """The environments and the rest that they are looked up with, each for itself."""
     environments = filled.get("environments")
     for i, item in enumerate(environments if isinstance(environments, list) else []):
         with suppress(ValidationError):
-            reading.environments[i] = EnvironmentRef.model_validate(item)
+            parsed.environments[i] = EnvironmentRef.model_validate(item)
     roles = filled.get("roles")
-    reading.roles = frozenset(roles) if isinstance(roles, dict) else frozenset()
-    reading.seed = filled["seed"] if isinstance(filled.get("seed"), int) else 0
+    parsed.roles = frozenset(roles) if isinstance(roles, dict) else frozenset()
+    parsed.seed = filled["seed"] if isinstance(filled.get("seed"), int) else 0
 
 
 def _described_models(filled: Mapping[str, Any]) -> Iterator[tuple[yaml_source.Path, dict[str, Any]]]:
@@ -251,29 +256,29 @@ def _described_models(filled: Mapping[str, Any]) -> Iterator[tuple[yaml_source.P
             yield (item.key, "model"), part["model"]
 
 
-def _check_models(filled: Mapping[str, Any], reading: Reading) -> None:
+def _check_models(filled: Mapping[str, Any], parsed: ParsedConfig) -> None:
     """What concerns several models, files beside the config and variables: labels, recordings, keys."""
     seen: dict[tuple[yaml_source.Path, Any], yaml_source.Path] = {}
     for path, model in _described_models(filled):
         name = model.get("name")
         first = seen.setdefault((path[:-1], name), path) if isinstance(name, str) else path
         if first != path and path[0] == "models":
-            reading.note((*path, "name"), f"{name!r} is also the name of {yaml_source.dotted(first)}; names are labels")
+            parsed.note((*path, "name"), f"{name!r} is also the name of {yaml_source.dotted(first)}; names are labels")
         elif first != path:
-            reading.note((*path, "name"), f"{name!r} fills this role twice")
-        _check_model(path, model, reading)
+            parsed.note((*path, "name"), f"{name!r} fills this role twice")
+        _check_model(path, model, parsed)
 
 
-def _check_model(path: yaml_source.Path, model: Mapping[str, Any], reading: Reading) -> None:
+def _check_model(path: yaml_source.Path, model: Mapping[str, Any], parsed: ParsedConfig) -> None:
     """The keys that are the provider's own. The others were checked with the config."""
     named = model.get("provider")
     if not isinstance(named, str):
         return
     provider = PROVIDERS.get(named)
     if provider and provider.live and model.get("price") is None:
-        reading.unpriced.append(path)
+        parsed.unpriced.append(path)
     if provider is None:
-        reading.note((*path, "provider"), PROVIDERS.describe_unknown(named))
+        parsed.note((*path, "provider"), PROVIDERS.describe_unknown(named))
         return
     given = {key: value for key, value in model.items() if key not in ModelSpec.model_fields}
     wrong: set[int | str] = set()
@@ -283,12 +288,12 @@ def _check_model(path: yaml_source.Path, model: Mapping[str, Any], reading: Read
         for item in error.errors():
             place = _tidy(item["loc"])
             wrong.add(place[0])
-            reading.note((*path, *place), _model_sentence(item, provider.Options))
-    _check_parameters(path, model, provider, reading.note)
+            parsed.note((*path, *place), _model_sentence(item, provider.Options))
+    _check_parameters(path, model, provider, parsed.note)
     # What is sound is looked at all the same: a file that is missing, a variable that is not set.
-    sound = {key: value for key, value in given.items() if key not in wrong}
-    for key, message in provider.problems(provider.Options.model_construct(**sound), reading.source):
-        reading.note((*path, key), message)
+    require_valid = {key: value for key, value in given.items() if key not in wrong}
+    for key, message in provider.problems(provider.Options.model_construct(**require_valid), parsed.source):
+        parsed.note((*path, key), message)
 
 
 def _check_parameters(path: yaml_source.Path, model: Mapping[str, Any], provider: type[Provider], note: Note) -> None:
@@ -312,7 +317,7 @@ def _model_sentence(item: Any, options: type[BaseModel]) -> str:
     return said if "did you mean" in said else f"{said}; what is sent with each request stands under `parameters`"
 
 
-def _resolve(config: RunConfig, source: Source) -> None:
+def _resolve(config: RunConfig, source: ConfigSource) -> None:
     """Make absolute what depends on where the config stands."""
     specs = [*config.models, *(spec for role in config.role_specs().values() for spec in role)]
     for spec in specs:
@@ -321,15 +326,15 @@ def _resolve(config: RunConfig, source: Source) -> None:
             spec.__pydantic_extra__.update(provider.resolved(provider.Options.model_validate(spec.options), source))
 
 
-def _fill(value: Any, path: yaml_source.Path, reading: Reading) -> Any:
+def _fill(value: Any, path: yaml_source.Path, parsed: ParsedConfig) -> Any:
     """`${NAME}` and `${NAME:-default}` replaced, at any depth."""
     if isinstance(value, dict):
-        return {key: _fill(item, (*path, key), reading) for key, item in value.items()}
+        return {key: _fill(item, (*path, key), parsed) for key, item in value.items()}
     if isinstance(value, list):
-        return [_fill(item, (*path, i), reading) for i, item in enumerate(value)]
+        return [_fill(item, (*path, i), parsed) for i, item in enumerate(value)]
     if not isinstance(value, str) or "${" not in value:
         return value
-    source, wrong = reading.source, []
+    source, wrong = parsed.source, []
     lookup = source.lookup
 
     def one(match: re.Match[str]) -> str:
@@ -351,18 +356,18 @@ def _fill(value: Any, path: yaml_source.Path, reading: Reading) -> Any:
     else:
         value = _VARIABLE.sub(one, value)
     for message in wrong:
-        reading.note(path, message)
+        parsed.note(path, message)
     if wrong:
-        reading.unfilled.add(path)
+        parsed.unfilled.add(path)
     return value
 
 
-def _override(value: dict[str, Any], text: str, reading: Reading) -> None:
+def _override(value: dict[str, Any], text: str, parsed: ParsedConfig) -> None:
     """Apply one `path.to.key=value`, its value read as YAML; list items by number (`models.0.name`); null takes out."""
     option = f"--set {text}"
 
     def refuse(message: str) -> None:
-        reading.problems.append(Problem("", message, option=option))
+        parsed.problems.append(ConfigProblem("", message, option=option))
 
     written, equals, raw = text.partition("=")
     parts = re.sub(r"\[(\d+)\]", r".\1", written.strip()).split(".")  # models[0], as problems have it, or models.0
@@ -392,7 +397,7 @@ def _override(value: dict[str, Any], text: str, reading: Reading) -> None:
         elif isinstance(here, dict) and here.get(part) is None:
             here[part] = {}
         here = here[key]
-    reading.overridden[tuple(path)] = option
+    parsed.overridden[tuple(path)] = option
     return None
 
 

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 from hub.common import wording
 from hub.common.documents import yaml_source
 from hub.selectors import visible_environments
-from runs.config.parsing import ConfigError, Note, Problem, Reading, read
-from runs.config.resolve import Chosen, plan
+from runs.config.parsing import ConfigError, ConfigProblem, Note, ParsedConfig, read_config
+from runs.config.resolve import SelectedEnvironment, resolve_config
 from runs.config.schema import RunConfig
-from runs.config_source import Source
+from runs.config_source import ConfigSource
 from runs.models import ModelEndpoint
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
@@ -29,36 +29,38 @@ _WHERE = "a registered model's name, as /models/ lists them"
 
 
 @dataclass(frozen=True, slots=True)
-class SoundConfig:
+class ResolvedConfig:
     """A config that can be run, with what it names."""
 
     config: RunConfig
-    found: list[Chosen]
+    environments: list[SelectedEnvironment]
 
 
-def config_text(text: str, *, user: User) -> SoundConfig:
+def resolve_registered_text(text: str, *, user: User) -> ResolvedConfig:
     """Read a config as YAML, of which JSON is a part. Raises ConfigError with every problem."""
     try:
         document = yaml_source.parse(text)
     except yaml_source.YamlError as error:
-        raise ConfigError([Problem("", error.message, error.line)]) from None
+        raise ConfigError([ConfigProblem("", error.message, error.line)]) from None
     if not isinstance(document.value, dict):
-        raise ConfigError([Problem("", "a config is a mapping with name, environments and models", 1)])
-    return config_value(document.value, user=user, document=document)
+        raise ConfigError([ConfigProblem("", "a config is a mapping with name, environments and models", 1)])
+    return resolve_registered(document.value, user=user, document=document)
 
 
-def config_value(value: Mapping[str, Any], *, user: User, document: yaml_source.YamlText | None = None) -> SoundConfig:
+def resolve_registered(
+    value: Mapping[str, Any], *, user: User, document: yaml_source.YamlText | None = None
+) -> ResolvedConfig:
     """Check a config as plain data. Raises ConfigError with every problem."""
-    reading = Reading(Source(key_variables=frozenset(settings.API_KEY_VARIABLES)), document)
-    refused = _check_environments(value.get("environments"), user, reading.note)
+    parsed = ParsedConfig(ConfigSource(key_variables=frozenset(settings.API_KEY_VARIABLES)), document)
+    refused = _check_environments(value.get("environments"), user, parsed.note)
     sandbox = value.get("sandbox")
     for key in sandbox if isinstance(sandbox, dict) else ():
         if key in ("backend", "accept"):
-            reading.note(("sandbox", key), "for the command line; on a site the operator's settings decide, remove it")
-    read(_with_models(value, user, reading.note), reading)
+            parsed.note(("sandbox", key), "for the command line; on a site the operator's settings decide, remove it")
+    read_config(_with_models(value, user, parsed.note), parsed)
     for i in refused:
-        reading.environments.pop(i, None)
-    return SoundConfig(*plan(reading))
+        parsed.environments.pop(i, None)
+    return ResolvedConfig(*resolve_config(parsed))
 
 
 def _stand_in(path: yaml_source.Path) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def _sound(spec: dict[str, Any], key_variables: frozenset[str]) -> bool:
         options = provider.Options.model_validate(model.options)
     except (ValidationError, KeyError):
         return False
-    return not list(provider.problems(options, Source(key_variables=key_variables)))
+    return not list(provider.problems(options, ConfigSource(key_variables=key_variables)))
 
 
 def endpoint_spec(endpoint: ModelEndpoint) -> dict[str, Any]:

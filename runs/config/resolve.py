@@ -15,9 +15,9 @@ from hub.environments.compiled import CompiledEnvironment
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
 from hub.selectors import VersionNotFound, case_ids, compile_version, get_version
-from runs.config.parsing import Note, Reading
+from runs.config.parsing import Note, ParsedConfig
 from runs.config.schema import EnvironmentRef, RunConfig
-from runs.config_source import Source
+from runs.config_source import ConfigSource
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 from runs.stages import stages
@@ -33,7 +33,7 @@ class UnknownCases(NotFound):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class SelectedEnvironment:
     """An environment of a config, found, and the cases chosen: positions, or None for the first *count*.
 
     `version` is None while the environment is a bundle (`path`) that is still to be imported.
@@ -43,7 +43,7 @@ class Chosen:
     compiled: CompiledEnvironment
     digest: str
     count: int
-    chosen: list[int] | None
+    case_positions: list[int] | None
     version: EnvironmentVersion | None = None
     path: Path | None = None
     cut: bool = False
@@ -58,17 +58,17 @@ class Chosen:
         """What chose the cases, as it is stored and hashed."""
         return {**self.ref.selection, **({"first": self.count} if self.cut else {})}
 
-    def first(self, number: int) -> "Chosen":
+    def first(self, number: int) -> "SelectedEnvironment":
         """The first *number* of the chosen cases."""
         if number >= self.count:
             return self
-        chosen = None if self.chosen is None else self.chosen[:number]
-        return replace(self, count=number, chosen=chosen, cut=True)
+        case_positions = None if self.case_positions is None else self.case_positions[:number]
+        return replace(self, count=number, case_positions=case_positions, cut=True)
 
 
-def source_for_command(base_dir: Path | None, name: str) -> Source:
+def source_for_command(base_dir: Path | None, name: str) -> ConfigSource:
     """What a config on the command line may name: files beside it, and the variables that settings allow."""
-    return Source(
+    return ConfigSource(
         name=name,
         base_dir=base_dir,
         lookup=settings.ENV.lookup,
@@ -77,32 +77,32 @@ def source_for_command(base_dir: Path | None, name: str) -> Source:
     )
 
 
-def plan(reading: Reading) -> tuple[RunConfig, list[Chosen]]:
+def resolve_config(parsed: ParsedConfig) -> tuple[RunConfig, list[SelectedEnvironment]]:
     """The config that was read, and every environment of it. Raises ConfigError with all that is wrong of either."""
-    found = _environments(reading, reading.note)
-    if reading.config is not None and reading.config.limits.budget_usd is not None:
-        told = [problem.path for problem in reading.problems]
-        for path in reading.unpriced:
+    found = _environments(parsed, parsed.note)
+    if parsed.config is not None and parsed.config.limits.budget_usd is not None:
+        told = [problem.path for problem in parsed.problems]
+        for path in parsed.unpriced:
             if yaml_source.dotted(path) not in told:  # else no model stands there at all
-                reading.note(path, _UNPRICED)
-    return reading.sound(), found
+                parsed.note(path, _UNPRICED)
+    return parsed.require_valid(), found
 
 
-def find_environments(config: RunConfig) -> list[Chosen]:
+def find_environments(config: RunConfig) -> list[SelectedEnvironment]:
     """Look up every environment of *config*. Raises ConfigError with all that is missing or that no model fills."""
-    reading = Reading(Source(base_dir=config.base_dir))
-    reading.environments = dict(enumerate(config.environments))
-    reading.roles, reading.seed, reading.config = frozenset(config.roles), config.seed, config
-    return plan(reading)[1]
+    parsed = ParsedConfig(ConfigSource(base_dir=config.base_dir))
+    parsed.environments = dict(enumerate(config.environments))
+    parsed.roles, parsed.seed, parsed.config = frozenset(config.roles), config.seed, config
+    return resolve_config(parsed)[1]
 
 
-def _environments(reading: Reading, note: Note) -> list[Chosen]:
-    found: list[Chosen] = []
+def _environments(parsed: ParsedConfig, note: Note) -> list[SelectedEnvironment]:
+    found: list[SelectedEnvironment] = []
     places: dict[str, yaml_source.Path] = {}
-    for i, ref in reading.environments.items():
+    for i, ref in parsed.environments.items():
         where: yaml_source.Path = ("environments", i)
         try:
-            item = _find(reading, ref)
+            item = _find(parsed, ref)
         except VersionNotFound as error:
             note(where, str(error))
             continue
@@ -118,27 +118,31 @@ def _environments(reading: Reading, note: Note) -> list[Chosen]:
             note(where, f"{slug} is also {yaml_source.dotted(places[slug])}; a run plays one version of an environment")
         places.setdefault(slug, where)
         for role in item.compiled.roles:
-            if role not in reading.roles:
+            if role not in parsed.roles:
                 note(where, f"{slug} asks a model by the role {role!r}; add it under `roles`")
         found.append(item)
     return found
 
 
-def _find(reading: Reading, ref: EnvironmentRef) -> Chosen:
+def _find(parsed: ParsedConfig, ref: EnvironmentRef) -> SelectedEnvironment:
     if ref.path is not None:
-        return _find_bundle(reading, ref, ref.path)
+        return _find_bundle(parsed, ref, ref.path)
     version = get_version(ref.slug, ref.version)
     compiled = compile_version(version)
     if not ref.selection or ref.limit is not None:
         count = min(version.case_count, ref.limit or version.case_count)
-        return Chosen(ref=ref, compiled=compiled, digest=version.digest, count=count, chosen=None, version=version)
-    count, chosen = _choose(reading.seed, ref, compiled.slug, case_ids(version))
-    return Chosen(ref=ref, compiled=compiled, digest=version.digest, count=count, chosen=chosen, version=version)
+        return SelectedEnvironment(
+            ref=ref, compiled=compiled, digest=version.digest, count=count, case_positions=None, version=version
+        )
+    count, case_positions = _select_cases(parsed.seed, ref, compiled.slug, case_ids(version))
+    return SelectedEnvironment(
+        ref=ref, compiled=compiled, digest=version.digest, count=count, case_positions=case_positions, version=version
+    )
 
 
-def _find_bundle(reading: Reading, ref: EnvironmentRef, given: str) -> Chosen:
+def _find_bundle(parsed: ParsedConfig, ref: EnvironmentRef, given: str) -> SelectedEnvironment:
     """A bundle named by its path, looked through but not stored."""
-    base_dir = reading.source.base_dir
+    base_dir = parsed.source.base_dir
     if base_dir is None:
         raise BundleError("bundles by path may be named on the command line only; upload the bundle instead")
     path = (base_dir / given).resolve()
@@ -152,11 +156,13 @@ def _find_bundle(reading: Reading, ref: EnvironmentRef, given: str) -> Chosen:
         if found:
             raise BundleError(found)
         compiled, digest = bundle.compile(), bundle.digest
-    count, chosen = _choose(reading.seed, ref, compiled.slug, ids)
-    return Chosen(ref=ref, compiled=compiled, digest=digest, count=count, chosen=chosen, path=path)
+    count, case_positions = _select_cases(parsed.seed, ref, compiled.slug, ids)
+    return SelectedEnvironment(
+        ref=ref, compiled=compiled, digest=digest, count=count, case_positions=case_positions, path=path
+    )
 
 
-def _choose(seed: int, ref: EnvironmentRef, slug: str, ids: list[str]) -> tuple[int, list[int] | None]:
+def _select_cases(seed: int, ref: EnvironmentRef, slug: str, ids: list[str]) -> tuple[int, list[int] | None]:
     """How many cases, and their positions where they are not simply the first ones. *ids* are in order of position."""
     if ref.cases is not None:
         places = {case_id: position for position, case_id in enumerate(ids)}
@@ -175,7 +181,7 @@ def _choose(seed: int, ref: EnvironmentRef, slug: str, ids: list[str]) -> tuple[
     return min(len(ids), ref.limit or len(ids)), None
 
 
-def config_hash(config: RunConfig, found: list[Chosen]) -> str:
+def config_hash(config: RunConfig, found: list[SelectedEnvironment]) -> str:
     """SHA-256 of everything that can change a result; labels, concurrency, tracking and credentials cannot."""
     return digests.digest(
         {

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from hub.common import digests
 from hub.protocols.calls import JSON, CallKey, Message, ModelError, Reply, Tool, Usage, total_cost
-from runs.providers.base import ModelSpec, Provider, Request
+from runs.providers.base import ModelRequest, ModelSpec, Provider
 from runs.providers.masking import mask
 
 
@@ -181,7 +181,7 @@ class ModelClient:
     ) -> Reply:
         """Return a reply, from the cache if it has one. Raises ModelError. timeout_s bounds each try further."""
         connection = self._connection(key)
-        request = Request(
+        request = ModelRequest(
             key=key,
             messages=messages,
             tools=tools,
@@ -207,7 +207,7 @@ class ModelClient:
             raise ModelError("configuration", f"No model fills the role {key.role!r} (seat {key.seat}); see `roles`.")
         return seats[key.seat]
 
-    async def _complete(self, connection: Connection, request: Request) -> Reply:
+    async def _complete(self, connection: Connection, request: ModelRequest) -> Reply:
         async with connection.slots:
             if connection.stopped is not None:
                 raise connection.stopped
@@ -269,7 +269,7 @@ class ResponseModelClient:
         return reply
 
 
-def call_digest(fingerprint: str, request: Request) -> str:
+def call_digest(fingerprint: str, request: ModelRequest) -> str:
     """Return the cache key: model and parameters, purpose, seed of the attempt, and everything the model is shown."""
     key = request.key
     return digests.digest(

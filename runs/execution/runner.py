@@ -26,7 +26,7 @@ from runs.models import Response, Run, RunModel
 from runs.providers.base import ModelSpec, ProviderContext
 from runs.providers.masking import mask
 from runs.providers.registry import PROVIDERS
-from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, answering_models, role_models
+from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, models_under_test, role_models
 from runs.services import KEPT
 from runs.stages import StageContext, stages
 from runs.tracking.stage import Tracker
@@ -108,8 +108,8 @@ def _execute_and_store_status(context: "RunContext", listener: Listener, how: Ex
     """Execute, and store the state in which the run is left, whatever happens."""
     run = context.run
     resumed = run.started_at is not None
-    run.status, run.started_at, run.played_at = Status.RUNNING, run.started_at or timezone.now(), None
-    run.save(update_fields=["status", "started_at", "played_at"])
+    run.status, run.started_at, run.evaluated_at = Status.RUNNING, run.started_at or timezone.now(), None
+    run.save(update_fields=["status", "started_at", "evaluated_at"])
     try:
         asyncio.run(_RunExecution(context, listener, how, resumed).play())
     except LeaseLost:
@@ -165,7 +165,7 @@ class _RunExecution:
         self._resumed = resumed
         self._lost: LeaseLost | None = None
         self._left = Status.INTERRUPTED  # the state of a run that is stopped from outside
-        self._contenders = [(row, ModelSpec.model_validate(row.spec)) for row in answering_models(run)]
+        self._contenders = [(row, ModelSpec.model_validate(row.spec)) for row in models_under_test(run)]
         self._roles = {
             role: [(row, ModelSpec.model_validate(row.spec)) for row in rows] for role, rows in role_models(run).items()
         }
@@ -200,8 +200,8 @@ class _RunExecution:
                 self._set_final_status(executor, budget)
                 if self._run.status == Status.COMPLETED:
                     # Results can be shown from now on; judging and tracking may take much longer.
-                    self._run.played_at = timezone.now()
-                    await reader.run(_store_played, self._run)
+                    self._run.evaluated_at = timezone.now()
+                    await reader.run(_store_evaluated_at, self._run)
                     await self._stages(executor, model_client)
         finally:
             heartbeat.cancel()
@@ -300,8 +300,8 @@ class _RunExecution:
                 self._run.status, self._run.message = Status.STOPPED, str(summary["stopped"])
 
 
-def _store_played(run: Run) -> None:
-    Run.objects.filter(pk=run.pk).update(played_at=run.played_at)
+def _store_evaluated_at(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(evaluated_at=run.evaluated_at)
 
 
 def _spent(run: Run) -> tuple[float, bool]:

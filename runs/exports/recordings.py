@@ -86,7 +86,7 @@ def _seats(run: Run) -> list[RunModel]:
     roles = {
         role for part in run.environments.select_related("version") for role in compile_version(part.version).roles
     }
-    return list(run.models.filter(role__in=roles).order_by("role", "seat"))
+    return list(run.models.filter(role__in=roles).order_by("role", "position"))
 
 
 def role_lines(part: RunEnvironment, response: Response, seat: RunModel) -> Iterator[str]:
@@ -94,7 +94,7 @@ def role_lines(part: RunEnvironment, response: Response, seat: RunModel) -> Iter
     if response.status == Response.Status.ERRORED:
         return
     environment = compile_version(part.version)
-    if seat.seat == 0:
+    if seat.position == 0:
         yield from _user_lines(part, environment, seat.role, response)
     yield from _rubric_lines(part, environment, seat, response)
 
@@ -126,8 +126,8 @@ def _rubric_lines(
     asking = {rule.spec.name for rule in environment.rules if seat.role in rule.scorer.roles(rule.spec.options)}
     for score in response.scores.all():
         for judge in score.detail.get("judges", ()) if score.rule in asking else ():
-            if judge["seat"] == seat.seat:
-                key = _key(part, response, purpose="rubric", role=seat.role, rule=score.rule, seat=seat.seat)
+            if judge["seat"] == seat.position:
+                key = _key(part, response, purpose="rubric", role=seat.role, rule=score.rule, seat=seat.position)
                 yield recorded_line(key, content=judge["said"])
 
 

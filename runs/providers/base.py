@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hub.common import digests
 from hub.protocols.calls import JSON, CallKey, Message, Reply, Tool, Usage
-from runs.config_source import Source
+from runs.config_source import ConfigSource
 
 
 class Price(BaseModel):
@@ -71,7 +71,7 @@ OptionsClass = type[ProviderOptions]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ModelRequest:
     """One call. `parameters` are the model's own, with the caller's over them. `seed` is the attempt's, 63 bits.
 
     `timeout_s` bounds each try, where the caller waits for less time than the provider's own options say.
@@ -110,7 +110,7 @@ class Provider(ABC):
         self.context = context
 
     @classmethod
-    def problems(cls, options: Any, source: "Source") -> Iterable[tuple[str, str]]:
+    def problems(cls, options: Any, source: ConfigSource) -> Iterable[tuple[str, str]]:
         """What is wrong with *options* beyond their types, as (key, sentence): missing files, unset variables.
 
         Keys of a wrong type are left out of *options*; `model_fields_set` tells which are there.
@@ -118,7 +118,7 @@ class Provider(ABC):
         return ()
 
     @classmethod
-    def resolved(cls, options: Any, source: "Source") -> dict[str, JSON]:
+    def resolved(cls, options: Any, source: ConfigSource) -> dict[str, JSON]:
         """Options that depend on where the config stands (paths), made absolute; only where `problems` found none."""
         return {}
 
@@ -133,7 +133,7 @@ class Provider(ABC):
         return digests.digest({"provider": cls.type, "identity": cls.identity(options), "parameters": spec.parameters})
 
     @abstractmethod
-    async def complete(self, request: Request) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         """Ask once, retries included. Raises ModelError. `cost_usd` and `cached` are the caller's business."""
 
     async def aclose(self) -> None:  # noqa: B027 - most providers hold nothing

@@ -16,9 +16,9 @@ from pydantic import Field, field_validator
 
 from hub.common import wording
 from hub.protocols.calls import JSON, Message, ModelError, Reply, Usage
-from runs.config_source import Source
+from runs.config_source import ConfigSource
 from runs.providers.addresses import AddressRefused, checked_address, guarded
-from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
+from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderContext, ProviderOptions
 from runs.providers.masking import mask
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -183,7 +183,7 @@ class OpenAI(Provider):
         )
 
     @classmethod
-    def problems(cls, options: OpenAIOptions, source: "Source") -> Iterable[tuple[str, str]]:
+    def problems(cls, options: OpenAIOptions, source: ConfigSource) -> Iterable[tuple[str, str]]:
         name = options.api_key_env
         if name is None:
             return
@@ -196,7 +196,7 @@ class OpenAI(Provider):
     def identity(cls, options: OpenAIOptions) -> dict[str, JSON]:
         return {"model": options.model, "base_url": options.base_url}
 
-    async def complete(self, request: Request) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         parameters = dict(request.parameters)
         if parameters.pop("send_seed", False):
             parameters["seed"] = request.seed

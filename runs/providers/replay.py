@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from hub.common import wording
 from hub.protocols.calls import JSON, CallKey, Message, ModelError, Purpose, Reply, Usage
-from runs.config_source import Source
-from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions, Request
+from runs.config_source import ConfigSource
+from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderContext, ProviderOptions
 
 _MAX_WRONG = 5  # lines of a recording that are named
 _Place = tuple[str, ...]
@@ -175,7 +175,7 @@ class Replay(Provider):
         self._recording = open_recording(Path(options.responses))
 
     @classmethod
-    def problems(cls, options: ReplayOptions, source: "Source") -> Iterable[tuple[str, str]]:
+    def problems(cls, options: ReplayOptions, source: ConfigSource) -> Iterable[tuple[str, str]]:
         if source.base_dir is None:
             yield "responses", "recordings are files; they may be named on the command line only"
             return
@@ -199,14 +199,14 @@ class Replay(Provider):
             yield "responses", f"{str(path)!r} cannot be read: {error.strerror}"
 
     @classmethod
-    def resolved(cls, options: ReplayOptions, source: "Source") -> dict[str, JSON]:
+    def resolved(cls, options: ReplayOptions, source: ConfigSource) -> dict[str, JSON]:
         return {"responses": str(((source.base_dir or Path()) / options.responses).resolve())}
 
     @classmethod
     def identity(cls, options: ReplayOptions) -> dict[str, JSON]:
         return {"sha256": open_recording(Path(options.responses)).digest}
 
-    async def complete(self, request: Request) -> Reply:
+    async def complete(self, request: ModelRequest) -> Reply:
         key = request.key
         recorded = self._recording.find(key, self.context.only_environment)
         if recorded is None:

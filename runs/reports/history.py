@@ -106,7 +106,7 @@ def same_cases(run: Run, other: Run, slug: str) -> bool:
     """Whether both played the same cases of the same content of the environment *slug*."""
     played = [
         RunEnvironment.objects.filter(run=each, version__environment__slug=slug)
-        .values_list("version__digest", "case_count", "chosen")
+        .values_list("version__digest", "case_count", "case_positions")
         .first()
         for each in (run, other)
     ]

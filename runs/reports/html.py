@@ -22,7 +22,7 @@ from runs.results.aggregate import (
     warnings,
 )
 from runs.results.outcomes import outcome_of
-from runs.selectors import REASON_WITHHELD, shown_config, withheld_parts
+from runs.selectors import REASON_WITHHELD, shown_config, withheld_environments
 
 FAILURES = 50  # listed for each environment and model
 ANSWER = 4000  # characters of an answer
@@ -34,7 +34,7 @@ def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User |
 
     It leaves out what *user* may not see: reasons on held-out environments, and endpoints. None: an operator.
     """
-    hidden = set(withheld_parts(user, run).values_list("pk", flat=True)) if user else set()
+    hidden = set(withheld_environments(user, run).values_list("pk", flat=True)) if user else set()
     cells = run_results(run) if cells is None else cells
     environments = [
         {

@@ -285,7 +285,7 @@ def stage_sentences(run: Run) -> list[str]:
         summary = run.summaries.get(stage.key)
         if summary is not None:
             failed = set(summary) == {"error"}
-            found.append(f"{stage.title} failed: {summary['error']}" if failed else stage.told(summary))
+            found.append(f"{stage.title} failed: {summary['error']}" if failed else stage.describe_summary(summary))
     return [sentence for sentence in found if sentence]
 
 

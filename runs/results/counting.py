@@ -30,10 +30,10 @@ def defective_cases(part: RunEnvironment, *, before: datetime | None = None) -> 
             status=CaseDefect.Status.ACCEPTED, case__version_id=part.version_id, **until
         ).values("case_id"),
     )
-    if part.chosen is None:
+    if part.case_positions is None:
         wrong = wrong.filter(position__lt=part.case_count)
     found = dict(wrong.values_list("pk", "position"))
-    chosen = None if part.chosen is None else set(part.chosen)
+    chosen = None if part.case_positions is None else set(part.case_positions)
     return frozenset(pk for pk, position in found.items() if chosen is None or position in chosen)
 
 

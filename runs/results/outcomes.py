@@ -36,7 +36,7 @@ def outcome_of(run: Run) -> Outcome:
 
 
 def _outcome(run: Run, stored: int, errored: int, model_stopped: bool) -> Outcome:
-    if run.status == Run.Status.RUNNING and run.played_at is not None:
+    if run.status == Run.Status.RUNNING and run.evaluated_at is not None:
         return Outcome("running", "finishing")
     if run.status == Run.Status.COMPLETED and errored == stored and (stored or model_stopped):
         return Outcome("errored", "all errored")

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 
 from runs.models import Response, Run
-from runs.selectors import withheld_parts
+from runs.selectors import withheld_environments
 
 
 def mlflow_url(user: User | AnonymousUser, run: Run) -> str:
@@ -28,6 +28,6 @@ def _page(user: User | AnonymousUser, run: Run, key: str | None) -> str:
     server, experiment = settings.MLFLOW_URL or run.tracking.get("uri", ""), run.tracking.get("experiment_id")
     if not (key and experiment and server.startswith(("http://", "https://"))):
         return ""
-    if withheld_parts(user, run).exists():
+    if withheld_environments(user, run).exists():
         return ""
     return f"{server.rstrip('/')}/#/experiments/{quote(str(experiment))}/runs/{quote(key)}"

@@ -25,7 +25,7 @@ from django.utils import timezone
 
 from hub.protocols.calls import JSON
 from runs.models import Run
-from runs.stages import Estimate, Stage, StageConfig, StageContext
+from runs.stages import Stage, StageConfig, StageContext, StageEstimate
 from runs.tracking import launch
 from runs.tracking.additions import newest
 from runs.tracking.job import build_job
@@ -223,9 +223,9 @@ class TrackingStage(Stage):
     Config = TrackingConfig
     implicit = True
 
-    def estimate(self, run_config: Any, config: TrackingConfig, responses: int) -> Estimate:
+    def estimate(self, run_config: Any, config: TrackingConfig, responses: int) -> StageEstimate:
         where = _shown(settings.MLFLOW_TRACKING_URI)
-        return Estimate(line=f"Tracking in MLflow at {where}." if config.mlflow else "No tracking in MLflow.")
+        return StageEstimate(line=f"Tracking in MLflow at {where}." if config.mlflow else "No tracking in MLflow.")
 
     async def execute(self, context: StageContext, config: TrackingConfig) -> dict[str, JSON]:
         """The summary has `state` (off, logged, pending) and, where pending, `error`."""

@@ -19,7 +19,7 @@ from hub.common.errors import Conflict, TooLarge, UserError
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
 from hub.common.web.filters import FilterError, FilterForm
-from runs.config.registered import MAX_CONFIG, config_text
+from runs.config.registered import MAX_CONFIG, resolve_registered_text
 from runs.execution.dispatch import dispatch_run
 from runs.exports import FORMATS
 from runs.models import ModelEndpoint, Response, Run, Score
@@ -204,8 +204,8 @@ class Runs(ListAPIView[Run]):
     )
     def post(self, request: Request) -> Answer:
         user = cast(User, request.user)
-        sound = config_text(_text(request), user=user)
-        run = create_run(config=sound.config, found=sound.found, user=user)
+        resolved = resolve_registered_text(_text(request), user=user)
+        run = create_run(config=resolved.config, environments=resolved.environments, user=user)
         dispatch_run(run=run)
         return Answer(RunWhole(run, context={"user": user}).data, status=201)
 

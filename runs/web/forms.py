@@ -10,7 +10,7 @@ from django.core.exceptions import NON_FIELD_ERRORS
 from hub.common.web.filters import FilterForm
 from hub.web.queries import environments_filtered
 from runs.config.parsing import ConfigError
-from runs.config.registered import MAX_CONFIG, SoundConfig, config_text, config_value
+from runs.config.registered import MAX_CONFIG, ResolvedConfig, resolve_registered, resolve_registered_text
 from runs.models import ModelEndpoint, Response, Run
 
 _ALL = ("", "all")
@@ -69,7 +69,7 @@ class RolloutsFilter(FilterForm):
 
 
 class RunForm(forms.Form):
-    """A new run of registered models on environments of the hub. `sound` is its config, once the form is valid."""
+    """A new run of registered models on environments of the hub. `resolved` is its config, once the form is valid."""
 
     name = forms.CharField(max_length=120, help_text="What you will look for in the list of runs.")
     environments = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
@@ -86,7 +86,7 @@ class RunForm(forms.Form):
     )
     seed = forms.IntegerField(initial=0, required=False, help_text="Draws samples, and seeds every attempt.")
 
-    sound: SoundConfig
+    resolved: ResolvedConfig
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -121,7 +121,7 @@ class RunForm(forms.Form):
             self.add_error("count", "Say how many.")
         if not self.errors:
             try:
-                self.sound = config_value(self._config(data), user=self._user)
+                self.resolved = resolve_registered(self._config(data), user=self._user)
             except ConfigError as error:
                 for problem in error.problems:
                     field = problem.path.partition("[")[0].partition(".")[0]
@@ -162,7 +162,7 @@ def _roles(manifest: dict[str, Any]) -> set[str]:
 
 
 class ConfigForm(forms.Form):
-    """A new run from a whole config, as YAML or JSON. `sound` is that config, once the form is valid."""
+    """A new run from a whole config, as YAML or JSON. `resolved` is that config, once the form is valid."""
 
     config = forms.CharField(
         max_length=MAX_CONFIG,
@@ -171,7 +171,7 @@ class ConfigForm(forms.Form):
         help_text="Models are registered names: models: [small]. No paths, no ${...}.",
     )
 
-    sound: SoundConfig
+    resolved: ResolvedConfig
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -180,7 +180,7 @@ class ConfigForm(forms.Form):
     def clean_config(self) -> str:
         text: str = self.cleaned_data["config"]
         try:
-            self.sound = config_text(text, user=self._user)
+            self.resolved = resolve_registered_text(text, user=self._user)
         except ConfigError as error:
             raise forms.ValidationError([str(problem) for problem in error.problems]) from None
         return text

@@ -10,7 +10,7 @@ from django.http import Http404
 
 from runs.models import ENDED, Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of
-from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, responses_matching, visible_runs, withheld_parts
+from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, responses_matching, visible_runs, withheld_environments
 
 # What lists can be sorted by: name in the address -> field of the rows.
 RUN_COLUMNS = {"run": "name_key", "status": "status", "took": "seconds", "cost": "cost_usd", "started": "id"}
@@ -82,7 +82,7 @@ def comparable_run(user: User | AnonymousUser, run: Run) -> Run | None:
 def downloadable_run(user: User | AnonymousUser, pk: int) -> Run:
     """A run whose responses may be exported with targets and reasons. Raises Http404 and PermissionDenied."""
     run = run_of(user, pk)
-    withheld = withheld_parts(user, run).select_related("version__environment").first()
+    withheld = withheld_environments(user, run).select_related("version__environment").first()
     if withheld is not None:
         raise PermissionDenied(
             f"{withheld.version.environment.slug} is held out: files with its targets and reasons are for its owner "
@@ -161,7 +161,7 @@ def filter_responses(
         rows = rows.filter(run_environment__version__environment__slug=environment)
     if model:
         rows = rows.filter(run_model__label=model)
-    return responses_matching(rows, q=q, flag=flag, withheld=withheld_parts(user, run))
+    return responses_matching(rows, q=q, flag=flag, withheld=withheld_environments(user, run))
 
 
 def response_of(user: User | AnonymousUser, pk: int) -> Response:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list, render_part
 from hub.web.queries import environment_of
-from runs.config.registered import SoundConfig
+from runs.config.registered import ResolvedConfig
 from runs.execution.dispatch import dispatch_run
 from runs.exports import FORMATS
 from runs.models import ENDED, ModelEndpoint, Response, Run
@@ -69,7 +69,7 @@ def new(request: HttpRequest) -> HttpResponse:
     config_form = ConfigForm(data if whole else None, user=request.user)
     sent: RunForm | ConfigForm = config_form if whole else form
     if data is not None and sent.is_valid():
-        run = _start(request, sent.sound)
+        run = _start(request, sent.resolved)
         return redirect("runs:run", pk=run.pk)
     context = {
         "form": form,
@@ -79,9 +79,9 @@ def new(request: HttpRequest) -> HttpResponse:
     return render(request, "runs/new.html", context, status=200 if data is None else 422)
 
 
-def _start(request: HttpRequest, sound: SoundConfig) -> Run:
+def _start(request: HttpRequest, resolved: ResolvedConfig) -> Run:
     assert request.user.is_authenticated
-    run = create_run(config=sound.config, found=sound.found, user=request.user)
+    run = create_run(config=resolved.config, environments=resolved.environments, user=request.user)
     dispatch_run(run=run)
     return run
 
@@ -135,7 +135,7 @@ def _withhold_reasons(request: HttpRequest, rows: list[Response]) -> None:
 def _results(run: Run) -> dict[str, Any]:
     """Counts while it goes on, results once all responses are stored: intervals of half a run would only mislead."""
     context: dict[str, Any] = {"ended": run.status in ENDED, "outcome": outcome_of(run)}
-    if context["ended"] or run.played_at is not None:
+    if context["ended"] or run.evaluated_at is not None:
         context |= {"results": past_results.shown_results(run), "cost": known_cost(run)}
     if not context["ended"]:
         context["live"] = queries.live_counts(run)
@@ -150,7 +150,7 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
     anew if more are stored than the page has seen (`?done=`).
     """
     found = queries.run_of(request.user, pk)
-    results_appeared = found.played_at is not None and "done" in request.GET
+    results_appeared = found.evaluated_at is not None and "done" in request.GET
     if found.status in ENDED or results_appeared:
         if not getattr(request, "htmx", False):
             return redirect("runs:run", pk=pk)

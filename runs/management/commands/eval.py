@@ -21,8 +21,8 @@ from hub.common.leases import new_owner
 from hub.management import base
 from hub.management.base import DONE, INCOMPLETE, INTERRUPTED
 from hub.management.invocation import command
-from runs.config.parsing import read_text
-from runs.config.resolve import Chosen, plan, source_for_command
+from runs.config.parsing import read_config_text
+from runs.config.resolve import SelectedEnvironment, resolve_config, source_for_command
 from runs.config.schema import RunConfig
 from runs.execution.dispatch import dispatch_run
 from runs.execution.progress import RunProgress
@@ -136,7 +136,7 @@ class Command(base.Command):
         config, found = _load(options)
         if options["dry_run"]:
             self._dry_run(console, config, found, options["json"])
-        return create_run(config=config, found=found, owner=owner), config
+        return create_run(config=config, environments=found, owner=owner), config
 
     def _hand_over(self, run: Run, progress: RunProgress) -> Run:
         """Let the workers execute *run*, and watch until it has ended. Ctrl-C ends the watching alone."""
@@ -151,7 +151,9 @@ class Command(base.Command):
             raise self.exit_with(INTERRUPTED, message) from None
         return run
 
-    def _dry_run(self, console: Console, config: RunConfig, found: list[Chosen], as_json: bool) -> NoReturn:
+    def _dry_run(
+        self, console: Console, config: RunConfig, found: list[SelectedEnvironment], as_json: bool
+    ) -> NoReturn:
         cases = sum(item.count for item in found)
         responses = cases * len(config.models) * config.attempts
         estimates = {
@@ -211,12 +213,12 @@ def _uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def _load(options: dict[str, Any]) -> tuple[RunConfig, list[Chosen]]:
+def _load(options: dict[str, Any]) -> tuple[RunConfig, list[SelectedEnvironment]]:
     path, limit = Path(options["config"]), options["limit"]
     if limit is not None and limit < 1:
         raise UsageError(f"--limit must be 1 or more, not {limit}.")
     source = source_for_command(path.resolve().parent, str(path))
-    config, found = plan(read_text(_text(path), source, options["set"]))
+    config, found = resolve_config(read_config_text(_text(path), source, options["set"]))
     return config, [item.first(limit) for item in found] if limit else found
 
 

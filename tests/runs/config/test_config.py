@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from hub.protocols.calls import CallKey
-from runs.config.parsing import ConfigError, parse_text
+from runs.config.parsing import ConfigError, parse_config_text
 from runs.config.schema import RunConfig
-from runs.config_source import Source
+from runs.config_source import ConfigSource
 from runs.providers.replay import open_recording
 
 GOOD = """\
@@ -33,8 +33,8 @@ seed: 7
 """
 
 
-def source(tmp_path: Path, **variables: str) -> Source:
-    return Source(
+def source(tmp_path: Path, **variables: str) -> ConfigSource:
+    return ConfigSource(
         name="demo.yaml",
         base_dir=tmp_path,
         lookup=variables.get,
@@ -45,12 +45,12 @@ def source(tmp_path: Path, **variables: str) -> Source:
 
 def problems_of(text: str, tmp_path: Path, overrides: list[str] | None = None, **variables: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        parse_text(text, source(tmp_path, **variables), overrides)
+        parse_config_text(text, source(tmp_path, **variables), overrides)
     return [str(problem) for problem in caught.value.problems]
 
 
 def good(tmp_path: Path, *overrides: str) -> RunConfig:
-    return parse_text(GOOD, source(tmp_path, OPENAI_API_KEY="sk-secret"), list(overrides))
+    return parse_config_text(GOOD, source(tmp_path, OPENAI_API_KEY="sk-secret"), list(overrides))
 
 
 def test_a_good_config_is_read_whole(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_good_config_is_read_whole(tmp_path: Path) -> None:
 def test_what_is_stored_holds_no_key_and_reads_back_as_the_same_config(tmp_path: Path) -> None:
     stored = good(tmp_path).stored()
     assert "sk-secret" not in str(stored)
-    again = parse_text(str(stored).replace("None", "null"), source(tmp_path, OPENAI_API_KEY="x"))
+    again = parse_config_text(str(stored).replace("None", "null"), source(tmp_path, OPENAI_API_KEY="x"))
     assert again.stored() == stored
 
 
@@ -127,7 +127,7 @@ def test_what_set_brought_in_is_told_as_such(tmp_path: Path) -> None:
 def test_of_the_same_mistake_at_many_places_a_few_are_shown(tmp_path: Path) -> None:
     models = "".join(f"  - {{name: m{i}, provider: openai, model: m}}\n" for i in range(9)).replace("openai", "nobody")
     with pytest.raises(ConfigError) as caught:
-        parse_text(f"name: d\nenvironments: [a]\nmodels:\n{models}", source(tmp_path))
+        parse_config_text(f"name: d\nenvironments: [a]\nmodels:\n{models}", source(tmp_path))
     assert len(caught.value.problems) == 9
     assert len(caught.value.lines()) == 4
     assert caught.value.lines()[-1].strip() == "and 6 more like it"
@@ -277,7 +277,7 @@ def test_set_that_goes_nowhere_is_refused(tmp_path: Path, override: str, said: s
 
 def test_variables_are_forbidden_where_the_source_has_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_text(GOOD, Source(name="web"))
+        parse_config_text(GOOD, ConfigSource(name="web"))
     assert any("command line only" in str(problem) for problem in caught.value.problems)
 
 
@@ -290,10 +290,10 @@ def test_config_with_too_many_items_is_refused_before_they_are_looked_through(
     monkeypatch.setattr(RunConfig, "model_validate", fail)
     text = "name: x\nenvironments: [" + ", ".join(f"e{i}" for i in range(20_000)) + "]\nmodels: []\n"
     with pytest.raises(ConfigError) as caught:
-        parse_text(text, source(tmp_path))
+        parse_config_text(text, source(tmp_path))
     (problem,) = caught.value.problems
     assert problem.path == "environments"
     assert "20,000 items; a config has at most 500 here" in problem.message
     seats = ", ".join(["{name: a, provider: openai, model: m}"] * 51)
     with pytest.raises(ConfigError, match=r"roles\.user"):
-        parse_text(f"name: x\nenvironments: [a]\nmodels: []\nroles: {{user: [{seats}]}}\n", source(tmp_path))
+        parse_config_text(f"name: x\nenvironments: [a]\nmodels: []\nroles: {{user: [{seats}]}}\n", source(tmp_path))

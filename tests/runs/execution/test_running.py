@@ -18,15 +18,15 @@ from django.core import serializers
 
 from llmeval_site.configuration.variables import EnvironmentVariables
 from runs import stages as stages_module
-from runs.config.parsing import ConfigError, parse_text, read_text
-from runs.config.resolve import config_hash, find_environments, plan, source_for_command
+from runs.config.parsing import ConfigError, parse_config_text, read_config_text
+from runs.config.resolve import config_hash, find_environments, resolve_config, source_for_command
 from runs.config.schema import RunConfig
 from runs.execution.runner import Execution, execute_run
 from runs.models import ModelCall, Response, Run, RunModel, Score
 from runs.results.aggregate import results_json, warnings
 from runs.selectors import stored_counts
 from runs.services import config_of, create_run, reopen_run
-from runs.stages import Estimate, Stage, StageConfig, StageContext
+from runs.stages import Stage, StageConfig, StageContext, StageEstimate
 from runs.web.queries import is_run_complete, live_counts
 from sandbox.errors import SandboxUnavailable
 from tests.endpoint import Answer, Endpoint, completion, endpoint
@@ -91,12 +91,12 @@ def config_text(url: str, **changes: Any) -> str:
 
 
 def load(folder: Path, text: str) -> RunConfig:
-    return parse_text(text, source_for_command(folder, "test.yaml"))
+    return parse_config_text(text, source_for_command(folder, "test.yaml"))
 
 
 def start(folder: Path, text: str, *, use_cache: bool = True) -> tuple[Run, Silent]:
     config = load(folder, text)
-    run = create_run(config=config, found=find_environments(config))
+    run = create_run(config=config, environments=find_environments(config))
     return execute(run, config, use_cache=use_cache)
 
 
@@ -166,8 +166,8 @@ class Looking(Stage):
 
     key, title, order, Config, implicit = "looking", "Looking", 1, StageConfig, True
 
-    def estimate(self, run_config: Any, config: Any, responses: int) -> Estimate:
-        return Estimate()
+    def estimate(self, run_config: Any, config: Any, responses: int) -> StageEstimate:
+        return StageEstimate()
 
     async def execute(self, context: StageContext, config: Any) -> dict[str, Any]:
         return await sync_to_async(self._look)(context.run.pk)
@@ -175,7 +175,7 @@ class Looking(Stage):
     def _look(self, pk: int) -> dict[str, Any]:
         run = Run.objects.get(pk=pk)
         stored = Response.objects.filter(run_environment__run=run).count()
-        return {"status": run.status, "played": run.played_at is not None, "stored": stored}
+        return {"status": run.status, "played": run.evaluated_at is not None, "stored": stored}
 
 
 def test_a_run_says_that_all_is_stored_before_its_stages_begin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_a_run_says_that_all_is_stored_before_its_stages_begin(folder: Path, mon
         assert run.summaries["looking"] == {"status": "running", "played": True, "stored": len(CAPITALS)}
         reopen_run(run=run)
     run.refresh_from_db()
-    assert run.played_at is None
+    assert run.evaluated_at is None
 
 
 def test_a_second_run_is_answered_from_the_cache_for_nothing(folder: Path) -> None:
@@ -323,7 +323,7 @@ def test_a_budget_that_nothing_would_keep_is_refused(folder: Path) -> None:
         config = json.loads(config_text("http://127.0.0.1:9/v1", limits=limits))
         del config["models"][0]["price"]
         try:
-            plan(read_text(json.dumps(config), source_for_command(folder, "c.yaml")))
+            resolve_config(read_config_text(json.dumps(config), source_for_command(folder, "c.yaml")))
         except ConfigError as error:
             return error.lines()
         return []
@@ -509,7 +509,10 @@ def test_an_endpoint_that_stops_answering_in_the_middle_of_an_episode_is_errored
         with endpoint(script) as server:
             model = {"name": "m", "provider": "openai", "model": "m", "base_url": server.url, "timeout_s": 1.5}
             limits = {"case_seconds": 1, "retries": 0}
-            start(folder, config_text(server.url, limits=limits, models=[model], environments=counting(folder)))
+            start(
+                folder,
+                config_text(server.url, limits=limits, models=[model], environments=counting(folder)),
+            )
             never.set()
     finally:
         never.set()
@@ -880,7 +883,9 @@ def test_a_key_that_an_endpoint_echoes_is_stored_and_logged_nowhere(
     with endpoint(lambda *_: echo()) as server:
         model = {"name": "small", "provider": "openai", "model": "m", "base_url": server.url}
         run, listener = start(
-            folder, config_text(server.url, models=[{**model, "api_key_env": "OPENAI_API_KEY"}]), use_cache=True
+            folder,
+            config_text(server.url, models=[{**model, "api_key_env": "OPENAI_API_KEY"}]),
+            use_cache=True,
         )
     assert all(SECRET in headers["authorization"] for headers in server.headers)
     stored = [serializers.serialize("json", rows.objects.all()) for rows in (Run, Response, RunModel, Score, ModelCall)]

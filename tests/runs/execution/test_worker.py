@@ -77,7 +77,7 @@ def test_a_run_handed_to_a_worker_is_executed_and_followed(folder: Path, kind: s
 
 def queued(folder: Path, url: str) -> Run:  # noqa: F811
     config = load(folder, config_text(url, concurrency=1))
-    return create_run(config=config, found=find_environments(config))
+    return create_run(config=config, environments=find_environments(config))
 
 
 def test_a_worker_that_is_told_to_end_puts_its_run_back_and_the_next_one_goes_on(folder: Path) -> None:  # noqa: F811
@@ -131,7 +131,7 @@ def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -
 
 def test_a_run_of_a_command_is_its_own_from_the_start(folder: Path) -> None:  # noqa: F811
     config = load(folder, config_text("http://x/v1"))
-    run = create_run(config=config, found=find_environments(config), owner="elsewhere:1:a")
+    run = create_run(config=config, environments=find_environments(config), owner="elsewhere:1:a")
     assert take_next_lease(owner=new_owner()) is None
     interrupt_run(run=run)
     Run.objects.update(lease_owner="", lease_until=None)

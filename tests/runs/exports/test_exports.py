@@ -349,9 +349,9 @@ def test_what_rubric_judges_said_is_recovered_from_their_verdicts_each_into_a_fi
     ]
     version = imported(tmp_path / "bundle", scoring={"rules": rules})
     run = stored_run(version, ["alpha", "beta"])
-    for role, seat, label in (("grader", 0, "strict"), ("grader", 1, "kind"), ("expert", 0, "strict")):
+    for role, position, label in (("grader", 0, "strict"), ("grader", 1, "kind"), ("expert", 0, "strict")):
         RunModel.objects.create(
-            run=run, label=label, role=role, seat=seat, position=0, provider="openai", spec={}, fingerprint="x"
+            run=run, label=label, role=role, position=position, provider="openai", spec={}, fingerprint="x"
         )
     response = stored_response(run, Case.objects.order_by("position")[0], "failed", model="beta")
     tone = {"judges": [{"seat": 0, "said": "0 marks"}, {"seat": 1, "said": "5 marks"}]}

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from hub.protocols.calls import CallKey, ModelError
 from runs.providers.addresses import is_public
-from runs.providers.base import ModelSpec, ProviderContext, Request
+from runs.providers.base import ModelRequest, ModelSpec, ProviderContext
 from runs.providers.openai import OpenAI, OpenAIOptions
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 
@@ -32,7 +32,7 @@ async def ask(url: str) -> str:
         ModelSpec(name="small", provider="openai"), OpenAIOptions(model="m", base_url=url), ProviderContext(retries=0)
     )
     try:
-        reply = await provider.complete(Request(key=KEY, messages=[], parameters={}))
+        reply = await provider.complete(ModelRequest(key=KEY, messages=[], parameters={}))
     finally:
         await provider.aclose()
     return str(reply.message["content"])

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from hub.protocols.calls import CallKey, ModelError, Reply, Usage
 from llmeval_site.configuration.variables import EnvironmentVariables
-from runs.providers.base import ModelSpec, ProviderContext, Request
+from runs.providers.base import ModelRequest, ModelSpec, ProviderContext
 from runs.providers.openai import OpenAI, OpenAIOptions
 from tests.endpoint import Answer, completion, endpoint
 
@@ -34,7 +34,7 @@ async def ask(
         try:
             messages = [{"role": "user", "content": "hi"}]
             reply = await provider.complete(
-                Request(
+                ModelRequest(
                     **{
                         "key": KEY,
                         "messages": messages,
@@ -103,7 +103,7 @@ async def test_later_calls_have_the_first_ones_headers_and_their_own_body_retry_
         provider = OpenAI(ModelSpec(name="m", provider="openai"), options, ProviderContext(retries=2, api_key="k-123"))
         for word in words:
             messages = [{"role": "user", "content": word}]
-            await provider.complete(Request(key=KEY, messages=messages, tools=(), parameters={}, seed=1))
+            await provider.complete(ModelRequest(key=KEY, messages=messages, tools=(), parameters={}, seed=1))
         await provider.aclose()
     asked = [item["messages"][0]["content"] for item in server.requests]
     assert asked == ["one", "größer, 二", "three", "three", "four", "five", "five"]
@@ -178,7 +178,7 @@ async def test_a_status_says_what_to_do_and_is_fatal_only_if_no_other_case_can_e
             ProviderContext(retries=0),
         )
         with pytest.raises(ModelError) as caught:
-            await provider.complete(Request(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
+            await provider.complete(ModelRequest(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
         await provider.aclose()
     assert (caught.value.kind, caught.value.fatal) == (kind, fatal)
     assert hint in str(caught.value)
@@ -342,7 +342,7 @@ async def test_what_does_not_speak_http_is_a_transport_error() -> None:
         options = OpenAIOptions(model="x", base_url=f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
         provider = OpenAI(ModelSpec(name="m", provider="openai"), options, ProviderContext(retries=0))
         with pytest.raises(ModelError) as caught:
-            await provider.complete(Request(key=KEY, messages=[], parameters={}))
+            await provider.complete(ModelRequest(key=KEY, messages=[], parameters={}))
         await provider.aclose()
         speaking.join()
     assert caught.value.kind == "transport"
@@ -368,9 +368,9 @@ async def test_a_query_of_base_url_is_sent_with_each_request_and_shown_nowhere(g
         options = OpenAIOptions(model="small", base_url=server.url.removesuffix("/v1") + given)
         provider = OpenAI(ModelSpec(name="m", provider="openai"), options, ProviderContext(retries=1))
         for _ in range(2):
-            await provider.complete(Request(key=KEY, messages=[], parameters={}))
+            await provider.complete(ModelRequest(key=KEY, messages=[], parameters={}))
         with pytest.raises(ModelError) as caught:
-            await provider.complete(Request(key=KEY, messages=[], parameters={}))
+            await provider.complete(ModelRequest(key=KEY, messages=[], parameters={}))
         await provider.aclose()
     assert set(server.paths) == {path}
     assert "?" not in str(caught.value)
@@ -427,7 +427,7 @@ async def test_an_address_where_nobody_listens_is_a_transport_error() -> None:
         ModelSpec(name="m", provider="openai"), OpenAIOptions(model="x", base_url=url), ProviderContext(retries=0)
     )
     with pytest.raises(ModelError) as caught:
-        await provider.complete(Request(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
+        await provider.complete(ModelRequest(key=KEY, messages=[{"role": "user", "content": "hi"}], parameters={}))
     await provider.aclose()
     assert caught.value.kind == "transport" and "Connection refused" in str(caught.value)
 
@@ -438,9 +438,9 @@ async def test_error_messages_name_neither_the_address_nor_the_variable_of_the_k
         options = OpenAIOptions(model="gpt-hidden", base_url=server.url, api_key_env="VLLM_API_KEY")
         provider = OpenAI(ModelSpec(name="small", provider="openai"), options, ProviderContext(retries=0))
         with pytest.raises(ModelError) as refused:
-            await provider.complete(Request(key=KEY, messages=[], parameters={}))
+            await provider.complete(ModelRequest(key=KEY, messages=[], parameters={}))
     with pytest.raises(ModelError) as unreachable:  # nobody listens there any more
-        await provider.complete(Request(key=KEY, messages=[], parameters={}))
+        await provider.complete(ModelRequest(key=KEY, messages=[], parameters={}))
     await provider.aclose()
     for error in (refused, unreachable):
         text = str(error.value)

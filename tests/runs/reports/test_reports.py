@@ -233,7 +233,7 @@ def test_a_case_found_wrong_after_the_run_started_still_counts() -> None:
 def test_a_quarantined_case_that_was_not_chosen_is_not_counted() -> None:
     run = stored_run(stored_version(cases=4))
     accepted_defect(cases(run)[3], hours_ago=1)
-    run.environments.update(chosen=[0, 2], case_count=2)
+    run.environments.update(case_positions=[0, 2], case_count=2)
     result = only_result(run)
     assert (result["cases"], result["quarantined"]) == (2, 0)
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from hub.models import Environment
 from hub.services import import_bundle
 from runs.config.parsing import ConfigError
-from runs.config.registered import config_text, config_value
+from runs.config.registered import resolve_registered, resolve_registered_text
 from runs.models import ModelEndpoint
 from runs.services import config_of, create_run
 from tests.hub.bundle_files import write_bundle
@@ -43,33 +43,33 @@ def config(**changes: Any) -> dict[str, Any]:
 
 def problems(user: User, **changes: Any) -> str:
     with pytest.raises(ConfigError) as caught:
-        config_value(config(**changes), user=user)
+        resolve_registered(config(**changes), user=user)
     return str(caught.value)
 
 
 def test_a_registered_name_becomes_the_model_as_it_is_registered(user: User) -> None:
-    spec = config_value(config(), user=user).config.models[0]
+    spec = resolve_registered(config(), user=user).config.models[0]
     assert (spec.name, spec.provider, spec.parameters) == ("small", "openai", {"temperature": 0})
     assert spec.options["base_url"] == "http://vllm:8000/v1"
     assert spec.price is not None and (spec.price.input, spec.price.output) == (0.25, 2.0)
 
 
 def test_the_run_that_comes_of_it_can_be_read_back_and_executed(user: User) -> None:
-    sound = config_value(config(environments=[{"environment": "capitals", "sample": 2}], seed=3), user=user)
-    run = create_run(config=sound.config, found=sound.found, user=user)
-    assert config_of(run).models[0].options == sound.config.models[0].options
+    resolved = resolve_registered(config(environments=[{"environment": "capitals", "sample": 2}], seed=3), user=user)
+    run = create_run(config=resolved.config, environments=resolved.environments, user=user)
+    assert config_of(run).models[0].options == resolved.config.models[0].options
     assert run.environments.get().case_count == 2
 
 
 def test_yaml_and_json_are_read_alike_and_yaml_names_the_line(user: User) -> None:
     text = "name: one\nenvironments: [capitals]\nmodels:\n  - small\n  - nobody\n"
     with pytest.raises(ConfigError) as caught:
-        config_text(text, user=user)
+        resolve_registered_text(text, user=user)
     assert [problem.line for problem in caught.value.problems] == [5]
-    assert config_text(json.dumps(config()), user=user).config.name == "one"
+    assert resolve_registered_text(json.dumps(config()), user=user).config.name == "one"
     for wrong in ("[1, 2]", "name: [", ""):
         with pytest.raises(ConfigError):
-            config_text(wrong, user=user)
+            resolve_registered_text(wrong, user=user)
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_the_page_of_a_run_that_goes_on_follows_its_status_and_its_responses(cli
 
 def test_results_are_shown_once_all_responses_are_stored_while_tracking_goes_on(client: Client, going: Run) -> None:
     assert "80.0 %" not in page(client, f"/runs/{going.pk}/")
-    Run.objects.filter(pk=going.pk).update(played_at=timezone.now())
+    Run.objects.filter(pk=going.pk).update(evaluated_at=timezone.now())
     htmx = {"HX-Request": "true"}
     assert client.get(f"/runs/{going.pk}/progress/?done=19", headers=htmx)["HX-Refresh"] == "true"
     shown = page(client, f"/runs/{going.pk}/")
