@@ -31,11 +31,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from sandbox.jobs import FunctionJob, ProgramJob
+from sandbox.client.pool import Pool, PoolOptions
+from sandbox.connections.transports import TransportOptions
 from sandbox.limits import Limits
-from sandbox.pool import Pool, PoolOptions
-from sandbox.results import Status
-from sandbox.transports import TransportOptions
+from sandbox.verdicts.jobs import FunctionJob, ProgramJob
+from sandbox.verdicts.results import Status
 from tests.sandbox import containers
 from tests.sandbox.conformance.bench import SETUPS
 from tests.sandbox.human_eval_harness import peer_harness

@@ -11,8 +11,8 @@ from hub.gates.queue import GATES, next_gate_request, postpone_gate_request, ren
 from hub.gates.runner import run_gates
 from hub.models import EnvironmentVersion, GateRequest
 from hub.services import set_certificate
+from sandbox.client.pool import shared
 from sandbox.errors import SandboxUnavailable
-from sandbox.pool import shared
 
 logger = logging.getLogger(__name__)
 

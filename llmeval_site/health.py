@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 
 from hub.common.sandbox_pools import pool_options
 from llmeval_site.celery import app
-from sandbox.pool import Pool
+from sandbox.client.pool import Pool
 
 logger = logging.getLogger(__name__)
 

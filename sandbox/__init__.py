@@ -1,1 +1,1 @@
-"""Runs Python that nobody vouches for and says what it did; see docs/sandbox.md."""
+"""Runs untrusted Python in isolated processes and reports the outcome; see docs/sandbox.md."""

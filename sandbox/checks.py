@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Tags, Warning, register
 
+from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.self_test import TIERS
 from sandbox.errors import SandboxUnavailable
-from sandbox.pool import Pool, PoolOptions
-from sandbox.selftest import TIERS
 
 
 @register(Tags.security, deploy=True)

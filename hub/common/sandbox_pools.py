@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from django.conf import settings
 
-from sandbox.pool import PoolOptions
-from sandbox.transports.base import TransportOptions
+from sandbox.client.pool import PoolOptions
+from sandbox.connections.transports.base import TransportOptions
 
 
 def pool_options(*, backend: str = "auto", accept: Iterable[str] = "AB") -> PoolOptions:

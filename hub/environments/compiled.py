@@ -18,7 +18,7 @@ from hub.protocols.cases import CaseData
 from hub.scorers.base import Scorer
 from hub.scorers.registry import SCORERS
 from hub.templating import templates
-from sandbox.pool import Pool
+from sandbox.client.pool import Pool
 
 
 class CompileError(ValueError):

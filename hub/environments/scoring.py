@@ -7,7 +7,7 @@ from typing import Literal
 from hub.manifest.schema import RuleSpec
 from hub.protocols.calls import JSON
 from hub.scorers.base import Verdict
-from sandbox.results import Outcome
+from sandbox.verdicts.results import Outcome
 
 Status = Literal["passed", "failed", "unscored"]
 

@@ -23,7 +23,7 @@ from hub.manifest.problems import BundleError, Problem
 from hub.protocols.calls import CallKey, Message, ModelError
 from hub.protocols.cases import CaseData
 from hub.scorers.base import ScoringFailed
-from sandbox.pool import Pool
+from sandbox.client.pool import Pool
 
 Status = Literal["passed", "failed", "not_run"]
 MAX_CASES = 2000  # of a large dataset, evenly spread; the certificate says how many were checked

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from hub.protocols.calls import JSON, Ask, CallKey, Message, Tool
 from hub.protocols.cases import CaseData
-from sandbox.pool import Pool
+from sandbox.client.pool import Pool
 
 
 class HarnessOptions(BaseModel):

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from hub.harnesses.base import EpisodeContext, HarnessError
 from hub.protocols.calls import JSON
-from sandbox.jobs import CallJob
+from sandbox.client.pool import Pool
 from sandbox.limits import Limits
-from sandbox.pool import Pool
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.jobs import CallJob
+from sandbox.verdicts.results import Outcome, Status
 
 # Result and state together; below an episode's megabyte, so that what comes back always fits into its state.
 MAX_RESULT_BYTES = 960 * 1024

@@ -14,9 +14,9 @@ from hub.harnesses.tool_calls import ParsedCall, call_problem
 from hub.harnesses.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions
 from hub.protocols.calls import JSON, Tool
 from hub.protocols.cases import file_bytes
-from sandbox.jobs import ProgramJob
 from sandbox.limits import Limits
-from sandbox.results import Status
+from sandbox.verdicts.jobs import ProgramJob
+from sandbox.verdicts.results import Status
 
 MAX_FILES = 200
 MAX_PROJECT_BYTES = 768 * 1024  # of all files; the state of an episode may hold a megabyte

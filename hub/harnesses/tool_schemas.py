@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from hub.protocols.calls import JSON, Tool
-from sandbox.parsing import parse, parse_expression
+from sandbox.verdicts.parsing import parse, parse_expression
 
 STATE = "state"  # the parameter that the harness passes and the model does not see
 NOT_TOOLS = frozenset({"reset"})

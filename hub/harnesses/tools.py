@@ -11,7 +11,7 @@ from hub.harnesses.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions
 from hub.harnesses.tool_schemas import ToolModule, ToolSourceError, declared_tools, read_tools
 from hub.harnesses.user_turns import UserOptions, user_roles
 from hub.protocols.calls import JSON, Message, Tool
-from sandbox.parsing import parse
+from sandbox.verdicts.parsing import parse
 
 
 class ToolsOptions(ToolLoopOptions):

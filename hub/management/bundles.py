@@ -10,8 +10,8 @@ from hub.bundles.loader import Bundle
 from hub.common.sandbox_pools import pool_options
 from hub.gates.runner import run_gates
 from hub.management.base import Command
+from sandbox.client.pool import shared
 from sandbox.management.tiers import add_accept_argument
-from sandbox.pool import shared
 
 
 class BundleCommand(Command):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
-from sandbox import packages
+from sandbox.client import packages
 
 Category = Literal["instruction-following", "code-generation", "reasoning", "tool-use", "domain-knowledge"]
 CATEGORIES: tuple[str, ...] = (

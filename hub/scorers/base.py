@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from hub.harnesses.base import Services
 from hub.protocols.calls import JSON, CallKey, Message
 from hub.protocols.cases import CaseData
-from sandbox.results import Outcome
+from sandbox.verdicts.results import Outcome
 
 
 class ScorerOptions(BaseModel):

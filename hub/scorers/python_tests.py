@@ -10,9 +10,9 @@ from hub.protocols.calls import JSON
 from hub.protocols.cases import file_bytes
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.running import run
-from sandbox.jobs import FunctionJob, Trust
 from sandbox.limits import Limits
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.jobs import FunctionJob, Trust
+from sandbox.verdicts.results import Outcome, Status
 
 # What came, where it tells no more than that the test failed: by whether the test compares with something.
 _SAYS_NOTHING = {True: ("",), False: ("", "False")}

@@ -2,8 +2,8 @@
 
 from hub.harnesses.base import Services
 from hub.scorers.base import ScoringFailed
-from sandbox.jobs import CallJob, FunctionJob, ProgramJob
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.jobs import CallJob, FunctionJob, ProgramJob
+from sandbox.verdicts.results import Outcome, Status
 
 
 async def run(services: Services, job: FunctionJob | ProgramJob | CallJob) -> Outcome:

@@ -11,9 +11,9 @@ from hub.manifest.schema import check_relative
 from hub.protocols.calls import JSON
 from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
 from hub.scorers.running import run
-from sandbox.jobs import CallJob
 from sandbox.limits import Limits
-from sandbox.results import Status
+from sandbox.verdicts.jobs import CallJob
+from sandbox.verdicts.results import Status
 
 
 class StateScorerOptions(ScorerOptions):

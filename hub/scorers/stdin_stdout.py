@@ -11,9 +11,9 @@ from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.running import run
 from hub.scorers.texts import quoted
-from sandbox.jobs import ProgramJob
 from sandbox.limits import Limits
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.jobs import ProgramJob
+from sandbox.verdicts.results import Outcome, Status
 
 
 class InputOutput(BaseModel):

@@ -22,8 +22,8 @@ from runs.execution.storage import FinishedResponse, Reader, Writer
 from runs.models import Response, RunEnvironment, RunModel, Score
 from runs.providers.masking import mask
 from runs.selectors import case_chunk, stored_attempts
+from sandbox.client.pool import Pool
 from sandbox.errors import SandboxUnavailable
-from sandbox.pool import Pool
 
 logger = logging.getLogger(__name__)
 

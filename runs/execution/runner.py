@@ -30,8 +30,8 @@ from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, models_under_test, role_mo
 from runs.services import KEPT
 from runs.stages import StageContext, stages
 from runs.tracking.stage import Tracker
+from sandbox.client.pool import Pool, PoolOptions
 from sandbox.errors import SandboxUnavailable
-from sandbox.pool import Pool, PoolOptions
 
 logger = logging.getLogger(__name__)
 

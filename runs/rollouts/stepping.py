@@ -18,7 +18,7 @@ from hub.protocols.cases import CaseData
 from hub.selectors import compile_version
 from runs.models import EpisodeSession
 from runs.rollouts.roles import TRAINER, RoleModels, endpoints_of
-from sandbox.pool import shared
+from sandbox.client.pool import shared
 
 T = TypeVar("T")
 _TURNS = 100  # of any episode; harnesses have limits of their own

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.pool import Pool, PoolOptions
+from sandbox.client.pool import Pool, PoolOptions
 
 
 @pytest.fixture(scope="session")

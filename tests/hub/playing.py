@@ -10,8 +10,8 @@ from hub.harnesses.base import Services
 from hub.manifest.schema import Manifest
 from hub.protocols.calls import CallKey, Message, Reply, Tool
 from hub.protocols.cases import CaseData
-from sandbox.pool import PoolOptions, shared
-from sandbox.results import Outcome, Status
+from sandbox.client.pool import PoolOptions, shared
+from sandbox.verdicts.results import Outcome, Status
 
 
 def environment(

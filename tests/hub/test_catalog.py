@@ -77,7 +77,7 @@ def test_the_whole_catalogue_loads_published_and_runs_nothing(tmp_path, settings
     def refuse(*_: object) -> None:
         raise AssertionError("code was run")
 
-    monkeypatch.setattr("sandbox.pool.Pool.run", refuse)
+    monkeypatch.setattr("sandbox.client.pool.Pool.run", refuse)
     failed = {
         name: result for name, result in load_catalog(folder=CATALOG) if not isinstance(result, EnvironmentVersion)
     }

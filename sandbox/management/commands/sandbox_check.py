@@ -8,13 +8,13 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.self_test import TIERS, SelfTest
+from sandbox.connections.transports import BACKENDS, TransportOptions
 from sandbox.errors import SandboxError
-from sandbox.jobs import FunctionJob
 from sandbox.management.tiers import add_accept_argument
-from sandbox.pool import Pool, PoolOptions
-from sandbox.results import Status
-from sandbox.selftest import TIERS, SelfTest
-from sandbox.transports import BACKENDS, TransportOptions
+from sandbox.verdicts.jobs import FunctionJob
+from sandbox.verdicts.results import Status
 
 _FORGERY = (
     "class Anything:\n    def __eq__(self, other):\n        return True\n\ndef answer():\n    return Anything()\n"

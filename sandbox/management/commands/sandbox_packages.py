@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from sandbox import packages
+from sandbox.client import packages
 
 
 class Command(BaseCommand):

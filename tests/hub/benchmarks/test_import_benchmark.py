@@ -16,8 +16,8 @@ from hub.gates.runner import run_gates
 from hub.models import Environment
 from hub.protocols.cases import CaseData
 from hub.selectors import compile_version, get_version, iterate_cases
+from sandbox.client.pool import PoolOptions, shared
 from sandbox.errors import SandboxUnavailable
-from sandbox.pool import PoolOptions, shared
 from tests.hub import published
 from tests.hub.published import ARC, BFCL, BFCL_ANSWERS, GSM8K, HUMANEVAL, IFEVAL, IFEVAL_ANSWERS, MBPP, MBPP_SANITIZED
 

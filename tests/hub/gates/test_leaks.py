@@ -9,8 +9,8 @@ from hub.bundles.loader import open_bundle
 from hub.gates.leaks import FOLDERS, MARK, probe_answer
 from hub.gates.runner import run_gates
 from hub.protocols.cases import CaseData
+from sandbox.client.pool import PoolOptions, shared
 from sandbox.errors import SandboxUnavailable
-from sandbox.pool import PoolOptions, shared
 from tests.hub.bundle_files import lines, write_bundle
 from tests.hub.playing import environment
 

@@ -12,7 +12,7 @@ from hub.harnesses.custom import CustomHarnessResult
 from hub.harnesses.registry import HARNESSES
 from hub.harnesses.tool_calls import text_calls
 from hub.harnesses.user_turns import UserOptions
-from sandbox.pool import PoolOptions, shared
+from sandbox.client.pool import PoolOptions, shared
 
 PAGE = (settings.BASE_DIR / "docs" / "harnesses.md").read_text(encoding="utf-8")
 FILES = re.findall(r"^```\w+ file=(\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hub.scorers.base import ScoringFailed
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.results import Outcome, Status
 from tests.hub.scoring import judge
 
 ADD = "Here it is.\n\n```python\ndef add(a, b):\n    return a + b\n```\nIt adds."

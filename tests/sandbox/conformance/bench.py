@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unittest.mock import patch
 
-from sandbox import supervisor
-from sandbox.jobs import FunctionJob, Job
-from sandbox.pool import Pool, PoolOptions
-from sandbox.results import Status
-from sandbox.transports import Transport, TransportOptions
-from sandbox.transports.docker import DockerTransport
+from sandbox.client.pool import Pool, PoolOptions
+from sandbox.connections.transports import Transport, TransportOptions
+from sandbox.connections.transports.docker import DockerTransport
+from sandbox.verdicts import supervisor
+from sandbox.verdicts.jobs import FunctionJob, Job
+from sandbox.verdicts.results import Status
 from tests.sandbox import containers
 from tests.sandbox.conformance.case import ADD_TESTS, Case, function_job
 from tests.sandbox.conformance.host import Host

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from textwrap import dedent
 from typing import Any, Literal
 
-from sandbox.jobs import CallJob, FunctionJob, Job, ProgramJob
 from sandbox.limits import Limits
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.jobs import CallJob, FunctionJob, Job, ProgramJob
+from sandbox.verdicts.results import Outcome, Status
 from tests.sandbox.conformance.host import Host
 
 Kind = Literal["F", "C", "D", "P"]

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from string import Template
 from textwrap import dedent
 
-from sandbox.jobs import Job
 from sandbox.limits import Limits
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.jobs import Job
+from sandbox.verdicts.results import Outcome, Status
 from tests.sandbox.conformance.case import Case, call_job, function_job, program_job
 from tests.sandbox.conformance.host import Host
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sandbox.results import Status
+from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.case import ADD_TESTS, FORGED, Case, Plain, Tests, function_job
 
 IN_ONE_PROCESS = Plain()

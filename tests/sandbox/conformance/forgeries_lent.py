@@ -1,6 +1,6 @@
 """Forgeries that aim at what crosses between judge and code: objects lent by the tests, and values read twice (kind F)."""
 
-from sandbox.results import Status
+from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.case import FORGED
 from tests.sandbox.conformance.forgeries import forgery
 

@@ -1,6 +1,6 @@
 """Forgeries by objects whose contents differ each time the tests look at them (kind F)."""
 
-from sandbox.results import Status
+from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.case import Tests, function_job
 from tests.sandbox.conformance.forgeries import forgery
 from tests.sandbox.conformance.honest import named

@@ -3,7 +3,7 @@
 from textwrap import indent
 
 from sandbox.engine.protocol import replies
-from sandbox.results import Status
+from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.case import Case, Tests, function_job
 from tests.sandbox.conformance.forgeries import forgery
 from tests.sandbox.conformance.forgeries_wire import NO_WIRE

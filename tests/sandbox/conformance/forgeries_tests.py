@@ -1,6 +1,6 @@
 """Forgeries that use what tests themselves do: catch everything, name a class, stand on the prompt's classes (kind F)."""
 
-from sandbox.results import Status
+from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.case import Case, Tests
 from tests.sandbox.conformance.forgeries import forgery
 from tests.sandbox.conformance.forgeries_replies import FORGER

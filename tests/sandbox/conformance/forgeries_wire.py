@@ -2,7 +2,7 @@
 
 import os
 
-from sandbox.results import Status
+from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.case import ADD_TESTS, FORGED, Case, Plain, Tests, function_job
 from tests.sandbox.conformance.forgeries import LOOKS_EQUAL, forgery
 from tests.sandbox.conformance.host import Host

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from sandbox.jobs import Job
 from sandbox.limits import Limits
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.jobs import Job
+from sandbox.verdicts.results import Outcome, Status
 from tests.sandbox.conformance.case import ADD_TESTS, SHORT, Case, Tests, call_job, function_job, program_job
 from tests.sandbox.conformance.host import Host
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sandbox.jobs import FunctionJob
+from sandbox.verdicts.jobs import FunctionJob
 from tests.sandbox.conformance.case import Plain
 
 LIMIT_S = 1.0

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 
 from sandbox.limits import Limits
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.results import Outcome, Status
 from tests.sandbox.conformance.case import Case, Tests, function_job, program_job
 from tests.sandbox.conformance.host import Host
 

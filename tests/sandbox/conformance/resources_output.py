@@ -1,7 +1,7 @@
 """Attacks on disk, on output and on those who read answers (kind C): contained, named, and the next run clean."""
 
-from sandbox.jobs import Job
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.jobs import Job
+from sandbox.verdicts.results import Outcome, Status
 from tests.sandbox.conformance.case import Case, call_job, function_job, program_job
 from tests.sandbox.conformance.host import Host
 from tests.sandbox.conformance.resources import OUT_OF_DISK, attack, greedy_function

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from sandbox import supervisor
+from sandbox.connections.engine_connection import Ended, Event, Said
+from sandbox.connections.engine_pair import Station
 from sandbox.engine.protocol import codec, frames, replies
 from sandbox.engine.protocol.channel import Channel
 from sandbox.engine.proxies.remote import CandidateGone, Missing, Peer, Remote, RemoteError, Tampered, TooLarge
-from sandbox.engines import Ended, Event, Said
-from sandbox.jobs import CallJob, FunctionJob, Job, ProgramJob
-from sandbox.results import Outcome, Status
-from sandbox.station import Station
-from sandbox.verdicts import InfrastructureFailed
+from sandbox.verdicts import supervisor
+from sandbox.verdicts.jobs import CallJob, FunctionJob, Job, ProgramJob
+from sandbox.verdicts.results import Outcome, Status
+from sandbox.verdicts.statuses import InfrastructureFailed
 
 SECRET = "3f1c9a5e77d0"
 """The answer that tests expect. Nothing that is fuzzed contains it, so nothing may pass."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from textwrap import dedent, indent
 from typing import Any
 
-from sandbox.jobs import FunctionJob, Trust
 from sandbox.limits import Limits
+from sandbox.verdicts.jobs import FunctionJob, Trust
 
 LIMITS = Limits(cpu_s=5, wall_s=15)
 

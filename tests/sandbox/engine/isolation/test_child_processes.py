@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.jobs import ProgramJob
+from sandbox.client.pool import Pool, PoolOptions
 from sandbox.limits import Limits
-from sandbox.pool import Pool, PoolOptions
-from sandbox.results import Status
+from sandbox.verdicts.jobs import ProgramJob
+from sandbox.verdicts.results import Status
 
 FEW = Limits(cpu_s=5, wall_s=10, memory_mb=128, processes=6)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.self_test import Attack, SelfTest
 from sandbox.engine.isolation import landlock, lockdown, seccomp, syscalls
-from sandbox.jobs import ProgramJob
-from sandbox.pool import Pool, PoolOptions
-from sandbox.selftest import Attack, SelfTest
+from sandbox.verdicts.jobs import ProgramJob
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Only Linux has anything to survey.")
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from sandbox.jobs import FunctionJob
+from sandbox.client.pool import Pool
 from sandbox.limits import Limits
-from sandbox.pool import Pool
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.jobs import FunctionJob
+from sandbox.verdicts.results import Outcome, Status
 
 PATCHED = """
 from unittest.mock import patch

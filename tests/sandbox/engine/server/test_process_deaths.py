@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.results import Status
+from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.bench import SETUPS, Bench, bench
 from tests.sandbox.conformance.case import ADD_TESTS, function_job
 from tests.sandbox.conformance.host import processes_named
@@ -50,9 +50,9 @@ def test_code_completes_after_two_engines_were_killed_from_outside(engines: Benc
 
 OWNER = """
 import os, sys
-from sandbox.jobs import ProgramJob
-from sandbox.pool import Pool, PoolOptions
-from sandbox.transports import TransportOptions
+from sandbox.verdicts.jobs import ProgramJob
+from sandbox.client.pool import Pool, PoolOptions
+from sandbox.connections.transports import TransportOptions
 from tests.sandbox.processes import SLEEPER
 backend, tier, image, path = sys.argv[1:]
 transport = TransportOptions(image=image or None, socket=path)

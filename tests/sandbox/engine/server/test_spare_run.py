@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.jobs import ProgramJob
+from sandbox.client.pool import Pool, PoolOptions
 from sandbox.limits import Limits
-from sandbox.pool import Pool, PoolOptions
-from sandbox.results import Status
+from sandbox.verdicts.jobs import ProgramJob
+from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.case import program_job
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Looking for a process's children reads /proc.")

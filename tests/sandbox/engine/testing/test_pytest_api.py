@@ -4,10 +4,10 @@ from textwrap import dedent
 
 import pytest
 
-from sandbox.jobs import FunctionJob, Trust
+from sandbox.client.pool import Pool
 from sandbox.limits import Limits
-from sandbox.pool import Pool
-from sandbox.results import Outcome, Status
+from sandbox.verdicts.jobs import FunctionJob, Trust
+from sandbox.verdicts.results import Outcome, Status
 from tests.sandbox.honest.pytest_styles import ADD, STYLES, SUBTRACT, Style
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.transports.local import ENGINE, interpreter
+from sandbox.connections.transports.local import ENGINE, interpreter
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="How a heap is laid out is known of glibc's.")
 

@@ -1,0 +1,116 @@
+"""The engine as a child process of this one."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from sandbox.connections.transports.base import Transport, TransportOptions
+from sandbox.engine.isolation import cgroups
+from sandbox.errors import EngineFailed, SandboxUnavailable
+
+ENGINE = Path(__file__).resolve().parents[2] / "engine"
+_CLOSE_PATIENCE_S = 5.0
+
+
+def interpreter() -> str:
+    """The Python that engines run with: the one under a virtual environment, since packages are not for them."""
+    return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+
+
+class LocalTransport(Transport):
+    """`python -I -S engine` with an empty environment, over its stdin and stdout.
+
+    The engine ends when its stdin does, so killing this process by whatever means ends it too. All descriptors are
+    closed on exec, and `forget` closes them in forks, so nothing else keeps that stdin open.
+    """
+
+    backend = "local"
+    installation = "run `manage.py sandbox_packages install`"
+
+    def __init__(self, options: TransportOptions) -> None:
+        super().__init__(options)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def packages_folder(self) -> str:
+        return self.options.packages
+
+    def open(self) -> None:
+        command = [interpreter(), "-I", "-S", "-X", "utf8", str(ENGINE)]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                bufsize=0,
+            )
+        except OSError as error:
+            raise SandboxUnavailable(f"The sandbox engine could not be started: {error}.") from error
+
+    def fileno(self) -> int:
+        return self._streams()[1]
+
+    def read(self) -> bytes:
+        try:
+            return os.read(self._streams()[1], 1 << 18)
+        except OSError:
+            return b""
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._streams()[0], view) :]
+        except OSError as error:
+            raise EngineFailed(f"The engine stopped reading: {error}.") from error
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        self._close_streams(process)
+        try:
+            process.wait(_CLOSE_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()  # its zygote and every run die with it
+            process.wait()
+        if sys.platform == "linux" and os.geteuid() == 0:
+            cgroups.sweep(process.pid)  # the engine made them as root, which it no longer was at its end
+
+    def abort(self) -> None:
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def forget(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            self._close_streams(process)
+            process.returncode = 0  # it is the parent's to wait for
+
+    @property
+    def pid(self) -> int:
+        """The engine's process id."""
+        return self._running().pid
+
+    def _running(self) -> "subprocess.Popen[bytes]":
+        if self._process is None:
+            raise EngineFailed("The engine is closed.")
+        return self._process
+
+    def _streams(self) -> tuple[int, int]:
+        process = self._running()
+        assert process.stdin is not None and process.stdout is not None
+        return process.stdin.fileno(), process.stdout.fileno()
+
+    @staticmethod
+    def _close_streams(process: "subprocess.Popen[bytes]") -> None:
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()

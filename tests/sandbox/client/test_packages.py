@@ -1,0 +1,116 @@
+"""Packages that environments may have their code import: offered by name, and never missed at the model's cost."""
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from sandbox.client import packages
+from sandbox.client.pool import Pool, PoolOptions
+from sandbox.connections.transports import TransportOptions
+from sandbox.errors import SandboxUnavailable
+from sandbox.verdicts.jobs import FunctionJob
+from sandbox.verdicts.results import Status
+
+CODE = "import numpy as np\n\ndef mean(xs):\n    return np.mean(np.array(xs))\n"
+PLAIN = "def mean(xs):\n    return sum(xs) / len(xs)\n"
+TESTS = "import numpy as np\n\ndef check(candidate):\n    assert np.allclose(candidate([1, 2, 6]), 3.0)\n"
+INNER = (
+    "def check(candidate):\n    assert candidate([1, 2, 6]) == 3\n"
+    "    import numpy as np\n    assert np.pi > candidate([1])\n"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with numpy as this environment has it, as if `sandbox_packages install` had put it there."""
+    found = importlib.util.find_spec("numpy")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("numpy is not installed")
+    source = Path(found.submodule_search_locations[0])
+    made = tmp_path_factory.mktemp("packages")
+    for name in ("numpy", "numpy.libs"):
+        if (source.parent / name).is_dir():
+            shutil.copytree(source.parent / name, made / name)
+    for parent in (made, *made.parents):  # runs have a user of their own
+        if parent.owner() == Path.home().owner() and str(parent).startswith("/tmp/pytest"):
+            parent.chmod(0o755)
+    return made
+
+
+def opened(folder: Path) -> Pool:
+    options = PoolOptions(
+        backend="local", accept=frozenset("ABC"), workers=1, transport=TransportOptions(packages=str(folder))
+    )
+    return Pool.open(options)
+
+
+@pytest.fixture
+def pool(folder: Path) -> Iterator[Pool]:
+    with opened(folder) as made:
+        yield made
+
+
+def test_code_and_tests_import_a_package_that_is_asked_for(pool: Pool) -> None:
+    outcome = pool.offering(["numpy"]).run(FunctionJob(code=CODE, entry_point="mean", tests=TESTS))
+    assert (outcome.status, outcome.message) == (Status.PASSED, "All 1 tests passed.")
+
+
+def test_the_same_pool_offers_nothing_to_others(pool: Pool) -> None:
+    pool.offering(["numpy"])
+    outcome = pool.run(FunctionJob(code=CODE, entry_point="mean", tests="assert mean([1]) == 1"))
+    assert outcome.status is Status.EXCEPTION
+    assert "numpy" in outcome.message
+
+
+@pytest.mark.parametrize("tests", [TESTS, INNER], ids=["at the top", "after an assert"])
+@pytest.mark.parametrize("trust", ["isolated", "in_process"])
+def test_a_package_that_only_the_tests_miss_is_not_the_codes_fault(pool: Pool, tests: str, trust: str) -> None:
+    outcome = pool.run(FunctionJob(code=PLAIN, entry_point="mean", tests=tests, trust=trust))  # type: ignore[arg-type]
+    assert outcome.status is Status.BAD_TESTS
+    assert "numpy" in outcome.message
+    assert "`manage.py sandbox_packages install`" in outcome.message
+
+
+def test_tests_that_handle_a_missing_package_are_run(pool: Pool) -> None:
+    tests = "try:\n    import numpy\nexcept ImportError:\n    numpy = None\n\ndef check(f):\n    assert f([2]) == 2\n"
+    assert pool.run(FunctionJob(code=PLAIN, entry_point="mean", tests=tests)).status is Status.PASSED
+
+
+def test_a_package_that_is_not_installed_is_refused_with_the_command(tmp_path: Path) -> None:
+    with opened(tmp_path / "nothing") as pool, pytest.raises(SandboxUnavailable) as refused:
+        pool.offering(["numpy"])
+    assert "run `manage.py sandbox_packages install`" in str(refused.value)
+
+
+def test_a_failed_installation_leaves_what_is_there(tmp_path: Path, settings: object) -> None:
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    (folder / "kept.py").write_text("")
+    settings.SANDBOX_PACKAGES = str(folder)  # type: ignore[attr-defined]
+    empty = tmp_path / "wheels"
+    empty.mkdir()
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        call_command("sandbox_packages", "install", "--wheels", str(empty))
+    assert os.listdir(folder) == ["kept.py"]
+    assert sorted(os.listdir(tmp_path)) == ["packages", "wheels"]
+
+
+def test_the_list_says_what_is_installed(folder: Path, settings: object, capsys: pytest.CaptureFixture[str]) -> None:
+    settings.SANDBOX_PACKAGES = str(folder)  # type: ignore[attr-defined]
+    call_command("sandbox_packages", "list")
+    said = capsys.readouterr().out
+    assert f"numpy {packages.known()['numpy']}: installed" in said
+    assert "pandas" in said and "not installed" in said
+
+
+def test_numpys_own_asserts_count_as_asserts(pool: Pool) -> None:
+    tests = "import numpy as np\n\ndef check(f):\n    np.testing.assert_allclose(f([1, 2]), 1.5 + 1e-9, atol=1e-6)\n"
+    offering = pool.offering(["numpy"])
+    assert offering.run(FunctionJob(code=PLAIN, entry_point="mean", tests=tests)).status is Status.PASSED
+    wrong = offering.run(FunctionJob(code=PLAIN.replace("/", "*"), entry_point="mean", tests=tests))
+    assert (wrong.status, wrong.passed, wrong.total) == (Status.ASSERTION, 0, 1)

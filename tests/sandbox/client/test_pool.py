@@ -1,0 +1,236 @@
+"""The pool: many threads and loops at once, replacement of engines, closing, refusal of weak isolation."""
+
+import asyncio
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
+
+import pytest
+
+from sandbox.client import self_test as selftest
+from sandbox.client.pool import Pool, PoolOptions, _EngineLost, close_shared, shared
+from sandbox.connections.transports.local import LocalTransport
+from sandbox.errors import EngineFailed, SandboxUnavailable
+from sandbox.limits import Limits
+from sandbox.verdicts.jobs import FunctionJob, Job, ProgramJob
+from sandbox.verdicts.results import Outcome, Status
+
+GOOD = FunctionJob("def f(x): return x + 1", "f", ["assert f(1) == 2"])
+LOCAL = PoolOptions(backend="local", accept=frozenset("ABC"), workers=2)
+
+
+def pids(pool: Pool) -> list[int]:
+    transports = [station.engine.transport for station, _ in pool._idle]
+    return [transport.pid for transport in transports if isinstance(transport, LocalTransport)]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_many_threads_share_few_engines() -> None:
+    with Pool.open(LOCAL) as pool, ThreadPoolExecutor(8) as threads:
+        jobs = [FunctionJob(f"def f(x): return {n}", "f", [f"assert f(0) == {n}"]) for n in range(60)]
+        assert {outcome.status for outcome in threads.map(pool.run, jobs)} == {Status.PASSED}
+        assert len(pool._idle) <= 2
+
+
+def test_a_heavy_job_holds_up_no_light_one_and_ends_with_its_pool() -> None:
+    with Pool.open(LOCAL) as pool, ThreadPoolExecutor(1) as threads:
+        heavy = threads.submit(pool.run, ProgramJob("while True: pass", limits=Limits(cpu_s=600)))
+        assert pool.run(GOOD).ok
+        assert not heavy.done()
+        while not pool._leased:
+            pass
+        pool.close()
+        assert heavy.result().status is Status.INFRA_ERROR
+
+
+def test_each_new_event_loop_can_wait_for_jobs() -> None:
+    async def both(pool: Pool) -> list[Status]:
+        return [outcome.status for outcome in await asyncio.gather(pool.arun(GOOD), pool.arun(GOOD))]
+
+    with Pool.open(LOCAL) as pool:
+        for _ in range(3):
+            assert asyncio.run(both(pool)) == [Status.PASSED, Status.PASSED]
+
+
+def test_a_closed_pool_has_no_engine_and_answers_so() -> None:
+    pool = Pool.open(LOCAL)
+    assert pool.run(GOOD).ok
+    (engine,) = pids(pool)
+    pool.close()
+    pool.close()
+    assert not is_alive(engine)
+    outcome = pool.run(GOOD)
+    assert outcome.status is Status.INFRA_ERROR
+    assert "closed" in outcome.message
+
+
+def test_an_idle_engine_that_died_is_replaced() -> None:
+    with Pool.open(LOCAL) as pool:
+        (engine,) = pids(pool)
+        os.kill(engine, signal.SIGKILL)
+        assert pool.run(GOOD).ok
+        assert pids(pool) != [engine]
+
+
+def test_an_engine_is_replaced_after_tampering_and_kept_otherwise() -> None:
+    with Pool.open(LOCAL) as pool:
+        (engine,) = pids(pool)
+        assert not pool.run(FunctionJob("def f(x): return 5", "f", ["assert f(1) == 2"])).ok
+        assert pids(pool) == [engine]
+        tamperer = FunctionJob(
+            "import os\nos.write(3, b'\\0\\0\\0\\1V1' * 9)\ndef f(x): return 2", "f", ["assert f(1) == 2"]
+        )
+        assert pool.run(tamperer).status is Status.TAMPERED
+        assert pids(pool) == []
+        assert pool.run(GOOD).ok
+
+
+def test_an_engine_is_replaced_after_enough_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalTransport, "max_runs", 3)
+    with Pool.open(LOCAL) as pool:
+        seen = set()
+        for _ in range(7):
+            assert pool.run(GOOD).ok
+            seen.update(pids(pool))
+        assert len(seen) == 3  # the self-test was the first run of the first engine
+
+
+class Dying(LocalTransport):
+    """Loses its engine the first `deaths` times that it gets a job of the role `of`."""
+
+    deaths: ClassVar[int] = 0
+    of: ClassVar[bytes] = b"candidate"
+
+    def write(self, data: bytes) -> None:
+        if b'"role":"%b"' % Dying.of in data and Dying.deaths:
+            Dying.deaths -= 1
+            raise EngineFailed("The engine stopped reading.")
+        super().write(data)
+
+
+def run_dying(deaths: int, of: bytes = b"candidate") -> Outcome:
+    with Pool.open(LOCAL) as pool:
+        pool._transport = Dying
+        for station, _ in pool._idle:
+            station.close()
+        pool._idle.clear()
+        Dying.deaths, Dying.of = deaths, of
+        try:
+            return pool.run(GOOD)
+        finally:
+            Dying.deaths = 0
+
+
+@pytest.mark.parametrize("deaths", [1, 2, 3])
+def test_a_failing_engine_is_tried_again_and_not_blamed_on_the_code(deaths: int) -> None:
+    assert run_dying(deaths).status is Status.PASSED
+
+
+def test_code_that_every_engine_ends_under_is_blamed_for_it() -> None:
+    outcome = run_dying(4)
+    assert outcome.status is Status.TAMPERED
+    assert outcome.conclusive
+    assert "all 4 sandbox engines" in outcome.message
+
+
+@pytest.mark.parametrize("deaths", [1, 1000])
+def test_code_is_not_blamed_while_engines_do_not_run_other_code_either(
+    deaths: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Pool._attempt
+
+    def attempt(self: Pool, job: Job, fresh: bool = False) -> Outcome:
+        """The first two attempts lose their engine; after that engines lose harmless code."""
+        if not fresh:
+            raise _EngineLost("It ended.")
+        return run(self, job, fresh)
+
+    monkeypatch.setattr(Pool, "_attempt", attempt)
+    outcome = run_dying(deaths, b"program")
+    assert outcome.status is Status.INFRA_ERROR
+    assert not outcome.conclusive
+
+
+KILLER = """
+import os, signal
+def f(x):
+    os.kill(os.getppid(), signal.SIGKILL)
+    return 2
+"""
+
+
+def test_code_that_kills_its_engine_has_an_outcome_of_its_own() -> None:
+    options = PoolOptions(backend="local", strongest="C", accept=frozenset("C"), workers=1)
+    with Pool.open(options) as pool:
+        outcome = pool.run(FunctionJob(KILLER, "f", ["assert f(1) == 2"]))
+        assert outcome.status is Status.TAMPERED, outcome
+        assert pool.run(GOOD).ok
+
+
+def test_an_engine_killed_from_outside_while_code_runs_is_not_blamed_on_it() -> None:
+    slow = FunctionJob("import time\ndef f(x):\n    time.sleep(1)\n    return x + 1", "f", ["assert f(1) == 2"])
+    with Pool.open(LOCAL) as pool, ThreadPoolExecutor(1) as threads:
+        (engine,) = pids(pool)
+        running = threads.submit(pool.run, slow)
+        while not pool._leased:
+            pass
+        os.kill(engine, signal.SIGKILL)
+        assert running.result().status is Status.PASSED
+
+
+def test_the_shared_pool_is_one_for_its_options_and_opens_again_after_closing() -> None:
+    first = shared(LOCAL)
+    assert shared(LOCAL) is first
+    close_shared()
+    again = shared(LOCAL)
+    assert again is not first
+    assert again.run(GOOD).ok
+    close_shared()
+
+
+def test_a_weak_tier_is_refused_with_what_is_missing_and_what_to_do() -> None:
+    with pytest.raises(SandboxUnavailable) as refusal:
+        Pool.open(PoolOptions(backend="local", strongest="C"))
+    for part in ("tier C", "accepts A and B", "{backend: docker}", "accept: [A, B, C]", "sandbox_check"):
+        assert part in str(refusal.value)
+
+
+def test_a_weak_tier_runs_where_it_is_accepted_by_name_and_says_so() -> None:
+    with Pool.open(PoolOptions(backend="local", strongest="C", accept=frozenset("C"))) as pool:
+        outcome = pool.run(GOOD)
+    assert (outcome.status, outcome.tier) == (Status.PASSED, "C")
+
+
+def test_a_claim_that_an_attack_disproves_is_not_believed() -> None:
+    breach = selftest.Attack("open a TCP socket", denied=False, detail="succeeded")
+    glimpse = selftest.Attack("see that a host file exists", denied=False, detail="succeeded")
+    assert selftest.SelfTest("A", {}, [breach]).tier == "C"
+    assert selftest.SelfTest("A", {}, [glimpse]).tier == "B"
+    assert selftest.SelfTest("B", {"namespaces": "no"}, [glimpse]).tier == "B"
+    assert selftest.SelfTest("A", {}, []).tier == "A"
+    assert "open a TCP socket" in selftest.SelfTest("A", {}, [breach]).explain()
+
+
+@pytest.mark.parametrize("tier", "AB")
+def test_every_attack_is_denied_at_the_tiers_that_promise_it(tier: str) -> None:
+    try:
+        pool = Pool.open(PoolOptions(backend="local", strongest=tier, accept=frozenset(tier)))
+    except SandboxUnavailable as error:
+        pytest.skip(str(error))
+    with pool:
+        assert pool.selftest.breaches(tier) == []
+        assert len(pool.selftest.attacks) > 25
+
+
+def test_options_that_make_no_sense_are_refused() -> None:
+    for options in ({"accept": frozenset("AX")}, {"accept": frozenset()}, {"workers": 0}, {"backend": "cloud"}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            PoolOptions(**options)  # type: ignore[arg-type]

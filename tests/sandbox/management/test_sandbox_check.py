@@ -1,0 +1,70 @@
+"""`manage.py sandbox_check` says what this machine gives, and exits 3 where code would be refused."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from sandbox.checks import isolation_is_strong
+from sandbox.client.pool import Pool, PoolOptions
+
+
+def best_tier() -> str:
+    with Pool.open(PoolOptions(backend="local", accept=frozenset("ABC"))) as pool:
+        return pool.tier
+
+
+def test_it_prints_every_tier_and_attack() -> None:
+    out = io.StringIO()
+    call_command("sandbox_check", "--accept", "ABC", stdout=out)
+    text = out.getvalue()
+    assert "open a TCP socket" in text
+    assert f"The local backend reaches tier {best_tier()}: code would run." in text
+    for tier in "ABC":
+        assert f"Tier {tier}" in text
+
+
+def test_it_gives_json() -> None:
+    out = io.StringIO()
+    call_command("sandbox_check", "--accept", "ABC", "--json", stdout=out)
+    found = json.loads(out.getvalue())
+    assert (found["backend"], found["tier"], found["refused"]) == ("local", best_tier(), False)
+    assert found["tiers"]["C"]["reached"] == "C"
+
+
+def test_it_exits_3_where_code_would_be_refused() -> None:
+    weaker = {"A": "C", "B": "A", "C": "A"}[best_tier()]
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as exit_:
+        call_command("sandbox_check", "--accept", weaker, stdout=out)
+    assert exit_.value.code == 3
+    assert "refused" in out.getvalue()
+
+
+def test_it_exits_3_where_the_backend_does_not_work() -> None:
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as exit_:
+        call_command("sandbox_check", "--backend", "socket", "--socket", "/nonexistent/s.sock", stdout=out)
+    assert exit_.value.code == 3
+
+
+def test_the_backend_is_that_of_the_settings(settings: Any) -> None:
+    settings.SANDBOX_BACKEND, settings.SANDBOX_SOCKET = "socket", "/nonexistent/s.sock"
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as exit_:
+        call_command("sandbox_check", stdout=out)
+    assert exit_.value.code == 3
+    assert "does not answer at /nonexistent/s.sock" in out.getvalue()
+
+
+@pytest.mark.parametrize("tiers", ["Z", "AZ", "", ","])
+def test_tiers_that_do_not_exist_are_refused_with_those_that_do(tiers: str) -> None:
+    with pytest.raises(CommandError, match=r"the tiers are A, B and C"):
+        call_command("sandbox_check", "--accept", tiers)
+
+
+def test_the_deployment_check_is_silent_where_isolation_is_strong() -> None:
+    warnings = isolation_is_strong(None)
+    assert bool(warnings) is (best_tier() == "C")

@@ -1,0 +1,33 @@
+"""Bytecode beside a bundle's source: Python takes it instead of compiling, and never for other source."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from sandbox.client.pool import Pool
+from sandbox.verdicts.bytecode import beside
+from sandbox.verdicts.jobs import CallJob
+
+SOURCE = b"def f(x):\n    return [x][x]\n"
+
+
+def test_python_takes_it_in_the_place_of_the_source(tmp_path: Path) -> None:
+    for name, content in beside("tools.py", {"tools.py": SOURCE}).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "tools.py").write_text("this is not Python")
+    code = "import tools; print(tools.f(0))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True).stdout == b"0\n"
+
+
+def test_what_does_not_compile_or_brings_its_own_stays_as_it_is() -> None:
+    broken = {"tools.py": b"def f(:"}
+    assert beside("tools.py", broken) == broken
+    (place,) = beside("tools.py", {"tools.py": SOURCE}).keys() - {"tools.py"}
+    own = {"tools.py": SOURCE, place: b"mine"}
+    assert beside("tools.py", own) == own
+
+
+def test_a_changed_source_of_the_same_name_is_what_runs(pool: Pool) -> None:
+    values = [pool.run(CallJob({"t.py": b"def f():\n    return %d\n" % n}, "t.py", "f")).value for n in (1, 2, 1)]
+    assert values == [1, 2, 1]

@@ -1,0 +1,74 @@
+"""Jobs and limits that do not hold are refused when they are made, with a sentence."""
+
+from typing import Any
+
+import pytest
+
+from sandbox.limits import Limits
+from sandbox.verdicts.jobs import CallJob, FunctionJob, ProgramJob
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"cpu_s": 0}, "cpu_s must lie between"),
+        ({"cpu_s": float("nan")}, "cpu_s must be a number"),
+        ({"memory_mb": 1}, "memory_mb must lie between"),
+        ({"memory_mb": 100.5}, "whole number"),
+        ({"processes": -1}, "processes must lie between"),
+        ({"descriptors": True}, "descriptors must be a number"),
+    ],
+)
+def test_limits_out_of_range_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Limits(**options)
+
+
+def test_the_wall_clock_follows_the_processor_time_unless_it_is_given() -> None:
+    assert Limits(cpu_s=4).wall == 14
+    assert Limits(cpu_s=4, wall_s=1).wall == 1
+    assert Limits.from_json(Limits(cpu_s=4).to_json()).wall == 14
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tests": ""}, "tests is empty"),
+        ({"tests": []}, "not empty"),
+        ({"tests": [{"args": [1]}]}, "Test 1 must be a mapping with 'expect'"),
+        ({"tests": [{"args": 1, "expect": 1}]}, "'args' must be a list"),
+        ({"tests": [{"expect": 1}], "entry_point": None}, "need an entry_point"),
+        ({"entry_point": "a b"}, "entry_point must be"),
+        ({"entry_point": "mod:"}, "entry_point must be"),
+        ({"code": b"x"}, "code must be text"),
+        ({"trust": "full"}, "trust must be"),
+        ({"files": {"../x.py": b""}}, "must be relative"),
+        ({"files": {"/x.py": b""}}, "must be relative"),
+        ({"files": {"x.py": "text"}}, "must be bytes"),
+    ],
+)
+def test_a_function_job_that_does_not_hold_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        FunctionJob(**{"code": "", "entry_point": "f", "tests": ["assert f() == 1"], **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"module": "other.py"}, "not among the files"),
+        ({"module": "data.txt"}, "must be the path of a .py file"),
+        ({"function": "a.b"}, "must be a name"),
+        ({"args": [object()]}, "must be JSON"),
+        ({"args": [float("inf")]}, "must be JSON"),
+    ],
+)
+def test_a_call_job_that_does_not_hold_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        CallJob(**{"files": {"tools.py": b"", "data.txt": b""}, "module": "tools.py", "function": "go", **options})
+
+
+def test_a_program_job_takes_texts_only() -> None:
+    with pytest.raises(ValueError, match="argv"):
+        ProgramJob("", argv=(1,))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="stdin must be text"):
+        ProgramJob("", stdin=b"")  # type: ignore[arg-type]
