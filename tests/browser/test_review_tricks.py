@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import User
 from playwright.sync_api import Page
@@ -106,7 +107,7 @@ def addresses(preference: Preference) -> list[str]:
         f"/hub/{preference.version.environment.slug}/",
         f"/hub/{preference.version}/cases/{case.external_id}/".replace("@", "/"),
     ]
-    for model in admin.site._registry:
+    for model in filter(admin.site.is_registered, apps.get_models()):
         place = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
         site += [place, *(f"{place}{row.pk}/change/" for row in model._default_manager.all()[:1])]
     return site

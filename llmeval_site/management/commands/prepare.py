@@ -2,7 +2,6 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -14,7 +13,7 @@ class Command(BaseCommand):
     help = "Migrate the database and load the catalog if either has changed."
     requires_system_checks: list[str] = []
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, **options: object) -> None:
         stamp = settings.VAR_DIR / "prepared"
         state = _state()
         if stamp.is_file() and stamp.read_text(encoding="ascii") == state and _database_exists():

@@ -8,7 +8,6 @@ import sys
 import time
 from argparse import ArgumentParser
 from types import FrameType
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -27,8 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000)
         parser.add_argument("--host", default="127.0.0.1", help="for access from other machines; requires a TLS proxy")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        host, port = options["host"], options["port"]
+    def handle(self, *, host: str, port: int, **options: object) -> None:
         if not 1 <= port <= 65535:
             raise CommandError(f"--port {port}: must be between 1 and 65535.", returncode=2)
         if _in_use(host, port):

@@ -3,7 +3,6 @@
 import re
 from argparse import ArgumentTypeError
 from datetime import timedelta
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management.base import CommandParser
@@ -39,24 +38,32 @@ class Command(BaseCommand):
         parser.add_argument("--expires", type=lifetime, default="90d", metavar="90d", help="days, or `never`")
         parser.add_argument("--name", default="", help="what the token is for")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        user = User.objects.filter(username=options["user"]).first()
-        if user is None:
-            raise self.invalid_input(f"There is no user {options['user']!r}.")
-        if options["list"]:
-            for token in user.api_tokens.all():
+    def handle(
+        self,
+        *,
+        user: str,
+        scope: list[str] | None,
+        list: bool,
+        revoke: str | None,
+        expires: timedelta | None,
+        name: str,
+        **options: object,
+    ) -> None:
+        owner = User.objects.filter(username=user).first()
+        if owner is None:
+            raise self.invalid_input(f"There is no user {user!r}.")
+        if list:
+            for token in owner.api_tokens.all():
                 used = f"{token.last_used_at:%Y-%m-%d}" if token.last_used_at else "never used"
                 words = [token.prefix, ",".join(token.scopes), token.state, used, token.name]
                 self.stdout.write("  ".join(word for word in words if word))
             return
-        if options["revoke"]:
-            found = user.api_tokens.filter(prefix=options["revoke"][:12]).first()
+        if revoke:
+            found = owner.api_tokens.filter(prefix=revoke[:12]).first()
             if found is None:
-                raise self.invalid_input(
-                    f"{user} has no token that begins with {options['revoke'][:12]!r}; see --list."
-                )
+                raise self.invalid_input(f"{owner} has no token that begins with {revoke[:12]!r}; see --list.")
             revoke_token(found)
             self.stdout.write(f"{found.prefix} is revoked.")
             return
-        _, key = create_token(user=user, scopes=options["scope"], name=options["name"], lifetime=options["expires"])
+        _, key = create_token(user=owner, scopes=scope or [], name=name, lifetime=expires)
         self.stdout.write(key)
