@@ -14,8 +14,8 @@ from hub.harnesses.base import HarnessError
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
-from hub.protocols.calls import Tool
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import Tool
 
 CURATE = "hub.curate_environment"
 VIEW_HELD_OUT = "hub.view_held_out"

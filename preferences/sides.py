@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from hub.protocols.calls import Message
-from hub.protocols.messages import opening, text_of
+from hub.protocols.messages import Message, opening, text_of
 
 Side = Literal["first", "second"]
 Item = TypeVar("Item")

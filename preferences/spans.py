@@ -5,8 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hub.protocols.calls import Message
-from hub.protocols.messages import call_text, text_of
+from hub.protocols.messages import Message, call_text, text_of
 
 CONTEXT = 32  # code points of prefix and suffix
 _LONGEST_CALL_QUOTE = 2000  # characters; longer quotes would make too large a regular expression

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Max, Q
 
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from preferences.insight.agreement import compute_agreement
 from preferences.models import Preference
 from preferences.selectors import current_preferences, with_related_objects

@@ -11,8 +11,8 @@ from django.db import transaction
 from pydantic import Field
 
 from hub.common import wording
-from hub.protocols.calls import JSON, Usage, total_cost
-from hub.protocols.messages import text_of
+from hub.protocols.calls import Usage, total_cost
+from hub.protocols.messages import JSON, text_of
 from preferences.evidence import evidence_of
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import categories
@@ -177,7 +177,7 @@ class JudgeStage(Stage):
             waiting = await database.run(judge.unjudged, ids)
             known = await database.run(judge.answers, waiting)
             judged = await asyncio.gather(
-                *(judge_pair(context.ask, judge.question(pair), known.get(pair.pk)) for pair in waiting)
+                *(judge_pair(context.call_model, judge.question(pair), known.get(pair.pk)) for pair in waiting)
             )
             await database.run(judge.store, list(zip(waiting, judged, strict=True)))
             for orders in judged:

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from hub.common.registry import Registry
-from hub.protocols.calls import JSON, Ask
+from hub.protocols.calls import CallModel
+from hub.protocols.messages import JSON
 from runs.models import Run
 
 
@@ -36,13 +37,13 @@ class StageEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageContext:
-    """What a stage may use while it executes. `ask` counts every call into the run's cost and budget.
+    """What a stage may use while it executes. `call_model` counts every call into the run's cost and budget.
 
     `progress(done, total)` shows how far it is; `stopping()` is true once the run was interrupted.
     """
 
     run: Run
-    ask: Ask
+    call_model: CallModel
     tracker: Any = None  # the run's runs.tracking.stage.Tracker
     concurrency: int = 8
     progress: Callable[[int, int], None] = field(default=lambda done, total: None)

@@ -3,15 +3,16 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from hub.common import wording
 from hub.datasets.disk_index import DiskIndex
 from hub.datasets.rows import DatasetError, Opener, Row, file_rows
 from hub.manifest.problems import BundleError, Problem
 from hub.manifest.schema import Answers
-from hub.protocols.calls import JSON, CallKey, Message, ModelError, Reply, Tool
+from hub.protocols.calls import CallKey, ModelError, Reply
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import JSON, Message, Tool
 from hub.templating import templates
 
 WHOSE = {"purpose", "environment", "case", "id", "attempt", "model", "turn", "rule", "seat"}
@@ -137,7 +138,7 @@ def assistant_message(value: JSON) -> Message:
     if message.get("role", "assistant") != "assistant":
         raise ValueError("an answer is a text, or messages of the role assistant.")
     content = message.get("content")
-    return {"role": "assistant", **message, "content": None if content is None else _text(content)}
+    return cast(Message, {"role": "assistant", **message, "content": None if content is None else _text(content)})
 
 
 def _text(value: JSON) -> str:
@@ -169,11 +170,11 @@ class RecordedCalls:
         for line, row in file_rows(path, open_file):
             if isinstance(row, DatasetError):
                 problems += row.problems
-            elif row.get("purpose") not in ("user", "rubric") or not isinstance(row.get("content"), str):
+            elif row.get("purpose") not in ("user", "rubric") or not isinstance(content := row.get("content"), str):
                 message = "a recording has `purpose` user or rubric, `case` and `content`."
                 problems.append(Problem(file=path, line=line, message=message))
             else:
-                found.rows[_recording_key(row)] = row["content"]
+                found.rows[_recording_key(row)] = content
         if problems:
             raise BundleError(problems)
         return found

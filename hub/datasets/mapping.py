@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hub.manifest.problems import BundleError, Problem
-from hub.protocols.calls import JSON
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import JSON
 from hub.templating import templates
 
 MAX_ID = 200  # characters; the column's width
@@ -93,11 +93,14 @@ def _files(value: JSON) -> dict[str, JSON]:
 
 
 def _is_base64(content: dict[str, JSON]) -> bool:
-    try:
-        base64.b64decode(content["b64"], validate=True)
-    except (KeyError, TypeError, ValueError):
+    encoded = content.get("b64")
+    if not isinstance(encoded, str) or len(content) != 1:
         return False
-    return len(content) == 1
+    try:
+        base64.b64decode(encoded, validate=True)
+    except ValueError:
+        return False
+    return True
 
 
 def _metadata(value: JSON) -> dict[str, JSON]:

@@ -21,7 +21,7 @@ from typing import IO, Any
 from hub.datasets.disk_index import DiskIndex
 from hub.manifest.problems import BundleError, Problem
 from hub.manifest.schema import Dataset
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 
 MAX_ROW_BYTES = 8 * 1024 * 1024
 MAX_DATA_BYTES = 512 * 1024 * 1024  # after decompression
@@ -419,7 +419,7 @@ def _hugging_face(dataset: Dataset) -> Iterator[tuple[int, Row | DatasetError]]:
             name, dataset.config, split=dataset.split, revision=dataset.revision, streaming=True
         )
         for number, row in enumerate(table, 1):
-            plain = _plain(dict(row), name, number)
+            plain = {str(key): _plain(value, name, number) for key, value in row.items()}
             problem = _row_problem(plain)
             yield number, plain if problem is None else DatasetError(name, number, *problem)
     except BundleError:

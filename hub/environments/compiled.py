@@ -13,8 +13,9 @@ from hub.common.documents import yaml_source
 from hub.harnesses.base import EpisodeContext, Harness, Services
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest, RuleSpec
-from hub.protocols.calls import JSON, CallKey, Tool
+from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import JSON, Tool
 from hub.scorers.base import Scorer
 from hub.scorers.registry import SCORERS
 from hub.templating import templates

@@ -11,9 +11,9 @@ from typing import Any
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.scoring import EpisodeScore, combine, rule_score
 from hub.harnesses.base import EpisodeContext, HarnessError, Services, Turn
-from hub.protocols.calls import JSON, CallKey, Message, Tool
+from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import text_of
+from hub.protocols.messages import JSON, Message, Tool, text_of
 from hub.scorers.base import Submission
 
 MAX_STATE_BYTES = 1024 * 1024

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hub.manifest.schema import RuleSpec
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from hub.scorers.base import Verdict
 from sandbox.verdicts.results import Outcome
 

@@ -10,9 +10,8 @@ from typing import Any
 from hub.bundles.answers import ReferenceAnswer
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.environments.episodes import Step
-from hub.protocols.calls import Message
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import text_of
+from hub.protocols.messages import Message, text_of
 
 MIN_NEEDLE = 16  # characters; shorter answers occur by chance
 MARK = "LLMEVAL-LEAK"

@@ -20,8 +20,9 @@ from hub.environments.episodes import Episode, Step
 from hub.gates.leaks import file_leaks, probe_answer, probe_report
 from hub.harnesses.base import HarnessError, Services
 from hub.manifest.problems import BundleError, Problem
-from hub.protocols.calls import CallKey, Message, ModelError
+from hub.protocols.calls import CallKey, ModelError
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import Message
 from hub.scorers.base import ScoringFailed
 from sandbox.client.pool import Pool
 
@@ -95,7 +96,7 @@ class _GateRunner:
             for message in messages:
                 if episode.done:
                     break
-                step = await episode.step(dict(message))
+                step = await episode.step(message)
             if not episode.done:
                 step = await episode.stop("turns")
         except (ModelError, ScoringFailed) as error:
@@ -142,10 +143,10 @@ async def _run_gates(
     bundle: Bundle, pool: Pool | None, progress: Callable[[int, int], object] | None
 ) -> dict[str, Any]:
     manifest, environment = bundle.manifest, bundle.compile()
-    ask = RecordedCalls.read(manifest.recordings, bundle.file) if manifest.recordings else RecordedCalls()
+    recorded = RecordedCalls.read(manifest.recordings, bundle.file) if manifest.recordings else RecordedCalls()
     models_per_role = dict.fromkeys(environment.roles, 1)
     gates = {gate.name: gate for gate in _all_gates()}
-    services = Services(ask=ask, pool=environment.pool(pool), models_per_role=models_per_role)
+    services = Services(call_model=recorded, pool=environment.pool(pool), models_per_role=models_per_role)
     run = _GateRunner(bundle, environment, services, gates)
     total = _count_ids(run)
     selected = _select_positions(total)

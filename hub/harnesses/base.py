@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from hub.protocols.calls import JSON, Ask, CallKey, Message, Tool
+from hub.protocols.calls import CallKey, CallModel
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import JSON, Message, Tool
 from sandbox.client.pool import Pool
 
 
@@ -27,7 +28,7 @@ OptionsClass = type[HarnessOptions]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Resources of an episode. `pool` and `ask` are None if nothing in the environment needs them.
+    """Resources of an episode. `pool` and `call_model` are None if nothing in the environment needs them.
 
     `models_per_role` is the number of models for each role, so that a rubric can ask every judge model.
 
@@ -37,7 +38,7 @@ class Services:
     `record_call_ms` is called with the milliseconds of each call of the environment's own code, waiting time excluded.
     """
 
-    ask: Ask | None = None
+    call_model: CallModel | None = None
     pool: Pool | None = None
     models_per_role: Mapping[str, int] = field(default_factory=dict)
     isolated: bool = True

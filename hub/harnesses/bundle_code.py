@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hub.harnesses.base import EpisodeContext, HarnessError
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from sandbox.client.pool import Pool
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import CallJob

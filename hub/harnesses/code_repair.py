@@ -12,8 +12,8 @@ from hub.harnesses.base import EpisodeContext, HarnessError
 from hub.harnesses.bundle_code import require_pool
 from hub.harnesses.tool_calls import ParsedCall, call_problem
 from hub.harnesses.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions
-from hub.protocols.calls import JSON, Tool
 from hub.protocols.cases import file_bytes
+from hub.protocols.messages import JSON, Tool
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import ProgramJob
 from sandbox.verdicts.results import Status
@@ -57,7 +57,7 @@ class CodeRepair(ToolLoop):
         problem = call_problem(call, _PARAMETERS)
         if problem:
             return CallOutcome(f"error: {problem}", world)
-        files: Files = world["files"]
+        files = _files(world)
         if call.name == "run_tests":
             return await self._run_tests(context, world)
         try:
@@ -71,11 +71,11 @@ class CodeRepair(ToolLoop):
             return CallOutcome(f"error: {path} is a test; it can be read and run, not changed", world)
         if problem := _size_problem(changed):
             return CallOutcome(f"error: {problem}", world)
-        return CallOutcome(text, {**world, "files": changed})
+        return CallOutcome(text, {"files": changed})
 
     async def _run_tests(self, context: EpisodeContext, world: JSON) -> CallOutcome:
         options: CodeRepairOptions = context.options
-        files: Files = world["files"]
+        files = _files(world)
         paths = sorted(path for path in files if is_visible_test(options, path))
         if not paths:
             return CallOutcome("error: the project has no visible tests", world)
@@ -96,6 +96,11 @@ class CodeRepair(ToolLoop):
         if outcome.status not in (Status.COMPLETED, Status.EXITED):
             text = f"{text}\nThe run was stopped: {outcome.message}".lstrip()
         return CallOutcome(text or f"The tests printed nothing. {outcome.message}", world, outcome.wall_ms)
+
+
+def _files(world: JSON) -> Files:
+    """Return the project's files in the state of an episode."""
+    return cast(dict[str, Files], world)["files"]
 
 
 def is_visible_test(options: CodeRepairOptions, path: str) -> bool:

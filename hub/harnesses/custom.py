@@ -1,7 +1,7 @@
 """The `custom` harness: the bundle's own `reset` and `step`, called in the sandbox."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -9,7 +9,7 @@ from hub.harnesses.base import EpisodeContext, Harness, HarnessError, HarnessOpt
 from hub.harnesses.bundle_code import call_function
 from hub.harnesses.tools import undeclared_imports
 from hub.manifest.code_check import code_problems
-from hub.protocols.calls import JSON, Message, Tool
+from hub.protocols.messages import JSON, Message, Tool
 
 
 class CustomHarnessOptions(HarnessOptions):
@@ -45,6 +45,13 @@ class CustomHarnessResult(BaseModel):
     info: dict[str, Any] = {}
 
 
+class CustomState(TypedDict):
+    """State of the harness between two steps. `world` is the state that the bundle's code returned."""
+
+    world: JSON
+    turns: int
+
+
 class CustomHarness(Harness):
     type = "custom"
     summary = "The bundle's own harness.py, run in the sandbox."
@@ -57,8 +64,9 @@ class CustomHarness(Harness):
         return self._turn(answer, 0, context.options)
 
     async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
-        answer = await self._call(context, "step", [state["world"], message])
-        return self._turn(answer, state["turns"] + 1, context.options)
+        before = cast(CustomState, state)
+        answer = await self._call(context, "step", [before["world"], message])
+        return self._turn(answer, before["turns"] + 1, context.options)
 
     async def _call(self, context: EpisodeContext, function: str, args: list[JSON]) -> CustomHarnessResult:
         options: CustomHarnessOptions = context.options
@@ -80,8 +88,8 @@ class CustomHarness(Harness):
         limited = not answer.done and turns >= options.max_turns
         return Turn(
             state={"world": answer.state, "turns": turns},
-            messages=[message.model_dump(exclude_unset=True) for message in answer.messages],
-            tools=answer.tools,
+            messages=[cast(Message, message.model_dump(exclude_unset=True)) for message in answer.messages],
+            tools=cast(list[Tool], answer.tools),
             done=answer.done or limited,
             reward=answer.reward,
             truncated=answer.truncated or limited,
@@ -92,7 +100,7 @@ class CustomHarness(Harness):
         return None
 
     def scored_state(self, state: JSON) -> JSON:
-        return state["world"]
+        return cast(CustomState, state)["world"]
 
     def code_paths(self, options: Mapping[str, Any]) -> list[str]:
         path, reads = options.get("path", "harness.py"), options.get("reads", [])

@@ -1,13 +1,13 @@
 """The `multi_turn` harness: a conversation with a user that is scripted or simulated by a model."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict, cast
 
 from pydantic import Field
 
 from hub.harnesses.base import EpisodeContext, Harness, HarnessOptions, Turn
-from hub.harnesses.user_turns import UserOptions, open_conversation, user_is_done, user_roles, user_turn
-from hub.protocols.calls import JSON, Message
+from hub.harnesses.user_turns import Dialogue, UserOptions, open_conversation, user_is_done, user_roles, user_turn
+from hub.protocols.messages import JSON, Message
 
 
 class MultiTurnOptions(HarnessOptions):
@@ -18,9 +18,16 @@ class MultiTurnOptions(HarnessOptions):
     """
 
     system: str | None = None
-    prompt: str | list[dict[str, Any]] = "{{ input }}"
+    prompt: str | list[dict[str, JSON]] = "{{ input }}"
     user: UserOptions
     max_turns: Annotated[int, Field(ge=1, le=1000)] = 20
+
+
+class MultiTurnState(TypedDict):
+    """State of the harness between two steps."""
+
+    turns: int
+    dialogue: Dialogue
 
 
 class MultiTurn(Harness):
@@ -35,12 +42,13 @@ class MultiTurn(Harness):
 
     async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
         options: MultiTurnOptions = context.options
-        turns = state["turns"] + 1
-        if user_is_done(options.user, state["dialogue"]):
-            return Turn(state={**state, "turns": turns}, done=True)
+        before = cast(MultiTurnState, state)
+        turns, dialogue = before["turns"] + 1, before["dialogue"]
+        if user_is_done(options.user, dialogue):
+            return Turn(state={**before, "turns": turns}, done=True)
         if turns >= options.max_turns:
-            return Turn(state={**state, "turns": turns}, done=True, truncated=True, info={"limit": "max_turns"})
-        said = await user_turn(context, options.user, state["dialogue"], message)
+            return Turn(state={**before, "turns": turns}, done=True, truncated=True, info={"limit": "max_turns"})
+        said = await user_turn(context, options.user, dialogue, message)
         return Turn(
             state={"turns": turns, "dialogue": said.dialogue},
             messages=[said.message] if said.message else [],

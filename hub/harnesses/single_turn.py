@@ -1,22 +1,25 @@
 """The `single_turn` harness: one prompt, one answer."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from hub.harnesses.base import EpisodeContext, Harness, HarnessOptions, Turn
-from hub.protocols.calls import JSON, Message
+from hub.protocols.messages import JSON, Message
 
 
 class SingleTurnOptions(HarnessOptions):
     """`system`: an optional system message. `prompt`: the user's message or chat messages; by default the input."""
 
     system: str | None = None
-    prompt: str | list[dict[str, Any]] = "{{ input }}"
+    prompt: str | list[dict[str, JSON]] = "{{ input }}"
 
 
-def opening_messages(system: str | None, prompt: str | list[Message]) -> list[Message]:
+def opening_messages(system: str | None, prompt: str | Sequence[Mapping[str, JSON]]) -> list[Message]:
     """Return the first messages of a conversation: the system message, if there is one, then the prompt."""
     first: list[Message] = [{"role": "system", "content": system}] if system else []
-    return first + ([{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt))
+    if isinstance(prompt, str):
+        return [*first, {"role": "user", "content": prompt}]
+    return first + [cast(Message, dict(message)) for message in prompt]
 
 
 class SingleTurn(Harness):

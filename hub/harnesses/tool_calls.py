@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hub import extraction
-from hub.protocols.calls import JSON, Message, Tool
+from hub.protocols.messages import JSON, Message, Tool, ToolCall
 
 Protocol = Literal["native", "text"]
 MAX_RESULT_CHARS = 50_000  # of one tool message; more would crowd out the conversation
@@ -198,7 +198,7 @@ def _numbered(call: ParsedCall, turn: int) -> ParsedCall:
     return ParsedCall(id=f"call_{turn}_{call.id.removeprefix('call_')}", name=call.name, arguments=call.arguments)
 
 
-def wire_call(call: ParsedCall, name: str | None = None) -> dict[str, Any]:
+def wire_call(call: ParsedCall, name: str | None = None) -> ToolCall:
     """Return a call in the API's format, under *name* if one is given."""
     arguments = json.dumps(call.arguments, ensure_ascii=False)
     return {"id": call.id, "type": "function", "function": {"name": name or call.name, "arguments": arguments}}

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict, cast
 
 from pydantic import Field
 
@@ -20,8 +20,8 @@ from hub.harnesses.tool_calls import (
     unreadable_call_message,
     without_tool_results,
 )
-from hub.harnesses.user_turns import UserOptions, open_conversation, user_is_done, user_turn
-from hub.protocols.calls import JSON, Message, Tool
+from hub.harnesses.user_turns import Dialogue, UserOptions, open_conversation, user_is_done, user_turn
+from hub.protocols.messages import JSON, Message, Tool
 
 
 class ToolLoopOptions(HarnessOptions):
@@ -32,7 +32,7 @@ class ToolLoopOptions(HarnessOptions):
     """
 
     system: str | None = None
-    prompt: str | list[dict[str, Any]] = "{{ input }}"
+    prompt: str | list[dict[str, JSON]] = "{{ input }}"
     protocol: Protocol = "native"
     max_turns: Annotated[int, Field(ge=1, le=1000)] = 30
     max_calls: Annotated[int, Field(ge=1, le=10_000)] = 100
@@ -47,6 +47,16 @@ class CallOutcome:
     content: str
     world: JSON
     wall_ms: float = 0.0
+
+
+class ToolLoopState(TypedDict):
+    """State of the harness between two steps. `world` is the environment's own state."""
+
+    world: JSON
+    turns: int
+    calls: int
+    tool_ms: int
+    dialogue: Dialogue
 
 
 class ToolLoop(Harness):
@@ -81,24 +91,23 @@ class ToolLoop(Harness):
 
     async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
         options: ToolLoopOptions = context.options
-        state = {**state, "turns": state["turns"] + 1}
+        before = cast(ToolLoopState, state)
+        current: ToolLoopState = {**before, "turns": before["turns"] + 1}
         calls, problem = _calls(message, options.protocol)
         if problem:
-            turn = Turn(state=state, messages=[unreadable_call_message(problem)], info={"unreadable": problem})
+            turn = Turn(state=current, messages=[unreadable_call_message(problem)], info={"unreadable": problem})
         elif calls:
-            turn = await self._execute_calls(context, state, calls)
+            turn = await self._execute_calls(context, current, calls)
         else:
-            return await self._continue_dialogue(context, state, message)
-        limit = turn.info.get("limit") or ("max_turns" if state["turns"] >= options.max_turns else None)
+            return await self._continue_dialogue(context, current, message)
+        limit = turn.info.get("limit") or ("max_turns" if current["turns"] >= options.max_turns else None)
         if limit is None:
             return turn
         return Turn(
             state=turn.state, messages=turn.messages, done=True, truncated=True, info={**turn.info, "limit": limit}
         )
 
-    async def _execute_calls(
-        self, context: EpisodeContext, state: dict[str, JSON], calls: Sequence[ParsedCall]
-    ) -> Turn:
+    async def _execute_calls(self, context: EpisodeContext, state: ToolLoopState, calls: Sequence[ParsedCall]) -> Turn:
         """Make *calls* in order, each on the state after the one before; calls beyond a limit are not made."""
         options: ToolLoopOptions = context.options
         results, limit = [], None
@@ -121,7 +130,7 @@ class ToolLoop(Harness):
         info: dict[str, JSON] = {"limit": limit} if limit else {}
         return Turn(state=state, messages=result_messages(results, options.protocol), info=info)
 
-    async def _continue_dialogue(self, context: EpisodeContext, state: dict[str, JSON], message: Message) -> Turn:
+    async def _continue_dialogue(self, context: EpisodeContext, state: ToolLoopState, message: Message) -> Turn:
         """Return the user's next message after one of the model without calls, or the end of the episode."""
         options: ToolLoopOptions = context.options
         user = self.user(options)
@@ -137,7 +146,7 @@ class ToolLoop(Harness):
         return [] if context.options.protocol == "text" else self.list_tools(context)
 
     def scored_state(self, state: JSON) -> JSON:
-        return state["world"]
+        return cast(ToolLoopState, state)["world"]
 
     def transcript(self, options: Any, messages: list[Message]) -> list[Message]:
         return as_native(messages) if options.protocol == "text" else messages

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
-from hub.protocols.calls import JSON, Tool
+from hub.protocols.messages import JSON, FunctionSchema, Tool
 from sandbox.verdicts.parsing import parse, parse_expression
 
 STATE = "state"  # the parameter that the harness passes and the model does not see
@@ -137,15 +137,21 @@ class _SchemaReader:
         for argument, default in _parameters(node.args):
             if argument.arg == STATE:
                 continue
-            properties[argument.arg] = self.parameter(node, argument, docstring.parameters.get(argument.arg, ""))
+            schema = self.parameter(node, argument, docstring.parameters.get(argument.arg, ""))
+            properties[argument.arg] = schema
             if default is None:
                 required.append(argument.arg)
             else:
-                _describe_default(properties[argument.arg], default)
-        parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-        schema = {"name": node.name, "description": docstring.summary, "parameters": parameters}
+                _describe_default(schema, default)
+        parameters: dict[str, JSON] = {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
+        function: FunctionSchema = {"name": node.name, "description": docstring.summary, "parameters": parameters}
         takes_state = any(argument.arg == STATE for argument, _ in _parameters(node.args))
-        return ToolFunction(node.name, {"type": "function", "function": schema}, takes_state)
+        return ToolFunction(node.name, {"type": "function", "function": function}, takes_state)
 
     def parameter(self, function: ast.FunctionDef, argument: ast.arg, description: str) -> dict[str, JSON]:
         if argument.annotation is None:
@@ -259,7 +265,11 @@ def _describe_default(schema: dict[str, JSON], default: ast.expr) -> None:
 
 def _either(schemas: list[dict[str, JSON]]) -> dict[str, JSON]:
     """Return one schema for several alternatives: a list of type names if that is enough, else `anyOf`."""
-    flat = [inner for schema in schemas for inner in (schema["anyOf"] if set(schema) == {"anyOf"} else [schema])]
+    flat = [
+        inner
+        for schema in schemas
+        for inner in (cast(list[dict[str, JSON]], schema["anyOf"]) if set(schema) == {"anyOf"} else [schema])
+    ]
     if any(not schema for schema in flat):
         return {}
     if all(set(schema) == {"type"} for schema in flat):
@@ -337,7 +347,10 @@ def declared_tools(functions: list[dict[str, Any]]) -> tuple[list[Tool], dict[st
         if name != function["name"]:
             declared[name] = function["name"]
         parameters = json_schema(function.get("parameters") or {"type": "object", "properties": {}})
-        schema = {"name": name, "description": str(function.get("description", "")), "parameters": parameters}
+        schema = cast(
+            FunctionSchema,
+            {"name": name, "description": str(function.get("description", "")), "parameters": parameters},
+        )
         tools.append({"type": "function", "function": schema})
     return tools, declared
 

@@ -2,15 +2,15 @@
 
 import ast
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from hub.harnesses.base import EpisodeContext, HarnessError, Turn
 from hub.harnesses.bundle_code import BundleCodeFailed, call_function, call_tool
 from hub.harnesses.tool_calls import ParsedCall, call_problem, native_calls, result_text, text_calls, wire_call
-from hub.harnesses.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions
+from hub.harnesses.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions, ToolLoopState
 from hub.harnesses.tool_schemas import ToolModule, ToolSourceError, declared_tools, read_tools
 from hub.harnesses.user_turns import UserOptions, user_roles
-from hub.protocols.calls import JSON, Message, Tool
+from hub.protocols.messages import JSON, Message, Tool
 from sandbox.verdicts.parsing import parse
 
 
@@ -58,7 +58,8 @@ class Tools(ToolLoop):
     async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
         options: ToolsOptions = context.options
         if isinstance(options.tools, list) and _called(options, message):
-            return Turn(state={**state, "turns": state["turns"] + 1}, done=True)
+            before = cast(ToolLoopState, state)
+            return Turn(state={**before, "turns": before["turns"] + 1}, done=True)
         return await super().step(context, state, message)
 
     async def execute_call(self, context: EpisodeContext, world: JSON, call: ParsedCall) -> CallOutcome:

@@ -1,15 +1,15 @@
 """The user's side of a conversation: a script, or a model that simulates a person."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Required, Self, TypedDict
 
 from pydantic import model_validator
 
 from hub import extraction
 from hub.harnesses.base import EpisodeContext, HarnessError, HarnessOptions
 from hub.harnesses.single_turn import opening_messages
-from hub.protocols.calls import JSON, Message
+from hub.protocols.messages import JSON, Message
 
 # Endpoints want a conversation to begin with a user message, and for a simulated user the roles are turned round.
 _BEGIN = "The conversation begins. Write your messages only, one at a time."
@@ -45,18 +45,25 @@ def user_roles(options: Mapping[str, Any]) -> list[str]:
     return [role] if isinstance(role, str) else []
 
 
+class Dialogue(TypedDict, total=False):
+    """State of the user: the number of turns, and the conversation as a simulated user sees it."""
+
+    turn: Required[int]
+    said: list[list[str]]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class UserTurn:
     """Next turn of the user: the `message` to add, if any; `over` if the conversation ends."""
 
     message: Message | None
     over: bool
-    dialogue: dict[str, JSON]
+    dialogue: Dialogue
 
 
 async def open_conversation(
-    context: EpisodeContext, user: UserOptions | None, system: str | None, prompt: str | list[Message]
-) -> tuple[list[Message], dict[str, JSON]]:
+    context: EpisodeContext, user: UserOptions | None, system: str | None, prompt: str | Sequence[Mapping[str, JSON]]
+) -> tuple[list[Message], Dialogue]:
     """Return the first messages and the JSON state of the user. With an empty prompt the user begins.
 
     The state has the number of turns and the conversation as a simulated user sees it.
@@ -64,7 +71,7 @@ async def open_conversation(
     Raises HarnessError, ModelError.
     """
     messages = opening_messages(system, prompt or [])
-    dialogue: dict[str, JSON] = {"turn": 0}
+    dialogue: Dialogue = {"turn": 0}
     if user is not None and not user.scripted:
         dialogue["said"] = [spoken for message in messages for spoken in _dialogue_lines(message)]
     if prompt:
@@ -77,13 +84,13 @@ async def open_conversation(
     return [*messages, said.message], said.dialogue
 
 
-def user_is_done(options: UserOptions | None, dialogue: dict[str, JSON]) -> bool:
+def user_is_done(options: UserOptions | None, dialogue: Dialogue) -> bool:
     """Return whether the user has no further turn; for a simulated user only its model can decide that."""
     return options is None or (options.turns is not None and dialogue["turn"] >= len(options.turns))
 
 
 async def user_turn(
-    context: EpisodeContext, options: UserOptions | None, dialogue: dict[str, JSON], heard: Message | None
+    context: EpisodeContext, options: UserOptions | None, dialogue: Dialogue, heard: Message | None
 ) -> UserTurn:
     """Return the user's answer to the assistant's message *heard*, None to begin. Raises HarnessError, ModelError."""
     if options is None or user_is_done(options, dialogue):
@@ -101,12 +108,12 @@ async def user_turn(
 
 
 async def _simulate(context: EpisodeContext, options: UserOptions, said: list[list[str]], turn: int) -> str:
-    if context.services.ask is None:
+    if context.services.call_model is None:
         raise HarnessError(
             "This environment's user is simulated by a model, but its episode has none. Name one under `roles`."
         )
     key = dataclasses.replace(context.key, purpose="user", role=options.role or "", turn=turn)
-    reply = await context.services.ask(key, _swap_roles(options.prompt or "", said))
+    reply = await context.services.call_model(key, _swap_roles(options.prompt or "", said))
     text = extraction.without_reasoning(_text(reply.message)).strip()
     if not text:
         raise HarnessError(

@@ -1,27 +1,22 @@
-"""What the hub needs from above and is handed: a way to ask a model. Messages, tools and replies in the wire's shape.
-
-A message is a chat-completions message as JSON: `{"role", "content"}`, for the assistant also `tool_calls`
-(`[{"id", "type": "function", "function": {"name", "arguments": "<JSON text>"}}]`), for a tool `tool_call_id`.
-A tool is `{"type": "function", "function": {"name", "description", "parameters": <JSON schema>}}`.
-"""
+"""Calls to models: what a call is for, its reply, its errors, and the protocol that the app `runs` implements."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-JSON = Any  # None, bool, int, float, str, list or dict of the same
-Message = dict[str, Any]
-Tool = dict[str, Any]
+from hub.protocols.messages import JSON, Message, Tool
+
 Purpose = Literal["answer", "user", "rubric", "pair"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallKey:
-    """What one model call is for. Together with the request it names the call in the cache and in recordings.
+    """Purpose of one model call. With the request it identifies the call in the cache and in recordings.
 
-    `model` is the label of the model whose answer is played or judged; `role` and `seat` say which of the run's
-    role models answers instead (`seat` counts the judges of a rubric from 0); `turn` counts calls of one purpose
-    within an episode from 0; `rule` is a scoring rule's name; `first` and `second` are `label#attempt` of a pair.
+    model: label of the model under test. role: name of the role model that is called instead, empty for the model under
+    test. seat: number of the judge model of a rubric, from 0. turn: number of the call among those with the same
+    purpose in an episode, from 0. rule: name of the scoring rule. first, second: the responses of a pair, as
+    `label#attempt`.
     """
 
     purpose: Purpose
@@ -57,12 +52,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A model's answer to one call.
+    """Reply of a model to one call.
 
-    `finish_reason` is the wire's: stop, length, content_filter, tool_calls, or refusal where the message is one.
-    `latency_ms` is the time of the attempt that succeeded, None for cached and replayed answers; `cost_usd` is 0 for
-    those, and None where it is not known. `metered` says whether the endpoint reported its token counts; `usage` is 0
-    where it did not.
+    finish_reason: as in chat completions (stop, length, content_filter, tool_calls), or refusal if the message is one.
+    latency_ms: time of the try that succeeded; None for cached and replayed replies. cost_usd: 0 for cached and
+    replayed replies, None if unknown. metered: whether the endpoint reported token counts; without them, usage is 0.
     """
 
     message: Message
@@ -75,7 +69,7 @@ class Reply:
 
 
 def total_cost(costs: Iterable[float | None]) -> float | None:
-    """The sum of *costs* in USD; None where one of them is not known."""
+    """Return the sum of *costs* in USD, or None if one of them is unknown."""
     total = 0.0
     for cost in costs:
         if cost is None:
@@ -85,11 +79,11 @@ def total_cost(costs: Iterable[float | None]) -> float | None:
 
 
 class ModelError(Exception):
-    """A call that brought no answer, through no fault of the model: the response is errored, never wrong.
+    """Call without a reply, for a reason other than the model's answer: the response is errored, never wrong.
 
-    `kind` is one word for tables: transport, timeout, http, auth, quota, forbidden, provider, not_json, malformed,
-    empty, no_recording, budget, configuration. `fatal` says that every further call to this model would end the same
-    way (a wrong key, an unknown model, no credit left).
+    kind: transport, timeout, http, auth, quota, forbidden, provider, not_json, malformed, empty, no_recording, budget
+    or configuration. fatal: every further call to this model would fail in the same way (a wrong key, an unknown model,
+    no credit left).
     """
 
     def __init__(self, kind: str, message: str, *, fatal: bool = False) -> None:
@@ -98,8 +92,8 @@ class ModelError(Exception):
         self.fatal = fatal
 
 
-class Ask(Protocol):
-    """Ask the model that *key* calls for. Raises ModelError."""
+class CallModel(Protocol):
+    """Call the model that *key* identifies and return its reply. Raises ModelError."""
 
     async def __call__(
         self,

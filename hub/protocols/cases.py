@@ -4,7 +4,7 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any
 
-from hub.protocols.calls import JSON, Message
+from hub.protocols.messages import JSON, Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,18 +2,65 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Literal, Required, TypedDict, cast
 
 from hub.extraction.reading import without_reasoning
-from hub.protocols.calls import JSON, Message, Tool
 
-_KEYS = ("role", "content", "name", "tool_call_id")
+# A JSON value: None, bool, int, float, str, or a list or dict of these. Narrow it with isinstance before use.
+JSON = object
+
+
+class ContentPart(TypedDict, total=False):
+    """Part of a message's content."""
+
+    type: Required[str]
+    text: str
+
+
+class FunctionCall(TypedDict):
+    """Function that a tool call names. `arguments` is JSON text, as the model wrote it."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(TypedDict):
+    """Call of a tool by the model."""
+
+    id: str
+    type: Literal["function"]
+    function: FunctionCall
+
+
+class Message(TypedDict, total=False):
+    """Message of chat completions. Messages of models may have further keys and wrong types; see `plain_message`."""
+
+    role: Required[Literal["system", "developer", "user", "assistant", "tool"]]
+    content: str | list[ContentPart] | None
+    name: str
+    tool_calls: list[ToolCall]
+    tool_call_id: str
+
+
+class FunctionSchema(TypedDict):
+    """Function that a model may call. `parameters` is a JSON schema."""
+
+    name: str
+    description: str
+    parameters: dict[str, JSON]
+
+
+class Tool(TypedDict):
+    """Tool that is offered to a model."""
+
+    type: Literal["function"]
+    function: FunctionSchema
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
-def text_of(message: Mapping[str, Any]) -> str:
+def text_of(message: Mapping[str, object]) -> str:
     """Return the text of a message whose content is text, a list of parts, or nothing.
 
     Parts are joined without a separator, as chat templates join them.
@@ -24,7 +71,7 @@ def text_of(message: Mapping[str, Any]) -> str:
     return content if isinstance(content, str) else ""
 
 
-def call_text(call: Mapping[str, Any]) -> str:
+def call_text(call: Mapping[str, object]) -> str:
     """Return a tool call as it is shown and quoted: `name(arguments)`, the arguments as the model wrote them."""
     function = _function(call)
     return f"{function.get('name')}({function.get('arguments')})"
@@ -77,34 +124,41 @@ def plain_message(message: Message) -> Message:
 
     Providers add keys of their own, and some give arguments as an object.
     """
-    plain = {
-        key: message[key] for key in _KEYS if message.get(key) is not None or (key == "content" and key in message)
-    }
+    plain: Message = {"role": message["role"]}
+    if "content" in message:
+        plain["content"] = message["content"]
+    if message.get("name") is not None:
+        plain["name"] = message["name"]
+    if message.get("tool_call_id") is not None:
+        plain["tool_call_id"] = message["tool_call_id"]
     calls = [_plain_call(call) for call in calls_of(message)]
-    return {**plain, "tool_calls": calls} if calls else plain
+    if calls:
+        plain["tool_calls"] = calls
+    return plain
 
 
-def calls_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+def calls_of(message: Mapping[str, object]) -> list[dict[str, JSON]]:
     """Return the tool calls of a message as the model wrote them; what is no object becomes an empty call."""
     calls = message.get("tool_calls") or []
     return [call if isinstance(call, dict) else {} for call in (calls if isinstance(calls, list) else [calls])]
 
 
-def _function(call: Mapping[str, Any]) -> dict[str, Any]:
+def _function(call: Mapping[str, object]) -> dict[str, JSON]:
     function = call.get("function")
     return function if isinstance(function, dict) else {}
 
 
-def _plain_call(call: Mapping[str, Any]) -> dict[str, JSON]:
+def _plain_call(call: Mapping[str, object]) -> ToolCall:
     function = _function(call)
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
         arguments = json.dumps({} if arguments is None else arguments, ensure_ascii=False)
-    return {
+    plain = {
         "id": call.get("id"),
         "type": call.get("type") or "function",
         "function": {"name": function.get("name"), "arguments": arguments},
     }
+    return cast(ToolCall, plain)
 
 
 def tools_text(tools: Sequence[Tool] | None) -> str | None:
@@ -115,7 +169,7 @@ def tools_text(tools: Sequence[Tool] | None) -> str | None:
     return None if tools is None else json.dumps(tools, ensure_ascii=False)
 
 
-def parsed_arguments(call: Mapping[str, Any]) -> JSON:
+def parsed_arguments(call: Mapping[str, object]) -> JSON:
     """Return the arguments of a call as an object; arguments that are not JSON, a mistake of the model, as text."""
     arguments = _function(call).get("arguments")
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
@@ -137,7 +191,7 @@ def with_parsed_arguments(message: Message) -> Message:
         if isinstance(arguments, dict):
             call = {**call, "function": {**_function(call), "arguments": arguments}}
         calls.append(call)
-    return {**message, "tool_calls": calls} if calls else message
+    return {**message, "tool_calls": cast(list[ToolCall], calls)} if calls else message
 
 
 def without_thoughts(message: Message) -> Message:

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 
 from hub import extraction
 from hub.common import wording
-from hub.protocols.calls import JSON, Ask, CallKey, Message, Reply, Usage, total_cost
+from hub.protocols.calls import CallKey, CallModel, Reply, Usage, total_cost
+from hub.protocols.messages import JSON, Message
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -61,14 +62,14 @@ class Judgement(Generic[Shape]):
 
 
 async def judgement(
-    ask: Ask,
+    call_model: CallModel,
     key: CallKey,
     messages: Sequence[Message],
     shape: type[Shape],
     *,
     parameters: Mapping[str, JSON] | None = None,
 ) -> Judgement[Shape]:
-    """Ask for one JSON object of *shape*. An answer that is none is shown back once, with what is wrong about it.
+    """CallModel for one JSON object of *shape*. An answer that is none is shown back once, with what is wrong about it.
 
     *messages* must say what shape is wanted. The second call has the key's `turn` raised by one. Raises ModelError if
     the model cannot be reached; a model that answers badly never raises.
@@ -77,7 +78,7 @@ async def judgement(
     replies: list[Reply] = []
     problems: list[str] = []
     for turn in range(2):
-        reply = await ask(replace(key, turn=key.turn + turn), conversation, (), parameters)
+        reply = await call_model(replace(key, turn=key.turn + turn), conversation, (), parameters)
         replies.append(reply)
         answer, problem = read(_text(reply), shape)
         if answer is not None:

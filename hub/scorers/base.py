@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict
 
 from hub.harnesses.base import Services
-from hub.protocols.calls import JSON, CallKey, Message
+from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import JSON, Message
 from sandbox.verdicts.results import Outcome
 
 
@@ -86,7 +87,7 @@ class Scorer(ABC):
     type: ClassVar[str]
     summary: ClassVar[str]
     Options: ClassVar[OptionsClass]
-    needs: ClassVar[Literal["", "sandbox", "ask"]] = ""
+    needs: ClassVar[Literal["", "sandbox", "model"]] = ""
 
     @abstractmethod
     async def score(self, options: Any, submission: Submission, services: Services) -> Verdict:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hub.harnesses.tool_calls import ParsedCall
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from hub.scorers.equality import json_equal
 
 ABSENT = ""  # among the acceptable values of the leaderboard's notation: the argument may be left out

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from hub import extraction
 from hub.harnesses.base import Services
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.constraints.base import Constraint
 from hub.scorers.constraints.ifeval import AS_IN_IFEVAL

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from hub import extraction
 from hub.harnesses.base import Services
-from hub.protocols.calls import JSON
 from hub.protocols.cases import file_bytes
+from hub.protocols.messages import JSON
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.running import run
 from sandbox.limits import Limits

@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from hub import extraction
 from hub.harnesses.base import Services
-from hub.protocols.calls import JSON, Message
-from hub.protocols.messages import call_text, text_of
+from hub.protocols.messages import JSON, Message, call_text, text_of
 from hub.protocols.structured_replies import DATA_RULE, Judgement, as_data, judgement
 from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
 from hub.scorers.texts import quoted
@@ -73,7 +72,7 @@ class Judge(Scorer):
     type = "judge"
     summary = "One or several judge models rate the answer by weighted criteria."
     Options = JudgeOptions
-    needs = "ask"
+    needs = "model"
 
     def roles(self, options: Mapping[str, Any]) -> list[str]:
         return [str(options.get("role", "rubric"))]
@@ -81,7 +80,7 @@ class Judge(Scorer):
     async def score(self, options: JudgeOptions, submission: Submission, services: Services) -> Verdict:
         """Score the answer. Raises ScoringFailed if no model has the role, ModelError if one cannot be reached."""
         judge_count = services.models_per_role.get(options.role, 0)
-        if services.ask is None or not judge_count:
+        if services.call_model is None or not judge_count:
             raise ScoringFailed("configuration", f"No model has the role {options.role!r}; name one under `roles`.")
         if options.show == "answer" and not submission.text.strip():
             return Verdict.of(False, "The answer is empty.")
@@ -89,7 +88,7 @@ class Judge(Scorer):
         shape = _marks(options.criteria)
         key = replace(submission.key, purpose="rubric", role=options.role, rule=submission.rule, turn=0)
         judgements = await asyncio.gather(
-            *(judgement(services.ask, replace(key, seat=seat), messages, shape) for seat in range(judge_count)),
+            *(judgement(services.call_model, replace(key, seat=seat), messages, shape) for seat in range(judge_count)),
             return_exceptions=True,  # wait for all calls, so that none outlives the episode
         )
         for judged in judgements:

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 from hub.harnesses.base import Services
 from hub.manifest.code_check import code_problems
 from hub.manifest.schema import check_relative
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
 from hub.scorers.running import run
 from sandbox.limits import Limits

@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from hub.harnesses.base import Services
 from hub.harnesses.tool_calls import ParsedCall, native_calls
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON, Message
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 from hub.scorers.expected_calls import Expected, expected
 
@@ -59,15 +59,17 @@ class ToolCalls(Scorer):
         return Verdict(value=value, reason=reason, detail={**detail, "right": len(pairs), "expected": len(wanted)})
 
 
-def _calls(message: dict[str, Any]) -> list[ParsedCall]:
+def _calls(message: Message) -> list[ParsedCall]:
     return native_calls(message) if message.get("role") == "assistant" else []
 
 
 def _plain(call: ParsedCall) -> dict[str, JSON]:
     """A call as a report shows it. Arguments are text: a model may write NaN, which no JSON column takes."""
-    return {"name": call.name, "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)[:2000]} | (
-        {"problem": call.problem} if call.problem else {}
-    )
+    shown: dict[str, JSON] = {
+        "name": call.name,
+        "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)[:2000],
+    }
+    return {**shown, "problem": call.problem} if call.problem else shown
 
 
 Pairs = dict[int, int]  # which of the calls made (value) is which of the expected ones (key)

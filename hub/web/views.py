@@ -16,8 +16,8 @@ from hub.environments.compiled import CaseError, CompileError
 from hub.gates.queue import TRIES, dispatch_gates
 from hub.manifest.problems import BundleError, Problem
 from hub.models import Case, Environment, EnvironmentVersion, GateRequest
-from hub.protocols.calls import Message
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import Message
 from hub.selectors import CURATE, compile_version, is_curator, may_see_content, open_defects
 from hub.services import EnvironmentRefused, report_defect
 from hub.web import queries

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hub.common.errors import UserError
-from hub.protocols.calls import JSON, Message, Tool
 from hub.protocols.messages import (
+    JSON,
+    Message,
+    Tool,
     common_length,
     comparable,
     opening,

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from hub.protocols.calls import JSON
-from hub.protocols.messages import opening, played
+from hub.protocols.messages import JSON, opening, played
 from preferences.exporters.base import Exporter, everything
 from preferences.models import Preference
 

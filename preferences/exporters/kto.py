@@ -5,8 +5,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
-from hub.protocols.calls import JSON
-from hub.protocols.messages import opening, played
+from hub.protocols.messages import JSON, opening, played
 from preferences.exporters.base import CannotHold, Exporter, Row, completion_text, prompt_text
 from preferences.models import Preference
 
@@ -33,7 +32,7 @@ class Kto(Exporter):
         """Return one row per answer. Answers with both labels (won once, lost once) are left out."""
         labels: dict[bytes, set[bool]] = defaultdict(set)
         for row in rows():
-            labels[_said(row)].add(row.data["label"])
+            labels[_said(row)].add(row.data["label"] is True)
         there: set[bytes] = set()
         for row in rows():
             said = _said(row)

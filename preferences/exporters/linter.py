@@ -9,8 +9,7 @@ from math import comb
 from typing import Any, NamedTuple
 
 from hub.models import CaseDefect
-from hub.protocols.calls import Message
-from hub.protocols.messages import comparable, opening, played
+from hub.protocols.messages import Message, comparable, opening, played
 from preferences.insight.statistics import correlation
 from preferences.models import Preference
 from preferences.precedence import from_first_source

@@ -5,8 +5,7 @@ The prompt may be a conversation with tool calls, and `tools` stand beside it. B
 
 from collections.abc import Iterator
 
-from hub.protocols.calls import JSON
-from hub.protocols.messages import calls_of
+from hub.protocols.messages import JSON, calls_of
 from preferences.exporters.base import CannotHold, Exporter, completion_text, sides, tools_of
 from preferences.models import Preference
 

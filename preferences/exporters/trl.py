@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from preferences.exporters.base import Exporter, completion_text, prompt_text, sides
 from preferences.models import Preference
 

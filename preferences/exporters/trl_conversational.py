@@ -6,8 +6,7 @@ JSON text, which TRL reads: parameters of tools are schemas of any shape, and co
 
 from collections.abc import Iterator
 
-from hub.protocols.calls import JSON
-from hub.protocols.messages import tools_text, with_parsed_arguments
+from hub.protocols.messages import JSON, tools_text, with_parsed_arguments
 from preferences.exporters.base import Exporter, sides, tools_of
 from preferences.models import Preference
 

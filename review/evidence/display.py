@@ -19,8 +19,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Error, Keyword, Name, Number, Operator, String
 
-from hub.protocols.calls import Message
-from hub.protocols.messages import call_text, opening_length, text_of
+from hub.protocols.messages import Message, call_text, opening_length, text_of
 from preferences.spans import text_hash
 from runs.models import Response
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from hub.protocols.calls import JSON, Ask, CallKey, Message, ModelError, Reply, Tool
-from hub.protocols.messages import call_text, opening, played, text_of
+from hub.protocols.calls import CallKey, CallModel, ModelError, Reply
+from hub.protocols.messages import JSON, Message, Tool, call_text, opening, played, text_of
 from hub.protocols.structured_replies import DATA_RULE, Judgement, as_data, judgement
 from preferences.sides import Sides, lists_choices
 from preferences.spans import Span, find_quote
@@ -153,23 +153,24 @@ class Suggestion:
 Answers = Mapping[bool, PairVerdict]  # key: whether the second response was shown as A
 
 
-async def judge_pair(ask: Ask, question: Question, known: Answers | None = None) -> tuple[Order, Order]:
-    """Ask the judge in both orders at once, except orders with a *known* answer. Errors are returned, not raised."""
+async def judge_pair(call_model: CallModel, question: Question, known: Answers | None = None) -> tuple[Order, Order]:
+    """Call the judge in both orders at once, except orders with a *known* answer. Errors are returned, not raised."""
     known = known or {}
     return await asyncio.gather(
-        _judge_order(ask, question, False, known.get(False)), _judge_order(ask, question, True, known.get(True))
+        _judge_order(call_model, question, False, known.get(False)),
+        _judge_order(call_model, question, True, known.get(True)),
     )
 
 
-async def _judge_order(ask: Ask, question: Question, swapped: bool, known: PairVerdict | None) -> Order:
+async def _judge_order(call_model: CallModel, question: Question, swapped: bool, known: PairVerdict | None) -> Order:
     if known is None:
-        return await _ask_judge(ask, question, swapped=swapped)
+        return await _ask_judge(call_model, question, swapped=swapped)
     order = Order(swapped=swapped, judged=Judgement(answer=known, replies=[], problems=[]))
     _resolve(order, known, question)
     return order
 
 
-async def _ask_judge(ask: Ask, question: Question, *, swapped: bool) -> Order:
+async def _ask_judge(call_model: CallModel, question: Question, *, swapped: bool) -> Order:
     a, b = Sides(swapped).ordered(question.first, question.second)
     key = CallKey(
         purpose="pair",
@@ -187,7 +188,7 @@ async def _ask_judge(ask: Ask, question: Question, *, swapped: bool) -> Order:
         tools: Sequence[Tool] = (),
         parameters: Mapping[str, JSON] | None = None,
     ) -> Reply:
-        reply = await ask(key, messages, tools, parameters)
+        reply = await call_model(key, messages, tools, parameters)
         order.replies.append(reply)
         return reply
 

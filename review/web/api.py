@@ -13,8 +13,7 @@ from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
-from hub.protocols.calls import Message
-from hub.protocols.messages import call_text, opening, opening_length, text_of
+from hub.protocols.messages import Message, call_text, opening, opening_length, text_of
 from hub.selectors import may_see_content
 from preferences.evidence import evidence_of, without_reasons
 from preferences.models import Issue, Preference

@@ -206,7 +206,11 @@ class _EpisodeRunner:
         self._ask = model_client.for_response(self._totals)
         offering = self._environment.pool(pool)
         self._services = Services(
-            ask=self._ask, pool=offering, models_per_role=plan.seats, isolated=False, record_call_ms=self._totals.took
+            call_model=self._ask,
+            pool=offering,
+            models_per_role=plan.seats,
+            isolated=False,
+            record_call_ms=self._totals.took,
         )
         self._episode: Episode | None = None
         self._seed = attempt_seed(plan.seed, self._environment.slug, missing.case.external_id, missing.attempt)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hub.common import digests
-from hub.protocols.calls import JSON, CallKey, Message, ModelError, Reply, Tool, Usage, total_cost
+from hub.protocols.calls import CallKey, ModelError, Reply, Usage, total_cost
+from hub.protocols.messages import JSON, Message, Tool
 from runs.providers.base import ModelRequest, ModelSpec, Provider
 from runs.providers.masking import mask
 

@@ -283,7 +283,7 @@ class _RunExecution:
                 continue
             context = StageContext(
                 run=self._run,
-                ask=model_client,
+                call_model=model_client,
                 concurrency=self._config.concurrency,
                 stopping=lambda: executor.stopping,
                 tracker=self._tracker,

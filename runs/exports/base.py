@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from hub.bundles.loader import Bundle, open_archive
 from hub.common.errors import UserError
 from hub.models import EnvironmentVersion
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import defective_cases
 from runs.selectors import responses_matching

@@ -11,9 +11,9 @@ from hub.common.output_files import Outputs
 from hub.common.registry import Registry
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
-from hub.protocols.calls import JSON, Message, Tool, total_cost
+from hub.protocols.calls import total_cost
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import opening, plain_message, tools_text, with_parsed_arguments
+from hub.protocols.messages import JSON, Message, Tool, opening, plain_message, tools_text, with_parsed_arguments
 from hub.selectors import tools_offered
 from runs.exports.base import (
     CHUNK,

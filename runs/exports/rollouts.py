@@ -11,8 +11,7 @@ from django.db.models import QuerySet
 
 from hub.common.output_files import Outputs
 from hub.models import CaseDefect, EnvironmentVersion
-from hub.protocols.calls import JSON
-from hub.protocols.messages import plain_message, tools_text
+from hub.protocols.messages import JSON, plain_message, tools_text
 from hub.selectors import tools_offered
 from runs.exports.base import CHUNK, Exported, is_held_out, lines, refuse_held_out, run_model, run_parts
 from runs.exports.base import usage_of as response_usage

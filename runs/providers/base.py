@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hub.common import digests
-from hub.protocols.calls import JSON, CallKey, Message, Reply, Tool, Usage
+from hub.protocols.calls import CallKey, Reply, Usage
+from hub.protocols.messages import JSON, Message, Tool
 from runs.config_source import ConfigSource
 
 

@@ -15,7 +15,8 @@ from openai._models import FinalRequestOptions
 from pydantic import Field, field_validator
 
 from hub.common import wording
-from hub.protocols.calls import JSON, Message, ModelError, Reply, Usage
+from hub.protocols.calls import ModelError, Reply, Usage
+from hub.protocols.messages import JSON, Message
 from runs.config_source import ConfigSource
 from runs.providers.addresses import AddressRefused, checked_address, guarded
 from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderContext, ProviderOptions

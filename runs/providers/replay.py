@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hub.common import wording
-from hub.protocols.calls import JSON, CallKey, Message, ModelError, Purpose, Reply, Usage
+from hub.protocols.calls import CallKey, ModelError, Purpose, Reply, Usage
+from hub.protocols.messages import JSON, Message
 from runs.config_source import ConfigSource
 from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderContext, ProviderOptions
 
@@ -216,7 +217,7 @@ class Replay(Provider):
         if recorded.messages is None:
             message: Message = {"role": "assistant", "content": recorded.content}
         elif key.turn < len(recorded.messages):
-            message = {"role": "assistant", **recorded.messages[key.turn]}
+            message = cast(Message, {"role": "assistant", **recorded.messages[key.turn]})
         else:
             has = wording.counted(len(recorded.messages), "turn")
             raise ModelError(

@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.db.models import Count, Exists, Max, OuterRef
 
 from hub.models import Environment
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from runs.models import ENDED, Run, RunEnvironment, RunModel
 from runs.reports.terminal import detail_lines
 from runs.results.aggregate import CellResult, run_results, warnings
@@ -61,6 +61,12 @@ class PastResult:
     run: Run
     cell: dict[str, JSON]
 
+    @property
+    def accuracy(self) -> float:
+        """Accuracy from 0 to 1; 0 if nothing was scored."""
+        accuracy = self.cell["accuracy"]
+        return accuracy if isinstance(accuracy, float) else 0.0
+
 
 def environment_results(user: User | AnonymousUser, environment: Environment) -> list[PastResult]:
     """The latest result of each model on each version of *environment*, the best accuracy of a version first."""
@@ -69,11 +75,9 @@ def environment_results(user: User | AnonymousUser, environment: Environment) ->
     for run in _completed(user).filter(Exists(played))[:RUNS]:
         for cell in shown_results(run).cells:
             if cell["slug"] == environment.slug and cell["responses"]:
-                latest.setdefault((cell["version"], cell["model"]), PastResult(run, cell))
+                latest.setdefault((str(cell["version"]), str(cell["model"])), PastResult(run, cell))
     newest = list(environment.versions.values_list("version", flat=True))
-    return sorted(
-        latest.values(), key=lambda past: (newest.index(past.cell["version"]), -(past.cell["accuracy"] or 0.0))
-    )
+    return sorted(latest.values(), key=lambda past: (newest.index(str(past.cell["version"])), -past.accuracy))
 
 
 def model_results(user: User | AnonymousUser, label: str) -> list[PastResult]:
@@ -83,7 +87,7 @@ def model_results(user: User | AnonymousUser, label: str) -> list[PastResult]:
     for run in _completed(user).filter(Exists(by_model))[:RUNS]:
         for cell in shown_results(run).cells:
             if cell["model"] == label and cell["responses"]:
-                latest.setdefault(cell["environment"], PastResult(run, cell))
+                latest.setdefault(str(cell["environment"]), PastResult(run, cell))
     return sorted(latest.values(), key=lambda past: str(past.cell["environment"]))
 
 

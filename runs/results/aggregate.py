@@ -11,7 +11,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from hub.common import wording
-from hub.protocols.calls import JSON, total_cost
+from hub.protocols.calls import total_cost
+from hub.protocols.messages import JSON
 from runs.models import Response, Run, RunEnvironment, RunModel, Score
 from runs.results.counting import attempts_of, case_clusters, cell_responses, quarantined_cases
 from runs.results.statistics.attempts import pass_at_k, pass_hat_k

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from hub.common.errors import UserError
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of, case_clusters, cell_responses, quarantined_cases
 from runs.results.statistics.paired import PairedDifference, holm, paired_difference

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from hub.common import wording
 from hub.common.errors import UserError
 from hub.environments.compiled import CompiledEnvironment
-from hub.protocols.calls import JSON, CallKey, Message, ModelError, Reply, Tool
+from hub.protocols.calls import CallKey, ModelError, Reply
+from hub.protocols.messages import JSON, Message, Tool
 from runs.config.endpoints import endpoint_spec
 from runs.execution.model_client import Budget, Connection, ModelClient
 from runs.models import EpisodeSession, ModelEndpoint

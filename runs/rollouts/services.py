@@ -24,7 +24,8 @@ from hub.common.errors import Conflict, TooManyRequests, UserError
 from hub.environments.episodes import Episode, EpisodeError, Observation, Step
 from hub.harnesses.base import HarnessError
 from hub.models import Case, EnvironmentVersion
-from hub.protocols.calls import JSON, Message, ModelError, Usage
+from hub.protocols.calls import ModelError, Usage
+from hub.protocols.messages import JSON, Message
 from hub.scorers.base import ScoringFailed
 from hub.selectors import compile_version
 from runs.models import EpisodeSession, ModelEndpoint

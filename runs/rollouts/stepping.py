@@ -55,7 +55,7 @@ def drive(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
             scene.case,
             key=key,
             seed=session.seed,
-            services=Services(ask=roles, pool=pool, models_per_role=roles.seats),
+            services=Services(call_model=roles, pool=pool, models_per_role=roles.seats),
             max_turns=_TURNS,
             state=session.state,
         )

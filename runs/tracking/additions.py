@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from runs.models import Run
 
 SourceType = Literal["HUMAN", "LLM_JUDGE", "CODE"]  # MLflow's names

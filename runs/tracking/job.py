@@ -11,8 +11,7 @@ from typing import Any, Literal
 import yaml
 from django.utils import timezone
 
-from hub.protocols.calls import JSON
-from hub.protocols.messages import opening, played
+from hub.protocols.messages import JSON, opening, played
 from runs.models import Response, Run
 from runs.reports.formats import clean, cut
 from runs.reports.html import render_html
@@ -150,8 +149,9 @@ def _texts(values: dict[str, Any]) -> dict[str, str]:
 
 def _metrics(result: dict[str, JSON]) -> dict[str, float]:
     """Every number of a result by its path: `accuracy`, `latency_ms.p50`, `pass_at.1`."""
-    interval = result["ci95"] or [None, None]
-    return _numbers({**result, "ci95": {"low": interval[0], "high": interval[1]}})
+    interval = result["ci95"]
+    low, high = interval if isinstance(interval, list) else (None, None)
+    return _numbers({**result, "ci95": {"low": low, "high": high}})
 
 
 def _numbers(values: dict[str, JSON]) -> dict[str, float]:

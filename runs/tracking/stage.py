@@ -23,7 +23,7 @@ from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 
-from hub.protocols.calls import JSON
+from hub.protocols.messages import JSON
 from runs.models import Run
 from runs.stages import Stage, StageConfig, StageContext, StageEstimate
 from runs.tracking import launch

@@ -8,8 +8,9 @@ from hub.environments.compiled import CompiledEnvironment
 from hub.environments.episodes import Episode
 from hub.harnesses.base import Services
 from hub.manifest.schema import Manifest
-from hub.protocols.calls import CallKey, Message, Reply, Tool
+from hub.protocols.calls import CallKey, Reply
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import Message, Tool
 from sandbox.client.pool import PoolOptions, shared
 from sandbox.verdicts.results import Outcome, Status
 
@@ -39,7 +40,7 @@ def episode(
     files: Mapping[str, str] | None = None,
     rules: list[dict[str, Any]] | None = None,
     case: CaseData | None = None,
-    ask: Any = None,
+    call_model: Any = None,
     state: dict[str, Any] | None = None,
     pool: Any = None,
 ) -> Episode:
@@ -49,7 +50,7 @@ def episode(
         case or CaseData(id="c", input="Hello."),
         key=CallKey(purpose="answer", environment="play", case="c", attempt=2, model="a"),
         seed=7,
-        services=Services(ask=ask, pool=pool or shared(PoolOptions())),
+        services=Services(call_model=call_model, pool=pool or shared(PoolOptions())),
         state=state,
     )
 

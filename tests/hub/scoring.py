@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hub.harnesses.base import Services
-from hub.protocols.calls import CallKey, Message
+from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
+from hub.protocols.messages import Message
 from hub.scorers.base import Submission, Verdict
 from hub.scorers.registry import SCORERS
 from hub.templating import templates

@@ -119,7 +119,7 @@ class Asking(Scorer):
             attempt=submission.key.attempt,
             rule=submission.rule,
         )
-        reply = await services.ask(key, [{"role": "user", "content": submission.text}])
+        reply = await services.call_model(key, [{"role": "user", "content": submission.text}])
         return Verdict.of(reply.message["content"] == "yes", "the judge said no")
 
 

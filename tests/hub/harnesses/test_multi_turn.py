@@ -51,7 +51,7 @@ async def test_the_turn_limit_truncates_but_not_where_the_script_is_over_anyway(
 
 async def test_a_simulated_user_hears_the_conversation_from_its_own_side():
     user = Recorded("Number 7, please.", "Thanks. ###")
-    play = episode(SIMULATED, ask=user)
+    play = episode(SIMULATED, call_model=user)
     await play.reset()
     step = await play.step(says("Which parcel?"))
     assert contents(step.observation.messages) == ["Number 7, please."]
@@ -66,7 +66,7 @@ async def test_a_simulated_user_hears_the_conversation_from_its_own_side():
 
 async def test_the_stop_word_ends_the_conversation_and_only_the_words_before_it_are_heard():
     user = Recorded("Number 7.", "Thanks. ### <end>")
-    play = episode(SIMULATED, ask=user)
+    play = episode(SIMULATED, call_model=user)
     await play.reset()
     await play.step(says("Which parcel?"))
     step = await play.step(says("It is on its way."))
@@ -75,31 +75,31 @@ async def test_the_stop_word_ends_the_conversation_and_only_the_words_before_it_
 
 
 async def test_a_simulated_user_opens_where_the_prompt_is_empty():
-    play = episode({**SIMULATED, "prompt": ""}, ask=Recorded("My parcel is gone."))
+    play = episode({**SIMULATED, "prompt": ""}, call_model=Recorded("My parcel is gone."))
     assert contents((await play.reset()).messages) == ["Help.", "My parcel is gone."]
 
 
 async def test_a_simulated_users_reasoning_is_not_spoken():
-    play = episode(SIMULATED, ask=Recorded("<think>be terse ### really</think>Seven."))
+    play = episode(SIMULATED, call_model=Recorded("<think>be terse ### really</think>Seven."))
     await play.reset()
     step = await play.step(says("Which parcel?"))
     assert (contents(step.observation.messages), step.done) == (["Seven."], False)
 
 
-@pytest.mark.parametrize("ask", [None, Recorded("  ")], ids=["no model", "silent model"])
-async def test_a_user_who_cannot_speak_is_an_error_and_not_a_wrong_answer(ask):
-    play = episode(SIMULATED, ask=ask)
+@pytest.mark.parametrize("call_model", [None, Recorded("  ")], ids=["no model", "silent model"])
+async def test_a_user_who_cannot_speak_is_an_error_and_not_a_wrong_answer(call_model):
+    play = episode(SIMULATED, call_model=call_model)
     await play.reset()
     with pytest.raises(HarnessError, match="user"):
         await play.step(says("Which parcel?"))
 
 
 async def test_any_worker_can_take_the_next_turn_of_a_simulated_conversation():
-    first = episode(SIMULATED, ask=Recorded("Seven."))
+    first = episode(SIMULATED, call_model=Recorded("Seven."))
     await first.reset()
     await first.step(says("Which parcel?"))
     user = Recorded("Bye. ###")
-    second = episode(SIMULATED, ask=user, state=first.state)
+    second = episode(SIMULATED, call_model=user, state=first.state)
     await second.step(says("Found it."))
     assert contents(user.heard[0])[2:] == ["Hello.", "Which parcel?", "Seven.", "Found it."]
 

@@ -170,7 +170,7 @@ async def test_a_scripted_user_answers_when_the_model_speaks():
 
 async def test_a_simulated_user_hears_what_was_said_and_not_what_was_called():
     user = Recorded("Thank you. ###")
-    playing = episode({**HARNESS, "user": {"role": "user", "prompt": "Be brief."}}, files=FILES, ask=user)
+    playing = episode({**HARNESS, "user": {"role": "user", "prompt": "Be brief."}}, files=FILES, call_model=user)
     await playing.reset()
     await playing.step(calls(("add", {"n": 1})))
     assert (await playing.step(says("It is 1."))).done

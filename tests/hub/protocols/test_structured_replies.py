@@ -87,34 +87,34 @@ def test_half_a_number_is_never_taken_for_a_mark() -> None:
 
 
 async def test_a_good_answer_takes_one_call() -> None:
-    ask = Judges('{"reason": "fine", "score": 3}')
-    judged = await judgement(ask, KEY, [{"role": "user", "content": "Judge."}], Said)
+    judges = Judges('{"reason": "fine", "score": 3}')
+    judged = await judgement(judges, KEY, [{"role": "user", "content": "Judge."}], Said)
     assert judged.answer == Said(reason="fine", score=3)
     assert (judged.problem, judged.usage, judged.cost_usd) == ("", Usage(10, 5), 0.01)
 
 
 async def test_a_bad_answer_is_shown_back_once_with_its_mistake() -> None:
-    ask = Judges("three!", '{"reason": "fine", "score": 3}')
-    judged = await judgement(ask, KEY, [{"role": "user", "content": "Judge."}], Said)
+    judges = Judges("three!", '{"reason": "fine", "score": 3}')
+    judged = await judgement(judges, KEY, [{"role": "user", "content": "Judge."}], Said)
     assert judged.answer == Said(reason="fine", score=3)
     assert (judged.usage, judged.cost_usd) == (Usage(20, 10), 0.02)
-    (_, first), (key, second) = ask.asked
+    (_, first), (key, second) = judges.asked
     assert second[: len(first) + 1] == [*first, {"role": "assistant", "content": "three!"}]
     assert "it holds no JSON object" in second[-1]["content"]
     assert key == replace(KEY, turn=1)
 
 
 async def test_two_bad_answers_are_a_named_failure_and_no_third_call() -> None:
-    ask = Judges("three!", Reply(message={"role": "assistant", "content": '{"reason"'}, finish_reason="length"))
-    judged = await judgement(ask, KEY, [], Said)
+    judges = Judges("three!", Reply(message={"role": "assistant", "content": '{"reason"'}, finish_reason="length"))
+    judged = await judgement(judges, KEY, [], Said)
     assert judged.answer is None
-    assert len(judged.problems) == len(ask.asked) == 2
+    assert len(judged.problems) == len(judges.asked) == 2
     assert "cut at the token limit" in judged.problem
 
 
 async def test_a_reply_without_text_is_a_bad_answer_not_a_crash() -> None:
-    ask = Judges(*[Reply(message={"role": "assistant", "content": None})] * 2)
-    assert (await judgement(ask, KEY, [], Said)).problem == "the answer is empty"
+    judges = Judges(*[Reply(message={"role": "assistant", "content": None})] * 2)
+    assert (await judgement(judges, KEY, [], Said)).problem == "the answer is empty"
 
 
 async def test_a_model_that_cannot_be_reached_is_the_callers_to_handle() -> None:
@@ -145,9 +145,11 @@ def submission(text: str = "Paris, dear.") -> Submission:
     )
 
 
-async def judged(ask: Judges, seats: int = 1, text: str = "Paris, dear.", **options: Any) -> Verdict:
+async def judged(judges: Judges, seats: int = 1, text: str = "Paris, dear.", **options: Any) -> Verdict:
     chosen = JudgeOptions.model_validate({"criteria": CRITERIA, **options})
-    return await SCORERS["judge"].score(chosen, submission(text), Services(ask=ask, models_per_role={"rubric": seats}))
+    return await SCORERS["judge"].score(
+        chosen, submission(text), Services(call_model=judges, models_per_role={"rubric": seats})
+    )
 
 
 async def test_marks_are_scaled_and_weighted() -> None:
@@ -161,11 +163,11 @@ async def test_full_marks_are_a_full_score() -> None:
 
 
 async def test_several_judges_are_averaged_and_their_spread_is_shown() -> None:
-    ask = Judges(marks(4, 5), marks(0, 1))
-    verdict = await judged(ask, seats=2)
+    judges = Judges(marks(4, 5), marks(0, 1))
+    verdict = await judged(judges, seats=2)
     assert verdict.value == 0.5
     assert verdict.detail["spread"] == 1.0
-    assert [(key.seat, key.purpose, key.model, key.attempt, key.turn) for key, _ in ask.asked] == [
+    assert [(key.seat, key.purpose, key.model, key.attempt, key.turn) for key, _ in judges.asked] == [
         (0, "rubric", "small", 2, 0),
         (1, "rubric", "small", 2, 0),
     ]
@@ -194,9 +196,9 @@ async def test_a_judge_that_cannot_be_reached_is_told_only_after_the_others_have
 
 
 async def test_a_mark_off_the_scale_is_asked_for_again() -> None:
-    ask = Judges(marks(9, 5), marks(4, 5))
-    assert (await judged(ask)).value == 1.0
-    assert "correct.score" in ask.asked[1][1][-1]["content"]
+    judges = Judges(marks(9, 5), marks(4, 5))
+    assert (await judged(judges)).value == 1.0
+    assert "correct.score" in judges.asked[1][1][-1]["content"]
 
 
 async def test_a_judge_that_gives_no_marks_twice_leaves_the_response_unscored() -> None:
@@ -210,8 +212,8 @@ async def test_one_mute_judge_of_two_leaves_the_response_unscored() -> None:
 
 
 async def test_an_empty_answer_fails_without_asking() -> None:
-    ask = Judges()
-    assert (await judged(ask, text="  ")).value == 0.0
+    judges = Judges()
+    assert (await judged(judges, text="  ")).value == 0.0
 
 
 async def test_a_role_that_nobody_fills_is_an_error_not_a_score() -> None:

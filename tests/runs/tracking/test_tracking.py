@@ -217,7 +217,7 @@ async def test_the_stage_reports_its_state_alone(store: str) -> None:
     from asgiref.sync import sync_to_async
 
     run = await sync_to_async(played)(name="stage")
-    context = StageContext(run=run, ask=None, tracker=Tracker.start(TrackingConfig(mlflow=False)))  # type: ignore[arg-type]
+    context = StageContext(run=run, call_model=None, tracker=Tracker.start(TrackingConfig(mlflow=False)))  # type: ignore[arg-type]
     assert await TrackingStage().execute(context, TrackingConfig(mlflow=False)) == {"state": "off"}
 
 
