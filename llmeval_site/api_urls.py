@@ -6,8 +6,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from hub.web import api as hub
 from preferences.web import api as preferences
 from review.web import api as review
-from runs.web import api as runs
-from runs.web import rollouts_api as rollouts
+from runs.web.api import comparison, episodes, exports, models, responses, runs
 
 urlpatterns = [
     path("schema/", SpectacularAPIView.as_view(), name="api-schema"),
@@ -19,21 +18,21 @@ urlpatterns = [
     path("environments/<slug:slug>/versions/<str:version>/cases/", hub.Cases.as_view(), name="api-cases"),
     path("environments/<slug:slug>/versions/<str:version>/bundle", hub.BundleFile.as_view(), name="api-bundle"),
     # runs
-    path("models/", runs.Models.as_view(), name="api-models"),
-    path("runs/", runs.Runs.as_view(), name="api-runs"),
+    path("models/", models.ModelList.as_view(), name="api-models"),
+    path("runs/", runs.RunList.as_view(), name="api-runs"),
     path("runs/<int:pk>/", runs.RunDetail.as_view(), name="api-run"),
-    path("runs/<int:pk>/cancel", runs.Cancel.as_view(), name="api-run-cancel"),
-    path("runs/<int:pk>/resume", runs.Resume.as_view(), name="api-run-resume"),
-    path("runs/<int:pk>/responses/", runs.Responses.as_view(), name="api-run-responses"),
-    path("runs/<int:pk>/report", runs.Report.as_view(), name="api-run-report"),
-    path("runs/<int:pk>/failures", runs.Failures.as_view(), name="api-run-failures"),
-    path("runs/<int:pk>/rollouts", rollouts.RunRollouts.as_view(), name="api-run-rollouts"),
+    path("runs/<int:pk>/cancel", runs.RunCancel.as_view(), name="api-run-cancel"),
+    path("runs/<int:pk>/resume", runs.RunResume.as_view(), name="api-run-resume"),
+    path("runs/<int:pk>/responses/", responses.ResponseList.as_view(), name="api-run-responses"),
+    path("runs/<int:pk>/report", runs.RunReport.as_view(), name="api-run-report"),
+    path("runs/<int:pk>/failures", exports.RunFailures.as_view(), name="api-run-failures"),
+    path("runs/<int:pk>/rollouts", exports.RunRollouts.as_view(), name="api-run-rollouts"),
     # episodes for trainers
-    path("episodes/", rollouts.EpisodesView.as_view(), name="api-episodes"),
-    path("episodes/export", rollouts.EpisodesExport.as_view(), name="api-episodes-export"),
-    path("episodes/<uuid:pk>/", rollouts.EpisodeView.as_view(), name="api-episode"),
-    path("episodes/<uuid:pk>/step", rollouts.StepView.as_view(), name="api-episode-step"),
-    path("compare/", runs.Compare.as_view(), name="api-compare"),
+    path("episodes/", episodes.EpisodeList.as_view(), name="api-episodes"),
+    path("episodes/export", exports.EpisodeExport.as_view(), name="api-episodes-export"),
+    path("episodes/<uuid:pk>/", episodes.EpisodeDetail.as_view(), name="api-episode"),
+    path("episodes/<uuid:pk>/step", episodes.EpisodeStep.as_view(), name="api-episode-step"),
+    path("compare/", comparison.CompareRuns.as_view(), name="api-compare"),
     # review and preferences
     path("pairs/next", review.PairNext.as_view(), name="api-pair-next"),
     path("pairs/<int:pk>/", review.PairDetail.as_view(), name="api-pair"),

@@ -14,7 +14,7 @@ from runs.execution.dispatch import LOOK
 from runs.execution.runner import Execution, execute_run
 from runs.leases import LeaseLost, release_lease, take_next_lease
 from runs.models import Response, Run
-from runs.rollouts.services import rollouts_sweep
+from runs.rollouts.services import delete_expired_rollouts
 from runs.services import config_of, fail_run
 from runs.tracking.stage import Tracker, TrackingConfig, behind_runs, track
 from runs.tracking.stage import config_of as tracking_config_of
@@ -79,7 +79,7 @@ def _log_in_turn(runs: list[Run], tracker: Tracker) -> None:
 @shared_task(name="runs.forget", ignore_result=True)
 def forget() -> None:
     """Forget trainers' episodes that have been kept for long enough."""
-    count = rollouts_sweep()
+    count = delete_expired_rollouts()
     if count:
         logger.info("%s episodes are forgotten", count)
 

@@ -25,11 +25,11 @@ class ExportError(UserError):
 
 
 @dataclass(slots=True)
-class Exported:
+class ExportReport:
     """How much was written, and how many were left out, by why."""
 
     written: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
     files: list[Path] = field(default_factory=list)
 
 
@@ -117,7 +117,7 @@ def opened(version: EnvironmentVersion) -> Iterator[Bundle]:
 
 
 @contextmanager
-def lines(path: Path, exported: Exported) -> Iterator[Callable[[str], None]]:
+def lines(path: Path, exported: ExportReport) -> Iterator[Callable[[str], None]]:
     """Writes and counts lines. The file is made by the first of them."""
     with ExitStack() as stack:
         file: IO[bytes] | None = None

@@ -11,13 +11,13 @@ from hub.bundles.loader import MANIFEST, Bundle, open_bundle
 from hub.common.digests import digest
 from hub.datasets.rows import DatasetError, file_rows
 from hub.manifest.schema import Manifest
-from runs.exports.base import CHUNK, Exported, ExportError, Failures, opened
+from runs.exports.base import CHUNK, ExportError, ExportReport, Failures, opened
 from runs.models import RunEnvironment
 
 _CASES = "failing-cases.jsonl"
 
 
-def write_bundle(failures: Failures, path: Path) -> Exported:
+def write_bundle(failures: Failures, path: Path) -> ExportReport:
     """A new environment, as a .zip, of the failing cases alone: same harness, same scoring, same digests."""
     parts = [part for part in failures.parts if failures.of(part).exists()]
     if len(parts) > 1:
@@ -25,7 +25,7 @@ def write_bundle(failures: Failures, path: Path) -> Exported:
         raise ExportError(
             f"A bundle holds one environment, and several have failures: {slugs}. Choose one of them.", "environment"
         )
-    exported = Exported()
+    exported = ExportReport()
     for part in parts:
         with tempfile.TemporaryDirectory(prefix="llmeval-failures-") as folder, opened(part.version) as bundle:
             exported.written = _fill_folder(failures, part, bundle, Path(folder))

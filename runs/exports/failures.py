@@ -17,8 +17,8 @@ from hub.protocols.messages import JSON, Message, Tool, opening, plain_message, 
 from hub.selectors import tools_offered
 from runs.exports.base import (
     CHUNK,
-    Exported,
     ExportError,
+    ExportReport,
     Failures,
     lines,
     opened,
@@ -37,7 +37,7 @@ class Format:
 
     summary: str
     training: bool
-    write: Callable[[Failures, Path], Exported]
+    write: Callable[[Failures, Path], ExportReport]
 
 
 def export_failures(
@@ -50,7 +50,7 @@ def export_failures(
     q: str = "",
     flag: str = "",
     force: bool = False,
-) -> Exported:
+) -> ExportReport:
     """Write the failing cases of *run* to *path*, whole or not at all. Raises ExportError and CannotWrite.
 
     *model*, *environment*, *q* and *flag* narrow them as they narrow the list of responses. Nothing is written if
@@ -72,7 +72,7 @@ def export_failures(
 # ---- formats ---------------------------------------------------------------------------------------------------------
 
 
-def _write_sft(failures: Failures, path: Path) -> Exported:
+def _write_sft(failures: Failures, path: Path) -> ExportReport:
     def row(response: Response, messages: list[Message], tools: list[Tool]) -> dict[str, JSON]:
         return {
             "messages": [with_parsed_arguments(message) for message in messages],
@@ -87,7 +87,7 @@ def _write_sft(failures: Failures, path: Path) -> Exported:
     return _write_gold(failures, path, row)
 
 
-def _write_openai(failures: Failures, path: Path) -> Exported:
+def _write_openai(failures: Failures, path: Path) -> ExportReport:
     def row(response: Response, messages: list[Message], tools: list[Tool]) -> dict[str, JSON]:
         return {"messages": messages, **({"tools": tools} if tools else {})}
 
@@ -96,12 +96,12 @@ def _write_openai(failures: Failures, path: Path) -> Exported:
 
 def _write_gold(
     failures: Failures, path: Path, row: Callable[[Response, list[Message], list[Tool]], dict[str, JSON]]
-) -> Exported:
+) -> ExportReport:
     """Write a line for each case whose gold answer is one message, a text or calls of tools.
 
     If several models or attempts failed a case, the line is of the first failure.
     """
-    exported = Exported()
+    exported = ExportReport()
     with lines(path, exported) as write:
         for part in failures.parts:
             with _gold(part.version) as gold:
@@ -114,7 +114,7 @@ def _write_gold(
                     try:
                         write(_json(row(response, *_gold_messages(gold, response))))
                     except _LeftOut as why:
-                        exported.skipped[str(why)] += 1
+                        exported.left_out[str(why)] += 1
     return exported
 
 
@@ -150,9 +150,9 @@ def _gold_messages(gold: ReferenceAnswers, response: Response) -> tuple[list[Mes
     return [*(plain_message(message) for message in prompt), answer], tools or []
 
 
-def _write_jsonl(failures: Failures, path: Path) -> Exported:
+def _write_jsonl(failures: Failures, path: Path) -> ExportReport:
     """One line a failed response: the case, the transcript and every rule's verdict."""
-    exported = Exported()
+    exported = ExportReport()
     with lines(path, exported) as write:
         for part in failures.parts:
             for response in failures.of(part).iterator(chunk_size=CHUNK):

@@ -12,18 +12,18 @@ from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import opening_length
 from hub.selectors import compile_version
-from runs.exports.base import CHUNK, Exported, lines, usage_of
+from runs.exports.base import CHUNK, ExportReport, lines, usage_of
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.providers.replay import recorded_line
 
 
-def export_responses(run: Run, folder: Path, *, force: bool = False) -> Exported:
+def export_responses(run: Run, folder: Path, *, force: bool = False) -> ExportReport:
     """Write the answers that *run* was given into *folder*, a file for each model. Raises CannotWrite.
 
     What simulated users said is recovered from the transcripts, what rubric judges said from their verdicts, into a
     file for each model of a role. All the files appear or none; over files that are there only with *force*.
     """
-    exported = Exported()
+    exported = ExportReport()
     with Outputs(force=force) as outputs:
         outputs.folder(folder)
         for model in run.models.filter(role="").order_by("position"):
@@ -33,7 +33,7 @@ def export_responses(run: Run, folder: Path, *, force: bool = False) -> Exported
                     if line:
                         write(line)
                     else:
-                        exported.skipped[f"{response.status}, without an answer"] += 1
+                        exported.left_out[f"{response.status}, without an answer"] += 1
         for seat in _seats(run):
             with lines(outputs.file(folder / f"{_filename(f'{seat.role}-{seat.label}')}.jsonl"), exported) as write:
                 for model in run.models.filter(role="").order_by("position"):

@@ -13,11 +13,11 @@ from hub.common.output_files import Outputs
 from hub.models import CaseDefect, EnvironmentVersion
 from hub.protocols.messages import JSON, plain_message, tools_text
 from hub.selectors import tools_offered
-from runs.exports.base import CHUNK, Exported, is_held_out, lines, refuse_held_out, run_model, run_parts
+from runs.exports.base import CHUNK, ExportReport, is_held_out, lines, refuse_held_out, run_model, run_parts
 from runs.exports.base import usage_of as response_usage
 from runs.models import EpisodeSession, Response, Run, RunEnvironment
 from runs.results.counting import defective_cases
-from runs.rollouts.roles import recordings_of
+from runs.rollouts.roles import session_recordings
 
 _UNSCORED = "unscored: a rule could not decide, and 0 would be a reward that nobody gave"
 _FORGEABLE = "judged with code and tests in one process (trust: auto), which a hostile answer can bring about"
@@ -26,7 +26,7 @@ Row = dict[str, JSON]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Which:
+class RolloutSelection:
     """What to export; what is left out stands for everything. `since` is a day in UTC."""
 
     user: User | None = None
@@ -35,7 +35,7 @@ class Which:
     since: date | None = None
 
 
-def export_episodes(path: Path, which: Which, *, force: bool = False) -> Exported:
+def export_episodes(path: Path, which: RolloutSelection, *, force: bool = False) -> ExportReport:
     """Write the episodes that are over, the oldest first, whole or not at all. Raises ExportError and CannotWrite.
 
     Nothing is written where there are none; those that are left out are counted by why.
@@ -56,24 +56,24 @@ def export_episodes(path: Path, which: Which, *, force: bool = False) -> Exporte
             return _DEFECTIVE
         return _UNSCORED if (session.score or {}).get("status") == "unscored" else ""
 
-    def write(out: Callable[[str], None], exported: Exported) -> None:
+    def write(out: Callable[[str], None], exported: ExportReport) -> None:
         for session in sessions.iterator(chunk_size=CHUNK):
             why = why_not(session)
             if why:
-                exported.skipped[why] += 1
+                exported.left_out[why] += 1
             else:
                 out(_json(episode_row(session)))
 
     return _written(path, force, write)
 
 
-def export_run_rollouts(run: Run, path: Path, which: Which, *, force: bool = False) -> Exported:
+def export_run_rollouts(run: Run, path: Path, which: RolloutSelection, *, force: bool = False) -> ExportReport:
     """Write every scored response of *run*'s answering models. Raises as `export_episodes` does."""
     parts = run_parts(run, which.environment or None)
     refuse_held_out(part.version for part in parts)
     model = run_model(run, which.model or None)
 
-    def write(out: Callable[[str], None], exported: Exported) -> None:
+    def write(out: Callable[[str], None], exported: ExportReport) -> None:
         for part in parts:
             wrong = defective_cases(part)
             responses = Response.objects.filter(run_environment=part, run_model__role="")
@@ -82,15 +82,15 @@ def export_run_rollouts(run: Run, path: Path, which: Which, *, force: bool = Fal
             for response in _with_scores(responses):
                 why = _why_not(response, wrong)
                 if why:
-                    exported.skipped[why] += 1
+                    exported.left_out[why] += 1
                 else:
                     out(_json(response_row(part, response)))
 
     return _written(path, force, write)
 
 
-def _written(path: Path, force: bool, write: Callable[[Callable[[str], None], Exported], None]) -> Exported:
-    exported = Exported()
+def _written(path: Path, force: bool, write: Callable[[Callable[[str], None], ExportReport], None]) -> ExportReport:
+    exported = ExportReport()
     with Outputs(force=force) as outputs, lines(outputs.file(path), exported) as out:
         write(out, exported)
     exported.files = outputs.written
@@ -100,7 +100,7 @@ def _written(path: Path, force: bool, write: Callable[[Callable[[str], None], Ex
 # ---- which -----------------------------------------------------------------------------------------------------------
 
 
-def _sessions(which: Which) -> QuerySet[EpisodeSession]:
+def _sessions(which: RolloutSelection) -> QuerySet[EpisodeSession]:
     given = {
         "user": which.user,
         "model": which.model or None,
@@ -156,7 +156,7 @@ def episode_row(session: EpisodeSession) -> Row:
         "usage": {name: sum(step[name] for step in known) for name in known[0]} if complete else None,
         "step_usage": steps,
         "rules": score.get("rules", []),
-        "recordings": recordings_of(session),
+        "recordings": session_recordings(session),
         "user": session.user.username,
         "created_at": session.created_at.isoformat(),
     }

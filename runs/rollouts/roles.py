@@ -25,7 +25,7 @@ _STEP_SECONDS = 300.0  # that one call of a role model may take, retries include
 _AT_ONCE = 4  # calls to one role model
 
 
-class RecordingsWrong(UserError):
+class InvalidRecordings(UserError):
     """Recordings that cannot be played; the text names the first that is wrong."""
 
 
@@ -41,7 +41,7 @@ class MissingRecording(ModelError):
         )
 
 
-def recordings_checked(rows: Sequence[Any], *, environment: str, case: str, attempt: int) -> list[dict[str, JSON]]:
+def validate_recordings(rows: Sequence[Any], *, environment: str, case: str, attempt: int) -> list[dict[str, JSON]]:
     """Recorded lines of one play, as they are kept. Raises RecordingsWrong.
 
     The model that a line names is not looked at: it is the one that played then.
@@ -53,23 +53,25 @@ def recordings_checked(rows: Sequence[Any], *, environment: str, case: str, atte
         except ValidationError as error:
             first = error.errors()[0]
             at = ".".join([f"recordings[{number}]", *(str(part) for part in first["loc"])])
-            raise RecordingsWrong(f"{at}: {wording.sentence(first, Recorded)}.") from None
+            raise InvalidRecordings(f"{at}: {wording.sentence(first, Recorded)}.") from None
         if line.purpose not in ("user", "rubric"):
-            raise RecordingsWrong(f"recordings[{number}] is of purpose {line.purpose}; only user and rubric play here.")
+            raise InvalidRecordings(
+                f"recordings[{number}] is of purpose {line.purpose}; only user and rubric play here."
+            )
         told = (line.environment or environment, line.case, line.attempt)
         if told != (environment, case, attempt):
-            raise RecordingsWrong(
+            raise InvalidRecordings(
                 f"recordings[{number}] is of {told[0]}, case {told[1]!r}, attempt {told[2]}; the episode is of "
                 f"{environment}, case {case!r}, attempt {attempt}."
             )
         place = _place(line.purpose, line.turn, line.rule, line.seat)
         if place in kept:
-            raise RecordingsWrong(f"recordings[{number}] answers the same call as an earlier line; keep one of them.")
+            raise InvalidRecordings(f"recordings[{number}] answers the same call as an earlier line; keep one of them.")
         kept[place] = line.model_dump(include={"purpose", "turn", "rule", "seat", "content"})
     return list(kept.values())
 
 
-def recordings_of(session: EpisodeSession) -> list[dict[str, JSON]]:
+def session_recordings(session: EpisodeSession) -> list[dict[str, JSON]]:
     """What role models said in *session*, as lines that `replay` and another episode take."""
     rows: dict[tuple[str, int, str, int], dict[str, JSON]] = {}
     for call in session.calls:
@@ -80,7 +82,7 @@ def recordings_of(session: EpisodeSession) -> list[dict[str, JSON]]:
     return list(rows.values())
 
 
-def endpoints_of(session: EpisodeSession) -> dict[str, list[ModelEndpoint]]:
+def session_endpoints(session: EpisodeSession) -> dict[str, list[ModelEndpoint]]:
     """The registered models of each role, seated in the order in which they were named."""
     wanted = {name for names in session.roles.values() for name in names}
     rows = {row.name: row for row in ModelEndpoint.objects.filter(name__in=wanted, enabled=True)} if wanted else {}
@@ -103,7 +105,7 @@ class RoleModels:
         self.calls: list[dict[str, Any]] = []
         self._recorded = {_place(**row): row["content"] for row in session.recordings}
         self._models = {role: [_connect(endpoint) for endpoint in rows] for role, rows in endpoints.items()}
-        self._asker = ModelClient(
+        self._client = ModelClient(
             models={}, roles=self._models, cache=None, budget=Budget(), seed_of=lambda _: session.seed
         )
         self._compiled = compiled
@@ -144,7 +146,7 @@ class RoleModels:
     ) -> Reply:
         try:
             async with asyncio.timeout(_STEP_SECONDS):
-                return await self._asker.call(key, messages, tools, parameters)
+                return await self._client.call(key, messages, tools, parameters)
         except TimeoutError:
             raise ModelError("timeout", f"The role model did not answer within {_STEP_SECONDS:g} s.") from None
 

@@ -29,8 +29,8 @@ from hub.protocols.messages import JSON, Message
 from hub.scorers.base import ScoringFailed
 from hub.selectors import compile_version
 from runs.models import EpisodeSession, ModelEndpoint
-from runs.rollouts.roles import MissingRecording, RecordingsWrong, recordings_checked
-from runs.rollouts.stepping import drive
+from runs.rollouts.roles import InvalidRecordings, MissingRecording, validate_recordings
+from runs.rollouts.stepping import advance
 from sandbox.errors import SandboxUnavailable
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ _LISTED = [
 ]
 
 
-class RolloutRefused(UserError):
+class RolloutError(UserError):
     """What was asked for is not allowed or does not fit the episode; `path` is the key that it is about."""
 
 
@@ -67,14 +67,14 @@ class RolloutFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class NewRollout:
     """A new episode and the first thing its model sees."""
 
     session: EpisodeSession
     observation: Observation
 
 
-def rollout_begin(
+def create_rollout(
     *,
     user: User,
     version: EnvironmentVersion,
@@ -84,24 +84,22 @@ def rollout_begin(
     model: str = "",
     roles: Mapping[str, list[str]] | None = None,
     recordings: Sequence[JSON] | None = None,
-) -> Begun:
+) -> NewRollout:
     """Begin an episode of *case_id*, or of a case drawn by *seed*.
 
-    Raises RolloutRefused, TooManyEpisodes, RolloutFailed.
+    Raises RolloutError, TooManyEpisodes, RolloutFailed.
 
     *model* is a label of the trainer's own, such as a checkpoint's name. *recordings* are lines of what role models
     said in an earlier play of the same case and attempt; with them, *roles* may be left out.
     """
     roles = dict(roles or {})
     if version.environment.held_out:
-        raise RolloutRefused(f"{version.environment.slug} is held out: it is for evaluation, and never trained on.")
+        raise RolloutError(f"{version.environment.slug} is held out: it is for evaluation, and never trained on.")
     compiled = compile_version(version)
     missing = [role for role in compiled.roles if not roles.get(role)]
     if missing and recordings is None:
         keys = ", ".join(f"roles.{role}" for role in missing)
-        raise RolloutRefused(
-            f"{version} asks models by role; name registered ones as {keys}: {_registered()}.", "roles"
-        )
+        raise RolloutError(f"{version} asks models by role; name registered ones as {keys}: {_registered()}.", "roles")
     _check_roles(roles)
     _check_limit(user)  # before the work of the reset, which is in vain at the limit
     case = _case(version, case_id, seed)
@@ -117,17 +115,17 @@ def rollout_begin(
     )
     observation = _driven(session, _reset)
     _save_within_limit(session)
-    return Begun(session=session, observation=observation)
+    return NewRollout(session=session, observation=observation)
 
 
-def rollout_step(*, session: EpisodeSession, message: Message, usage: Usage | None = None) -> Step:
-    """Answer with *message*. Raises RolloutRefused, RolloutConflict, RolloutFailed; then the episode is as it was.
+def step_rollout(*, session: EpisodeSession, message: Message, usage: Usage | None = None) -> Step:
+    """Answer with *message*. Raises RolloutError, RolloutConflict, RolloutFailed; then the episode is as it was.
 
     *usage* is what writing the message cost, where the trainer knows.
     """
     if session.expires_at < timezone.now():
-        raise RolloutRefused("The episode has expired; begin another.")
-    step = _driven(session, partial(_step, message=checked_message(message)))
+        raise RolloutError("The episode has expired; begin another.")
+    step = _driven(session, partial(_step, message=validate_message(message)))
     session.done, session.truncated, session.reward = step.done, step.truncated, step.reward
     if step.score is not None:
         session.score = _score(step)
@@ -150,7 +148,7 @@ def rollout_step(*, session: EpisodeSession, message: Message, usage: Usage | No
     return step
 
 
-def session_get(*, user: User, pk: UUID) -> EpisodeSession | None:
+def get_session(*, user: User, pk: UUID) -> EpisodeSession | None:
     """The user's own episode."""
     try:
         return EpisodeSession.objects.get(pk=pk, user=user)
@@ -158,7 +156,7 @@ def session_get(*, user: User, pk: UUID) -> EpisodeSession | None:
         return None
 
 
-def sessions_of(*, user: User, done: bool | None = None) -> QuerySet[EpisodeSession]:
+def list_sessions(*, user: User, done: bool | None = None) -> QuerySet[EpisodeSession]:
     """The user's own episodes, the latest first; *done* chooses those that are over, or that go on."""
     sessions = EpisodeSession.objects.filter(user=user).select_related("case__version__environment")
     sessions = sessions.only(*_LISTED).order_by("-created_at")
@@ -167,34 +165,32 @@ def sessions_of(*, user: User, done: bool | None = None) -> QuerySet[EpisodeSess
     return sessions.filter(done=True) if done else sessions.filter(done=False, expires_at__gt=timezone.now())
 
 
-def rollout_end(*, session: EpisodeSession) -> None:
+def delete_rollout(*, session: EpisodeSession) -> None:
     """Forget an episode."""
     session.delete()
 
 
-def rollouts_sweep() -> int:
+def delete_expired_rollouts() -> int:
     """Forget episodes that expired longer ago than they are kept; how many they were."""
     kept_since = timezone.now() - timedelta(days=settings.EPISODE_KEEP_DAYS)
     deleted, _ = EpisodeSession.objects.filter(expires_at__lt=kept_since).delete()
     return deleted
 
 
-def checked_message(message: Any) -> Message:
-    """An assistant message of the wire's shape. Raises RolloutRefused, saying what is wrong."""
+def validate_message(message: Any) -> Message:
+    """An assistant message of the wire's shape. Raises RolloutError, saying what is wrong."""
     if not isinstance(message, dict):
-        raise RolloutRefused('`message` must be an assistant message, such as {"role": "assistant", "content": "…"}.')
+        raise RolloutError('`message` must be an assistant message, such as {"role": "assistant", "content": "…"}.')
     if len(json.dumps(message)) > MAX_MESSAGE_BYTES:
-        raise RolloutRefused(f"`message` is larger than {MAX_MESSAGE_BYTES:,} bytes.")
+        raise RolloutError(f"`message` is larger than {MAX_MESSAGE_BYTES:,} bytes.")
     content = message.get("content")
     if message.get("role", "assistant") != "assistant":
-        raise RolloutRefused(f"`message.role` must be assistant, not {message['role']!r}.")
+        raise RolloutError(f"`message.role` must be assistant, not {message['role']!r}.")
     if not isinstance(content, str | None):
-        raise RolloutRefused("`message.content` must be text or null.")
+        raise RolloutError("`message.content` must be text or null.")
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list) or not all(_is_call(call) for call in calls):
-        raise RolloutRefused(
-            "`message.tool_calls` must be a list of {id, type, function: {name, arguments: JSON text}}."
-        )
+        raise RolloutError("`message.tool_calls` must be a list of {id, type, function: {name, arguments: JSON text}}.")
     if not content and not calls:
         content = content or ""
     return {**message, "role": "assistant", "content": content}
@@ -216,7 +212,7 @@ def _case(version: EnvironmentVersion, case_id: str | None, seed: int) -> Case:
     try:
         return cases.get(external_id=case_id)
     except Case.DoesNotExist:
-        raise RolloutRefused(f"{version} has no case {case_id!r}.", "case") from None
+        raise RolloutError(f"{version} has no case {case_id!r}.", "case") from None
 
 
 def _check_roles(roles: Mapping[str, list[str]]) -> None:
@@ -226,7 +222,7 @@ def _check_roles(roles: Mapping[str, list[str]]) -> None:
     known = ModelEndpoint.objects.filter(name__in=wanted, enabled=True).values_list("name", flat=True)
     unknown = wanted - set(known)
     if unknown:
-        raise RolloutRefused(f"No model is registered as {', '.join(sorted(unknown))}: {_registered()}.", "roles")
+        raise RolloutError(f"No model is registered as {', '.join(sorted(unknown))}: {_registered()}.", "roles")
 
 
 def _registered() -> str:
@@ -236,9 +232,9 @@ def _registered() -> str:
 
 def _recordings(rows: Sequence[JSON], version: EnvironmentVersion, case: Case, attempt: int) -> list[dict[str, JSON]]:
     try:
-        return recordings_checked(rows, environment=version.environment.slug, case=case.external_id, attempt=attempt)
-    except RecordingsWrong as error:
-        raise RolloutRefused(str(error), "recordings") from None
+        return validate_recordings(rows, environment=version.environment.slug, case=case.external_id, attempt=attempt)
+    except InvalidRecordings as error:
+        raise RolloutError(str(error), "recordings") from None
 
 
 def _check_limit(user: User) -> None:
@@ -290,10 +286,10 @@ async def _step(episode: Episode, message: Message) -> Step:
 
 
 def _driven(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
-    """`drive`, with what may go wrong told as a refusal (the trainer's to mend) or a failure (the world's)."""
+    """`advance`, with what may go wrong told as a refusal (the trainer's to mend) or a failure (the world's)."""
     try:
-        return drive(session, act)
+        return advance(session, act)
     except (EpisodeError, MissingRecording) as error:
-        raise RolloutRefused(str(error)) from None
+        raise RolloutError(str(error)) from None
     except (HarnessError, ScoringFailed, ModelError, SandboxUnavailable) as error:
         raise RolloutFailed(str(error)) from None

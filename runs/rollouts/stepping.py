@@ -17,7 +17,7 @@ from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
 from hub.selectors import compile_version
 from runs.models import EpisodeSession
-from runs.rollouts.roles import TRAINER, RoleModels, endpoints_of
+from runs.rollouts.roles import TRAINER, RoleModels, session_endpoints
 from sandbox.client.pool import shared
 
 T = TypeVar("T")
@@ -25,21 +25,21 @@ _TURNS = 100  # of any episode; harnesses have limits of their own
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class SessionEnvironment:
     """What a session plays, which never changes."""
 
     compiled: CompiledEnvironment
     case: CaseData
 
 
-def drive(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
+def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
     """Let *act* drive the session's episode, and put the episode's new state and calls into the session, unsaved.
 
     Raises what the episode raises; the session is then as it was.
     """
-    scene = _scene(session.pk, session.case_id)
+    scene = _session_environment(session.pk, session.case_id)
     pool = scene.compiled.pool(shared(pool_options())) if scene.compiled.needs_sandbox else None
-    endpoints = endpoints_of(session)
+    endpoints = session_endpoints(session)
     key = CallKey(
         purpose="answer",
         environment=scene.compiled.slug,
@@ -71,7 +71,7 @@ def drive(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
 
 
 @lru_cache(maxsize=128)
-def _scene(session: UUID, case_id: int) -> Scene:
+def _session_environment(session: UUID, case_id: int) -> SessionEnvironment:
     """Kept by the session, whose id is never given again, so that its steps need not read the case anew."""
     case = Case.objects.select_related("version").only("data", "version__digest").get(pk=case_id)
-    return Scene(compile_version(case.version), CaseData.from_json(case.data))
+    return SessionEnvironment(compile_version(case.version), CaseData.from_json(case.data))

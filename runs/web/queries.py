@@ -10,7 +10,15 @@ from django.http import Http404
 
 from runs.models import ENDED, Response, Run, RunEnvironment, RunModel
 from runs.results.counting import attempts_of
-from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, responses_matching, visible_runs, withheld_environments
+from runs.selectors import (
+    KNOWN_COST,
+    REASON_WITHHELD,
+    UNKNOWN_COSTS,
+    reasons_withheld,
+    responses_matching,
+    visible_runs,
+    withheld_environments,
+)
 
 # What lists can be sorted by: name in the address -> field of the rows.
 RUN_COLUMNS = {"run": "name_key", "status": "status", "took": "seconds", "cost": "cost_usd", "started": "id"}
@@ -212,3 +220,10 @@ def live_counts(run: Run) -> dict[str, Any]:
         "cost_usd": None if any(row["unknown"] for row in rows) else sum(row["cost"] or 0.0 for row in rows),
         "cells": cells,
     }
+
+
+def withhold_reasons(user: User | AnonymousUser, rows: list[Response]) -> None:
+    """Replace in memory the reasons that *user* may not read."""
+    for row in rows:
+        if row.reason and reasons_withheld(user, row):
+            row.reason = REASON_WITHHELD

@@ -36,7 +36,7 @@ class Command(base.Command):
             flag=options["flag"],
             force=options["force"],
         )
-        for why, count in exported.skipped.items():
+        for why, count in exported.left_out.items():
             self.stderr.write(f"Left out {count:,}: {why}.")
         if exported.written:
             self.stdout.write(f"Wrote {exported.written:,} to {options['out']}.")

@@ -20,7 +20,7 @@ class Command(base.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         exported = export_responses(get_run(options["run"]), options["out"], force=options["force"])
-        for why, count in exported.skipped.items():
+        for why, count in exported.left_out.items():
             self.stderr.write(f"Left out {count:,}: {why}.")
         for path in exported.files:
             self.stdout.write(f"Wrote {path}; a config replays it by `provider: replay` and `responses: {path}`.")

@@ -10,7 +10,7 @@ from hub.common import wording
 from hub.common.output_files import add_force_argument
 from hub.management import base
 from hub.selectors import get_version
-from runs.exports import Exported, ExportError, Which, export_episodes, export_run_rollouts
+from runs.exports import ExportError, ExportReport, RolloutSelection, export_episodes, export_run_rollouts
 from runs.selectors import get_run
 
 
@@ -32,15 +32,15 @@ class Command(base.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         exported = self._export(options)
-        for why, count in exported.skipped.items():
+        for why, count in exported.left_out.items():
             self.stderr.write(f"Left out {count:,}: {why}.")
         if exported.written:
             self.stdout.write(f"Wrote {wording.counted(exported.written, 'rollout')} to {options['out']}.")
         else:
             self.stdout.write("There is no rollout to write; no file was made.")
 
-    def _export(self, options: dict[str, Any]) -> Exported:
-        which = Which(
+    def _export(self, options: dict[str, Any]) -> ExportReport:
+        which = RolloutSelection(
             user=self._user(options["user"]),
             environment=options["environment"],
             model=options["model"],

@@ -90,7 +90,7 @@ def test_a_stored_gold_answer_that_is_no_text_is_left_out_and_counted(tmp_path: 
         case.save()
     exported = export_failures(failing_run(version), tmp_path / "out.jsonl", format=format)
     assert exported.written == 0
-    assert exported.skipped == {"the template of the gold answers makes no text of the case": 3}
+    assert exported.left_out == {"the template of the gold answers makes no text of the case": 3}
 
 
 # ---- fine-tuning -----------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_sft_pairs_each_failing_prompt_with_the_gold_answer(tmp_path: Path) -> N
     assert (first["environment"], first["case"], first["failed_response"]) == ("sums@1.0.0", "1", "an answer")
     assert second["case"] == "3"
     assert exported.written == 2
-    assert exported.skipped == {"no gold answer": 1}
+    assert exported.left_out == {"no gold answer": 1}
 
 
 def test_openai_rows_hold_messages_and_nothing_else(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_gold_answers_that_are_not_one_text_are_left_out_by_name(
     run = failing_run(imported(tmp_path / "bundle", gold=[{"case": "1", **answer}]), "fppp")
     exported = export_failures(run, tmp_path / "out.jsonl", format="sft")
     assert not (tmp_path / "out.jsonl").exists()
-    ((found, count),) = exported.skipped.items()
+    ((found, count),) = exported.left_out.items()
     assert (why in found, count) == (True, 1)
 
 
@@ -168,7 +168,7 @@ def test_a_bundle_of_failures_holds_tool_episodes_with_their_code_and_answers(tm
     stored_response(run, first, "failed")
     stored_response(run, second, "failed")
     exported = export_failures(run, tmp_path / "out.zip", format="bundle")
-    assert (exported.written, dict(exported.skipped)) == (2, {})
+    assert (exported.written, dict(exported.left_out)) == (2, {})
     small = import_bundle(bundle=tmp_path / "out.zip")
     digests = ("external_id", "input_digest", "scoring_digest")
     assert list(small.cases.order_by("position").values_list(*digests)) == [
@@ -289,7 +289,7 @@ def test_exported_responses_are_what_the_replay_provider_reads(tmp_path: Path) -
     stored_response(run, third, "errored", error_kind="timeout")
     stored_response(run, first, model="or/ange")
     exported = export_responses(run, tmp_path / "out")
-    assert exported.skipped == {"errored, without an answer": 1}
+    assert exported.left_out == {"errored, without an answer": 1}
     recording = open_recording(tmp_path / "out" / "alpha.jsonl")
 
     def find(case: str, attempt: int = 1) -> Any:

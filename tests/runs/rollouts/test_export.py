@@ -16,9 +16,9 @@ from rest_framework.test import APIClient
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.protocols.calls import Usage
 from hub.services import import_bundle
-from runs.exports import ExportError, Which, export_episodes, export_run_rollouts
+from runs.exports import ExportError, RolloutSelection, export_episodes, export_run_rollouts
 from runs.models import EpisodeSession, Response
-from runs.rollouts.services import rollout_begin, rollout_step, session_get
+from runs.rollouts.services import create_rollout, get_session, step_rollout
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
 from tests.runs.execution.test_running import folder  # noqa: F401
 
@@ -40,9 +40,9 @@ def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
 def play(user: User, version: EnvironmentVersion, case: str, answer: str, **which: Any) -> EpisodeSession:
     """An episode that is over; `usage` is what its one step cost."""
     usage = which.pop("usage", None)
-    session = rollout_begin(user=user, version=version, case_id=case, **which).session
-    rollout_step(session=session, message={"role": "assistant", "content": answer}, usage=usage)
-    found = session_get(user=user, pk=session.pk)
+    session = create_rollout(user=user, version=version, case_id=case, **which).session
+    step_rollout(session=session, message={"role": "assistant", "content": answer}, usage=usage)
+    found = get_session(user=user, pk=session.pk)
     assert found is not None
     return found
 
@@ -55,7 +55,7 @@ def test_a_line_holds_transcript_reward_rules_and_tokens(
     user: User, version: EnvironmentVersion, tmp_path: Path
 ) -> None:
     session = play(user, version, "france", "Paris", attempt=2, model="step-100", usage=Usage(7, 2))
-    exported = export_episodes(tmp_path / "out.jsonl", Which())
+    exported = export_episodes(tmp_path / "out.jsonl", RolloutSelection())
     (row,) = read(tmp_path / "out.jsonl")
     assert (row["rollout"], row["environment"], row["digest"]) == (str(session.pk), "capitals@1.0.0", version.digest)
     assert (row["case"], row["attempt"], row["model"], row["user"]) == ("france", 2, "step-100", "trainer")
@@ -66,14 +66,14 @@ def test_a_line_holds_transcript_reward_rules_and_tokens(
     ]
     assert row["usage"] == {"input": 7, "output": 2, "cached_input": 0, "reasoning": 0} == row["step_usage"][0]
     assert row["rules"][0]["value"] == 1.0
-    assert exported.written == 1 and not exported.skipped
+    assert exported.written == 1 and not exported.left_out
 
 
 def test_tokens_that_the_trainer_did_not_send_are_unknown_and_not_zero(
     user: User, version: EnvironmentVersion, tmp_path: Path
 ) -> None:
     play(user, version, "france", "Paris")
-    export_episodes(tmp_path / "out.jsonl", Which())
+    export_episodes(tmp_path / "out.jsonl", RolloutSelection())
     (row,) = read(tmp_path / "out.jsonl")
     assert (row["usage"], row["step_usage"]) == (None, [None])
 
@@ -82,14 +82,14 @@ def test_what_is_not_over_not_scored_or_of_a_wrong_case_is_left_out_by_name(
     user: User, version: EnvironmentVersion, tmp_path: Path
 ) -> None:
     play(user, version, "france", "Rome")
-    rollout_begin(user=user, version=version, case_id="peru")
+    create_rollout(user=user, version=version, case_id="peru")
     unscored = play(user, version, "japan", "Tokyo")
     EpisodeSession.objects.filter(pk=unscored.pk).update(score={"status": "unscored", "value": None, "rules": []})
     play(user, version, "cuba", "Havana")
     accepted_defect(Case.objects.get(external_id="cuba"), hours_ago=1)
-    exported = export_episodes(tmp_path / "out.jsonl", Which())
+    exported = export_episodes(tmp_path / "out.jsonl", RolloutSelection())
     assert [row["case"] for row in read(tmp_path / "out.jsonl")] == ["france"]
-    assert sorted((why.split(":")[0], count) for why, count in exported.skipped.items()) == [
+    assert sorted((why.split(":")[0], count) for why, count in exported.left_out.items()) == [
         ("not over yet", 1),
         ("of a case that was found wrong", 1),
         ("unscored", 1),
@@ -101,13 +101,13 @@ def test_an_environment_that_is_held_out_by_now_is_left_out_and_refused_by_name(
 ) -> None:
     play(user, version, "france", "Paris")
     Environment.objects.update(held_out=True)
-    exported = export_episodes(tmp_path / "out.jsonl", Which())
-    assert exported.skipped == {"capitals@1.0.0 is held out": 1}
+    exported = export_episodes(tmp_path / "out.jsonl", RolloutSelection())
+    assert exported.left_out == {"capitals@1.0.0 is held out": 1}
     assert not (tmp_path / "out.jsonl").exists()
     with pytest.raises(ExportError, match="held out"):
-        export_episodes(tmp_path / "out.jsonl", Which(environment="capitals"))
+        export_episodes(tmp_path / "out.jsonl", RolloutSelection(environment="capitals"))
     with pytest.raises(ExportError, match="held out"):
-        export_run_rollouts(stored_run(version), tmp_path / "out.jsonl", Which())
+        export_run_rollouts(stored_run(version), tmp_path / "out.jsonl", RolloutSelection())
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_filters_narrow_what_is_exported(
 ) -> None:
     play(user, version, "france", "Paris", model="step-100")
     play(user, version, "peru", "Lima")
-    export_episodes(tmp_path / "out.jsonl", Which(**which))
+    export_episodes(tmp_path / "out.jsonl", RolloutSelection(**which))
     found = read(tmp_path / "out.jsonl") if (tmp_path / "out.jsonl").exists() else []
     assert [row["case"] for row in found] == cases
 
@@ -134,22 +134,22 @@ def test_the_scored_responses_of_a_run_are_rollouts_of_the_same_shape(
     user: User, version: EnvironmentVersion, tmp_path: Path
 ) -> None:
     play(user, version, "france", "Paris")
-    export_episodes(tmp_path / "episodes.jsonl", Which())
+    export_episodes(tmp_path / "episodes.jsonl", RolloutSelection())
     run = stored_run(stored_version(cases=5), ["alpha", "beta"])
     stored_outcomes(run, "pfeu-", model="alpha")
     response = stored_response(run, Case.objects.get(external_id="c4"), "failed", model="beta", input_tokens=9)
     stored_score(response, reason="Expected 5.")
-    exported = export_run_rollouts(run, tmp_path / "run.jsonl", Which())
+    exported = export_run_rollouts(run, tmp_path / "run.jsonl", RolloutSelection())
     rows = read(tmp_path / "run.jsonl")
     assert [(row["case"], row["model"], row["reward"]) for row in rows] == [
         ("c0", "alpha", 1.0),
         ("c1", "alpha", 0.0),
         ("c4", "beta", 0.0),
     ]
-    assert sum(exported.skipped.values()) == 2
+    assert sum(exported.left_out.values()) == 2
     assert (rows[0]["usage"], rows[2]["usage"]["input"], rows[2]["rules"][0]["reason"]) == (None, 9, "Expected 5.")
     assert set(rows[0]) == set(read(tmp_path / "episodes.jsonl")[0])
-    export_run_rollouts(run, tmp_path / "beta.jsonl", Which(model="beta"))
+    export_run_rollouts(run, tmp_path / "beta.jsonl", RolloutSelection(model="beta"))
     assert [row["case"] for row in read(tmp_path / "beta.jsonl")] == ["c4"]
 
 
@@ -187,7 +187,7 @@ def test_rollouts_with_different_tools_and_arguments_load_as_one_data_set(
             state={"messages": calling(arguments), "tools": [tool("f", schema)]},
             expires_at=timezone.now(),
         )
-    export_episodes(tmp_path / "out.jsonl", Which())
+    export_episodes(tmp_path / "out.jsonl", RolloutSelection())
     rows = read(tmp_path / "out.jsonl")
     calls = [row["messages"][1]["tool_calls"][0]["function"]["arguments"] for row in rows]
     assert [json.loads(arguments) for arguments in calls] == [{"n": 1}, {"n": "x"}]
@@ -205,7 +205,7 @@ def test_rollouts_of_a_run_hold_the_tools_that_were_offered(tmp_path: Path) -> N
     version = import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
     run = stored_run(version)
     stored_response(run, version.cases.order_by("position")[0], "failed")
-    export_run_rollouts(run, tmp_path / "out.jsonl", Which())
+    export_run_rollouts(run, tmp_path / "out.jsonl", RolloutSelection())
     (row,) = read(tmp_path / "out.jsonl")
     assert {"name", "description", "parameters"} <= json.loads(row["tools"])[0]["function"].keys()
 
@@ -244,10 +244,10 @@ def test_episodes_are_listed_to_their_owner_and_those_that_go_on_can_be_picked_o
     user: User, version: EnvironmentVersion
 ) -> None:
     play(user, version, "france", "Paris")
-    going_on = rollout_begin(user=user, version=version, case_id="peru").session
-    expired = rollout_begin(user=user, version=version, case_id="cuba").session
+    going_on = create_rollout(user=user, version=version, case_id="peru").session
+    expired = create_rollout(user=user, version=version, case_id="cuba").session
     EpisodeSession.objects.filter(pk=expired.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
-    rollout_begin(user=User.objects.create_user("other"), version=version)
+    create_rollout(user=User.objects.create_user("other"), version=version)
     client = APIClient()
     client.force_authenticate(user)
     everything = client.get("/api/v1/episodes/").json()["results"]
@@ -267,7 +267,7 @@ def test_the_command_says_what_it_wrote_and_what_it_left_out(
     call_command("export_rollouts", "--out", str(out))
     assert "no file was made" in capsys.readouterr().out
     play(user, version, "france", "Paris")
-    rollout_begin(user=user, version=version)
+    create_rollout(user=user, version=version)
     call_command("export_rollouts", "--out", str(out), "--user", "trainer", "--environment", "capitals")
     said = capsys.readouterr()
     assert said.out.strip() == f"Wrote 1 rollout to {out}."
@@ -307,8 +307,8 @@ def test_a_response_that_was_judged_beside_its_tests_by_the_fallback_is_no_rewar
         if response.case.external_id in reasons:
             execution = {"trust": "in_process", "trust_reason": reasons[response.case.external_id]}
             stored_score(response, "tests", 1.0, execution=execution)
-    exported = export_run_rollouts(run, tmp_path / "out.jsonl", Which())
+    exported = export_run_rollouts(run, tmp_path / "out.jsonl", RolloutSelection())
     assert [row["case"] for row in read(tmp_path / "out.jsonl")] == ["c1", "c2"]
-    assert [(why.split(",")[0], count) for why, count in exported.skipped.items()] == [
+    assert [(why.split(",")[0], count) for why, count in exported.left_out.items()] == [
         ("judged with code and tests in one process (trust: auto)", 1)
     ]

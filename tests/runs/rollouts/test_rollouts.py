@@ -16,17 +16,17 @@ from hub.common.digests import storable
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
 from runs.models import EpisodeSession, ModelEndpoint
-from runs.rollouts.roles import recordings_of
+from runs.rollouts.roles import session_recordings
 from runs.rollouts.services import (
     RolloutConflict,
+    RolloutError,
     RolloutFailed,
-    RolloutRefused,
     TooManyEpisodes,
-    checked_message,
-    rollout_begin,
-    rollout_end,
-    rollout_step,
-    session_get,
+    create_rollout,
+    delete_rollout,
+    get_session,
+    step_rollout,
+    validate_message,
 )
 from runs.tasks import forget
 from tests.endpoint import Answer, completion, endpoint
@@ -48,41 +48,41 @@ def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
 
 
 def test_an_episode_is_begun_stepped_and_scored(user: User, version: EnvironmentVersion) -> None:
-    begun = rollout_begin(user=user, version=version, case_id="france")
+    begun = create_rollout(user=user, version=version, case_id="france")
     assert begun.observation.messages == [{"role": "user", "content": "Capital of France?"}]
     session = EpisodeSession.objects.get(pk=begun.session.pk)
-    step = rollout_step(session=session, message=PARIS)
+    step = step_rollout(session=session, message=PARIS)
     assert (step.done, step.reward, step.truncated) == (True, 1.0, False)
     session.refresh_from_db()
     assert (session.done, session.reward, session.revision) == (True, 1.0, 1)
     assert session.score is not None and session.score["status"] == "passed"
-    with pytest.raises(RolloutRefused, match="is over"):
-        rollout_step(session=session, message=PARIS)
+    with pytest.raises(RolloutError, match="is over"):
+        step_rollout(session=session, message=PARIS)
 
 
 def test_the_seed_draws_the_case_and_the_same_seed_the_same_one(user: User, version: EnvironmentVersion) -> None:
-    drawn = [rollout_begin(user=user, version=version, seed=seed).session.case.external_id for seed in range(12)]
-    again = [rollout_begin(user=user, version=version, seed=seed).session.case.external_id for seed in range(12)]
+    drawn = [create_rollout(user=user, version=version, seed=seed).session.case.external_id for seed in range(12)]
+    again = [create_rollout(user=user, version=version, seed=seed).session.case.external_id for seed in range(12)]
     assert drawn == again and len(set(drawn)) > 2
 
 
 def test_two_steps_from_the_same_state_cannot_both_count(user: User, version: EnvironmentVersion) -> None:
-    begun = rollout_begin(user=user, version=version, case_id="france")
+    begun = create_rollout(user=user, version=version, case_id="france")
     first = EpisodeSession.objects.get(pk=begun.session.pk)
     second = EpisodeSession.objects.get(pk=begun.session.pk)
-    rollout_step(session=first, message=PARIS)
+    step_rollout(session=first, message=PARIS)
     with pytest.raises(RolloutConflict):
-        rollout_step(session=second, message={"role": "assistant", "content": "Rome"})
+        step_rollout(session=second, message={"role": "assistant", "content": "Rome"})
     assert EpisodeSession.objects.get(pk=begun.session.pk).reward == 1.0
 
 
 def test_a_step_reads_once_writes_once_and_asks_nothing_else_of_the_database(
     user: User, version: EnvironmentVersion, django_assert_num_queries: Any
 ) -> None:
-    begun = rollout_begin(user=user, version=version, case_id="france")
+    begun = create_rollout(user=user, version=version, case_id="france")
     with django_assert_num_queries(2):
-        session = session_get(user=user, pk=begun.session.pk)
-        assert session is not None and rollout_step(session=session, message=PARIS).done
+        session = get_session(user=user, pk=begun.session.pk)
+        assert session is not None and step_rollout(session=session, message=PARIS).done
 
 
 def test_what_no_database_takes_is_marked_at_any_depth_and_all_else_is_kept() -> None:
@@ -94,34 +94,34 @@ def test_what_no_database_takes_is_marked_at_any_depth_and_all_else_is_kept() ->
 def test_held_out_environments_are_refused(user: User, version: EnvironmentVersion) -> None:
     Environment.objects.update(held_out=True)
     version.environment.refresh_from_db()
-    with pytest.raises(RolloutRefused, match="held out"):
-        rollout_begin(user=user, version=version)
+    with pytest.raises(RolloutError, match="held out"):
+        create_rollout(user=user, version=version)
 
 
 def test_a_user_may_have_so_many_open_and_no_more(
     user: User, version: EnvironmentVersion, settings: pytest.FixtureRequest
 ) -> None:
     settings.EPISODES_PER_USER = 2  # type: ignore[attr-defined]
-    one = rollout_begin(user=user, version=version)
-    rollout_begin(user=user, version=version)
+    one = create_rollout(user=user, version=version)
+    create_rollout(user=user, version=version)
     with pytest.raises(TooManyEpisodes, match="2 open episodes"):
-        rollout_begin(user=user, version=version)
-    rollout_begin(user=User.objects.create_user("other"), version=version)
-    rollout_end(session=one.session)
-    rollout_begin(user=user, version=version)
+        create_rollout(user=user, version=version)
+    create_rollout(user=User.objects.create_user("other"), version=version)
+    delete_rollout(session=one.session)
+    create_rollout(user=user, version=version)
 
 
 def test_concurrent_requests_do_not_open_more_episodes_than_allowed(
     user: User, version: EnvironmentVersion, settings: Any
 ) -> None:
     settings.EPISODES_PER_USER = 3
-    rollout_begin(user=user, version=version)
+    create_rollout(user=user, version=version)
     together = Barrier(8)
 
     def begin(_: int) -> bool:
         try:
             together.wait(60)
-            rollout_begin(user=user, version=version)
+            create_rollout(user=user, version=version)
             return True
         except TooManyEpisodes:
             return False
@@ -137,11 +137,11 @@ def test_an_expired_episode_takes_no_step_and_is_forgotten_once_it_was_kept_for_
     user: User, version: EnvironmentVersion, settings: Any
 ) -> None:
     settings.EPISODE_KEEP_DAYS = 2
-    session = rollout_begin(user=user, version=version).session
+    session = create_rollout(user=user, version=version).session
     session.expires_at = timezone.now() - timedelta(hours=47)
     session.save()
-    with pytest.raises(RolloutRefused, match="expired"):
-        rollout_step(session=session, message=PARIS)
+    with pytest.raises(RolloutError, match="expired"):
+        step_rollout(session=session, message=PARIS)
     forget()
     assert EpisodeSession.objects.exists()
     EpisodeSession.objects.update(expires_at=timezone.now() - timedelta(hours=49))
@@ -194,14 +194,14 @@ def grader_line(seat: int, score: float) -> dict[str, Any]:
 
 def test_recorded_role_models_say_again_what_they_said(user: User, talk: EnvironmentVersion) -> None:
     lines = [user_line(0, "Guess."), user_line(1, "Yes! ###"), grader_line(0, 1.0), grader_line(1, 0.0)]
-    begun = rollout_begin(user=user, version=talk, recordings=lines)
+    begun = create_rollout(user=user, version=talk, recordings=lines)
     assert [message["content"] for message in begun.observation.messages] == ["Guess."]
-    step = rollout_step(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
+    step = step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
     assert step.observation.messages == [{"role": "user", "content": "Yes!"}]
     assert step.score is not None
     assert {rule.rule: rule.value for rule in step.score.rules} == {"word": 1.0, "tone": 0.5}
     told = [{**line, "environment": "talk", "attempt": 1, "model": "trainer"} for line in lines]
-    assert recordings_of(begun.session) == told
+    assert session_recordings(begun.session) == told
 
 
 def test_registered_models_are_asked_once_and_a_replay_asks_nobody(user: User, talk: EnvironmentVersion) -> None:
@@ -211,11 +211,11 @@ def test_registered_models_are_asked_once_and_a_replay_asks_nobody(user: User, t
     with endpoint(script) as server:
         ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
         roles = {"customer": ["small"], "grader": ["small"]}
-        begun = rollout_begin(user=user, version=talk, roles=roles)
+        begun = create_rollout(user=user, version=talk, roles=roles)
         asked = {"role": "assistant", "content": "Is it tea?"}
-        assert rollout_step(session=begun.session, message=asked).reward == 1.0
-        again = rollout_begin(user=user, version=talk, roles=roles, recordings=recordings_of(begun.session))
-        assert rollout_step(session=again.session, message=asked).reward == 1.0
+        assert step_rollout(session=begun.session, message=asked).reward == 1.0
+        again = create_rollout(user=user, version=talk, roles=roles, recordings=session_recordings(begun.session))
+        assert step_rollout(session=again.session, message=asked).reward == 1.0
         assert len(server.requests) == 3
     assert again.session.state["messages"] == begun.session.state["messages"]
 
@@ -224,9 +224,9 @@ def test_a_role_model_that_fails_leaves_the_episode_as_it_was(user: User, talk: 
     lines = [user_line(0, "Guess."), user_line(1, "Yes! ###")]
     with endpoint(lambda request, number: Answer({"error": "wrong key"}, status=401)) as server:
         ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
-        begun = rollout_begin(user=user, version=talk, roles={"grader": ["small"]}, recordings=lines)
+        begun = create_rollout(user=user, version=talk, roles={"grader": ["small"]}, recordings=lines)
         with pytest.raises(RolloutFailed):
-            rollout_step(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
+            step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
     session = EpisodeSession.objects.get(pk=begun.session.pk)
     assert (session.revision, session.done, len(session.state["messages"])) == (0, False, 1)
 
@@ -234,16 +234,16 @@ def test_a_role_model_that_fails_leaves_the_episode_as_it_was(user: User, talk: 
 def test_a_play_that_goes_another_way_than_the_recorded_one_is_told_so_and_stays_as_it_was(
     user: User, talk: EnvironmentVersion
 ) -> None:
-    begun = rollout_begin(user=user, version=talk, recordings=[user_line(0, "Guess.")])
-    with pytest.raises(RolloutRefused, match=r"do not hold the user's turn 1: .* roles\.customer"):
-        rollout_step(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
+    begun = create_rollout(user=user, version=talk, recordings=[user_line(0, "Guess.")])
+    with pytest.raises(RolloutError, match=r"do not hold the user's turn 1: .* roles\.customer"):
+        step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
     session = EpisodeSession.objects.get(pk=begun.session.pk)
     assert (session.revision, len(session.state["messages"]), len(session.calls)) == (0, 1, 1)
 
 
 def test_roles_must_be_filled_or_recorded(user: User, talk: EnvironmentVersion) -> None:
-    with pytest.raises(RolloutRefused, match=r"roles\.customer, roles\.grader"):
-        rollout_begin(user=user, version=talk)
+    with pytest.raises(RolloutError, match=r"roles\.customer, roles\.grader"):
+        create_rollout(user=user, version=talk)
 
 
 @pytest.mark.parametrize(
@@ -261,8 +261,8 @@ def test_roles_must_be_filled_or_recorded(user: User, talk: EnvironmentVersion) 
 def test_recordings_that_do_not_fit_are_refused_by_line(
     user: User, talk: EnvironmentVersion, lines: list[Any], said: str
 ) -> None:
-    with pytest.raises(RolloutRefused, match=said):
-        rollout_begin(user=user, version=talk, recordings=lines)
+    with pytest.raises(RolloutError, match=said):
+        create_rollout(user=user, version=talk, recordings=lines)
     assert not EpisodeSession.objects.exists()
 
 
@@ -270,8 +270,8 @@ def test_recordings_that_do_not_fit_are_refused_by_line(
 
 
 def test_an_unknown_case_is_named(user: User, version: EnvironmentVersion) -> None:
-    with pytest.raises(RolloutRefused, match="no case 'atlantis'"):
-        rollout_begin(user=user, version=version, case_id="atlantis")
+    with pytest.raises(RolloutError, match="no case 'atlantis'"):
+        create_rollout(user=user, version=version, case_id="atlantis")
 
 
 @pytest.mark.parametrize(
@@ -286,5 +286,5 @@ def test_an_unknown_case_is_named(user: User, version: EnvironmentVersion) -> No
     ],
 )
 def test_what_is_no_assistant_message_is_refused_with_the_reason(message: object, said: str) -> None:
-    with pytest.raises(RolloutRefused, match=said):
-        checked_message(message)
+    with pytest.raises(RolloutError, match=said):
+        validate_message(message)

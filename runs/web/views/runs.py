@@ -5,14 +5,13 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
+from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hub.common.errors import UserError
-from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list, render_part
-from hub.web.queries import environment_of
+from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list
 from runs.config.registered import ResolvedConfig
 from runs.execution.dispatch import dispatch_run
 from runs.exports import FORMATS
@@ -20,16 +19,14 @@ from runs.models import ENDED, ModelEndpoint, Response, Run
 from runs.reports import history as past_results
 from runs.reports import render_html, stage_sentences
 from runs.results.aggregate import known_cost
-from runs.results.comparison import ComparisonError
-from runs.results.comparison import compare as compare_runs
 from runs.results.counting import attempts_of
 from runs.results.outcomes import outcome_of, outcomes_of
-from runs.selectors import REASON_WITHHELD, reasons_withheld, shown_config, visible_runs
+from runs.selectors import shown_config
 from runs.services import cancel_run, create_run, resume_run
 from runs.tracking.links import mlflow_url
 from runs.web import queries
 from runs.web.downloads import failures_file
-from runs.web.forms import CompareForm, ConfigForm, FailuresFilter, ResponsesFilter, RunForm, RunsFilter
+from runs.web.forms import ConfigForm, FailuresFilter, ResponsesFilter, RunForm, RunsFilter
 
 RUNS, RESPONSES = 30, 40  # on a page
 ADD, CHANGE = "runs.add_run", "runs.change_run"
@@ -97,7 +94,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         queries.filter_responses(request.user, found, **form.values()) if form.is_valid() else Response.objects.none()
     )
     page = keyset_page(rows, request, by="id", size=RESPONSES, order=order)
-    _withhold_reasons(request, page.rows)
+    queries.withhold_reasons(request.user, page.rows)
     context = {
         "run": found,
         "form": form,
@@ -123,13 +120,6 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         context["config"] = shown_config(found, request.user)
         context["stage_sentences"] = stage_sentences(found)
     return render_list(request, template, context, form)
-
-
-def _withhold_reasons(request: HttpRequest, rows: list[Response]) -> None:
-    """Replace in memory the reasons that the user may not read."""
-    for row in rows:
-        if row.reason and reasons_withheld(request.user, row):
-            row.reason = REASON_WITHHELD
 
 
 def _results(run: Run) -> dict[str, Any]:
@@ -217,122 +207,3 @@ def failures(request: HttpRequest, pk: int) -> HttpResponse | FileResponse:
     if answer.left_out:
         messages.warning(request, f"The file that you downloaded is not everything. {answer.left_out}")
     return answer
-
-
-@require_safe
-def case(request: HttpRequest, pk: int, case: int) -> HttpResponse:
-    """One case of a run: what every model answered, side by side."""
-    found = queries.run_of(request.user, pk)
-    rows = (
-        Response.objects.filter(run_environment__run=found, case_id=case)
-        .select_related("run_model", "case__version__environment", "run_environment__version__environment")
-        .order_by("run_model__position", "attempt")
-    )
-    answers = list(rows)
-    _withhold_reasons(request, answers)
-    if not answers:
-        return redirect("runs:run", pk=pk)
-    context = {"run": found, "case": answers[0].case, "answers": answers, "attempts": attempts_of(found)}
-    return render(request, "runs/case.html", context)
-
-
-@require_safe
-def response(request: HttpRequest, pk: int) -> HttpResponse:
-    """One response, whole: transcript, scores with reasons, execution, and its neighbours of the same outcome."""
-    found = queries.response_of(request.user, pk)
-    withheld = reasons_withheld(request.user, found)
-    _withhold_reasons(request, [found])
-    alike = Response.objects.filter(
-        run_environment_id=found.run_environment_id, run_model_id=found.run_model_id, status=found.status
-    ).order_by("id")
-    context = {
-        "response": found,
-        "run": found.run_environment.run,
-        "case": found.case,
-        "version": found.run_environment.version,
-        "scores": found.scores.order_by("position"),
-        "withheld": withheld,
-        "attempts": attempts_of(found.run_environment.run),
-        "before": alike.filter(pk__lt=pk).values_list("pk", flat=True).last(),
-        "after": alike.filter(pk__gt=pk).values_list("pk", flat=True).first(),
-    }
-    return render(request, "runs/response.html", context)
-
-
-@require_safe
-def raw(request: HttpRequest, pk: int) -> JsonResponse:
-    """The transcript as it is stored."""
-    found = queries.response_of(request.user, pk)
-    return JsonResponse(
-        {"response": found.pk, "messages": found.messages, "text": found.text},
-        json_dumps_params={"indent": 1, "ensure_ascii": False},
-    )
-
-
-@require_safe
-def compare(request: HttpRequest) -> HttpResponse:
-    """/compare/?a=&b=&model_a=&model_b="""
-    form = CompareForm(request.GET or None)
-    recent = list(visible_runs(request.user)[:50])
-    context: dict[str, Any] = {"recent": recent, "may_add": request.user.has_perm(ADD)}
-    if not (form.is_bound and form.is_valid()):
-        a = next((run for run in recent if run.status == Run.Status.COMPLETED), recent[0] if recent else None)
-        b = queries.comparable_run(request.user, a) if a else None
-        context |= {"a": a, "b": b, "form": form if form.is_bound else None}
-        return render(request, "runs/compare.html", context, status=400 if form.is_bound else 200)
-    given = form.cleaned_data
-    run_a = queries.run_of(request.user, given["a"])
-    labels_a = queries.answering_labels(run_a)
-    if given["b"] is None and len(labels_a) < 2:  # one model of one run: there is nothing to compare it with yet
-        run_b = queries.comparable_run(request.user, run_a)
-    else:
-        run_b = queries.run_of(request.user, given["b"] or given["a"])
-        context |= _comparison(run_a, run_b, given)
-    context |= {"a": run_a, "b": run_b, "given": given, "labels_a": labels_a}
-    if run_b is not None:
-        context["labels_b"] = queries.answering_labels(run_b)
-    recent += [item for item in (run_a, run_b) if item is not None and item not in recent]
-    return render(request, "runs/compare.html", context)
-
-
-def _comparison(run_a: Run, run_b: Run, given: dict[str, Any]) -> dict[str, Any]:
-    try:
-        found = compare_runs(run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
-    except ComparisonError as error:
-        return {"error": str(error)}
-    return {"comparison": found}
-
-
-@require_safe
-def models(request: HttpRequest) -> HttpResponse:
-    """What is registered, and every label that has answered in a run."""
-    uses = past_results.model_uses(request.user)
-    known = {use.label: use for use in uses}
-    endpoints = list(ModelEndpoint.objects.all())
-    names = {endpoint.name for endpoint in endpoints}
-    context = {
-        "endpoints": [(endpoint, known.get(endpoint.name)) for endpoint in endpoints],
-        "others": [use for use in uses if use.label not in names],
-        "may_register": request.user.is_staff and request.user.has_perm("runs.add_modelendpoint"),
-        "register": reverse("admin:runs_modelendpoint_add"),
-    }
-    return render(request, "runs/models.html", context)
-
-
-@require_safe
-def model(request: HttpRequest, name: str) -> HttpResponse:
-    """One model: how it is registered, and its latest result on each environment."""
-    context = {
-        "name": name,
-        "endpoint": ModelEndpoint.objects.filter(name=name).first(),
-        "results": past_results.model_results(request.user, name),
-    }
-    return render(request, "runs/model.html", context)
-
-
-@require_safe
-def past(request: HttpRequest, slug: str) -> HttpResponse:
-    """The latest result of each model on an environment: a fragment of the environment's page, or a page of its own."""
-    environment = environment_of(request.user, slug)
-    context = {"environment": environment, "results": past_results.environment_results(request.user, environment)}
-    return render_part(request, page_or_part(request, "runs/past.html", "past"), context)

@@ -5,9 +5,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.http import FileResponse
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import APIException, NotFound, PermissionDenied, ValidationError
 from rest_framework.generics import ListAPIView
@@ -21,25 +19,20 @@ from hub.common.rest.serializers import StrictSerializer
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
 from hub.selectors import VersionNotFound, get_version, may_see_content, visible_environments
-from runs.exports import Which
 from runs.models import EpisodeSession
 from runs.providers.openai import wire_usage
-from runs.rollouts.roles import recordings_of
+from runs.rollouts.roles import session_recordings
 from runs.rollouts.services import (
     RolloutConflict,
+    RolloutError,
     RolloutFailed,
-    RolloutRefused,
-    rollout_begin,
-    rollout_end,
-    rollout_step,
-    session_get,
-    sessions_of,
+    create_rollout,
+    delete_rollout,
+    get_session,
+    list_sessions,
+    step_rollout,
 )
-from runs.web.downloads import episodes_file, run_rollouts_file
-from runs.web.forms import DoneFilter, RolloutsFilter
-from runs.web.queries import downloadable_run
-
-_WORDS = [OpenApiParameter("environment", str), OpenApiParameter("model", str)]
+from runs.web.forms import DoneFilter
 
 
 class Conflict(APIException):
@@ -52,7 +45,7 @@ class Unavailable(APIException):
     default_code = "unavailable"
 
 
-class BeginSerializer(StrictSerializer):
+class NewEpisodeSerializer(StrictSerializer):
     """`environment`: slug or slug@version. `case`: an id; left out, one is drawn by `seed`. `roles`: role -> names.
 
     `model`: a label of the trainer's own, for the export. `recordings`: what role models said in an earlier play.
@@ -110,7 +103,7 @@ class EpisodeItem(serializers.ModelSerializer[EpisodeSession]):
         ]
 
 
-class EpisodesView(EpisodeEndpoint, ListAPIView[EpisodeSession]):
+class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
     """Your own episodes, the latest first; POST begins one."""
 
     serializer_class = EpisodeItem
@@ -118,23 +111,23 @@ class EpisodesView(EpisodeEndpoint, ListAPIView[EpisodeSession]):
     ordering = "-created_at"
 
     def get_queryset(self) -> QuerySet[EpisodeSession]:
-        return sessions_of(user=_user(self.request), done=DoneFilter(self.request.query_params).choice())
+        return list_sessions(user=requesting_user(self.request), done=DoneFilter(self.request.query_params).choice())
 
     @extend_schema(operation_id="episodes_list", parameters=[OpenApiParameter("done", bool)])
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return super().get(request, *args, **kwargs)
 
-    @extend_schema(request=BeginSerializer, responses={201: dict, 400: ErrorBody, 429: ErrorBody})
+    @extend_schema(request=NewEpisodeSerializer, responses={201: dict, 400: ErrorBody, 429: ErrorBody})
     def post(self, request: Request) -> Response:
-        asked = BeginSerializer(data=request.data)
+        asked = NewEpisodeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         data = asked.validated_data
-        version = _version(request, data["environment"])
+        version = visible_version(request, data["environment"])
         if version.environment.held_out:
             raise PermissionDenied(f"{version.environment.slug} is held out: it is never trained on.")
         try:
-            begun = rollout_begin(
-                user=_user(request),
+            begun = create_rollout(
+                user=requesting_user(request),
                 version=version,
                 case_id=data.get("case"),
                 seed=data["seed"],
@@ -143,7 +136,7 @@ class EpisodesView(EpisodeEndpoint, ListAPIView[EpisodeSession]):
                 roles=data.get("roles"),
                 recordings=data.get("recordings"),
             )
-        except RolloutRefused as error:
+        except RolloutError as error:
             raise ValidationError({error.path: str(error)} if error.path else str(error)) from None
         except RolloutFailed as error:
             raise Unavailable(str(error)) from None
@@ -151,7 +144,7 @@ class EpisodesView(EpisodeEndpoint, ListAPIView[EpisodeSession]):
         return Response({**body, "observation": _observation(begun.observation)}, status=201)
 
 
-class EpisodeView(EpisodeEndpoint):
+class EpisodeDetail(EpisodeEndpoint):
     """GET shows an episode of one's own; DELETE ends it."""
 
     @extend_schema(responses={200: dict})
@@ -171,17 +164,17 @@ class EpisodeView(EpisodeEndpoint):
                 "reward": session.reward,
                 "score": session.score,
                 "calls": session.calls,
-                "recordings": recordings_of(session),
+                "recordings": session_recordings(session),
             }
         )
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
-        rollout_end(session=own_session(request, pk))
+        delete_rollout(session=own_session(request, pk))
         return Response(status=204)
 
 
-class StepView(EpisodeEndpoint):
+class EpisodeStep(EpisodeEndpoint):
     """POST answers with an assistant message."""
 
     @extend_schema(request=StepSerializer, responses={200: dict})
@@ -191,12 +184,12 @@ class StepView(EpisodeEndpoint):
         usage = asked.validated_data.get("usage")
         session = own_session(request, pk)
         try:
-            step = rollout_step(
+            step = step_rollout(
                 session=session,
                 message=asked.validated_data["message"],
                 usage=wire_usage(usage) if usage else None,
             )
-        except RolloutRefused as error:
+        except RolloutError as error:
             raise ValidationError({"message": str(error)}) from None
         except RolloutConflict as error:
             raise Conflict(str(error)) from None
@@ -206,7 +199,7 @@ class StepView(EpisodeEndpoint):
         if step.score is not None:
             info["status"] = step.score.status
             # An environment may be held out, or made private, after the episode began.
-            shown = may_see_content(_user(request), session.case.version.environment)
+            shown = may_see_content(requesting_user(request), session.case.version.environment)
             info["rules"] = {
                 rule.rule: {"value": rule.value, "reason": rule.reason if shown else ""} for rule in step.score.rules
             }
@@ -221,41 +214,7 @@ class StepView(EpisodeEndpoint):
         )
 
 
-class EpisodesExport(EpisodeEndpoint):
-    """Your own episodes that are over, with rewards and token counts: a JSONL file."""
-
-    @extend_schema(
-        operation_id="episodes_export",
-        parameters=[*_WORDS, OpenApiParameter("since", OpenApiTypes.DATE)],
-        responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
-    )
-    def get(self, request: Request) -> FileResponse:
-        given = _export_filter(request)
-        if given["environment"]:
-            _version(request, given["environment"])
-        return episodes_file(Which(user=_user(request), **given))
-
-
-class RunRollouts(APIView):
-    """All scored responses of a run, in the shape of exported episodes: a JSONL file."""
-
-    @extend_schema(
-        operation_id="runs_rollouts",
-        parameters=_WORDS,
-        responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
-    )
-    def get(self, request: Request, pk: int) -> FileResponse:
-        run = downloadable_run(request.user, pk)
-        given = _export_filter(request)
-        return run_rollouts_file(run, Which(environment=given["environment"], model=given["model"]))
-
-
-def _export_filter(request: Request) -> dict[str, Any]:
-    """The filters that were given. Raises FilterError."""
-    return RolloutsFilter(request.query_params).values()
-
-
-def _version(request: Request, name: str) -> EnvironmentVersion:
+def visible_version(request: Request, name: str) -> EnvironmentVersion:
     """The version called *name* of an environment that the user may see; of the others, not even names are told."""
     slug = name.partition("@")[0]
     visible = visible_environments(request.user)
@@ -270,13 +229,13 @@ def _version(request: Request, name: str) -> EnvironmentVersion:
 
 def own_session(request: Request, pk: UUID) -> EpisodeSession:
     """The session, if it is the user's own; what is not is not told apart from what is not there."""
-    session = session_get(user=_user(request), pk=pk)
+    session = get_session(user=requesting_user(request), pk=pk)
     if session is None:
         raise NotFound("There is no such episode of yours.")
     return session
 
 
-def _user(request: Request) -> User:
+def requesting_user(request: Request) -> User:
     assert isinstance(request.user, User)  # IsAuthenticated is the default permission
     return request.user
 

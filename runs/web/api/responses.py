@@ -1,0 +1,96 @@
+"""REST API of the responses of a run."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response as Answer
+
+from runs.models import Response, Score
+from runs.selectors import REASON_WITHHELD, reasons_withheld
+from runs.web import queries
+from runs.web.api.parameters import text_parameters
+from runs.web.forms import ResponsesFilter
+
+
+class ScoreItem(serializers.ModelSerializer[Score]):
+    """One rule's verdict."""
+
+    class Meta:
+        model = Score
+        fields = ["rule", "type", "value", "weight", "required", "reason", "detail", "execution"]
+
+
+class ResponseItem(serializers.ModelSerializer[Response]):
+    """One play of one case by one model, whole."""
+
+    environment = serializers.CharField(source="run_environment.version")
+    model = serializers.CharField(source="run_model.label")
+    case = serializers.CharField(source="case.external_id")
+    scores = ScoreItem(many=True)
+    messages = serializers.JSONField()
+
+    def to_representation(self, instance: Response) -> dict[str, Any]:
+        body: dict[str, Any] = super().to_representation(instance)
+        if reasons_withheld(self.context["request"].user, instance):
+            body["reason"] = body["reason"] and REASON_WITHHELD
+            body["scores"] = [{**score, "reason": "", "detail": None, "execution": None} for score in body["scores"]]
+        return body
+
+    class Meta:
+        model = Response
+        fields = [
+            "id",
+            "environment",
+            "model",
+            "case",
+            "attempt",
+            "status",
+            "score",
+            "reason",
+            "error_kind",
+            "messages",
+            "text",
+            "finish_reason",
+            "stop",
+            "truncated",
+            "refused",
+            "turns",
+            "input_tokens",
+            "cached_input_tokens",
+            "output_tokens",
+            "reasoning_tokens",
+            "latency_ms",
+            "cost_usd",
+            "role_cost_usd",
+            "execution_status",
+            "execution_ms",
+            "sandbox_tier",
+            "execution_trust",
+            "scores",
+        ]
+
+
+class ResponseList(ListAPIView[Response]):
+    """A run's responses with transcripts and scores, in the order in which they came."""
+
+    serializer_class = ResponseItem
+    filter_backends: list[Any] = []
+    ordering = "id"
+
+    def get_queryset(self) -> QuerySet[Response]:
+        if getattr(self, "swagger_fake_view", False):
+            return Response.objects.none()
+        run = queries.run_of(self.request.user, self.kwargs["pk"])
+        chosen = ResponsesFilter(self.request.query_params).values()
+        rows = queries.filter_responses(self.request.user, run, **chosen)
+        return rows.defer(None).select_related("case").prefetch_related("scores")
+
+    @extend_schema(
+        operation_id="runs_responses", parameters=text_parameters("status", "environment", "model", "flag", "q")
+    )
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Answer:
+        return super().get(request, *args, **kwargs)

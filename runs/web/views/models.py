@@ -1,0 +1,46 @@
+"""Pages of models, and the results of all models on an environment."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from hub.common.web.pagination import page_or_part, render_part
+from hub.web.queries import environment_of
+from runs.models import ModelEndpoint
+from runs.reports import history as past_results
+
+
+@require_safe
+def models(request: HttpRequest) -> HttpResponse:
+    """What is registered, and every label that has answered in a run."""
+    uses = past_results.model_uses(request.user)
+    known = {use.label: use for use in uses}
+    endpoints = list(ModelEndpoint.objects.all())
+    names = {endpoint.name for endpoint in endpoints}
+    context = {
+        "endpoints": [(endpoint, known.get(endpoint.name)) for endpoint in endpoints],
+        "others": [use for use in uses if use.label not in names],
+        "may_register": request.user.is_staff and request.user.has_perm("runs.add_modelendpoint"),
+        "register": reverse("admin:runs_modelendpoint_add"),
+    }
+    return render(request, "runs/models.html", context)
+
+
+@require_safe
+def model(request: HttpRequest, name: str) -> HttpResponse:
+    """One model: how it is registered, and its latest result on each environment."""
+    context = {
+        "name": name,
+        "endpoint": ModelEndpoint.objects.filter(name=name).first(),
+        "results": past_results.model_results(request.user, name),
+    }
+    return render(request, "runs/model.html", context)
+
+
+@require_safe
+def past(request: HttpRequest, slug: str) -> HttpResponse:
+    """The latest result of each model on an environment: a fragment of the environment's page, or a page of its own."""
+    environment = environment_of(request.user, slug)
+    context = {"environment": environment, "results": past_results.environment_results(request.user, environment)}
+    return render_part(request, page_or_part(request, "runs/past.html", "past"), context)

@@ -1,0 +1,60 @@
+"""Pages of one case and of one response of a run."""
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from runs.models import Response
+from runs.results.counting import attempts_of
+from runs.selectors import reasons_withheld
+from runs.web import queries
+
+
+@require_safe
+def case(request: HttpRequest, pk: int, case: int) -> HttpResponse:
+    """One case of a run: what every model answered, side by side."""
+    found = queries.run_of(request.user, pk)
+    rows = (
+        Response.objects.filter(run_environment__run=found, case_id=case)
+        .select_related("run_model", "case__version__environment", "run_environment__version__environment")
+        .order_by("run_model__position", "attempt")
+    )
+    answers = list(rows)
+    queries.withhold_reasons(request.user, answers)
+    if not answers:
+        return redirect("runs:run", pk=pk)
+    context = {"run": found, "case": answers[0].case, "answers": answers, "attempts": attempts_of(found)}
+    return render(request, "runs/case.html", context)
+
+
+@require_safe
+def response(request: HttpRequest, pk: int) -> HttpResponse:
+    """One response, whole: transcript, scores with reasons, execution, and its neighbours of the same outcome."""
+    found = queries.response_of(request.user, pk)
+    withheld = reasons_withheld(request.user, found)
+    queries.withhold_reasons(request.user, [found])
+    alike = Response.objects.filter(
+        run_environment_id=found.run_environment_id, run_model_id=found.run_model_id, status=found.status
+    ).order_by("id")
+    context = {
+        "response": found,
+        "run": found.run_environment.run,
+        "case": found.case,
+        "version": found.run_environment.version,
+        "scores": found.scores.order_by("position"),
+        "withheld": withheld,
+        "attempts": attempts_of(found.run_environment.run),
+        "before": alike.filter(pk__lt=pk).values_list("pk", flat=True).last(),
+        "after": alike.filter(pk__gt=pk).values_list("pk", flat=True).first(),
+    }
+    return render(request, "runs/response.html", context)
+
+
+@require_safe
+def raw(request: HttpRequest, pk: int) -> JsonResponse:
+    """The transcript as it is stored."""
+    found = queries.response_of(request.user, pk)
+    return JsonResponse(
+        {"response": found.pk, "messages": found.messages, "text": found.text},
+        json_dumps_params={"indent": 1, "ensure_ascii": False},
+    )
