@@ -12,10 +12,10 @@ from django.core.files import File
 from django.db import transaction
 from django.utils import timezone
 
-from hub.bundles.loader import MANIFEST, Bundle, open_bundle
+from hub.bundles.loader import Bundle, open_bundle
 from hub.bundles.validation import bundle_problems
 from hub.common.errors import UserError
-from hub.manifest.problems import BundleError
+from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest, version_key
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, bundle_path, bundle_storage
 from hub.selectors import is_curator

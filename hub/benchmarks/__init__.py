@@ -15,9 +15,10 @@ import yaml
 from pydantic import ValidationError
 
 from hub.common.documents import yaml_source
+from hub.common.problems import Problem
 from hub.common.wording import sentence
 from hub.datasets.rows import MAX_ROW_BYTES, DatasetError, Row, file_rows, join_rows, rows
-from hub.manifest.problems import BundleError, Problem
+from hub.manifest.problems import BundleError
 from hub.manifest.schema import DATA_SUFFIXES, Dataset, is_data_path
 from hub.templating import templates
 

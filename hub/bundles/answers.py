@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from hub.common import wording
+from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
 from hub.datasets.rows import DatasetError, Opener, Row, file_rows
-from hub.manifest.problems import BundleError, Problem
+from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Answers
 from hub.protocols.calls import CallKey, ModelError, Reply
 from hub.protocols.cases import CaseData
@@ -68,7 +69,7 @@ class ReferenceAnswers:
             try:
                 return self._rendered(case)
             except ValueError as error:
-                raise BundleError(Problem(key=self.key, message=f"case {case.id!r}: {error}")) from None
+                raise BundleError(Problem(file=MANIFEST, path=self.key, message=f"case {case.id!r}: {error}")) from None
         found: list[ReferenceAnswer] = []
         while self._index is not None and (text := self._index.get(f"{len(found)}:{case.id}")) is not None:
             found.append(ReferenceAnswer(*json.loads(text)))

@@ -14,7 +14,8 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO
 
-from hub.manifest.problems import BundleError, Problem
+from hub.common.problems import Problem
+from hub.manifest.problems import BundleError
 
 MAX_ENTRIES = 10_000
 MAX_UNPACKED = 512 * 1024 * 1024

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
 from hub.datasets.mapping import CaseMapper
 from hub.datasets.rows import DatasetError, Opener, Row, rows
 from hub.environments.compiled import CaseError, CompiledEnvironment
-from hub.manifest.problems import BundleError, Problem
+from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest
 from hub.protocols.cases import CaseData
 from hub.templating import templates
@@ -50,7 +51,7 @@ def prepared_cases(
             yield from error.problems
             return
     if number == 0:
-        yield Problem(file=manifest.dataset.path or "environment.yaml", message="the dataset has no rows.")
+        yield Problem(file=manifest.dataset.path or MANIFEST, message="the dataset has no rows.")
 
 
 def _prepared(
@@ -70,7 +71,7 @@ def _prepared(
             Problem(
                 file=file,
                 line=line,
-                key="dataset.fields.id",
+                path="dataset.fields.id",
                 message=f"the id {case.id!r} is already used by the row on line {earlier}.",
                 remedy="Give each case an id of its own.",
             )
@@ -80,7 +81,7 @@ def _prepared(
     try:
         digests = environment.input_digest(case), environment.scoring_digest(case)
     except CaseError as error:
-        raise BundleError(Problem(file=file, line=line, key=error.where, message=_sentence(error.message))) from None
+        raise BundleError(Problem(file=file, line=line, path=error.where, message=_sentence(error.message))) from None
     return PreparedCase(position, case, *digests, file, line)
 
 
@@ -90,7 +91,7 @@ def _wanted(where: str | None, row: Row, file: str, line: int) -> bool:
     try:
         value = templates.render(where, {**row, "row": row})
     except templates.RenderError as error:
-        raise BundleError(Problem(file=file, line=line, key="dataset.where", message=_sentence(str(error)))) from None
+        raise BundleError(Problem(file=file, line=line, path="dataset.where", message=_sentence(str(error)))) from None
     return templates.truth(value)
 
 

@@ -24,12 +24,12 @@ from hub.bundles.cases import prepared_cases
 from hub.bundles.explain import explain
 from hub.common import digests
 from hub.common.documents import yaml_source
+from hub.common.problems import Problem
 from hub.environments.compiled import CompiledEnvironment, CompileError, code_paths
-from hub.manifest.problems import BundleError, Problem
+from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest
 from hub.protocols.cases import CaseData
 
-MANIFEST = "environment.yaml"
 CERTIFICATE = "certificate.json"  # contains the digest, so it cannot be part of it
 README = "README.md"
 MAX_CODE = 32 * 1024 * 1024  # bytes of all code files; the limit of one sandbox job
@@ -171,7 +171,7 @@ class Bundle:
         try:
             return yaml_source.parse(self.text(MANIFEST))
         except yaml_source.YamlError as error:
-            raise BundleError(Problem(line=error.line, message=f"not YAML: {error.message}.")) from None
+            raise BundleError(Problem(file=MANIFEST, line=error.line, message=f"not YAML: {error.message}.")) from None
 
     @property
     def readable(self) -> bool:
@@ -220,7 +220,11 @@ class Bundle:
         """Return a problem at a key path of environment.yaml."""
         dot = "" if message.endswith((".", "!", "?")) else "."
         return Problem(
-            line=self.yaml.line(path), key=yaml_source.dotted(tuple(path)), message=message + dot, remedy=remedy
+            file=MANIFEST,
+            line=self.yaml.line(path),
+            path=yaml_source.dotted(tuple(path)),
+            message=message + dot,
+            remedy=remedy,
         )
 
     @cached_property
@@ -259,7 +263,7 @@ class Bundle:
             return CompiledEnvironment(manifest, self.code(manifest))
         except CompileError as error:
             raise BundleError(
-                [self.problem(list(yaml_source.undotted(path)), message) for path, message in error.problems]
+                [self.problem(list(yaml_source.undotted(problem.path)), problem.message) for problem in error.problems]
             ) from None
 
     def cases(self) -> Iterator[CaseData]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from hub.bundles.answers import RecordedCalls, ReferenceAnswers
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import Bundle, open_bundle
+from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
 from hub.environments.compiled import CompiledEnvironment
-from hub.manifest.problems import BundleError, Problem, ProblemList
+from hub.manifest.problems import BundleError, ProblemList
 from hub.manifest.schema import Answers, Manifest
 from hub.templating import templates
 
@@ -76,14 +77,14 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
     problems.add(*missing, *broken)
     manifest = manifest.model_copy(deep=True)
     for problem in broken:
-        manifest.dataset.fields.pop(problem.key.rpartition(".")[2], None)  # reported once, not for every row
+        manifest.dataset.fields.pop(problem.path.rpartition(".")[2], None)  # reported once, not for every row
     templates = [
         ReferenceAnswers(source, key, bundle.file)
         for key in ("gold", "wrong")
-        if isinstance(source := getattr(manifest, key), Answers) and not any(item.key == key for item in broken)
+        if isinstance(source := getattr(manifest, key), Answers) and not any(item.path == key for item in broken)
     ]
     with DiskIndex() as ids:
-        if not any(problem.key.startswith("dataset") for problem in missing):
+        if not any(problem.path.startswith("dataset") for problem in missing):
             for found in prepared_cases(manifest, environment, bundle.file):
                 if isinstance(found, Problem):
                     problems.add(found)
@@ -101,7 +102,7 @@ def _template_problems(templates: list[ReferenceAnswers], found: PreparedCase) -
     """Yield problems of gold and wrong answers that templates cannot render for a case."""
     for book in templates:
         if message := book.problem(found.case):
-            yield Problem(file=found.file, line=found.line, key=book.key, message=message)
+            yield Problem(file=found.file, line=found.line, path=book.key, message=message)
 
 
 def _missing_files(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:

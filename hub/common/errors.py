@@ -29,7 +29,7 @@ class UserError(ValueError):
         """Return one line for each mistake, unless the headline already describes it."""
         return ()
 
-    def errors(self) -> list[dict[str, str]]:
+    def errors(self) -> list[dict[str, object]]:
         """Return the mistakes as `[{"path", "message"}]`, for JSON."""
         return [{"path": self.path, "message": self.message}] if self.path else []
 

@@ -4,7 +4,8 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hub.manifest.problems import BundleError, Problem
+from hub.common.problems import Problem
+from hub.manifest.problems import BundleError
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON
 from hub.templating import templates
@@ -27,7 +28,7 @@ class CaseMapper:
                 value = self._value(name, row)
                 values[name] = convert(str(position) if name == "id" and value is None else value)
             except ValueError as error:
-                problems.append(Problem(file=file, line=line, key=f"dataset.fields.{name}", message=f"{error}"))
+                problems.append(Problem(file=file, line=line, path=f"dataset.fields.{name}", message=f"{error}"))
         if problems:
             raise BundleError(problems)
         return CaseData(**values, row=row)

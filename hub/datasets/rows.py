@@ -18,8 +18,9 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
+from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
-from hub.manifest.problems import BundleError, Problem
+from hub.manifest.problems import BundleError
 from hub.manifest.schema import Dataset
 from hub.protocols.messages import JSON
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from hub.common import digests, wording
 from hub.common.documents import yaml_source
+from hub.common.problems import Problem
 from hub.harnesses.base import EpisodeContext, Harness, Services
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest, RuleSpec
@@ -23,10 +24,10 @@ from sandbox.client.pool import Pool
 
 
 class CompileError(ValueError):
-    """The manifest does not fit together: `problems` pairs a key path with a sentence."""
+    """Manifest that cannot be compiled. `problems` lists every mistake."""
 
-    def __init__(self, problems: list[tuple[str, str]]) -> None:
-        super().__init__("; ".join(f"{path}: {text}" for path, text in problems))
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
         self.problems = problems
 
 
@@ -189,46 +190,50 @@ def _templates(model: type[BaseModel]) -> Mapping[str, str]:
     return {name: value for name, value in defaults.items() if isinstance(value, str) and "{{" in value}
 
 
-def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[tuple[str, str]]:
+def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Problem]:
     """What can be told without a case: unknown types, unknown options, templates that do not compile, missing code."""
     harness = HARNESSES.get(manifest.harness.type)
     if harness is None:
-        yield "harness.type", HARNESSES.describe_unknown(manifest.harness.type)
+        yield Problem(HARNESSES.describe_unknown(manifest.harness.type), "harness.type")
     else:
         options = manifest.harness.options
         yield from _option_problems("harness", harness.Options, options)
         missing = list(_missing("harness", harness.code_paths(options), files))
         yield from missing
         if not missing:
-            yield from ((f"harness.{key}", text) for key, text in harness.problems(options, files))
+            yield from (_below("harness", problem) for problem in harness.problems(options, files))
     for i, spec in enumerate(manifest.scoring.rules):
         where = f"scoring.rules[{i}]"
         scorer = SCORERS.get(spec.type)
         if scorer is None:
-            yield f"{where}.type", SCORERS.describe_unknown(spec.type)
+            yield Problem(SCORERS.describe_unknown(spec.type), f"{where}.type")
             continue
         for problem in templates.check(spec.when):
-            yield f"{where}.when", problem
+            yield Problem(problem, f"{where}.when")
         yield from _option_problems(where, scorer.Options, spec.options)
         missing = list(_missing(where, scorer.code_paths(spec.options), files))
         yield from missing
         if not missing:
-            yield from ((f"{where}.path", text) for text in scorer.problems(spec.options, files))
+            yield from (_below(where, problem) for problem in scorer.problems(spec.options, files))
 
 
-def _option_problems(where: str, model: type[BaseModel], options: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _below(where: str, problem: Problem) -> Problem:
+    return replace(problem, path=f"{where}.{problem.path}")
+
+
+def _option_problems(where: str, model: type[BaseModel], options: Mapping[str, Any]) -> Iterable[Problem]:
     known = {field.alias or name: field for name, field in model.model_fields.items()}
     for key, value in options.items():
         if key not in known:
-            yield f"{where}.{key}", wording.unknown_key(key, sorted(known))
+            yield Problem(wording.unknown_key(key, sorted(known)), f"{where}.{key}")
         for problem in templates.check(value):
-            yield f"{where}.{key}", problem
+            yield Problem(problem, f"{where}.{key}")
     for name, field in known.items():
         if field.is_required() and name not in options:
-            yield f"{where}.{name}", "missing; this key is required"
+            yield Problem("missing; this key is required", f"{where}.{name}")
 
 
-def _missing(where: str, paths: Iterable[str], files: Mapping[str, bytes]) -> Iterable[tuple[str, str]]:
+def _missing(where: str, paths: Iterable[str], files: Mapping[str, bytes]) -> Iterable[Problem]:
     for path in paths:
         if path not in files:
-            yield where, f"the bundle has no file {path!r}"
+            yield Problem(f"the bundle has no file {path!r}", where)

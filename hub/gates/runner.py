@@ -15,11 +15,12 @@ from hub.bundles.answers import RecordedCalls, ReferenceAnswers
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import Bundle
 from hub.common.digests import attempt_seed
+from hub.common.problems import Problem
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.episodes import Episode, Step
 from hub.gates.leaks import file_leaks, probe_answer, probe_report
 from hub.harnesses.base import HarnessError, Services
-from hub.manifest.problems import BundleError, Problem
+from hub.manifest.problems import BundleError
 from hub.protocols.calls import CallKey, ModelError
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import Message

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from hub.common.problems import Problem
 from hub.protocols.calls import CallKey, CallModel
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON, Message, Tool
@@ -99,10 +100,10 @@ class Harness(ABC):
         """Return the bundle files that the raw *options* name as code; they are part of a case's input digest."""
         return []
 
-    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Problem]:
         """Return mistakes in the code that the raw *options* name, found without running it.
 
-        Each is a pair of a key path below `harness` and a sentence. Called only if all `code_paths` are in *files*.
+        Their paths are below `harness`. Called only if all `code_paths` are in *files*.
         """
         return []
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from hub.common.problems import Problem
 from hub.harnesses.base import EpisodeContext, Harness, HarnessError, HarnessOptions, Turn
 from hub.harnesses.bundle_code import call_function
 from hub.harnesses.tools import undeclared_imports
@@ -106,8 +107,8 @@ class CustomHarness(Harness):
         path, reads = options.get("path", "harness.py"), options.get("reads", [])
         return [p for p in [path, *(reads if isinstance(reads, list) else [])] if isinstance(p, str)]
 
-    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Problem]:
         path = str(options.get("path", "harness.py"))
         calls = {"reset": ("case", "seed"), "step": ("state", "message")}
-        wrong = [("path", text) for text in code_problems(path, files[path], calls)]
-        return wrong or [("reads", text) for text in undeclared_imports(self.code_paths(options), files)]
+        wrong = [Problem(text, "path") for text in code_problems(path, files[path], calls)]
+        return wrong or [Problem(text, "reads") for text in undeclared_imports(self.code_paths(options), files)]

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any, cast
 
+from hub.common.problems import Problem
 from hub.harnesses.base import EpisodeContext, HarnessError, Turn
 from hub.harnesses.bundle_code import BundleCodeFailed, call_function, call_tool
 from hub.harnesses.tool_calls import ParsedCall, call_problem, native_calls, result_text, text_calls, wire_call
@@ -102,17 +103,21 @@ class Tools(ToolLoop):
     def uses_sandbox(self, options: Mapping[str, Any]) -> bool:
         return bool(self.code_paths(options))
 
-    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Problem]:
         tools = options.get("tools")
         if not isinstance(tools, str) or "{{" in tools:
             return []
         if not tools.endswith(".py"):
-            return [("tools", f"{tools!r} must be a .py file of the bundle, or a template that gives function schemas")]
+            return [
+                Problem(
+                    f"{tools!r} must be a .py file of the bundle, or a template that gives function schemas", "tools"
+                )
+            ]
         try:
             read_tools(files[tools], tools)
         except ToolSourceError as error:
-            return [("tools", problem) for problem in error.problems]
-        return [("reads", text) for text in undeclared_imports(self.code_paths(options), files)]
+            return [Problem(text, "tools") for text in error.problems]
+        return [Problem(text, "reads") for text in undeclared_imports(self.code_paths(options), files)]
 
     def roles(self, options: Mapping[str, Any]) -> list[str]:
         return user_roles(options)

@@ -1,38 +1,16 @@
-"""Problems of a bundle: where, what, and how to fix it. No side effects."""
+"""Problems of a bundle, collected and reported together."""
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from hub.common.errors import UserError
+from hub.common.problems import Problem
 from hub.common.wording import counted
 
+MANIFEST = "environment.yaml"
 MAX_LISTED = 100  # different problems in a report
 MAX_ALIKE = 3  # lines shown for the same problem; the others are counted
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """One problem. `file` is a path inside the bundle, `line` counts from 1, `key` is a path such as `harness.type`."""
-
-    message: str
-    remedy: str = ""
-    file: str = "environment.yaml"
-    line: int | None = None
-    key: str = ""
-
-    @property
-    def where(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place} ({self.key})" if self.key else place
-
-    def __str__(self) -> str:
-        text = f"{self.where}: {self.message}" if self.where else self.message
-        return f"{text} {self.remedy}" if self.remedy else text
-
-    def to_json(self) -> dict[str, str | int | None]:
-        return asdict(self)
 
 
 class ProblemList:
@@ -44,7 +22,7 @@ class ProblemList:
 
     def add(self, *problems: Problem) -> None:
         for problem in problems:
-            kind = problem.file, problem.key, problem.message
+            kind = problem.file, problem.path, problem.message
             self._count[kind] += 1
             if self._count[kind] <= MAX_ALIKE:
                 self._alike.setdefault(kind, []).append(problem)
@@ -63,7 +41,7 @@ class ProblemList:
             shown += [*problems[:-1], last] if more else problems
         if self.full:
             shown.append(Problem(file="~", message=f"Only the first {MAX_LISTED} kinds of problem are shown."))
-        order = sorted(shown, key=lambda p: (p.file != "environment.yaml", p.file, p.line or 0))
+        order = sorted(shown, key=lambda p: (p.file != MANIFEST, p.file, p.line or 0))
         return [replace(p, file="") if p.file == "~" else p for p in order]
 
 
@@ -72,7 +50,7 @@ class BundleError(UserError):
 
     def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
         if isinstance(problems, str):
-            problems = Problem(file="", message=problems)
+            problems = Problem(problems)
         self.problems = [problems] if isinstance(problems, Problem) else list(problems)
         super().__init__("\n".join(self.lines()))
 
@@ -82,5 +60,16 @@ class BundleError(UserError):
     def lines(self) -> list[str]:
         return [str(problem) for problem in self.problems]
 
-    def errors(self) -> list[dict[str, Any]]:
-        return [{"path": problem.where, **problem.to_json()} for problem in self.problems]
+    def errors(self) -> list[dict[str, object]]:
+        return [{"path": problem.where, **problem_to_json(problem)} for problem in self.problems]
+
+
+def problem_to_json(problem: Problem) -> dict[str, object]:
+    """Return a problem of a bundle as JSON."""
+    return {
+        "message": problem.message,
+        "remedy": problem.remedy,
+        "file": problem.file,
+        "line": problem.line,
+        "key": problem.path,
+    }

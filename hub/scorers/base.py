@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from hub.common.problems import Problem
 from hub.harnesses.base import Services
 from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
@@ -100,10 +101,10 @@ class Scorer(ABC):
         """Return the bundle files that the raw *options* name as code; they are part of a case's scoring digest."""
         return []
 
-    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[str]:
+    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Problem]:
         """Return mistakes in the code that the raw *options* name, found without running it.
 
-        Called only if all `code_paths` are in *files*.
+        Their paths are below the rule. Called only if all `code_paths` are in *files*.
         """
         return []
 

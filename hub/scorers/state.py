@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
+from hub.common.problems import Problem
 from hub.harnesses.base import Services
 from hub.manifest.code_check import code_problems
 from hub.manifest.schema import check_relative
@@ -55,11 +56,12 @@ class StateScorer(Scorer):
         named = [options.get("path"), *(reads if isinstance(reads, list) else [])]
         return [path for path in named if isinstance(path, str)]
 
-    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[str]:
+    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Problem]:
         path, function = options.get("path"), options.get("function", "check")
         if not isinstance(path, str) or "{{" in f"{path}{function}" or options.get("arguments"):
             return []
-        return code_problems(path, files[path], {str(function): ("case", "state", "transcript")})
+        calls = {str(function): ("case", "state", "transcript")}
+        return [Problem(text, "path") for text in code_problems(path, files[path], calls)]
 
     async def score(self, options: StateScorerOptions, submission: Submission, services: Services) -> Verdict:
         """Call the function. Raises ScoringFailed, of kind `environment` if the bundle's code fails."""

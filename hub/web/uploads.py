@@ -5,8 +5,9 @@ from typing import IO
 from django.contrib.auth.models import User
 
 from hub.bundles.loader import open_archive
+from hub.common.problems import Problem
 from hub.gates.queue import dispatch_gates
-from hub.manifest.problems import BundleError, Problem
+from hub.manifest.problems import MANIFEST, BundleError
 from hub.models import EnvironmentVersion
 from hub.services import EnvironmentRefused, import_bundle
 
@@ -21,7 +22,7 @@ def bundle_receive(*, file: IO[bytes], user: User) -> tuple[EnvironmentVersion, 
         try:
             version = import_bundle(bundle=bundle, owner=user)
         except EnvironmentRefused as error:
-            raise BundleError(Problem(message=str(error), key="slug")) from None
+            raise BundleError(Problem(str(error), "slug", file=MANIFEST)) from None
     if version.certificate is None:
         dispatch_gates(version=version)
     return version, not known

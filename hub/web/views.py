@@ -10,11 +10,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hub.bundles.changes import VersionChanges, manifest_yaml, version_changes
+from hub.common.problems import Problem
 from hub.common.web.pagination import Order, keyset_page, order_of, page_or_part, render_list, render_part
 from hub.common.web.rendering import markdown_html
 from hub.environments.compiled import CaseError, CompileError
 from hub.gates.queue import TRIES, dispatch_gates
-from hub.manifest.problems import BundleError, Problem
+from hub.manifest.problems import BundleError
 from hub.models import Case, Environment, EnvironmentVersion, GateRequest
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import Message

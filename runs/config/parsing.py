@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from hub.common import wording
 from hub.common.documents import yaml_source
 from hub.common.errors import UserError
+from hub.common.problems import Problem
 from runs.config.schema import MAX_ITEMS, MAX_SEATS, EnvironmentRef, Limits, RunConfig, SandboxConfig
 from runs.config_source import ConfigSource
 from runs.providers.base import ModelSpec, Provider
@@ -35,27 +35,10 @@ _KNOWN_STAGES = {
 Note = Callable[[yaml_source.Path, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigProblem:
-    """One mistake: its key path (`models[0].price`), a sentence, and where it stands.
-
-    `line` is that in the file; `option` is the `--set` of the command line that brought it in instead.
-    """
-
-    path: str
-    message: str
-    line: int | None = None
-    option: str = ""
-
-    def __str__(self) -> str:
-        where = self.option or (f"line {self.line}" if self.line else "")
-        return ": ".join(part for part in (where, self.path, self.message) if part)
-
-
 class ConfigError(UserError):
     """A config that cannot be run. `problems` holds every mistake found, in the order of the file."""
 
-    def __init__(self, problems: list[ConfigProblem], source: str = "config") -> None:
+    def __init__(self, problems: list[Problem], source: str = "config") -> None:
         self.problems = sorted(problems, key=lambda p: (bool(p.option), p.line is None, p.line or 0))
         self.source = source
         super().__init__("\n".join(self.lines()))
@@ -64,7 +47,10 @@ class ConfigError(UserError):
         return f"{self.source}: {wording.counted(len(self.problems), 'problem')}; nothing was stored."
 
     def errors(self) -> list[dict[str, Any]]:
-        return [asdict(problem) for problem in self.problems]
+        return [
+            {"path": item.path, "message": item.message, "line": item.line, "option": item.option}
+            for item in self.problems
+        ]
 
     def lines(self) -> list[str]:
         """A line for each problem; of the same message at many places a few, and how many more there are."""
@@ -92,7 +78,7 @@ class ParsedConfig:
         self,
         source: ConfigSource,
         document: yaml_source.YamlText | None = None,
-        problems: list[ConfigProblem] | None = None,
+        problems: list[Problem] | None = None,
     ) -> None:
         self.source = source
         self.document = document
@@ -111,7 +97,7 @@ class ParsedConfig:
             return
         option = self._option(path)
         line = self.document.line(path) if self.document and not option else None
-        self.problems.append(ConfigProblem(yaml_source.dotted(path), message, line, option))
+        self.problems.append(Problem(message, yaml_source.dotted(path), line=line, option=option))
 
     def _option(self, path: yaml_source.Path) -> str:
         """The `--set` that gave what stands at *path*, or that alone made the mapping there; the last one wins."""
@@ -143,11 +129,9 @@ def read_config_text(text: str, source: ConfigSource, overrides: list[str] | Non
     try:
         document = yaml_source.parse(text)
     except yaml_source.YamlError as error:
-        raise ConfigError([ConfigProblem("", error.message, error.line)], source.name) from None
+        raise ConfigError([Problem(error.message, line=error.line)], source.name) from None
     if not isinstance(document.value, dict):
-        raise ConfigError(
-            [ConfigProblem("", "a config is a mapping with name, environments and models", 1)], source.name
-        )
+        raise ConfigError([Problem("a config is a mapping with name, environments and models", line=1)], source.name)
     parsed = ParsedConfig(source, document)
     for override in overrides or []:
         _override(document.value, override, parsed)
@@ -292,8 +276,8 @@ def _check_model(path: yaml_source.Path, model: Mapping[str, Any], parsed: Parse
     _check_parameters(path, model, provider, parsed.note)
     # What is sound is looked at all the same: a file that is missing, a variable that is not set.
     require_valid = {key: value for key, value in given.items() if key not in wrong}
-    for key, message in provider.problems(provider.Options.model_construct(**require_valid), parsed.source):
-        parsed.note((*path, key), message)
+    for problem in provider.problems(provider.Options.model_construct(**require_valid), parsed.source):
+        parsed.note((*path, problem.path), problem.message)
 
 
 def _check_parameters(path: yaml_source.Path, model: Mapping[str, Any], provider: type[Provider], note: Note) -> None:
@@ -367,7 +351,7 @@ def _override(value: dict[str, Any], text: str, parsed: ParsedConfig) -> None:
     option = f"--set {text}"
 
     def refuse(message: str) -> None:
-        parsed.problems.append(ConfigProblem("", message, option=option))
+        parsed.problems.append(Problem(message, option=option))
 
     written, equals, raw = text.partition("=")
     parts = re.sub(r"\[(\d+)\]", r".\1", written.strip()).split(".")  # models[0], as problems have it, or models.0

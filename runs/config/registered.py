@@ -14,8 +14,9 @@ from pydantic import ValidationError
 
 from hub.common import wording
 from hub.common.documents import yaml_source
+from hub.common.problems import Problem
 from hub.selectors import visible_environments
-from runs.config.parsing import ConfigError, ConfigProblem, Note, ParsedConfig, read_config
+from runs.config.parsing import ConfigError, Note, ParsedConfig, read_config
 from runs.config.resolve import SelectedEnvironment, resolve_config
 from runs.config.schema import RunConfig
 from runs.config_source import ConfigSource
@@ -41,9 +42,9 @@ def resolve_registered_text(text: str, *, user: User) -> ResolvedConfig:
     try:
         document = yaml_source.parse(text)
     except yaml_source.YamlError as error:
-        raise ConfigError([ConfigProblem("", error.message, error.line)]) from None
+        raise ConfigError([Problem(error.message, line=error.line)]) from None
     if not isinstance(document.value, dict):
-        raise ConfigError([ConfigProblem("", "a config is a mapping with name, environments and models", 1)])
+        raise ConfigError([Problem("a config is a mapping with name, environments and models", line=1)])
     return resolve_registered(document.value, user=user, document=document)
 
 

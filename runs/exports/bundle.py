@@ -7,9 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from hub.bundles.loader import MANIFEST, Bundle, open_bundle
+from hub.bundles.loader import Bundle, open_bundle
 from hub.common.digests import digest
 from hub.datasets.rows import DatasetError, file_rows
+from hub.manifest.problems import MANIFEST
 from hub.manifest.schema import Manifest
 from runs.exports.base import CHUNK, ExportError, ExportReport, Failures, opened
 from runs.models import RunEnvironment

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hub.common import digests
+from hub.common.problems import Problem
 from hub.protocols.calls import CallKey, Reply, Usage
 from hub.protocols.messages import JSON, Message, Tool
 from runs.config_source import ConfigSource
@@ -111,8 +112,8 @@ class Provider(ABC):
         self.context = context
 
     @classmethod
-    def problems(cls, options: Any, source: ConfigSource) -> Iterable[tuple[str, str]]:
-        """What is wrong with *options* beyond their types, as (key, sentence): missing files, unset variables.
+    def problems(cls, options: Any, source: ConfigSource) -> Iterable[Problem]:
+        """What is wrong with *options* beyond their types, such as missing files and unset variables.
 
         Keys of a wrong type are left out of *options*; `model_fields_set` tells which are there.
         """

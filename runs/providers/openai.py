@@ -15,6 +15,7 @@ from openai._models import FinalRequestOptions
 from pydantic import Field, field_validator
 
 from hub.common import wording
+from hub.common.problems import Problem
 from hub.protocols.calls import ModelError, Reply, Usage
 from hub.protocols.messages import JSON, Message
 from runs.config_source import ConfigSource
@@ -184,14 +185,14 @@ class OpenAI(Provider):
         )
 
     @classmethod
-    def problems(cls, options: OpenAIOptions, source: ConfigSource) -> Iterable[tuple[str, str]]:
+    def problems(cls, options: OpenAIOptions, source: ConfigSource) -> Iterable[Problem]:
         name = options.api_key_env
         if name is None:
             return
         if name not in source.key_variables:
-            yield "api_key_env", _not_a_key_variable(name, sorted(source.key_variables))
+            yield Problem(_not_a_key_variable(name, sorted(source.key_variables)), "api_key_env")
         elif source.lookup is not None and source.lookup(name) is None:
-            yield "api_key_env", f"the variable {name} is not set; export {name}=<your key> or put it in .env"
+            yield Problem(f"the variable {name} is not set; export {name}=<your key> or put it in .env", "api_key_env")
 
     @classmethod
     def identity(cls, options: OpenAIOptions) -> dict[str, JSON]:

@@ -12,6 +12,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hub.common import wording
+from hub.common.problems import Problem
 from hub.protocols.calls import CallKey, ModelError, Purpose, Reply, Usage
 from hub.protocols.messages import JSON, Message
 from runs.config_source import ConfigSource
@@ -176,14 +177,14 @@ class Replay(Provider):
         self._recording = open_recording(Path(options.responses))
 
     @classmethod
-    def problems(cls, options: ReplayOptions, source: ConfigSource) -> Iterable[tuple[str, str]]:
+    def problems(cls, options: ReplayOptions, source: ConfigSource) -> Iterable[Problem]:
         if source.base_dir is None:
-            yield "responses", "recordings are files; they may be named on the command line only"
+            yield Problem("recordings are files; they may be named on the command line only", "responses")
             return
         if "responses" not in options.model_fields_set:
             return
         if "://" in options.responses:
-            yield "responses", f"recordings are files; download {options.responses} first"
+            yield Problem(f"recordings are files; download {options.responses} first", "responses")
             return
         path = (source.base_dir / options.responses).resolve()
         try:
@@ -191,13 +192,13 @@ class Replay(Provider):
         except FileNotFoundError:
             near = get_close_matches(path.stem, [p.stem for p in path.parent.glob("*.jsonl")], n=1)
             advice = f"; did you mean {str(Path(options.responses).with_name(near[0] + '.jsonl'))!r}?" if near else ""
-            yield "responses", f"there is no file {str(path)!r}{advice}"
+            yield Problem(f"there is no file {str(path)!r}{advice}", "responses")
         except IsADirectoryError:
-            yield "responses", f"{str(path)!r} is a folder; name a .jsonl file in it"
+            yield Problem(f"{str(path)!r} is a folder; name a .jsonl file in it", "responses")
         except RecordingError as error:
-            yield from (("responses", problem) for problem in error.problems)
+            yield from (Problem(text, "responses") for text in error.problems)
         except OSError as error:
-            yield "responses", f"{str(path)!r} cannot be read: {error.strerror}"
+            yield Problem(f"{str(path)!r} cannot be read: {error.strerror}", "responses")
 
     @classmethod
     def resolved(cls, options: ReplayOptions, source: ConfigSource) -> dict[str, JSON]:

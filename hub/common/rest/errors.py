@@ -52,7 +52,7 @@ def error_response(error: Exception, context: Mapping[str, object]) -> Response 
 def _response(
     message: str,
     status: int,
-    errors: list[dict[str, str]] | None = None,
+    errors: list[dict[str, object]] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
     views.set_rollback()

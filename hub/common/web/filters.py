@@ -6,22 +6,23 @@ from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 
 from hub.common.errors import UserError
+from hub.common.problems import Problem
 
 PAGING = frozenset({"after", "before", "sort", "cursor", "page_size"})
 
 
 class FilterError(UserError):
-    """Invalid filters: `problems` pairs the name of each parameter with a sentence."""
+    """Invalid filters. The path of each problem is the name of a parameter."""
 
-    def __init__(self, problems: list[tuple[str, str]]) -> None:
-        super().__init__(" ".join(f"{name}: {sentence}" for name, sentence in problems))
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__(" ".join(map(str, problems)))
         self.problems = problems
 
     def headline(self) -> str:
         return "A filter is not understood; nothing is shown."
 
     def errors(self) -> list[dict[str, Any]]:
-        return [{"path": name, "message": sentence} for name, sentence in self.problems]
+        return [{"path": problem.path, "message": problem.message} for problem in self.problems]
 
 
 class FilterForm(forms.Form):
@@ -47,10 +48,10 @@ class FilterForm(forms.Form):
         return self.cleaned_data
 
     @property
-    def problems(self) -> list[tuple[str, str]]:
-        """The name of each invalid parameter and its problem."""
+    def problems(self) -> list[Problem]:
+        """Return a problem for each invalid parameter."""
         return [
-            (str(item.code) if field == NON_FIELD_ERRORS else field, item.messages[0])
+            Problem(item.messages[0], str(item.code) if field == NON_FIELD_ERRORS else field)
             for field, errors in self.errors.as_data().items()
             for item in errors
         ]

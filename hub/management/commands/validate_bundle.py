@@ -10,7 +10,7 @@ from hub.bundles.validation import Report, validate_bundle
 from hub.common.wording import counted
 from hub.management.base import INCOMPLETE
 from hub.management.bundles import BundleCommand, failed_gates
-from hub.manifest.problems import BundleError
+from hub.manifest.problems import BundleError, problem_to_json
 
 
 class Command(BundleCommand):
@@ -56,7 +56,7 @@ class Command(BundleCommand):
             "environment": f"{report.slug}@{report.version}" if report.slug else None,
             "digest": report.digest or None,
             "cases": report.cases,
-            "problems": [problem.to_json() for problem in report.problems],
+            "problems": [problem_to_json(problem) for problem in report.problems],
             "certificate": certificate,
         }
         self.print_json(document)

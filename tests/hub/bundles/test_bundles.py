@@ -5,7 +5,8 @@ import random
 import pytest
 
 from hub.bundles.validation import validate
-from hub.manifest.problems import MAX_LISTED, Problem, ProblemList
+from hub.common.problems import Problem
+from hub.manifest.problems import MAX_LISTED, ProblemList
 from tests.hub.bundle_files import lines, write_bundle
 
 

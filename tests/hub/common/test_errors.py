@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from hub.common.errors import Conflict, NotFound, UserError
+from hub.common.problems import Problem
 from hub.common.rest.errors import error_response
 from hub.management import base
-from hub.manifest.problems import BundleError, Problem
+from hub.manifest.problems import MANIFEST, BundleError
 
 
 class Failing(base.Command):
@@ -33,14 +34,15 @@ def test_commands_exit_with_the_code_of_the_error(capsys: pytest.CaptureFixture[
     assert run(UserError("The file is empty.")) == 2
     assert capsys.readouterr().err == "The file is empty.\n"
     assert (
-        run(BundleError([Problem(message="unknown key", key="harness"), Problem(message="missing", key="slug")])) == 2
+        run(BundleError([Problem("unknown key", "harness", file=MANIFEST), Problem("missing", "slug", file=MANIFEST)]))
+        == 2
     )
     said = capsys.readouterr().err
     assert said.startswith("2 problems; nothing was stored.\n  environment.yaml (harness): unknown key")
 
 
 def test_commands_answer_json_with_every_mistake(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(BundleError([Problem(message="unknown key", key="harness")]), json=True) == 2
+    assert run(BundleError([Problem("unknown key", "harness", file=MANIFEST)]), json=True) == 2
     document = json.loads(capsys.readouterr().out)
     assert document["message"] == "1 problem; nothing was stored."
     assert document["errors"][0]["path"] == "environment.yaml (harness)"

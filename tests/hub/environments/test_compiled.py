@@ -20,15 +20,15 @@ def test_unknown_types_keys_and_missing_code_are_all_reported_with_their_key_pat
     rules = [{"type": "nothing"}, {"type": "exact_match", "name": "b", "wat": 1, "when": "{{ x"}]
     with pytest.raises(CompileError) as caught:
         compiled(harness={"type": "tools", "tools": "tools.py", "colour": 1}, scoring={"rules": rules})
-    told = dict(caught.value.problems)
+    messages = {problem.path: problem.message for problem in caught.value.problems}
     assert {
         "harness.colour",
         "harness",
         "scoring.rules[0].type",
         "scoring.rules[1].wat",
         "scoring.rules[1].when",
-    } <= set(told)
-    assert "'tools.py'" in told["harness"]
+    } <= set(messages)
+    assert "'tools.py'" in messages["harness"]
 
 
 def test_options_are_rendered_for_the_case_and_keep_their_types():

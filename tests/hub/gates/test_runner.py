@@ -231,7 +231,7 @@ def test_a_gold_answer_that_is_no_text_is_a_problem_at_its_row(tmp_path, target,
         assert problems == []
         return
     (problem,) = problems
-    assert (problem.file, problem.line, problem.key) == ("cases.jsonl", 2, "gold")
+    assert (problem.file, problem.line, problem.path) == ("cases.jsonl", 2, "gold")
     assert kind in problem.message
     with pytest.raises(BundleError, match=kind):
         run(bundle)
