@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from hub.common.storable import storable
 from hub.models import CaseDefect
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.spans import Span
@@ -126,7 +127,7 @@ def _preference(item: Judged) -> Preference:
         second=item.second,
         verdict=judgment.verdict,
         source=source,
-        critique=_storable(judgment.critique),
+        critique=storable(judgment.critique),
         confidence=judgment.confidence,
         reviewer=judgment.reviewer,
         judge=judge.label if judge else "",
@@ -134,7 +135,7 @@ def _preference(item: Judged) -> Preference:
         prompt_version=judge.prompt_version if judge else "",
         order_sensitive=bool(judge and judge.order_sensitive),
         orders=list(judge.orders) if judge else [],
-        order_critiques=[_storable(text) for text in judge.order_critiques] if judge else [],
+        order_critiques=[storable(text) for text in judge.order_critiques] if judge else [],
         saw_evidence=bool(judge and judge.saw_evidence),
         self_preference=bool(judge and judge.self_preference),
         suggestion=reaction.suggestion,
@@ -159,7 +160,7 @@ def _preference(item: Judged) -> Preference:
 
 def _issue(preference: Preference, item: NewIssue) -> Issue:
     span = (
-        {key: _storable(value) if isinstance(value, str) else value for key, value in asdict(item.span).items()}
+        {key: storable(value) if isinstance(value, str) else value for key, value in asdict(item.span).items()}
         if item.span
         else {}
     )
@@ -168,12 +169,7 @@ def _issue(preference: Preference, item: NewIssue) -> Issue:
         response=item.response,
         category=item.category,
         severity=item.severity,
-        note=_storable(item.note),
+        note=storable(item.note),
         kept_from=item.kept_from,
         **span,
     )
-
-
-def _storable(text: str) -> str:
-    """Replace NUL characters and lone surrogates, which databases cannot store."""
-    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")

@@ -11,6 +11,7 @@ from django.db import transaction
 from pydantic import Field
 
 from hub.common import wording
+from hub.common.storable import storable
 from hub.protocols.calls import Usage, total_cost
 from hub.protocols.messages import JSON, text_of
 from preferences.evidence import evidence_of
@@ -313,7 +314,7 @@ class _PairJudge:
             judge=self.model.label,
             saw_evidence=pair.kind != Pair.Kind.ONE_PASSES,
             answer=answer.model_dump() if answer else None,
-            text=text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode(),
+            text=storable(text),
             problem=problem,
             replies=len(order.replies),
             struck=order.struck,

@@ -15,8 +15,8 @@ import yaml
 from pydantic import ValidationError
 
 from hub.common.documents import yaml_source
+from hub.common.documents.validation import describe_error
 from hub.common.problems import Problem
-from hub.common.wording import sentence
 from hub.datasets.rows import MAX_ROW_BYTES, DatasetError, Row, file_rows, join_rows, rows
 from hub.manifest.problems import BundleError
 from hub.manifest.schema import DATA_SUFFIXES, Dataset, is_data_path
@@ -154,7 +154,9 @@ def hub_rows(benchmark: Benchmark, revision: str, changes: dict[str, str]) -> It
             hf=place["id"], config=place.get("config"), split=place.get("split", "test"), revision=revision
         )
     except ValidationError as error:
-        raise BundleError([Problem(file="--hf", message=f"{sentence(item)}.") for item in error.errors()]) from None
+        raise BundleError(
+            [Problem(file="--hf", message=f"{describe_error(item)}.") for item in error.errors()]
+        ) from None
     for _, _, row in rows(dataset, _open):
         if isinstance(row, DatasetError):
             raise row

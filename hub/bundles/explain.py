@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from hub.common.wording import found, sentence
+from hub.common.documents.validation import describe_error, format_value
 from hub.manifest.schema import Answers, Dataset, Join, Manifest, Scoring
 
 _REMEDIES = {
@@ -48,8 +48,8 @@ def explain(item: Any, path: Sequence[str | int]) -> tuple[str, str]:
     if not path:
         return "the file must be a mapping of keys such as `slug: order-desk`", ""
     if item["type"] == "string_pattern_mismatch":
-        return f"{found(item['input'])} does not fit", remedy
-    return sentence(item, Manifest), remedy
+        return f"{format_value(item['input'])} does not fit", remedy
+    return describe_error(item, Manifest), remedy
 
 
 def _known(key: str, parent: str) -> str:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
 from hub.common.problems import Problem
+from hub.common.storable import unstorable_character
 from hub.datasets.disk_index import DiskIndex
 from hub.manifest.problems import BundleError
 from hub.manifest.schema import Dataset
@@ -108,22 +109,12 @@ def _row_problem(row: Any) -> tuple[str, str] | None:
         return "the row is not an object.", 'Write {"column": value, ...}.'
     if not row or not all(row):
         return "the row has no column, or one without a name.", "Name every column."
-    text = json.dumps(row, ensure_ascii=False)
-    if "\\u0000" in text and _has_nul(row):
+    character = unstorable_character(row)
+    if character == "\x00":
         return "the row contains the character U+0000.", "Remove it."
-    try:
-        text.encode()
-    except UnicodeEncodeError:
+    if character:
         return "the row contains half of a surrogate pair.", "Write the whole character."
     return None
-
-
-def _has_nul(value: JSON) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, dict):
-        return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
-    return isinstance(value, list) and any(_has_nul(item) for item in value)
 
 
 def _text_lines(path: str, stream: IO[bytes]) -> Iterator[tuple[int, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from hub.common import digests, wording
-from hub.common.documents import yaml_source
+from hub.common.documents import validation, yaml_source
 from hub.common.problems import Problem
 from hub.harnesses.base import EpisodeContext, Harness, Services
 from hub.harnesses.registry import HARNESSES
@@ -180,7 +180,7 @@ def _options(model: type[BaseModel], raw: Mapping[str, Any], variables: Mapping[
         raise CaseError(where, str(error)) from None
     except ValidationError as error:
         first = error.errors()[0]
-        raise CaseError(yaml_source.dotted((where, *first["loc"])), wording.sentence(first, model)) from None
+        raise CaseError(yaml_source.dotted((where, *first["loc"])), validation.describe_error(first, model)) from None
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hub import extraction
+from hub.common.storable import storable, unstorable_character
 from hub.protocols.messages import JSON, Message, Tool, ToolCall
 
 Protocol = Literal["native", "text"]
@@ -78,21 +79,13 @@ def _arguments(raw: JSON) -> tuple[dict[str, JSON], str]:
 def _unfit(value: JSON) -> str:
     """Return why *value* cannot be serialized as JSON or stored; "" if it can."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        text.encode()
-    except UnicodeEncodeError:
-        return "hold half of a surrogate pair; write whole characters"
+        json.dumps(value, allow_nan=False)
+        character = unstorable_character(value)
     except (TypeError, ValueError, RecursionError):
-        return "hold NaN, an infinity, or are nested too deeply; JSON has none of these"
-    # Neither PostgreSQL's text nor its jsonb can hold it.
-    return "hold a NUL character (\\u0000); leave it out" if "\\u0000" in text and _has_nul(value) else ""
-
-
-def _has_nul(value: JSON) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    items = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
-    return any(_has_nul(item) for item in items)
+        return "contain NaN, an infinity, or are nested too deeply; JSON has none of these"
+    if character == "\x00":
+        return "contain a NUL character (\\u0000); leave it out"
+    return "contain half of a surrogate pair; write whole characters" if character else ""
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------
@@ -207,7 +200,7 @@ def wire_call(call: ParsedCall, name: str | None = None) -> ToolCall:
 def result_text(result: JSON) -> str:
     """Return a tool's result as text for the model: text unchanged, other values as JSON, long ones shortened."""
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-    text = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    text = storable(text)
     if len(text) <= MAX_RESULT_CHARS:
         return text
     return f"{text[:MAX_RESULT_CHARS]}\n[cut: {len(text) - MAX_RESULT_CHARS:,} more characters]"

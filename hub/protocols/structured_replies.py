@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hub import extraction
-from hub.common import wording
+from hub.common.documents import validation
 from hub.protocols.calls import CallKey, CallModel, Reply, Usage, total_cost
 from hub.protocols.messages import JSON, Message
 
@@ -138,7 +138,7 @@ def _mistakes(error: ValidationError, shape: type[BaseModel]) -> str:
     """The first three mistakes, each with its place."""
     told = []
     for mistake in error.errors()[:3]:
-        place, said = ".".join(str(part) for part in mistake["loc"]), wording.sentence(mistake, shape)
+        place, said = ".".join(str(part) for part in mistake["loc"]), validation.describe_error(mistake, shape)
         told.append(f"{place}: {said}" if place else said)
     return "; ".join(told)
 

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from hub.common.storable import storable
 from hub.common.web.pagination import page_or_part, render_part
 from review import decisions
 from review.links import PAIRS_SHOWN, response_judgments, run_judgments
@@ -248,8 +249,8 @@ def skip(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _posted_text(request: HttpRequest, name: str) -> str:
-    """Return a posted field without NUL characters, which PostgreSQL cannot store."""
-    return request.POST.get(name, "")[:200_000].replace("\x00", "")
+    """Return a posted field as text that the database can store."""
+    return storable(request.POST.get(name, "")[:200_000])
 
 
 @require_POST

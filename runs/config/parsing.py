@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from hub.common import wording
-from hub.common.documents import yaml_source
+from hub.common.documents import validation, yaml_source
 from hub.common.errors import UserError
 from hub.common.problems import Problem
 from runs.config.schema import MAX_ITEMS, MAX_SEATS, EnvironmentRef, Limits, RunConfig, SandboxConfig
@@ -193,7 +193,7 @@ def _unknown_section(key: str, known: list[str]) -> str:
 
 
 def _sentence(item: Any) -> str:
-    said = wording.sentence(item, RunConfig)
+    said = validation.describe_error(item, RunConfig)
     if item["type"] == "missing" and item["loc"][-1] == "provider":
         return f"{said}, one of {', '.join(PROVIDERS)}"
     return said
@@ -209,7 +209,7 @@ def _stage_parts(filled: Mapping[str, Any], note: Note) -> dict[str, Any]:
             parts[item.key] = item.Config.model_validate({} if given is None else given)
         except ValidationError as error:
             for problem in error.errors():
-                note((item.key, *_tidy(problem["loc"])), wording.sentence(problem, item.Config))
+                note((item.key, *_tidy(problem["loc"])), validation.describe_error(problem, item.Config))
     return parts
 
 
@@ -294,7 +294,7 @@ def _check_parameters(path: yaml_source.Path, model: Mapping[str, Any], provider
 def _model_sentence(item: Any, options: type[BaseModel]) -> str:
     key = str(item["loc"][0])
     if item["type"] != "extra_forbidden" or len(item["loc"]) > 1:
-        return wording.sentence(item, options)
+        return validation.describe_error(item, options)
     if key in _SENT:
         return f"unknown key; it is sent with each request: write `parameters: {{{key}: ...}}`"
     said = wording.unknown_key(key, [*ModelSpec.model_fields, *options.model_fields])

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from hub.common import wording
+from hub.common.documents import validation
 from hub.manifest.schema import SLUG, VERSION
 from runs.providers.base import ModelSpec, one_line
 
@@ -34,7 +34,7 @@ class EnvironmentRef(_Strict):
     @classmethod
     def _from_text(cls, value: Any) -> Any:
         if not isinstance(value, str | dict):
-            raise ValueError(f"must be an environment's slug, or a mapping (found {wording.found(value)})")
+            raise ValueError(f"must be an environment's slug, or a mapping (found {validation.format_value(value)})")
         return {"environment": value} if isinstance(value, str) else value
 
     @field_validator("cases", mode="before")

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hub.common.digests import attempt_seed, storable
+from hub.common.digests import attempt_seed
+from hub.common.storable import storable
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.environments.episodes import Episode, Step
 from hub.environments.scoring import EpisodeScore

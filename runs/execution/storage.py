@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from django.db import connections, transaction
 
-from hub.common.digests import storable
+from hub.common.storable import storable
 from hub.protocols.calls import CallKey, Reply, Usage
 from runs.models import ModelCall, Response, RunModel, Score
 

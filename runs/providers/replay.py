@@ -12,6 +12,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hub.common import wording
+from hub.common.documents import validation
 from hub.common.problems import Problem
 from hub.protocols.calls import CallKey, ModelError, Purpose, Reply, Usage
 from hub.protocols.messages import JSON, Message
@@ -92,7 +93,7 @@ def _line_mistakes(error: ValidationError) -> str:
         if item["type"] == "json_invalid":
             return 'not a line of JSON such as {"case": "c", "content": "..."}'
         at = ".".join(str(part) for part in item["loc"])
-        said.append(f"{at + ': ' if at else ''}{wording.sentence(item, Recorded)}")
+        said.append(f"{at + ': ' if at else ''}{validation.describe_error(item, Recorded)}")
     return "; ".join(said)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from pydantic import ValidationError
 
-from hub.common import wording
+from hub.common.documents import validation
 from hub.common.errors import UserError
 from hub.environments.compiled import CompiledEnvironment
 from hub.protocols.calls import CallKey, ModelError, Reply
@@ -53,7 +53,7 @@ def validate_recordings(rows: Sequence[Any], *, environment: str, case: str, att
         except ValidationError as error:
             first = error.errors()[0]
             at = ".".join([f"recordings[{number}]", *(str(part) for part in first["loc"])])
-            raise InvalidRecordings(f"{at}: {wording.sentence(first, Recorded)}.") from None
+            raise InvalidRecordings(f"{at}: {validation.describe_error(first, Recorded)}.") from None
         if line.purpose not in ("user", "rubric"):
             raise InvalidRecordings(
                 f"recordings[{number}] is of purpose {line.purpose}; only user and rubric play here."

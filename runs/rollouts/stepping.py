@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
 
-from hub.common.digests import storable
 from hub.common.sandbox_pools import pool_options
+from hub.common.storable import storable
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.episodes import Episode
 from hub.harnesses.base import Services

@@ -1,7 +1,12 @@
 """Throttling of REST requests, named in settings. Imports no views: the views of REST framework import this module."""
 
+from typing import TYPE_CHECKING
+
 from rest_framework.request import Request
 from rest_framework.throttling import UserRateThrottle
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView
 
 
 class WriteThrottle(UserRateThrottle):
@@ -9,5 +14,5 @@ class WriteThrottle(UserRateThrottle):
 
     scope = "write"
 
-    def allow_request(self, request: Request, view: object) -> bool:
+    def allow_request(self, request: Request, view: "APIView") -> bool:
         return request.method in ("GET", "HEAD", "OPTIONS") or super().allow_request(request, view)

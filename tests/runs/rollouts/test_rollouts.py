@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
-from hub.common.digests import storable
+from hub.common.storable import storable
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
 from runs.models import EpisodeSession, ModelEndpoint
