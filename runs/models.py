@@ -170,6 +170,30 @@ class Response(models.Model):
         return f"response {self.pk}"
 
 
+class RunResult(models.Model):
+    """Result of one model on one environment of a run that has ended, aggregated from the responses.
+
+    A row is current if `revision` is that of the figures (runs/results/stored.py) and `run_finished_at` is when the run
+    ended last. A resumed run ends at another time, so its earlier rows are not current any more.
+    """
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="results")
+    run_environment = models.ForeignKey(RunEnvironment, models.CASCADE, related_name="results")
+    run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="results")
+    run_finished_at = models.DateTimeField()
+    revision = models.PositiveSmallIntegerField()
+    responses = models.PositiveIntegerField(help_text="Number of responses that count.")
+    accuracy = models.FloatField(null=True)
+    figures = OrderedJSONField(help_text="All figures, as runs.results.figures.CellFigures.")
+
+    class Meta:
+        ordering = ["run_id", "run_environment__position", "run_model__position"]
+        constraints = [models.UniqueConstraint(fields=["run_environment", "run_model"], name="one_result_per_cell")]
+
+    def __str__(self) -> str:
+        return f"{self.run_model} on {self.run_environment}"
+
+
 class Score(models.Model):
     """Verdict of one rule on one response. `value` is null if the rule could not decide."""
 

@@ -26,6 +26,7 @@ from runs.models import Response, Run, RunModel
 from runs.providers.base import ModelSpec, ProviderContext
 from runs.providers.masking import mask
 from runs.providers.registry import PROVIDERS
+from runs.results.stored import store_results
 from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, models_under_test, role_models
 from runs.services import KEPT
 from runs.stages import StageContext, stages
@@ -129,6 +130,8 @@ def _store_final_status(context: "RunContext") -> None:
     run.seconds = context.seconds()
     run.finished_at = None if run.status == Status.QUEUED else timezone.now()
     run.save(update_fields=["status", "message", "seconds", "finished_at", "cost_usd", "summaries"])
+    if run.finished_at is not None:
+        store_results(run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""How figures and foreign text are written in every report: units, money, shares, and text made safe to print."""
+"""Formats of figures and of foreign text in every report: units, money, shares, and text made safe to print."""
 
 import re
 import unicodedata
@@ -9,10 +9,10 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\
 
 
 def clean(text: str, *, lines: bool = False) -> str:
-    """Foreign text without terminal sequences, control and format characters, or halves of surrogate pairs.
+    """Return foreign text without terminal sequences, control and format characters, and lone surrogates.
 
-    A model's answer may hold any of them, to hide what it says or to write over what a person reads. One line, unless
-    *lines* keeps line ends and tabs.
+    A model's answer may contain them to hide its text or to overwrite other text on the screen. The result is one line,
+    unless *lines* keeps line ends and tabs.
     """
     text = _ESCAPES.sub("", text)
     if not lines:
@@ -22,17 +22,17 @@ def clean(text: str, *, lines: bool = False) -> str:
 
 
 def cut(text: str, size: int) -> str:
-    """*text* in at most *size* characters, a cut shown by three dots."""
+    """Return *text* in at most *size* characters; three dots show a cut."""
     return text if len(text) <= size else text[: size - 3].rstrip() + "..."
 
 
 def percent(share: float | None) -> str:
-    """0.853 as `85.3 %`."""
+    """Return a share in percent: 0.853 as `85.3 %`."""
     return UNDEFINED if share is None else f"{100 * share:.1f} %"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Shares as `[73.9, 91.9]`, in percent."""
+    """Return two shares in percent: `[73.9, 91.9]`."""
     return UNDEFINED if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
 
 
@@ -46,12 +46,12 @@ def method(name: str) -> str:
 
 
 def points(difference: float | None) -> str:
-    """A difference of shares in percentage points, with its sign."""
+    """Return a difference of shares in percentage points, with its sign."""
     return UNDEFINED if difference is None else f"{100 * difference:+.1f}"
 
 
 def money(usd: float | None) -> str:
-    """To the cent above a dollar, to four digits below."""
+    """Return an amount to the cent from a dollar on, to four digits below."""
     if usd is None:
         return UNDEFINED
     if usd == 0:
@@ -60,18 +60,32 @@ def money(usd: float | None) -> str:
 
 
 def tokens(count: float) -> str:
-    """12,345 as `12.3 k`."""
+    """Return a number of tokens: 12,345 as `12.3 k`."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count:.0f}"
 
 
+def tokens_in_out(input_tokens: int, output_tokens: int) -> str:
+    """Return numbers of tokens: `12.3 k/1.2 k`."""
+    return f"{tokens(input_tokens)}/{tokens(output_tokens)}"
+
+
 def milliseconds(value: float | None) -> str:
-    """A time in milliseconds: whole from a hundred on, one digit below."""
+    """Return a time in milliseconds: without decimals from a hundred on, with one below."""
     if value is None:
         return UNDEFINED
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def times(p50: float | None, p95: float | None) -> str:
+    """Return median and 95th percentile in milliseconds: `120/310`."""
+    return UNDEFINED if p50 is None else f"{milliseconds(p50)}/{milliseconds(p95)}"
+
+
+def count(number: int) -> str:
+    return f"{number:,}"
 
 
 def p_value(value: float | None) -> str:
@@ -81,7 +95,7 @@ def p_value(value: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Wall time for a person: `3.1 s`, `4 min 05 s`, `2 h 03 min`."""
+    """Return a wall time: `3.1 s`, `4 min 05 s`, `2 h 03 min`."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -13,10 +13,13 @@ from django.utils import timezone
 
 from hub.protocols.messages import JSON, opening, played
 from runs.models import Response, Run
+from runs.reports.columns import result_json
+from runs.reports.document import results_json
 from runs.reports.formats import clean, cut
 from runs.reports.html import render_html
-from runs.results.aggregate import CellResult, results_json, run_results
 from runs.results.counting import attempts_of, cell_responses
+from runs.results.figures import CellResult
+from runs.results.stored import get_results
 from runs.selectors import role_models
 from runs.tracking.additions import Added, Assessment, added, assessments
 
@@ -50,7 +53,7 @@ _COLUMNS = (
 
 def build_job(run: Run, folder: Path, *, experiment: str, artifact_root: str | None, traces: Traces) -> dict[str, Any]:
     """The job for runs.tracking.worker; its artifacts and traces are written below *folder* first."""
-    cells = run_results(run)
+    cells = get_results(run)
     start, end = _milliseconds(run.started_at or run.created_at), _milliseconds(run.finished_at or timezone.now())
     shared = {"start_ms": start, "end_ms": end, "status": _STATUS.get(Run.Status(run.status), "FINISHED")}
     more = added(run)
@@ -80,7 +83,7 @@ def _parent(run: Run, cells: list[CellResult], more: Added, folder: Path) -> dic
     folder.mkdir(parents=True)
     results = results_json(run, cells)
     _write_json(folder / "results.json", results)
-    _write_results_table(folder / "results.csv", [cell.to_json() for cell in cells])
+    _write_results_table(folder / "results.csv", [result_json(cell) for cell in cells])
     (folder / "report.html").write_text(render_html(run, cells), encoding="utf-8")
     (folder / "config.yaml").write_text(yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True), "utf-8")
     tables = _write_tables(folder, more)
@@ -102,7 +105,7 @@ def _parent(run: Run, cells: list[CellResult], more: Added, folder: Path) -> dic
 
 def _cell(run: Run, cell: CellResult, more: Added, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
-    result = cell.to_json()
+    result = result_json(cell)
     _write_json(folder / "result.json", result)
     _write_responses(folder / "responses.csv", cell)
     digest = cell.run_environment.version.digest

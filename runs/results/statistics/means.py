@@ -28,6 +28,10 @@ class Estimate:
     effective_n: float | None = None
     note: str = ""
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
 
 def mean(values: Sequence[float]) -> float | None:
     """Return the arithmetic mean; None without values."""

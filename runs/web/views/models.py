@@ -8,13 +8,13 @@ from django.views.decorators.http import require_safe
 from hub.common.web.pagination import page_or_part, render_part
 from hub.web.queries import environment_of
 from runs.models import ModelEndpoint
-from runs.reports import history as past_results
+from runs.results import history
 
 
 @require_safe
 def models(request: HttpRequest) -> HttpResponse:
     """What is registered, and every label that has answered in a run."""
-    uses = past_results.model_uses(request.user)
+    uses = history.model_uses(request.user)
     known = {use.label: use for use in uses}
     endpoints = list(ModelEndpoint.objects.all())
     names = {endpoint.name for endpoint in endpoints}
@@ -33,7 +33,7 @@ def model(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "name": name,
         "endpoint": ModelEndpoint.objects.filter(name=name).first(),
-        "results": past_results.model_results(request.user, name),
+        "results": history.model_results(request.user, name),
     }
     return render(request, "runs/model.html", context)
 
@@ -42,5 +42,5 @@ def model(request: HttpRequest, name: str) -> HttpResponse:
 def past(request: HttpRequest, slug: str) -> HttpResponse:
     """The latest result of each model on an environment: a fragment of the environment's page, or a page of its own."""
     environment = environment_of(request.user, slug)
-    context = {"environment": environment, "results": past_results.environment_results(request.user, environment)}
+    context = {"environment": environment, "results": history.environment_results(request.user, environment)}
     return render_part(request, page_or_part(request, "runs/past.html", "past"), context)

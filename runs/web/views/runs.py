@@ -16,9 +16,9 @@ from runs.config.registered import ResolvedConfig
 from runs.execution.dispatch import dispatch_run
 from runs.exports import FORMATS
 from runs.models import ENDED, ModelEndpoint, Response, Run
-from runs.reports import history as past_results
 from runs.reports import render_html, stage_sentences
-from runs.results.aggregate import known_cost
+from runs.reports.document import known_cost
+from runs.reports.page import results_for_page
 from runs.results.counting import attempts_of
 from runs.results.outcomes import outcome_of, outcomes_of
 from runs.selectors import shown_config
@@ -126,7 +126,7 @@ def _results(run: Run) -> dict[str, Any]:
     """Counts while it goes on, results once all responses are stored: intervals of half a run would only mislead."""
     context: dict[str, Any] = {"ended": run.status in ENDED, "outcome": outcome_of(run)}
     if context["ended"] or run.evaluated_at is not None:
-        context |= {"results": past_results.shown_results(run), "cost": known_cost(run)}
+        context |= {"results": results_for_page(run), "cost": known_cost(run)}
     if not context["ended"]:
         context["live"] = queries.live_counts(run)
     return context

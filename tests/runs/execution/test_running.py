@@ -23,7 +23,8 @@ from runs.config.resolve import config_hash, find_environments, resolve_config, 
 from runs.config.schema import RunConfig
 from runs.execution.runner import Execution, execute_run
 from runs.models import ModelCall, Response, Run, RunModel, Score
-from runs.results.aggregate import results_json, warnings
+from runs.reports.document import results_json
+from runs.results.warnings import warnings
 from runs.selectors import stored_counts
 from runs.services import config_of, create_run, reopen_run
 from runs.stages import Stage, StageConfig, StageContext, StageEstimate

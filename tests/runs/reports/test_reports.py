@@ -13,8 +13,8 @@ from rich.console import Console
 from hub.management.invocation import command
 from hub.models import Case
 from runs.models import Run, Score
-from runs.reports import formats as write
-from runs.reports import print_report, render_html, results_json, run_results
+from runs.reports import formats, print_report, render_html, results_json
+from runs.results.aggregate import aggregate_run
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db
@@ -136,7 +136,7 @@ def test_a_cluster_column_widens_the_interval() -> None:
     ],
 )
 def test_methods_of_intervals_are_written_for_people(name: str, title: str) -> None:
-    assert write.method(name) == title
+    assert formats.method(name) == title
 
 
 def test_a_single_cluster_has_no_interval_and_says_why() -> None:
@@ -195,7 +195,7 @@ def test_a_cost_of_which_a_part_is_unknown_is_unknown_in_every_report() -> None:
     for text in (printed(run), render_html(run)):
         assert "$" not in text
         assert "1 response of alpha on sums@1.0.0 came without token counts" in " ".join(text.split())
-        assert "What role models (judges, simulated users) for alpha on sums@1.0.0 cost is unknown" in " ".join(
+        assert "The cost of role models (judges, simulated users) for alpha on sums@1.0.0 is unknown" in " ".join(
             text.split()
         )
 
@@ -206,7 +206,7 @@ def test_reading_results_takes_few_queries_and_never_a_transcript() -> None:
     with CaptureQueriesContext(
         connection,
     ) as captured:
-        run_results(run)
+        aggregate_run(run)
     assert len(captured) <= 6
     assert not any('"messages"' in query["sql"] for query in captured)
 
@@ -301,7 +301,7 @@ def test_undefined_figures_are_a_dash_with_a_reason() -> None:
     stored_outcomes(run, "ee")
     text = printed(run)
     assert "no case was scored" in text
-    assert re.search(r"alpha\s+- -", text)
+    assert re.search(r"alpha\s+-\s+-", text)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_recorded_answers_and_stopped_models_are_named() -> None:
 
 def test_a_run_that_mlflow_did_not_take_says_how_to_log_it_later() -> None:
     run = stored_run(stored_version(), tracking={"state": "pending", "error": "refused", "experiment": "x"})
-    assert f"not logged in MLflow yet (refused). Later: {command('sync_tracking', run.pk)}" in printed(run)
+    assert f"not logged in MLflow yet (refused). To log it later: {command('sync_tracking', run.pk)}" in printed(run)
     run.tracking = {"state": "logged", "parent": "abc", "experiment": "x"}
     assert "MLflow: run abc in experiment x" in printed(run)
 
@@ -409,23 +409,23 @@ def test_long_lists_and_answers_are_cut_and_the_cut_is_said() -> None:
 @pytest.mark.parametrize(
     ("found", "wanted"),
     [
-        (write.money(0.0), "$0"),
-        (write.money(0.01234), "$0.0123"),
-        (write.money(1234.5), "$1,234.50"),
-        (write.money(None), "-"),
-        (write.tokens(999), "999"),
-        (write.tokens(12_345), "12.3 k"),
-        (write.tokens(2_000_000), "2.0 M"),
-        (write.percent(0.8533), "85.3 %"),
-        (write.points(-0.05), "-5.0"),
-        (write.duration(3.14), "3.1 s"),
-        (write.duration(125), "2 min 05 s"),
-        (write.duration(7390), "2 h 03 min"),
-        (write.p_value(0.00001), "< 0.0001"),
-        (write.clean("a\x1b[31mb\x9b c\u200b\nd"), "ab c d"),
-        (write.clean("a\n\tb\x07", lines=True), "a\n\tb"),
-        (write.clean("naïve 日本 🙂"), "naïve 日本 🙂"),
-        (write.cut("abcdefgh", 6), "abc..."),
+        (formats.money(0.0), "$0"),
+        (formats.money(0.01234), "$0.0123"),
+        (formats.money(1234.5), "$1,234.50"),
+        (formats.money(None), "-"),
+        (formats.tokens(999), "999"),
+        (formats.tokens(12_345), "12.3 k"),
+        (formats.tokens(2_000_000), "2.0 M"),
+        (formats.percent(0.8533), "85.3 %"),
+        (formats.points(-0.05), "-5.0"),
+        (formats.duration(3.14), "3.1 s"),
+        (formats.duration(125), "2 min 05 s"),
+        (formats.duration(7390), "2 h 03 min"),
+        (formats.p_value(0.00001), "< 0.0001"),
+        (formats.clean("a\x1b[31mb\x9b c\u200b\nd"), "ab c d"),
+        (formats.clean("a\n\tb\x07", lines=True), "a\n\tb"),
+        (formats.clean("naïve 日本 🙂"), "naïve 日本 🙂"),
+        (formats.cut("abcdefgh", 6), "abc..."),
     ],
 )
 def test_figures_and_text_are_written_the_houses_way(found: str, wanted: str) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -16,7 +15,7 @@ from django.utils import timezone
 from hub.models import Case, Environment
 from hub.services import import_bundle
 from runs.models import ModelEndpoint, Response, Run
-from runs.reports import history
+from runs.results import history
 from runs.web import queries as browsing
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
 from tests.members import member
@@ -72,7 +71,6 @@ def test_a_cost_is_shown_where_a_price_is_known_and_nowhere_else(client: Client,
     for url in urls:
         assert "$0" not in page(client, url), url
     run.models.filter(label="alpha").update(spec={"price": {"input": 1.0, "output": 2.0}})
-    cache.clear()
     for url in urls:
         assert "$0" in page(client, url), url
 
@@ -429,7 +427,7 @@ def test_past_results_are_the_latest_of_each_model_and_version(client: Client, r
     unfinished = stored_run(version, ["alpha"], status=Run.Status.FAILED)
     stored_outcomes(unfinished, "ffffffffff")
     user = User.objects.get()
-    found = [(item.run.name, item.cell["model"]) for item in history.environment_results(user, version.environment)]
+    found = [(item.run.name, item.cell.model) for item in history.environment_results(user, version.environment)]
     assert found == [("newer", "alpha"), ("first", "beta")]
     part = page(client, "/runs/past/sums/", HX_Target="past")
     assert part.strip().startswith('<div id="past">') and "100.0 %" in part

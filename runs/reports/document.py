@@ -1,0 +1,58 @@
+"""The document of `eval --json`, and what its parts have in common with the other reports."""
+
+from collections.abc import Sequence
+
+from runs.models import Run
+from runs.reports.columns import result_json
+from runs.results.counting import attempts_of
+from runs.results.figures import CellResult
+from runs.results.stored import get_results
+from runs.results.warnings import warnings
+from runs.stages import stages
+
+
+def results_json(run: Run, cells: Sequence[CellResult] | None = None) -> dict[str, object]:
+    """Return the document of `eval --json`; summaries of stages are beside `results`, under their keys.
+
+    *cells* are `get_results(run)`, if the caller has them already.
+    """
+    cells = get_results(run) if cells is None else cells
+    return {
+        "run": run.pk,
+        "name": run.name,
+        "status": run.status,
+        "message": run.message,
+        "config_hash": run.config_hash,
+        "seconds": round(run.seconds, 3),
+        "cost_usd": None if run.cost_usd is None else round(run.cost_usd, 6),
+        "attempts": attempts_of(run),
+        "results": [result_json(cell) for cell in cells],
+        "warnings": warnings(run, cells),
+        **run.summaries,
+        "mlflow": mlflow_ids(run),
+    }
+
+
+def known_cost(run: Run) -> float | None:
+    """Return the cost of *run* in USD; None if a part of it is not known, or none of its models has a price."""
+    if run.cost_usd is not None and (run.cost_usd or run.models.filter(spec__price__isnull=False).exists()):
+        return run.cost_usd
+    return None
+
+
+def mlflow_ids(run: Run) -> dict[str, object]:
+    """Return the ids of the run in MLflow: the parent's first, then one for each environment and model."""
+    tracking = run.tracking
+    ids = [tracking["parent"], *tracking.get("cells", {}).values()] if tracking.get("parent") else []
+    return {"run_ids": ids, "state": tracking.get("state", "")}
+
+
+def stage_sentences(run: Run) -> list[str]:
+    """Return a sentence for each stage after the last response: its summary, or why it failed."""
+    sentences = []
+    for stage in stages():
+        summary = run.summaries.get(stage.key)
+        if summary is not None:
+            failed = set(summary) == {"error"}
+            sentences.append(f"{stage.title} failed: {summary['error']}" if failed else stage.describe_summary(summary))
+    return [sentence for sentence in sentences if sentence]

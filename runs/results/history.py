@@ -1,0 +1,117 @@
+"""Results of past runs: by environment, by model, and the one before a given run."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import Count, Exists, Max, OuterRef, QuerySet
+
+from hub.models import Environment
+from runs.models import Run, RunEnvironment, RunModel, RunResult
+from runs.results.figures import CellResult
+from runs.results.stored import current_rows, get_results_of, result_of, store_missing_results
+from runs.selectors import visible_runs
+
+# Runs whose missing rows one page computes at most. Only runs of earlier releases have none.
+_COMPUTED_AT_ONCE = 20
+Viewer = User | AnonymousUser
+
+
+@dataclass(frozen=True, slots=True)
+class PastResult:
+    """Result of one model on one environment, with its run."""
+
+    run: Run
+    cell: CellResult
+
+
+def environment_results(user: Viewer, environment: Environment) -> list[PastResult]:
+    """Return the latest result of each model on each version of *environment*, best accuracy of a version first."""
+    evaluated = RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment=environment)
+    store_missing_results(_completed_runs(user).filter(Exists(evaluated)), limit=_COMPUTED_AT_ONCE)
+    rows = _past_rows(user).filter(run_environment__version__environment=environment, responses__gt=0)
+    newest_first = list(environment.versions.values_list("version", flat=True))
+    return sorted(
+        _latest(rows),
+        key=lambda past: (newest_first.index(past.cell.version), -(past.cell.accuracy.value or 0.0)),
+    )
+
+
+def model_results(user: Viewer, label: str) -> list[PastResult]:
+    """Return the latest result of the model *label* on each environment version, by environment."""
+    evaluated = RunModel.objects.filter(run=OuterRef("pk"), role="", label=label)
+    store_missing_results(_completed_runs(user).filter(Exists(evaluated)), limit=_COMPUTED_AT_ONCE)
+    rows = _past_rows(user).filter(run_model__label=label, responses__gt=0)
+    return sorted(_latest(rows), key=lambda past: past.cell.environment)
+
+
+def latest_results(user: Viewer, limit: int) -> list[tuple[Run, list[CellResult]]]:
+    """Return the last *limit* runs that completed, with their results."""
+    store_missing_results(_completed_runs(user), limit=_COMPUTED_AT_ONCE)
+    runs = list(_completed_runs(user)[:limit])
+    results = get_results_of(runs)
+    return [(run, results[run.pk]) for run in runs]
+
+
+def result_before(user: Viewer, run: Run, cell: CellResult) -> PastResult | None:
+    """Return the result of the same model and environment as *cell* in the last completed run before *run*."""
+    row = (
+        _past_rows(user)
+        .filter(
+            run__lt=run.pk,
+            run_environment__version__environment=cell.run_environment.version.environment_id,
+            run_model__label=cell.model,
+        )
+        .order_by("-run_id")
+        .first()
+    )
+    return PastResult(row.run, result_of(row)) if row else None
+
+
+def same_cases(cell: CellResult, other: CellResult) -> bool:
+    """Return whether both results are of the same cases of the same content."""
+    a, b = cell.run_environment, other.run_environment
+    return (a.version.digest, a.case_count, a.case_positions) == (b.version.digest, b.case_count, b.case_positions)
+
+
+def _completed_runs(user: Viewer) -> QuerySet[Run]:
+    return visible_runs(user).filter(status=Run.Status.COMPLETED).order_by("-id")
+
+
+def _past_rows(user: Viewer) -> QuerySet[RunResult]:
+    """Return the rows of completed runs that *user* may see."""
+    return current_rows().filter(run__in=_completed_runs(user).order_by().values("pk")).select_related("run")
+
+
+def _latest(rows: QuerySet[RunResult]) -> Iterable[PastResult]:
+    """Return the result of the latest run for each environment version and model label."""
+    groups = rows.order_by().values("run_environment__version", "run_model__label").annotate(latest=Max("run"))
+    latest: dict[tuple[int, str], PastResult] = {}
+    for row in rows.filter(run__in=groups.values("latest")).order_by("-run_id"):
+        latest.setdefault((row.run_environment.version_id, row.run_model.label), PastResult(row.run, result_of(row)))
+    return latest.values()
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUse:
+    """Label of models under test: in how many runs it occurs, and when last."""
+
+    label: str
+    runs: int
+    last: datetime
+
+
+def model_uses(user: Viewer) -> list[ModelUse]:
+    """Return every label of a model under test in a run that *user* may see, the most recent first."""
+    rows = (
+        RunModel.objects.filter(role="", run__in=visible_runs(user).order_by().values("pk"))
+        .order_by()
+        .values("label")
+        .annotate(runs=Count("run"), last=Max("run__created_at"))
+        .order_by("-last")
+    )
+    return [ModelUse(**row) for row in rows]

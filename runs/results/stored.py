@@ -1,0 +1,99 @@
+"""Results of runs that have ended, stored as rows, so that pages and REST do not aggregate responses again."""
+
+from collections.abc import Iterable
+from functools import cache
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
+from pydantic import TypeAdapter
+
+from runs.models import ENDED, Run, RunResult
+from runs.results.aggregate import aggregate_run
+from runs.results.figures import CellFigures, CellResult
+
+# Increase it if CellFigures changes. Rows of another revision are computed again when they are read.
+REVISION = 1
+
+
+def get_results(run: Run) -> list[CellResult]:
+    """Return the result of every environment and answering model of *run*, in the config's order.
+
+    If the run has ended, they are read from stored rows; rows that are missing or not current are computed and stored
+    first. While the run goes on, its responses are aggregated at each call.
+    """
+    if run.status not in ENDED or run.finished_at is None:
+        return aggregate_run(run)
+    return get_results_of([run])[run.pk]
+
+
+def get_results_of(runs: Iterable[Run]) -> dict[int, list[CellResult]]:
+    """Return the results of runs that have ended, by run id, as `get_results` does, with one query for all rows."""
+    runs = list(runs)
+    finished_at = {run.pk: run.finished_at for run in runs}
+    found: dict[int, list[CellResult]] = {}
+    for row in _with_relations(RunResult.objects.filter(run__in=runs, revision=REVISION)):
+        if row.run_finished_at == finished_at[row.run_id]:
+            found.setdefault(row.run_id, []).append(result_of(row))
+    return {run.pk: found[run.pk] if run.pk in found else store_results(run) for run in runs}
+
+
+def store_results(run: Run) -> list[CellResult]:
+    """Aggregate the responses of *run*, which has ended, and store a row for each environment and model."""
+    assert run.finished_at is not None
+    cells = aggregate_run(run)
+    rows = [
+        RunResult(
+            run=run,
+            run_environment=cell.run_environment,
+            run_model=cell.run_model,
+            run_finished_at=run.finished_at,
+            revision=REVISION,
+            responses=cell.responses,
+            accuracy=cell.accuracy.value,
+            figures=_figures_adapter().dump_python(cell.figures, mode="json"),
+        )
+        for cell in cells
+    ]
+    with transaction.atomic():
+        RunResult.objects.bulk_create(
+            rows,
+            update_conflicts=True,
+            unique_fields=["run_environment", "run_model"],
+            update_fields=["run_finished_at", "revision", "responses", "accuracy", "figures"],
+        )
+    return cells
+
+
+def current_rows() -> QuerySet[RunResult]:
+    """Return the rows that are current, of runs that have ended."""
+    rows = RunResult.objects.filter(revision=REVISION, run__status__in=ENDED, run_finished_at=F("run__finished_at"))
+    return _with_relations(rows)
+
+
+def store_missing_results(runs: QuerySet[Run], *, limit: int) -> None:
+    """Store the results of those of *runs* that have ended and have no current rows, at most *limit* of them."""
+    current = RunResult.objects.filter(run=OuterRef("pk"), revision=REVISION, run_finished_at=OuterRef("finished_at"))
+    ended = runs.filter(status__in=ENDED, finished_at__isnull=False)
+    for run in ended.filter(~Exists(current))[:limit]:
+        store_results(run)
+
+
+def result_of(row: RunResult) -> CellResult:
+    """Return the result that is stored in *row*."""
+    return CellResult(
+        run_environment=row.run_environment,
+        run_model=row.run_model,
+        figures=_figures_adapter().validate_python(row.figures),
+    )
+
+
+@cache
+def _figures_adapter() -> TypeAdapter[CellFigures]:
+    return TypeAdapter(CellFigures)
+
+
+def _with_relations(rows: QuerySet[RunResult]) -> QuerySet[RunResult]:
+    version = "run_environment__version"
+    return rows.select_related(f"{version}__environment", "run_model").defer(
+        f"{version}__manifest", f"{version}__readme"
+    )

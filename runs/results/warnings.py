@@ -1,0 +1,87 @@
+"""Warnings: sentences that a reader needs before trusting a figure."""
+
+from collections.abc import Sequence
+
+from hub.common import wording
+from runs.models import Run
+from runs.results.figures import CellResult
+
+
+def warnings(run: Run, cells: Sequence[CellResult]) -> list[str]:
+    """Return the warnings about *run* and its results, the most serious first."""
+    return [
+        *_status_warnings(run),
+        *_incomplete_warnings(cells),
+        *_stopped_model_warnings(run),
+        *_execution_warnings(cells),
+        *_cost_warnings(cells),
+        *_quarantine_warnings(cells),
+    ]
+
+
+def _status_warnings(run: Run) -> list[str]:
+    if run.status in (Run.Status.COMPLETED, Run.Status.RUNNING):
+        return []
+    return [f"The run is {run.get_status_display()}. {run.message}".strip()]
+
+
+def _incomplete_warnings(cells: Sequence[CellResult]) -> list[str]:
+    return [
+        f"{cell.model} on {cell.environment} is incomplete: {cell.scored:,} of {cell.expected:,} responses are scored, "
+        "so its accuracy is not final."
+        for cell in cells
+        if cell.incomplete
+    ]
+
+
+def _stopped_model_warnings(run: Run) -> list[str]:
+    stopped = run.models.exclude(stopped="").order_by("role", "position").values_list("label", "role", "stopped")
+    return [f"{label}{f' ({role})' if role else ''} was stopped: {reason}" for label, role, reason in stopped]
+
+
+def _execution_warnings(cells: Sequence[CellResult]) -> list[str]:
+    found = []
+    if any(cell.figures.tier == "C" for cell in cells):
+        found.append(
+            "Code ran under isolation tier C: separate processes and limits only. The code was hardly contained; it "
+            "may have read tests that its user can read."
+        )
+    for cell in cells:
+        if tampered := cell.figures.executions.get("tampered", 0):
+            found.append(f"{cell.model} on {cell.environment}: {tampered:,} answers interfered with their tests.")
+        if shared := cell.figures.trust["in_process"]:
+            total = sum(cell.figures.executions.values())
+            found.append(
+                f"{cell.model} on {cell.environment}: {shared:,} of {total:,} executions shared a process with their "
+                "tests, so code that looks for it can forge them (trust: in_process)."
+            )
+    return found
+
+
+def _cost_warnings(cells: Sequence[CellResult]) -> list[str]:
+    found = []
+    if recorded := sorted({cell.model for cell in cells if cell.recorded}):
+        found.append(f"Recorded answers, given before this run: {', '.join(recorded)}. Latency and cost are unknown.")
+    if unpriced := sorted({cell.model for cell in cells if not cell.recorded and not cell.run_model.priced}):
+        found.append(f"No price is given for {', '.join(unpriced)}, so the cost is unknown.")
+    for cell in cells:
+        if cell.figures.unmetered and cell.run_model.priced:
+            found.append(
+                f"{wording.counted(cell.figures.unmetered, 'response')} of {cell.model} on {cell.environment} came "
+                "without token counts (`usage`), so their cost is unknown."
+            )
+        if cell.figures.role_cost_usd is None:
+            found.append(
+                f"The cost of role models (judges, simulated users) for {cell.model} on {cell.environment} is unknown: "
+                "one has no price, or its replies carried no token counts."
+            )
+    return found
+
+
+def _quarantine_warnings(cells: Sequence[CellResult]) -> list[str]:
+    counts = {cell.environment: len(cell.figures.quarantined_cases) for cell in cells}
+    return [
+        f"Left out of {environment}, because a curator found it wrong: {wording.counted(count, 'case')}."
+        for environment, count in counts.items()
+        if count
+    ]

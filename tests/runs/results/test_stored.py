@@ -1,0 +1,234 @@
+"""Stored results: the rows of a run that has ended equal a fresh aggregation of its responses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from hub.models import Case
+from runs.config.parsing import parse_text
+from runs.config.resolve import find_environments, source_for_command
+from runs.execution.runner import Execution, execute_run
+from runs.models import Response, Run, RunResult
+from runs.results import stored
+from runs.results.aggregate import aggregate_run
+from runs.results.history import environment_results, latest_results, model_results
+from runs.results.stored import get_results, result_of
+from runs.services import cancel_run, create_run, fail_run, interrupt_run, reopen_run
+from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MANIFEST = """\
+spec: 1
+slug: capitals
+version: 1.0.0
+title: Capitals
+summary: Name the capital.
+category: domain-knowledge
+dataset: {path: cases.jsonl, fields: {input: "Capital of {{ country }}?", target: capital}}
+scoring: {rules: [{type: exact_match}]}
+"""
+CAPITALS = {"France": "Paris", "Japan": "Tokyo", "Peru": "Lima", "Cuba": "Havana"}
+
+
+class SilentListener:
+    """Listener that ignores the events of a run."""
+
+    def response_finished(self, response: Response) -> None: ...
+
+    def model_stopped(self, label: str, reason: str) -> None: ...
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    bundle = tmp_path / "capitals"
+    bundle.mkdir()
+    (bundle / "environment.yaml").write_text(MANIFEST)
+    rows = [{"id": country.lower(), "country": country, "capital": city} for country, city in CAPITALS.items()]
+    (bundle / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def record(folder: Path, **answers: str) -> None:
+    rows = [{"case": case, "content": content} for case, content in answers.items()]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def new_run(folder: Path) -> Run:
+    text = json.dumps(
+        {
+            "name": "capitals",
+            "environments": [{"path": "capitals"}],
+            "models": [{"name": "old", "provider": "replay", "responses": "answers.jsonl"}],
+            "tracking": {"mlflow": False},
+        }
+    )
+    config = parse_text(text, source_for_command(folder, "test.yaml"))
+    return create_run(config=config, found=find_environments(config))
+
+
+def execute(run: Run, folder: Path) -> Run:
+    config = parse_text(json.dumps(run.config), source_for_command(folder, "test.yaml"))
+    return execute_run(run=run, config=config, listener=SilentListener(), how=Execution())
+
+
+def rows_of(run: Run) -> list[Any]:
+    """The figures that are stored and current."""
+    rows = stored.current_rows().filter(run=run).order_by("run_environment__position", "run_model__position")
+    return [result_of(row).figures for row in rows]
+
+
+def fresh(run: Run) -> list[Any]:
+    return [cell.figures for cell in aggregate_run(Run.objects.get(pk=run.pk))]
+
+
+# ---- every way in which a run ends -----------------------------------------------------------------------------------
+
+
+def test_a_finished_run_has_rows_that_equal_a_fresh_aggregation(folder: Path) -> None:
+    record(folder, france="Paris", japan="Kyoto", peru="Lima", cuba="Havana")
+    run = execute(new_run(folder), folder)
+    assert run.status == Run.Status.COMPLETED
+    (figures,) = rows_of(run)
+    assert [figures] == fresh(run)
+    assert figures.statuses == {"passed": 3, "failed": 1, "errored": 0, "unscored": 0}
+    row = RunResult.objects.get()
+    assert (row.accuracy, row.responses) == (0.75, 4)
+
+
+def test_a_resumed_run_has_new_rows_when_it_ends_again(folder: Path) -> None:
+    record(folder, france="Paris")
+    run = execute(new_run(folder), folder)
+    assert rows_of(run)[0].statuses["errored"] == 3
+    record(folder, france="Paris", japan="Tokyo", peru="Lima", cuba="Havana")
+    reopen_run(run=run)
+    assert rows_of(run) == []  # not current while the run goes on
+    execute(Run.objects.get(pk=run.pk), folder)
+    assert rows_of(run) == fresh(run)
+    assert rows_of(run)[0].statuses == {"passed": 4, "failed": 0, "errored": 0, "unscored": 0}
+    assert RunResult.objects.count() == 1
+
+
+@pytest.mark.parametrize("hours_ago", [1, -1], ids=["before the run started", "after the run started"])
+def test_rows_equal_a_fresh_aggregation_after_a_case_is_quarantined(folder: Path, hours_ago: float) -> None:
+    record(folder, france="Paris", japan="Kyoto", peru="Lima", cuba="Havana")
+    run = new_run(folder)
+    if hours_ago > 0:
+        accepted_defect(Case.objects.get(external_id="japan"), hours_ago=hours_ago)
+    execute(run, folder)
+    if hours_ago < 0:
+        accepted_defect(Case.objects.get(external_id="japan"), hours_ago=hours_ago)
+    assert rows_of(run) == fresh(run)
+    assert rows_of(run)[0].statuses["failed"] == (0 if hours_ago > 0 else 1)
+
+
+def going_run() -> Run:
+    run = stored_run(stored_version(), ["alpha", "beta"], status=Run.Status.RUNNING, finished_at=None)
+    stored_outcomes(run, "ppf-", model="alpha")
+    return run
+
+
+def cancelled(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.QUEUED)
+    cancel_run(run=run)
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (cancelled, "cancelled"),
+        (lambda run: fail_run(run=run, message="The sandbox is missing."), "failed"),
+        (lambda run: interrupt_run(run=run), "interrupted"),
+    ],
+    ids=["cancelled", "failed", "interrupted"],
+)
+def test_rows_equal_a_fresh_aggregation_however_a_run_ends(end: Any, status: str) -> None:
+    run = going_run()
+    end(run)
+    run = Run.objects.get(pk=run.pk)
+    assert run.status == status
+    cells = get_results(run)
+    assert [cell.figures for cell in cells] == rows_of(run) == fresh(run)
+    assert [cell.model for cell in cells] == ["alpha", "beta"]
+
+
+def test_a_run_that_goes_on_is_aggregated_at_each_call_and_nothing_is_stored() -> None:
+    run = going_run()
+    assert get_results(run)[0].statuses["passed"] == 2
+    stored_response(run, Case.objects.get(external_id="c3"))
+    assert get_results(run)[0].statuses["passed"] == 3
+    assert not RunResult.objects.exists()
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def ended_run() -> Run:
+    data = [{"id": f"c{i}", "input": "?", "row": {"cluster": f"text {i // 3}"}} for i in range(12)]
+    run = stored_run(stored_version(cases=data), ["alpha", "beta"], attempts=2)
+    for attempt in (1, 2):
+        for i, case in enumerate(Case.objects.order_by("position")):
+            fields: dict[str, Any] = {
+                "attempt": attempt,
+                "latency_ms": 100.5 + i / 3,
+                "execution_status": "passed" if i % 3 else "timeout",
+                "execution_ms": 0.1 * i,
+                "sandbox_tier": "B",
+                "error_kind": "" if i % 5 else "connection",
+                "cost_usd": None if i == 3 else 0.1,
+                "input_tokens": 7,
+            }
+            stored_response(run, case, "passed" if (i + attempt) % 4 else "failed", **fields)
+    return run
+
+
+def test_results_of_an_ended_run_are_stored_at_the_first_read_and_read_with_one_query() -> None:
+    run = ended_run()
+    first = get_results(run)
+    with CaptureQueriesContext(connection) as queries:
+        second = get_results(run)
+    assert len(queries) == 1
+    assert first == second
+    assert [cell.figures for cell in second] == fresh(run)
+    assert second[0].figures.pass_at.keys() == {1, 2}  # JSON has texts as keys
+
+
+def test_rows_of_another_revision_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ended_run()
+    get_results(run)
+    RunResult.objects.update(figures={"a key of an earlier release": 1}, revision=stored.REVISION)
+    monkeypatch.setattr(stored, "REVISION", stored.REVISION + 1)
+    assert [cell.figures for cell in get_results(run)] == fresh(run) == rows_of(run)
+
+
+def test_a_process_that_read_the_run_before_it_was_resumed_does_not_leave_outdated_rows() -> None:
+    run = ended_run()
+    early = Run.objects.get(pk=run.pk)
+    Run.objects.filter(pk=run.pk).update(finished_at=timezone.now())
+    run.refresh_from_db()
+    get_results(run)
+    Response.objects.filter(status="failed").update(status="passed")
+    get_results(early)  # stores rows for the earlier end
+    assert rows_of(run) == []
+    assert [cell.figures for cell in get_results(run)] == fresh(run)
+
+
+def test_past_results_store_missing_rows_of_earlier_runs() -> None:
+    user = User.objects.create_superuser("curator")
+    older, newer = ended_run(), None
+    newer = stored_run(older.environments.get().version, ["alpha"], name="newer")
+    stored_outcomes(newer, "p" * 12)
+    version = older.environments.get().version
+    found = [(past.run.pk, past.cell.model) for past in environment_results(user, version.environment)]
+    assert found == [(newer.pk, "alpha")]  # beta has no responses
+    assert RunResult.objects.count() == 3
+    assert [past.run.pk for past in model_results(user, "alpha")] == [newer.pk]
+    with CaptureQueriesContext(connection) as queries:
+        assert [run.pk for run, _ in latest_results(user, 5)] == [newer.pk, older.pk]
+    assert not any("runs_response" in query["sql"] for query in queries)
