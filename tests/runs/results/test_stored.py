@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from hub.models import Case
-from runs.config.parsing import parse_text
+from runs.config.parsing import parse_config_text
 from runs.config.resolve import find_environments, source_for_command
 from runs.execution.runner import Execution, execute_run
 from runs.models import Response, Run, RunResult
@@ -19,7 +19,7 @@ from runs.results import stored
 from runs.results.aggregate import aggregate_run
 from runs.results.history import environment_results, latest_results, model_results
 from runs.results.stored import get_results, result_of
-from runs.services import cancel_run, create_run, fail_run, interrupt_run, reopen_run
+from runs.services import cancel_run, config_of, create_run, fail_run, interrupt_run, reopen_run
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -69,13 +69,12 @@ def new_run(folder: Path) -> Run:
             "tracking": {"mlflow": False},
         }
     )
-    config = parse_text(text, source_for_command(folder, "test.yaml"))
-    return create_run(config=config, found=find_environments(config))
+    config = parse_config_text(text, source_for_command(folder, "test.yaml"))
+    return create_run(config=config, environments=find_environments(config))
 
 
-def execute(run: Run, folder: Path) -> Run:
-    config = parse_text(json.dumps(run.config), source_for_command(folder, "test.yaml"))
-    return execute_run(run=run, config=config, listener=SilentListener(), how=Execution())
+def execute(run: Run) -> Run:
+    return execute_run(run=run, config=config_of(run), listener=SilentListener(), how=Execution())
 
 
 def rows_of(run: Run) -> list[Any]:
@@ -93,7 +92,7 @@ def fresh(run: Run) -> list[Any]:
 
 def test_a_finished_run_has_rows_that_equal_a_fresh_aggregation(folder: Path) -> None:
     record(folder, france="Paris", japan="Kyoto", peru="Lima", cuba="Havana")
-    run = execute(new_run(folder), folder)
+    run = execute(new_run(folder))
     assert run.status == Run.Status.COMPLETED
     (figures,) = rows_of(run)
     assert [figures] == fresh(run)
@@ -104,12 +103,12 @@ def test_a_finished_run_has_rows_that_equal_a_fresh_aggregation(folder: Path) ->
 
 def test_a_resumed_run_has_new_rows_when_it_ends_again(folder: Path) -> None:
     record(folder, france="Paris")
-    run = execute(new_run(folder), folder)
+    run = execute(new_run(folder))
     assert rows_of(run)[0].statuses["errored"] == 3
     record(folder, france="Paris", japan="Tokyo", peru="Lima", cuba="Havana")
     reopen_run(run=run)
     assert rows_of(run) == []  # not current while the run goes on
-    execute(Run.objects.get(pk=run.pk), folder)
+    execute(Run.objects.get(pk=run.pk))
     assert rows_of(run) == fresh(run)
     assert rows_of(run)[0].statuses == {"passed": 4, "failed": 0, "errored": 0, "unscored": 0}
     assert RunResult.objects.count() == 1
@@ -121,7 +120,7 @@ def test_rows_equal_a_fresh_aggregation_after_a_case_is_quarantined(folder: Path
     run = new_run(folder)
     if hours_ago > 0:
         accepted_defect(Case.objects.get(external_id="japan"), hours_ago=hours_ago)
-    execute(run, folder)
+    execute(run)
     if hours_ago < 0:
         accepted_defect(Case.objects.get(external_id="japan"), hours_ago=hours_ago)
     assert rows_of(run) == fresh(run)

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
 
 from hub.models import Case
 from runs.models import Response, Run
@@ -95,6 +96,8 @@ def test_logging_a_run_again_completes_it_and_makes_no_second(tracker: Tracker, 
     run.tracking = {}  # as after a crash between MLflow's answer and the database
     stored_score = run.environments.get().responses.filter(status="errored")
     stored_score.update(status="passed", score=1.0)
+    run.finished_at = timezone.now()  # as a resumed run ends
+    run.save()
     second = track(run, tracker, TrackingConfig())
     assert second["state"] == "logged", second
     assert (second["parent"], second["cells"]) == (first["parent"], first["cells"])

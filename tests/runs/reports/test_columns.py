@@ -1,0 +1,57 @@
+"""Columns of the report: each is in every kind of report, with the same figure."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from rich.console import Console
+
+from runs.models import Run
+from runs.reports import print_report, render_html, results_json
+from runs.reports.columns import COLUMNS, TABLE_COLUMNS, Column
+from runs.results.stored import get_results
+from runs.tracking.job import build_job
+from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    run = stored_run(stored_version(cases=10), price={"input": 1.0, "output": 2.0})
+    stored_outcomes(run, "ppppppfeu-")
+    return run
+
+
+@pytest.mark.parametrize("column", TABLE_COLUMNS, ids=lambda column: column.key)
+def test_each_column_is_in_every_report(column: Column, run: Run, client: Client, tmp_path: Path) -> None:
+    (cell,) = get_results(run)
+    figure = column.text(cell)
+    out = io.StringIO()
+    print_report(run, Console(file=out))
+    assert column.short_title in out.getvalue() and figure in out.getvalue()
+    html = render_html(run)
+    assert f">{column.title}</th>" in html and f">{figure}<" in html
+    client.force_login(member("Curator"))
+    page = client.get(f"/runs/{run.pk}/").content.decode()
+    assert f">{column.title}</th>" in page and f">{figure}<" in page
+    (result,) = json.loads(json.dumps(results_json(run)))["results"]
+    assert column.key in result
+    build_job(run, tmp_path, experiment="e", artifact_root=None, traces="none")
+    header = next(csv.reader((tmp_path / "run" / "results.csv").open()))
+    assert any(name.partition(".")[0] == column.key for name in header)
+
+
+def test_keys_are_unique() -> None:
+    keys = [column.key for column in COLUMNS]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_documentation_describes_each_column() -> None:
+    section = Path("docs/statistics.md").read_text().partition("## Columns of the report")[2].partition("\n## ")[0]
+    for column in TABLE_COLUMNS:
+        assert f"`{column.key}`" in section and f"`{column.short_title}`" in section, column.key
