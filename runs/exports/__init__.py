@@ -1,7 +1,8 @@
-"""A run's responses as files: failing cases, rollouts to train on, and everything as recordings to replay."""
+"""Exports of a run's responses: failing cases, rollouts to train on, and recordings to replay."""
 
-from runs.exports.base import ExportError, ExportReport
-from runs.exports.failures import FORMATS, export_failures
+from runs.exports.failure_formats.registry import FORMATS
+from runs.exports.failures import export_failures
+from runs.exports.protocol import ExportError, ExportReport
 from runs.exports.recordings import export_responses
 from runs.exports.rollouts import RolloutSelection, export_episodes, export_run_rollouts
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
@@ -244,11 +243,6 @@ def _wanted(key: CallKey) -> str:
     if key.purpose == "rubric":
         return f"marks of rule {key.rule!r} (seat {key.seat}) for {key.model} on {case}, attempt {key.attempt}"
     return f"answer for {case}, attempt {key.attempt}"
-
-
-def recorded_line(key: CallKey, **answer: JSON) -> str:
-    """One line of a recording, for exports."""
-    return json.dumps(recorded_row(key, **answer), ensure_ascii=False)
 
 
 def recorded_row(key: CallKey, **answer: JSON) -> dict[str, JSON]:

@@ -1,4 +1,4 @@
-"""Failing cases and rollouts as downloads, for the pages and REST alike."""
+"""Exports of failing cases and rollouts as downloads, for pages and REST."""
 
 import json
 import tempfile
@@ -20,14 +20,14 @@ from runs.models import Run
 
 
 class ExportResponse(FileResponse):
-    """An export as a download. `left_out` says in sentences what is not in it; the header X-Left-Out does, as JSON."""
+    """Download of an export. `left_out` and, as JSON, the header X-Left-Out name what the file does not contain."""
 
-    def __init__(self, path: Path, exported: ExportReport) -> None:
-        # Open, the file outlives its folder, and is gone once it is sent.
+    def __init__(self, path: Path, report: ExportReport) -> None:
+        # The open file outlives its temporary folder; its space is freed once it has been sent.
         super().__init__(path.open("rb"), as_attachment=True, filename=path.name)
-        self.left_out = " ".join(f"Left out {count:,}: {why}." for why, count in exported.left_out.items())
-        if exported.left_out:
-            self.headers["X-Left-Out"] = json.dumps(exported.left_out)
+        self.left_out = " ".join(report.left_out_lines())
+        if report.left_out:
+            self.headers["X-Left-Out"] = json.dumps(report.left_out)
 
 
 def failures_file(
@@ -40,37 +40,36 @@ def failures_file(
     flag: str = "",
     status: str = "",
 ) -> ExportResponse:
-    """The failing cases of *run* as a file. Raises ExportError, also where there is nothing to write.
+    """Return the failing cases of *run* as a download. Raises ExportError, also if there is nothing to write.
 
-    *format* is `jsonl` by default. *status* is `failed` or nothing, as FailuresFilter checks.
+    *format* is `jsonl` by default. *status* is empty or `failed`, which FailuresFilter checks.
     """
     format = format or "jsonl"
-    FORMATS.require(format)
-    name = f"run-{run.pk}-failures-{format}.{'zip' if format == 'bundle' else 'jsonl'}"
+    name = f"run-{run.pk}-failures-{format}{FORMATS.require(format).suffix}"
 
     def export(path: Path) -> ExportReport:
         return export_failures(
             run, path, format=format, model=model or None, environment=environment or None, q=q, flag=flag
         )
 
-    return _sent(name, "failing case", export)
+    return _download(name, "failing case", export)
 
 
-def episodes_file(which: RolloutSelection) -> ExportResponse:
-    """Episodes that are over, as JSONL. Raises ExportError, also where there is nothing to write."""
-    return _sent("rollouts.jsonl", "rollout", lambda path: export_episodes(path, which))
+def episodes_file(selection: RolloutSelection) -> ExportResponse:
+    """Return finished episodes as a download of JSON lines. Raises ExportError, also if there is nothing to write."""
+    return _download("rollouts.jsonl", "rollout", lambda path: export_episodes(path, selection))
 
 
-def run_rollouts_file(run: Run, which: RolloutSelection) -> ExportResponse:
-    """The scored responses of *run*, as JSONL. Raises ExportError, also where there is nothing to write."""
-    return _sent(f"run-{run.pk}-rollouts.jsonl", "rollout", lambda path: export_run_rollouts(run, path, which))
+def run_rollouts_file(run: Run, selection: RolloutSelection) -> ExportResponse:
+    """Return the scored responses of *run* as JSON lines. Raises ExportError, also if there is nothing to write."""
+    name = f"run-{run.pk}-rollouts.jsonl"
+    return _download(name, "rollout", lambda path: export_run_rollouts(run, path, selection))
 
 
-def _sent(name: str, what: str, export: Callable[[Path], ExportReport]) -> ExportResponse:
+def _download(name: str, noun: str, export: Callable[[Path], ExportReport]) -> ExportResponse:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
-        exported = export(path)
+        report = export(path)
         if not path.exists():
-            left_out = "; ".join(f"{count:,} left out: {why}" for why, count in exported.left_out.items())
-            raise ExportError(f"There is no {what} to write. {left_out}".strip())
-        return ExportResponse(path, exported)
+            raise ExportError(" ".join([f"There is no {noun} to write.", *report.left_out_lines()]))
+        return ExportResponse(path, report)

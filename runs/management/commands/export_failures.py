@@ -36,8 +36,8 @@ class Command(base.Command):
             flag=options["flag"],
             force=options["force"],
         )
-        for why, count in exported.left_out.items():
-            self.stderr.write(f"Left out {count:,}: {why}.")
+        for line in exported.left_out_lines():
+            self.stderr.write(line)
         if exported.written:
             self.stdout.write(f"Wrote {exported.written:,} to {options['out']}.")
         else:

@@ -20,8 +20,8 @@ class Command(base.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         exported = export_responses(get_run(options["run"]), options["out"], force=options["force"])
-        for why, count in exported.left_out.items():
-            self.stderr.write(f"Left out {count:,}: {why}.")
+        for line in exported.left_out_lines():
+            self.stderr.write(line)
         for path in exported.files:
             self.stdout.write(f"Wrote {path}; a config replays it by `provider: replay` and `responses: {path}`.")
         if not exported.files:

@@ -32,8 +32,8 @@ class Command(base.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         exported = self._export(options)
-        for why, count in exported.left_out.items():
-            self.stderr.write(f"Left out {count:,}: {why}.")
+        for line in exported.left_out_lines():
+            self.stderr.write(line)
         if exported.written:
             self.stdout.write(f"Wrote {wording.counted(exported.written, 'rollout')} to {options['out']}.")
         else:

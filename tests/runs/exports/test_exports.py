@@ -90,7 +90,7 @@ def test_a_stored_gold_answer_that_is_no_text_is_left_out_and_counted(tmp_path: 
         case.save()
     exported = export_failures(failing_run(version), tmp_path / "out.jsonl", format=format)
     assert exported.written == 0
-    assert exported.left_out == {"the template of the gold answers makes no text of the case": 3}
+    assert exported.left_out == {"the template of the gold answers does not render to text for the case": 3}
 
 
 # ---- fine-tuning -----------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_an_export_that_fails_leaves_the_old_file_as_it_was(tmp_path: Path, monk
     run = failing_run(stored_version(cases=4))
     out = tmp_path / "out.jsonl"
     out.write_text("old", encoding="utf-8")
-    monkeypatch.setattr("runs.exports.failures._whole", lambda *_: {"not JSON": object()})
+    monkeypatch.setattr("runs.exports.failure_formats.jsonl.FailureJsonl.rows", lambda *_: [{"not JSON": object()}])
     with pytest.raises(TypeError):
         export_failures(run, out, format="jsonl", force=True)
     assert out.read_text(encoding="utf-8") == "old"

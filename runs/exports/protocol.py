@@ -1,0 +1,125 @@
+"""Export protocol of failures, rollouts, recordings and preferences: formats, rows, counts of what is left out."""
+
+import json
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, ClassVar, Generic, TypeVar
+
+from hub.common.errors import UserError
+from hub.protocols.messages import JSON
+
+CHUNK = 200  # rows of the database in memory at a time; transcripts may be long
+
+Item = TypeVar("Item")
+JSONObject = dict[str, JSON]
+
+
+class ExportError(UserError):
+    """An export that is not possible. The message says why and what to do instead."""
+
+
+class LeftOut(Exception):
+    """An item that cannot be exported. The message is the reason, under which it is counted."""
+
+
+@dataclass(slots=True)
+class ExportReport:
+    """Result of an export: the number of rows, the number of items left out by reason, and the files."""
+
+    written: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    files: list[Path] = field(default_factory=list)
+
+    def left_out_lines(self) -> list[str]:
+        """Return a sentence for each reason, such as "Left out 3: no gold answer."."""
+        return [f"Left out {count:,}: {reason}." for reason, count in self.left_out.items() if count]
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Generic[Item]):
+    """One row of an export, with the item that it was made from."""
+
+    item: Item
+    data: JSONObject
+
+
+class ExportFormat(ABC, Generic[Item]):
+    """Format of an export. It turns items, such as failed responses or preferences, into the rows of a file.
+
+    name: as in `--format`. summary: one line for help texts and menus. suffix: of the file's name. training: whether
+    the rows are meant for training, so that held-out environments are refused.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    suffix: ClassVar[str] = ".jsonl"
+    training: ClassVar[bool] = True
+
+    @abstractmethod
+    def rows(self, item: Item) -> Iterable[JSONObject]:
+        """Return the rows of one item. Raises LeftOut."""
+
+    def select(self, read_rows: Callable[[], Iterator[Row[Item]]], left_out: Counter[str]) -> Iterator[Row[Item]]:
+        """Return the rows that are fit in combination with the others, and count the rest in *left_out*.
+
+        *read_rows* returns a new iterator each time, because all rows may not fit into memory.
+        """
+        return read_rows()
+
+    def write(self, rows: Iterable[Row[Item]], path: Path) -> None:
+        """Write *rows* to *path*; without rows, no file is created. By default, a row is a line of JSON."""
+        write_json_lines((row.data for row in rows), path)
+
+
+def export_items(
+    export_format: ExportFormat[Item],
+    read_items: Callable[[], Iterable[Item]],
+    path: Path,
+    report: ExportReport,
+    *,
+    on_row: Callable[[Row[Item]], None] | None = None,
+) -> None:
+    """Stream items into the file at *path*, and count rows and left-out items in *report*.
+
+    *read_items* returns the items anew each time. *on_row* is called for each row before it is written.
+    """
+    unfit: Counter[str] = Counter()
+
+    def read_rows() -> Iterator[Row[Item]]:
+        unfit.clear()  # `select` may read the rows more than once
+        for item in read_items():
+            try:
+                rows = list(export_format.rows(item))
+            except LeftOut as reason:
+                unfit[str(reason)] += 1
+            else:
+                for data in rows:
+                    yield Row(item, data)
+
+    def counted() -> Iterator[Row[Item]]:
+        for row in export_format.select(read_rows, report.left_out):
+            report.written += 1
+            if on_row is not None:
+                on_row(row)
+            yield row
+
+    export_format.write(counted(), path)
+    report.left_out.update(unfit)
+
+
+def json_line(data: JSONObject) -> bytes:
+    """Return *data* as a line of JSON. Lone surrogates, which UTF-8 cannot encode, are written as escapes."""
+    return json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def write_json_lines(rows: Iterable[JSONObject], path: Path) -> None:
+    """Write *rows* as JSON lines to *path*. The file is created with the first row."""
+    with ExitStack() as stack:
+        file: IO[bytes] | None = None
+        for data in rows:
+            file = file or stack.enter_context(path.open("wb"))
+            file.write(json_line(data))

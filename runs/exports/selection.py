@@ -1,0 +1,48 @@
+"""Selection of what an export of a run contains: its models and environments, and none that is held out."""
+
+from collections.abc import Iterable
+
+from hub.models import EnvironmentVersion
+from runs.exports.protocol import ExportError
+from runs.models import Run, RunEnvironment, RunModel
+
+
+def find_run_model(run: Run, label: str | None) -> RunModel | None:
+    """Return the model under test of *run* with that label, or None without a label. Raises ExportError."""
+    if label is None:
+        return None
+    models = {model.label: model for model in run.models.filter(role="")}
+    if label not in models:
+        raise ExportError(f"Run {run.pk} has no model {label!r}; its models are {', '.join(models)}.", "model")
+    return models[label]
+
+
+def find_run_environments(run: Run, slug: str | None) -> list[RunEnvironment]:
+    """Return the environment *slug* of *run*, or all of them. Raises ExportError."""
+    environments = {
+        item.version.environment.slug: item
+        for item in run.environments.select_related("version__environment").order_by("position")
+    }
+    if slug is None:
+        return list(environments.values())
+    if slug not in environments:
+        raise ExportError(
+            f"Run {run.pk} has no environment {slug!r}; its environments are {', '.join(environments)}.", "environment"
+        )
+    return [environments[slug]]
+
+
+def is_held_out(version: EnvironmentVersion) -> bool:
+    """Return whether the environment is held out, by its manifest or by a curator."""
+    return version.environment.held_out or bool(version.manifest.get("held_out"))
+
+
+def refuse_held_out(versions: Iterable[EnvironmentVersion], alternative: str = "") -> None:
+    """Raise ExportError if one of *versions* is held out; *alternative* completes the advice."""
+    held = [str(version) for version in versions if is_held_out(version)]
+    if held:
+        raise ExportError(
+            f"{', '.join(held)} is held out: training on it would make every later score on it meaningless. "
+            f"Choose an environment that is not held out{', ' + alternative if alternative else ''}.",
+            "environment",
+        )
