@@ -1,34 +1,38 @@
-"""What every test starts with."""
+"""Fixtures and hooks for all tests."""
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any
 
 import pytest
 from django.apps import apps
+from django.conf import settings
 from django.core.cache import cache
 from django.db.models.signals import post_migrate
 
+# Data that migrations create, with the function that creates it.
 _SEEDS = {
     "llmeval_site.migrations.0002_groups": "make_groups",
     "preferences.migrations.0002_categories": "seed",
     "review.migrations.0002_reviewers": "seed",
 }
+_DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences", "django_db_serialized_rollback"}
 
 
 @pytest.fixture(autouse=True)
 def _empty_cache() -> Iterator[None]:
-    """Throttles and kept results go by the numbers of users and runs, which begin anew in each test."""
+    """Throttles and cached results are keyed by ids of users and runs, which start again in each test."""
     cache.clear()
     yield
 
 
 def pytest_sessionstart() -> None:
-    post_migrate.connect(_seed_again, sender=apps.get_app_config("review"))
+    """Hash passwords quickly, and create the data of migrations again whenever a test has emptied the tables."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    post_migrate.connect(_create_seeds, sender=apps.get_app_config("review"))
 
 
-def _seed_again(**_: Any) -> None:
-    """A test with real transactions empties every table when it ends; what migrations put there comes back."""
+def _create_seeds(**_: object) -> None:
+    """Create the data of migrations. Tests with real transactions empty every table when they end."""
     from django.contrib.auth.models import Group
 
     if not Group.objects.exists():
@@ -36,7 +40,20 @@ def _seed_again(**_: Any) -> None:
             getattr(import_module(module), name)(apps, None)
 
 
-def pytest_make_parametrize_id(val: Any) -> str | None:
-    """Bytes are named by their length: an archive's own bytes carry the time it was made, and pytest's workers must
-    all collect the same names."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --only-database, deselect tests that do not use the database."""
+    if not config.getoption("only_database"):
+        return
+    selected = [item for item in items if _uses_database(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not _uses_database(item)])
+    items[:] = selected
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", []))
+    return item.get_closest_marker("django_db") is not None or bool(fixtures & _DATABASE_FIXTURES)
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name bytes by their length: archives contain the time of their creation, and all workers need the same names."""
     return f"{len(val)}-bytes" if isinstance(val, bytes) else None

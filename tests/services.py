@@ -1,4 +1,4 @@
-"""Servers and programs that some tests need: skipped by name where missing, failed where LLMEVAL_REQUIRE says so."""
+"""Servers and programs that some tests need. Such tests are skipped if one is missing, unless it is required."""
 
 import os
 from typing import NoReturn
@@ -7,8 +7,8 @@ import pytest
 
 
 def unavailable(service: str, why: str) -> NoReturn:
-    """Skip the running test, or fail it where LLMEVAL_REQUIRE names *service* (postgres, redis, docker, browser)."""
+    """Skip the test, or fail it if LLMEVAL_REQUIRE lists *service* (postgres, redis, docker, browser)."""
     required = {name.strip() for name in os.environ.get("LLMEVAL_REQUIRE", "").split(",")}
     if service in required:
-        pytest.fail(f"{service} is required (LLMEVAL_REQUIRE) and not available: {why}", pytrace=False)
+        pytest.fail(f"{service} is required (LLMEVAL_REQUIRE) but not available: {why}", pytrace=False)
     pytest.skip(f"{service}: {why}")

@@ -32,9 +32,9 @@ def manage(var: Path, *words: str, **environment: str) -> subprocess.CompletedPr
     ("words", "code", "said"),
     [
         (["compare", "1", "2"], 2, "There is no run 1; none is stored yet."),
-        (["export_bundle", "word-problems", "OUT"], 0, "word-problems@"),
+        pytest.param(["export_bundle", "word-problems", "OUT"], 0, "word-problems@", marks=pytest.mark.exhaustive),
         (["validate_bundle", "hub/catalog/word-problems", "--no-gates"], 0, "valid, 132 cases"),
-        (["load_catalog"], 0, "word-problems@"),
+        pytest.param(["load_catalog"], 0, "word-problems@", marks=pytest.mark.exhaustive),
         (["createsuperuser", "--noinput", "--username", "ann", "--email", "ann@example.org"], 3, "manage.py prepare"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

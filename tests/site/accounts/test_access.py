@@ -123,7 +123,7 @@ LOOKS = [
 
 def people() -> dict[str, User]:
     return {
-        "onlooker": member(),
+        "viewer": member(),
         "curator": member("Curator"),
         "runner": member("Runner"),
         "reviewer": member("Reviewer"),

@@ -121,21 +121,21 @@ def command(*arguments: str) -> str:
 
 def test_the_command_makes_lists_and_revokes_tokens() -> None:
     user = member()
-    key = command("onlooker", "--scope", "train", "--scope", "read", "--expires", "7d", "--name", "cluster")
+    key = command("viewer", "--scope", "train", "--scope", "read", "--expires", "7d", "--name", "cluster")
     token = user.api_tokens.get()
     assert token.scopes == ["read", "train"] and token.expires_at is not None
     assert timedelta(days=6) < token.expires_at - timezone.now() <= timedelta(days=7)
     assert client_with(key).get("/api/v1/episodes/").status_code == 200
-    listed = command("onlooker", "--list")
+    listed = command("viewer", "--list")
     assert token.prefix in listed and "read,train" in listed and "cluster" in listed and key not in listed
-    assert "revoked" in command("onlooker", "--revoke", token.prefix)
+    assert "revoked" in command("viewer", "--revoke", token.prefix)
     assert client_with(key).get("/api/v1/episodes/").status_code == 401
-    assert command("onlooker", "--scope", "read", "--expires", "never")
+    assert command("viewer", "--scope", "read", "--expires", "never")
     assert user.api_tokens.filter(expires_at=None).exists()
 
 
 @pytest.mark.parametrize(
-    "arguments", [("nobody", "--scope", "read"), ("onlooker", "--revoke", "lle_nothing"), ("onlooker",)]
+    "arguments", [("nobody", "--scope", "read"), ("viewer", "--revoke", "lle_nothing"), ("viewer",)]
 )
 def test_the_command_refuses_what_it_cannot_do(arguments: tuple[str, ...]) -> None:
     member()
@@ -147,4 +147,4 @@ def test_the_command_refuses_what_it_cannot_do(arguments: tuple[str, ...]) -> No
 def test_an_expiry_that_is_none_is_refused(expires: str) -> None:
     member()
     with pytest.raises(CommandError, match="90d"):
-        command("onlooker", "--scope", "read", f"--expires={expires}")
+        command("viewer", "--scope", "read", f"--expires={expires}")

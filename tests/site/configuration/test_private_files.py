@@ -7,7 +7,10 @@ import pytest
 from django.conf import settings
 
 from llmeval_site.configuration import private_files
+from llmeval_site.management.commands import prepare
 from tests.site.test_fresh_installation import manage
+
+SQLITE = {"ENGINE": "django.db.backends.sqlite3", "HOST": "", "PORT": ""}
 
 
 def mode(path: Path) -> int:
@@ -55,12 +58,23 @@ def test_what_cannot_be_made_private_is_named_with_the_remedy(
     assert f"Run: chmod 600 {path}" in caplog.text
 
 
-def test_a_lost_database_is_prepared_again(tmp_path: Path) -> None:
-    var = tmp_path / "var"
-    assert manage(var, "prepare").returncode == 0
-    (var / "llmeval.sqlite3").unlink()
-    assert manage(var, "prepare").returncode == 0
-    assert (var / "llmeval.sqlite3").stat().st_size > 0
+def test_a_lost_database_is_prepared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = tmp_path / "llmeval.sqlite3"
+    called = []
+
+    def record(name: str, **options: object) -> None:
+        called.append(name)
+        database.write_text("tables")
+
+    monkeypatch.setattr(prepare, "call_command", record)
+    monkeypatch.setattr(settings, "VAR_DIR", tmp_path)
+    monkeypatch.setattr(settings, "DATABASES", {"default": {**SQLITE, "NAME": database}})
+    for _ in range(2):
+        prepare.Command().handle()
+    assert called == ["migrate", "load_catalog"]
+    database.write_text("")  # as the settings create it
+    prepare.Command().handle()
+    assert called == ["migrate", "load_catalog"] * 2
 
 
 def test_the_data_folder_of_these_tests_is_private_too() -> None:
