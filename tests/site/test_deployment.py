@@ -8,7 +8,7 @@ from pathlib import Path
 from django.conf import settings
 
 
-def test_production_settings_pass_the_checks_for_deployment(tmp_path: Path) -> None:
+def test_production_settings_pass_deployment_checks(tmp_path: Path) -> None:
     environment = {**os.environ, "LLMEVAL_HTTPS": "1", "LLMEVAL_VAR": str(tmp_path), "LLMEVAL_DEBUG": "0"}
     environment.pop("DATABASE_URL", None)
     environment.pop("LLMEVAL_PRIVATE_ENDPOINTS", None)

@@ -62,7 +62,7 @@ def api(ann: User) -> APIClient:
 
 
 @pytest.mark.parametrize(("path", "wrong", "wrong_too"), REST, ids=[row[0] for row in REST])
-def test_rest_refuses_values_and_names_that_it_does_not_know(
+def test_rest_rejects_unknown_filters_and_values(
     api: APIClient, run: Run, path: str, wrong: str, wrong_too: str
 ) -> None:
     address = f"/api/v1/{path.replace('RUN', str(run.pk))}"
@@ -78,7 +78,7 @@ def test_rest_refuses_values_and_names_that_it_does_not_know(
 
 @pytest.mark.parametrize(("path", "wrong", "row"), PAGES, ids=[row[0] for row in PAGES])
 @pytest.mark.parametrize("unknown", ["satus=failed"])
-def test_pages_say_what_is_wrong_with_a_filter_and_show_nothing(
+def test_pages_report_invalid_filters_and_show_no_rows(
     client: Client, ann: User, run: Run, path: str, wrong: str, row: str, unknown: str
 ) -> None:
     client.force_login(ann)
@@ -91,9 +91,7 @@ def test_pages_say_what_is_wrong_with_a_filter_and_show_nothing(
         assert row not in page
 
 
-def test_a_list_that_htmx_asks_for_says_what_is_wrong_where_the_rows_would_be(
-    client: Client, ann: User, run: Run
-) -> None:
+def test_htmx_list_reports_invalid_filters_in_place_of_rows(client: Client, ann: User, run: Run) -> None:
     client.force_login(ann)
     headers = {"HX-Request": "true", "HX-Target": "runs"}
     answer = client.get("/runs/?status=typo", headers=headers)
@@ -102,21 +100,21 @@ def test_a_list_that_htmx_asks_for_says_what_is_wrong_where_the_rows_would_be(
     assert run.name not in answer.content.decode()
 
 
-def test_failures_are_not_downloaded_with_a_parameter_that_is_not_known(client: Client, ann: User, run: Run) -> None:
+def test_download_of_failures_rejects_unknown_parameters(client: Client, ann: User, run: Run) -> None:
     client.force_login(ann)
     answer = client.get(f"/runs/{run.pk}/failures?format=jsonl&modell=alpha", follow=True)
     assert answer.redirect_chain
     assert "modell: modell is no parameter here." in "".join(map(str, answer.context["messages"]))
 
 
-def test_a_list_without_filters_refuses_every_parameter_but_those_of_paging(api: APIClient) -> None:
+def test_list_without_filters_accepts_only_paging_parameters(api: APIClient) -> None:
     assert api.get("/api/v1/models/?page_size=10").status_code == 200
     answer = api.get("/api/v1/models/?provider=openai")
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["message"] == "provider is no parameter here. This list takes no filter."
 
 
-def test_known_filters_and_paging_are_taken(api: APIClient, client: Client, ann: User, run: Run) -> None:
+def test_known_filters_and_paging_are_accepted(api: APIClient, client: Client, ann: User, run: Run) -> None:
     assert EnvironmentVersion.objects.count() == 1
     assert len(api.get("/api/v1/runs/?status=completed&page_size=10").json()["results"]) == 1
     assert api.get("/api/v1/episodes/?done=True").json()["results"] == []

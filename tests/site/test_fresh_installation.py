@@ -39,7 +39,7 @@ def manage(var: Path, *words: str, **environment: str) -> subprocess.CompletedPr
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_the_first_command_after_installing_ends_without_a_traceback(
+def test_first_command_after_installation_ends_without_traceback(
     tmp_path: Path, words: list[str], code: int, said: str
 ) -> None:
     done = manage(tmp_path / "var", *(str(tmp_path / "out") if word == "OUT" else word for word in words))
@@ -48,7 +48,7 @@ def test_the_first_command_after_installing_ends_without_a_traceback(
 
 
 @pytest.mark.parametrize("app", ["hub", "runs", "preferences"])
-def test_every_command_that_uses_the_database_prepares_it(app: str) -> None:
+def test_commands_that_use_the_database_prepare_it(app: str) -> None:
     found = {path.stem for path in (settings.BASE_DIR / app / "management/commands").glob("[a-z]*.py")}
     commands = {name: load_command_class(app, name) for name in found}
     assert found and all(isinstance(command, Command) for command in commands.values())
@@ -56,7 +56,7 @@ def test_every_command_that_uses_the_database_prepares_it(app: str) -> None:
     assert {name for name in found if not commands[name].needs_database} <= {"validate_bundle", "eval"}
 
 
-def test_a_database_server_is_not_migrated_by_a_command_that_only_reads(tmp_path: Path) -> None:
+def test_reading_commands_do_not_migrate_a_database_server(tmp_path: Path) -> None:
     name = f"fresh_{os.getpid()}"
     try:
         connection = psycopg.connect(SERVER, autocommit=True, connect_timeout=3)

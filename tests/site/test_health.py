@@ -17,13 +17,13 @@ NAMES = {"database", "broker", "sandbox", "disk"}
 
 
 @pytest.fixture(autouse=True)
-def looked_at_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh_sandbox_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sandbox's state is kept for a while; here each test finds it out for itself."""
     sandbox = Component(BackgroundCheck(health.check_sandbox, wait_s=60.0), COMPONENTS["sandbox"].reason)
     monkeypatch.setitem(COMPONENTS, "sandbox", sandbox)
 
 
-def unready(client: Client) -> dict[str, str]:
+def unready_reasons(client: Client) -> dict[str, str]:
     """The reasons of a site that is not ready."""
     answer = client.get("/readyz")
     assert answer.status_code == 503
@@ -39,59 +39,59 @@ def test_liveness_needs_no_sign_in_and_no_database(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_readiness_names_each_part(client: Client) -> None:
+def test_readiness_reports_every_component(client: Client) -> None:
     answer = client.get("/readyz")
     assert answer.json() == {"status": "ok", "parts": dict.fromkeys(NAMES, "ok"), "reasons": {}}
     assert answer.status_code == 200
 
 
 @pytest.mark.django_db
-def test_a_database_without_tables_is_not_ready_and_no_detail_is_told(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_readiness_reports_a_broken_database_without_details(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any) -> None:
         raise OSError("password wrong for llmeval@10.0.0.1")
 
     monkeypatch.setattr(connection, "cursor", refused)
-    reasons = unready(client)
+    reasons = unready_reasons(client)
     assert set(reasons) == {"database"}
     assert "manage.py prepare" in reasons["database"] and "10.0.0.1" not in str(reasons)
 
 
 @pytest.mark.django_db
-def test_a_broker_that_nobody_answers_for_is_named(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readiness_reports_an_unreachable_broker(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "CELERY_BROKER_URL", "redis://127.0.0.1:1/0")
     monkeypatch.setattr("llmeval_site.celery.app.conf.broker_url", "redis://127.0.0.1:1/0")
-    assert set(unready(client)) == {"broker"}
+    assert set(unready_reasons(client)) == {"broker"}
 
 
 @pytest.mark.django_db
-def test_a_queue_whose_folder_is_gone_is_named(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_readiness_reports_a_missing_queue_folder(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "messages").mkdir()
     monkeypatch.setattr(settings, "QUEUE_DIR", tmp_path, raising=False)
     assert client.get("/readyz").status_code == 200
     (tmp_path / "messages").rmdir()
-    assert set(unready(client)) == {"broker"}
+    assert set(unready_reasons(client)) == {"broker"}
 
 
 @pytest.mark.django_db
-def test_a_sandbox_that_nobody_answers_for_is_named(
+def test_readiness_reports_an_unreachable_sandbox(
     client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(settings, "SANDBOX_BACKEND", "socket")
     monkeypatch.setattr(settings, "SANDBOX_SOCKET", str(tmp_path / "nobody.sock"))
-    reasons = unready(client)
+    reasons = unready_reasons(client)
     assert set(reasons) == {"sandbox"}
     assert "sandbox_check" in reasons["sandbox"] and str(tmp_path) not in reasons["sandbox"]
 
 
 @pytest.mark.django_db
-def test_a_full_disk_is_named(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readiness_reports_a_full_disk(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "MIN_FREE_BYTES", shutil.disk_usage(settings.VAR_DIR).total + 1)
-    assert set(unready(client)) == {"disk"}
+    assert set(unready_reasons(client)) == {"disk"}
 
 
-def test_a_long_check_is_made_once_for_many_and_its_outcome_is_kept() -> None:
+def test_background_check_runs_once_and_its_result_is_reused() -> None:
     made: list[int] = []
     check = BackgroundCheck(lambda: made.append(1), keep_s=3600.0, wait_s=60.0)
     for _ in range(3):
@@ -102,7 +102,7 @@ def test_a_long_check_is_made_once_for_many_and_its_outcome_is_kept() -> None:
     assert made == [1, 1]
 
 
-def test_a_check_that_hangs_is_no_answer_and_does_not_hold_up_the_others() -> None:
+def test_background_check_that_hangs_times_out() -> None:
     go_on = threading.Event()
     check = BackgroundCheck(lambda: go_on.wait(60) and None, wait_s=0.01)
     for _ in range(2):

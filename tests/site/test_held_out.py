@@ -94,7 +94,7 @@ def address(url: str, run: Run) -> str:
 
 
 @pytest.mark.parametrize("url", CLOSED)
-def test_cases_and_files_of_a_held_out_environment_are_for_its_owner_and_curators(run: Run, url: str) -> None:
+def test_held_out_cases_and_files_are_visible_to_owner_and_curators_only(run: Run, url: str) -> None:
     for user, may in people().items():
         client = Client()
         client.force_login(user)
@@ -103,7 +103,7 @@ def test_cases_and_files_of_a_held_out_environment_are_for_its_owner_and_curator
 
 
 @pytest.mark.parametrize("url", OPEN)
-def test_what_all_may_see_of_a_held_out_environment_tells_no_target_and_no_reason(run: Run, url: str) -> None:
+def test_public_pages_of_a_held_out_environment_show_no_target_and_no_reason(run: Run, url: str) -> None:
     for user, may in people().items():
         client = Client()
         client.force_login(user)
@@ -115,7 +115,7 @@ def test_what_all_may_see_of_a_held_out_environment_tells_no_target_and_no_reaso
                 assert secret not in page, f"{user} sees {secret}"
 
 
-def test_the_owner_and_curators_see_reasons_details_and_mlflow(run: Run) -> None:
+def test_owner_and_curators_see_held_out_reasons_details_and_mlflow(run: Run) -> None:
     client = Client()
     for user, may in people().items():
         client.force_login(user)
@@ -124,7 +124,7 @@ def test_the_owner_and_curators_see_reasons_details_and_mlflow(run: Run) -> None
         assert ("mlflow.example" in client.get(address("/runs/{run}/", run)).content.decode()) is may
 
 
-def test_a_search_does_not_find_words_of_reasons_that_are_withheld(run: Run) -> None:
+def test_search_does_not_match_withheld_reasons(run: Run) -> None:
     client = Client()
     for user, may in people().items():
         client.force_login(user)
@@ -133,7 +133,7 @@ def test_a_search_does_not_find_words_of_reasons_that_are_withheld(run: Run) -> 
         assert len(client.get(f"/api/v1/runs/{run.pk}/responses/?q=c0").json()["results"]) == 1
 
 
-def test_reasons_of_errors_and_of_other_environments_are_shown(run: Run) -> None:
+def test_reasons_of_errors_and_of_other_environments_stay_visible(run: Run) -> None:
     run.models.get().responses.update(status="errored", reason="The endpoint of small answered 500.")
     client = Client()
     client.force_login(member())
@@ -144,14 +144,14 @@ def test_reasons_of_errors_and_of_other_environments_are_shown(run: Run) -> None
     assert client.get(page).json()["results"][0]["reason"] == TARGET
 
 
-def test_the_rule_is_one_for_objects_and_for_querysets(run: Run) -> None:
+def test_held_out_rule_is_equal_for_objects_and_querysets(run: Run) -> None:
     environment = Environment.objects.get()
     for user, may in people().items():
         assert may_see_content(user, environment) is may
         assert environments_withheld(user).exists() is not may
 
 
-def test_evidence_without_reasons_keeps_values_and_nothing_that_tells_the_target() -> None:
+def test_evidence_without_reasons_keeps_values_but_no_target() -> None:
     side = {"status": "failed", "rules": [{"rule": "r", "value": 0.0, "reason": TARGET, "execution": {"out": TARGET}}]}
     shown = without_reasons({"first": side, "second": side, "winner": ""})
     assert TARGET not in str(shown) and shown["first"]["rules"][0]["value"] == 0.0

@@ -49,13 +49,13 @@ def run() -> Run:
     return run
 
 
-def test_the_walk_finds_pages_admin_and_rest() -> None:
+def test_addresses_include_pages_admin_and_rest() -> None:
     found = set(addresses())
     assert {"/hub/sums/1.0.0/cases/c0/", "/runs/1/", "/api/v1/runs/1/cancel", "/admin/hub/environment/"} <= found
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_a_stranger_gets_nothing_but_the_way_in(client: Client, run: Run, method: str) -> None:
+def test_unauthenticated_requests_are_sent_to_sign_in(client: Client, run: Run, method: str) -> None:
     open_to_all = []
     for url in sorted(set(addresses()) - PUBLIC):
         answer = getattr(client, method)(url)
@@ -68,7 +68,7 @@ def test_a_stranger_gets_nothing_but_the_way_in(client: Client, run: Run, method
     assert open_to_all == []
 
 
-def test_what_is_public_shows_no_navigation_and_no_data(client: Client, run: Run) -> None:
+def test_public_pages_show_no_navigation_and_no_data(client: Client, run: Run) -> None:
     page = client.get("/login/").content.decode()
     assert "Sign in" in page
     assert "/hub/" not in page and "sums" not in page
@@ -131,7 +131,7 @@ def people() -> dict[str, User]:
 
 
 @pytest.mark.parametrize(("method", "url", "allowed", "status"), DOES)
-def test_each_group_does_exactly_what_it_should(
+def test_each_group_may_do_exactly_what_it_should(
     run: Run, method: str, url: str, allowed: set[str], status: int
 ) -> None:
     for name, user in people().items():
@@ -156,7 +156,7 @@ def needed(method: str, url: str) -> set[str] | None:
     return HAVE[ROLES[url][method == "post"]]
 
 
-def test_every_address_is_in_the_table() -> None:
+def test_every_url_is_in_the_access_table() -> None:
     urls = {url for url in addresses() if not url.startswith("/admin/")}
     assert urls == set(ROLES)
     assert {url for url in urls if url.startswith("/api/")} == set(SCOPES)
@@ -164,7 +164,7 @@ def test_every_address_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_every_address_asks_for_its_group_and_no_other(run: Run, method: str) -> None:
+def test_every_url_requires_the_role_in_the_table(run: Run, method: str) -> None:
     EnvironmentVersion.objects.get().archive.save("bundle.zip", ContentFile(b"PK"))
     wrong = []
     everybody = people() | {
@@ -184,7 +184,7 @@ def test_every_address_asks_for_its_group_and_no_other(run: Run, method: str) ->
 
 
 @pytest.mark.parametrize("held", ApiToken.Scope.values)
-def test_every_address_of_rest_asks_for_its_scope_and_no_other(run: Run, held: str) -> None:
+def test_every_rest_url_requires_the_scope_in_the_table(run: Run, held: str) -> None:
     EnvironmentVersion.objects.get().archive.save("bundle.zip", ContentFile(b"PK"))
     _, key = create_token(user=User.objects.create_superuser("root"), scopes=[held])
     client = Client(headers={"Authorization": f"Token {key}"})
@@ -199,14 +199,14 @@ def test_every_address_of_rest_asks_for_its_scope_and_no_other(run: Run, held: s
 
 
 @pytest.mark.parametrize("url", LOOKS)
-def test_everybody_who_is_signed_in_may_look(run: Run, url: str) -> None:
+def test_every_signed_in_user_may_view(run: Run, url: str) -> None:
     for name, user in people().items():
         client = Client()
         client.force_login(user)
         assert client.get(url.format(run=run.pk)).status_code == 200, name
 
 
-def test_a_refusal_by_rest_has_the_one_error_shape(run: Run) -> None:
+def test_rest_errors_have_one_shape(run: Run) -> None:
     client = Client()
     client.force_login(member())
     body = client.post("/api/v1/runs/", {}, content_type="application/json").json()
@@ -226,7 +226,7 @@ ADMIN = [
 
 
 @pytest.mark.parametrize(("url", "allowed"), ADMIN)
-def test_the_admin_is_for_staff_and_shows_each_group_its_own(run: Run, url: str, allowed: set[str]) -> None:
+def test_admin_shows_staff_the_models_of_their_groups(run: Run, url: str, allowed: set[str]) -> None:
     for name, group in {"curator": "Curator", "runner": "Runner", "reviewer": "Reviewer"}.items():
         client = Client()
         client.force_login(member(group, name=f"staff-{name}", staff=True))
@@ -235,7 +235,7 @@ def test_the_admin_is_for_staff_and_shows_each_group_its_own(run: Run, url: str,
         assert client.get(url).status_code == 302, name
 
 
-def test_nothing_of_the_admin_opens_without_staff_status(run: Run) -> None:
+def test_admin_requires_staff_status(run: Run) -> None:
     client = Client()
     client.force_login(member("Curator", "Runner", "Reviewer"))
     urls = [url for url in sorted(set(addresses()) - PUBLIC) if url.startswith("/admin/")]
@@ -252,7 +252,7 @@ def hidden(url: str) -> bool:
 
 
 @pytest.mark.parametrize("url", [url for url in LOOKS if hidden(url) and "search" not in url])
-def test_a_private_environment_and_its_runs_are_as_if_not_there(run: Run, url: str) -> None:
+def test_private_environment_and_its_runs_get_404(run: Run, url: str) -> None:
     owner = member(name="owner")
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=owner)
     for user, status in ((member(), 404), (member("Runner"), 404), (owner, 200), (member("Curator"), 200)):
@@ -261,7 +261,7 @@ def test_a_private_environment_and_its_runs_are_as_if_not_there(run: Run, url: s
         assert client.get(url.format(run=run.pk)).status_code == status, user
 
 
-def test_every_address_of_a_private_environment_is_as_if_not_there(run: Run) -> None:
+def test_every_url_of_a_private_environment_gets_404(run: Run) -> None:
     EnvironmentVersion.objects.get().archive.save("bundle.zip", ContentFile(b"PK"))
     owner, client = member("Curator", name="owner"), Client()
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=owner)
@@ -280,7 +280,7 @@ LISTS = ["/", "/search/?q=sums", "/hub/", "/runs/", "/models/", "/api/v1/environ
 
 
 @pytest.mark.parametrize("url", LISTS)
-def test_lists_leave_out_what_is_private_to_others(run: Run, url: str) -> None:
+def test_lists_omit_private_objects_of_others(run: Run, url: str) -> None:
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
     client = Client()
     client.force_login(member())
@@ -289,7 +289,7 @@ def test_lists_leave_out_what_is_private_to_others(run: Run, url: str) -> None:
         assert trace not in page
 
 
-def test_a_response_and_a_comparison_of_a_private_run_are_not_shown(run: Run) -> None:
+def test_response_and_comparison_of_a_private_run_get_404(run: Run) -> None:
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
     response = run.models.get().responses.all()[0]
     client = Client()

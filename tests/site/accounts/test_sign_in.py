@@ -22,7 +22,7 @@ def ann() -> User:
 
 
 @pytest.mark.parametrize("url", ["/login/", "/admin/login/"])
-def test_a_name_is_locked_after_failures_from_one_address_only(ann: User, url: str) -> None:
+def test_failed_sign_ins_block_a_name_from_one_address_only(ann: User, url: str) -> None:
     here, elsewhere = Client(REMOTE_ADDR="192.0.2.1"), Client(REMOTE_ADDR="192.0.2.2")
     answers = [sign_in(here, "wrong", url=url) for _ in range(settings.AXES_FAILURE_LIMIT)]
     assert answers[:-1] == [200] * (len(answers) - 1) and answers[-1] == 429
@@ -32,7 +32,7 @@ def test_a_name_is_locked_after_failures_from_one_address_only(ann: User, url: s
     assert sign_in(elsewhere, PASSWORD, url=url) == 302
 
 
-def test_a_success_forgets_the_failures_before_it(ann: User) -> None:
+def test_successful_sign_in_resets_the_count_of_failures(ann: User) -> None:
     client = Client()
     for _ in range(3):
         for _ in range(settings.AXES_FAILURE_LIMIT - 1):
@@ -41,14 +41,14 @@ def test_a_success_forgets_the_failures_before_it(ann: User) -> None:
         client.logout()
 
 
-def test_the_address_behind_the_proxy_is_the_one_that_the_proxy_added(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_address_behind_a_proxy_is_the_last_forwarded_one(monkeypatch: pytest.MonkeyPatch) -> None:
     request = RequestFactory().get("/", headers={"X-Forwarded-For": "203.0.113.9, 198.51.100.7"})
     assert client_address(request) == "127.0.0.1"  # without a proxy anybody may write that header
     monkeypatch.setattr(settings, "HTTPS", True)
     assert client_address(request) == "198.51.100.7"
 
 
-def test_wrong_tokens_are_throttled_by_address() -> None:
+def test_invalid_tokens_are_throttled_per_address() -> None:
     client = Client(headers={"Authorization": "Token lle_guess"})
     answers = [client.get("/api/v1/environments/").status_code for _ in range(40)]
     assert answers[:30] == [401] * 30 and set(answers[30:]) == {429}

@@ -49,9 +49,7 @@ NEEDED = [
 
 
 @pytest.mark.parametrize(("method", "url", "scope", "status"), NEEDED)
-def test_a_token_does_what_its_scope_allows_and_nothing_else(
-    everything: User, method: str, url: str, scope: str, status: int
-) -> None:
+def test_token_is_limited_to_its_scopes(everything: User, method: str, url: str, scope: str, status: int) -> None:
     url = url.replace("/runs/1/", f"/runs/{stored_run(stored_version('other')).pk}/")
     for held in ApiToken.Scope.values:
         _, key = create_token(user=everything, scopes=[held])
@@ -62,13 +60,13 @@ def test_a_token_does_what_its_scope_allows_and_nothing_else(
             assert f"lacks the scope '{scope}'" in answer.json()["message"]
 
 
-def test_a_scope_gives_nothing_that_its_user_lacks() -> None:
+def test_scope_does_not_extend_the_permissions_of_the_user() -> None:
     _, key = create_token(user=member(), scopes=ApiToken.Scope.values)
     answer = client_with(key).post("/api/v1/runs/", {}, content_type="application/json")
     assert answer.status_code == 403 and "runs.add_run" in answer.json()["message"]
 
 
-def test_keys_are_stored_as_digests_alone(everything: User) -> None:
+def test_only_digests_of_keys_are_stored(everything: User) -> None:
     token, key = create_token(user=everything, scopes=["read"])
     other, _ = create_token(user=everything, scopes=["run"])
     stored = serializers.serialize("json", ApiToken.objects.all())
@@ -77,7 +75,7 @@ def test_keys_are_stored_as_digests_alone(everything: User) -> None:
 
 
 @pytest.mark.parametrize("ended", ["expired", "revoked", "inactive", "wrong"])
-def test_a_token_that_ended_is_refused(everything: User, ended: str) -> None:
+def test_expired_and_revoked_tokens_are_rejected(everything: User, ended: str) -> None:
     token, key = create_token(user=everything, scopes=["read"], lifetime=timedelta(days=1))
     assert client_with(key).get(URL).status_code == 200
     if ended == "expired":
@@ -92,7 +90,7 @@ def test_a_token_that_ended_is_refused(everything: User, ended: str) -> None:
     assert answer.status_code == 401 and answer["WWW-Authenticate"] == "Token"
 
 
-def test_the_last_use_is_recorded(everything: User) -> None:
+def test_last_use_of_a_token_is_recorded(everything: User) -> None:
     token, key = create_token(user=everything, scopes=["read"])
     assert token.last_used_at is None
     client_with(key).get(URL)
@@ -104,7 +102,7 @@ def test_the_last_use_is_recorded(everything: User) -> None:
     assert token.last_used_at > timezone.now() - timedelta(days=1)
 
 
-def test_a_kept_answer_is_not_repeated_to_another_token(everything: User) -> None:
+def test_stored_response_is_not_replayed_to_another_token(everything: User) -> None:
     run = stored_run(stored_version("other"))
     headers = {"Idempotency-Key": "k"}
     _, may = create_token(user=everything, scopes=["run"])
@@ -119,7 +117,7 @@ def command(*arguments: str) -> str:
     return out.getvalue().strip()
 
 
-def test_the_command_makes_lists_and_revokes_tokens() -> None:
+def test_command_creates_lists_and_revokes_tokens() -> None:
     user = member()
     key = command("viewer", "--scope", "train", "--scope", "read", "--expires", "7d", "--name", "cluster")
     token = user.api_tokens.get()
@@ -137,14 +135,14 @@ def test_the_command_makes_lists_and_revokes_tokens() -> None:
 @pytest.mark.parametrize(
     "arguments", [("nobody", "--scope", "read"), ("viewer", "--revoke", "lle_nothing"), ("viewer",)]
 )
-def test_the_command_refuses_what_it_cannot_do(arguments: tuple[str, ...]) -> None:
+def test_command_rejects_invalid_arguments(arguments: tuple[str, ...]) -> None:
     member()
     with pytest.raises((SystemExit, CommandError)):
         command(*arguments)
 
 
 @pytest.mark.parametrize("expires", ["90", "0d", "-1d", "soon"])
-def test_an_expiry_that_is_none_is_refused(expires: str) -> None:
+def test_command_rejects_invalid_expiry(expires: str) -> None:
     member()
     with pytest.raises(CommandError, match="90d"):
         command("viewer", "--scope", "read", f"--expires={expires}")

@@ -17,7 +17,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_fresh_installation_lets_no_other_user_read_database_and_secrets(tmp_path: Path) -> None:
+def test_new_installation_has_private_database_and_secrets(tmp_path: Path) -> None:
     var = tmp_path / "new" / "var"
     done = manage(var, "migrate", "hub", "--verbosity", "0")
     assert done.returncode == 0, done.stderr
@@ -27,7 +27,7 @@ def test_a_fresh_installation_lets_no_other_user_read_database_and_secrets(tmp_p
     assert "other users" not in done.stderr
 
 
-def test_an_installation_that_others_can_read_is_made_private_and_says_so_once(tmp_path: Path) -> None:
+def test_readable_installation_is_made_private_with_one_warning(tmp_path: Path) -> None:
     var, database = tmp_path / "var", tmp_path / "elsewhere.sqlite3"
     assert (
         manage(var, "migrate", "contenttypes", "--verbosity", "0", DATABASE_URL=f"sqlite:///{database}").returncode == 0
@@ -43,7 +43,7 @@ def test_an_installation_that_others_can_read_is_made_private_and_says_so_once(t
     assert "other users" not in again.stderr
 
 
-def test_what_cannot_be_made_private_is_named_with_the_remedy(
+def test_file_that_cannot_be_restricted_is_reported_with_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "database"
@@ -58,7 +58,7 @@ def test_what_cannot_be_made_private_is_named_with_the_remedy(
     assert f"Run: chmod 600 {path}" in caplog.text
 
 
-def test_a_lost_database_is_prepared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prepare_runs_again_if_the_database_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = tmp_path / "llmeval.sqlite3"
     called = []
 
@@ -77,5 +77,5 @@ def test_a_lost_database_is_prepared_again(tmp_path: Path, monkeypatch: pytest.M
     assert called == ["migrate", "load_catalog"] * 2
 
 
-def test_the_data_folder_of_these_tests_is_private_too() -> None:
+def test_data_folder_of_the_tests_is_private() -> None:
     assert mode(settings.VAR_DIR) == 0o700

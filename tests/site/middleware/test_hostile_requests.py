@@ -24,12 +24,12 @@ def admin() -> Client:
 
 
 @pytest.mark.parametrize("suffix", ["?q=%00", "?cursor=a%00b", "?page=%00"])
-def test_no_address_fails_on_nul_in_its_query(admin: Client, suffix: str) -> None:
+def test_null_character_in_query_gets_400(admin: Client, suffix: str) -> None:
     answers = {url: admin.get(url + suffix).status_code for url in set(addresses())}
     assert {url: code for url, code in answers.items() if code != 400} == {}
 
 
-def test_no_address_fails_on_nul_in_its_path(admin: Client) -> None:
+def test_null_character_in_path_gets_400(admin: Client) -> None:
     urls = {url.rstrip("/") + "%00/" for url in addresses()} | {
         "/hub/su%00ms/",
         "/hub/sums/1.0%00.0/",
@@ -44,7 +44,7 @@ def test_no_address_fails_on_nul_in_its_path(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("body", [DEEP, DEEP_LIST, json.dumps({"message": json.loads(DEEP_LIST)})])
-def test_no_rest_address_fails_on_json_that_nests_deeply(admin: Client, body: str) -> None:
+def test_deeply_nested_json_gets_400_over_rest(admin: Client, body: str) -> None:
     for url in sorted(url for url in set(addresses()) if url.startswith("/api/")):
         answer: Any = admin.post(url, body, content_type="application/json")
         assert answer.status_code < 500, url
@@ -53,13 +53,13 @@ def test_no_rest_address_fails_on_json_that_nests_deeply(admin: Client, body: st
     assert "100 levels" in answer.json()["message"]
 
 
-def test_json_that_nests_deeply_in_a_field_of_a_form_is_refused(admin: Client) -> None:
+def test_deeply_nested_json_in_form_fields_is_rejected(admin: Client) -> None:
     for url in ("/api/v1/episodes/", "/api/v1/episodes/00000000-0000-0000-0000-000000000001/step"):
         answer = admin.post(url, {"message": DEEP, "environment": DEEP, "seed": DEEP, "models": DEEP})
         assert 400 <= answer.status_code < 500
 
 
-def test_marks_that_nest_deeply_are_refused_by_the_form() -> None:
+def test_deeply_nested_marks_are_rejected_by_the_review_form() -> None:
     from review.web.forms import DecisionForm
 
     form = DecisionForm({"verdict": "a", "issues": "[" * 90_000 + "]" * 90_000})
@@ -67,7 +67,7 @@ def test_marks_that_nest_deeply_are_refused_by_the_form() -> None:
     assert "The marks cannot be parsed" in str(form.errors["issues"])
 
 
-def test_an_ordinary_body_and_query_are_read(client: Client) -> None:
+def test_ordinary_body_and_query_are_accepted(client: Client) -> None:
     client.force_login(member("ada", "trainers"))
     assert client.get("/api/v1/environments/?q=00").status_code == 200
     answer = client.post("/api/v1/episodes/", {"environment": "nope"}, content_type="application/json")

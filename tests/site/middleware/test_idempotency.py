@@ -37,7 +37,7 @@ def start(client: Client, key: str, name: str = "one") -> Any:
     )
 
 
-def test_the_same_request_again_starts_one_run_and_gets_the_same_answer(client: Client, runner: User) -> None:
+def test_repeated_request_starts_one_run_and_gets_the_same_response(client: Client, runner: User) -> None:
     first, second = start(client, "k1"), start(client, "k1")
     assert (first.status_code, second.status_code) == (201, 201)
     assert first.json() == second.json()
@@ -45,7 +45,7 @@ def test_the_same_request_again_starts_one_run_and_gets_the_same_answer(client: 
     assert Run.objects.count() == 1
 
 
-def test_another_key_or_another_user_is_another_request(client: Client, runner: User) -> None:
+def test_other_keys_and_other_users_are_independent(client: Client, runner: User) -> None:
     start(client, "k1")
     start(client, "k2")
     client.force_login(member("Runner", name="other"))
@@ -53,7 +53,7 @@ def test_another_key_or_another_user_is_another_request(client: Client, runner: 
     assert Run.objects.count() == 3
 
 
-def test_a_key_cannot_be_used_for_another_request(client: Client, runner: User) -> None:
+def test_key_reused_for_another_request_is_rejected(client: Client, runner: User) -> None:
     start(client, "k1")
     answer = start(client, "k1", name="two")
     assert answer.status_code == 422
@@ -61,12 +61,12 @@ def test_a_key_cannot_be_used_for_another_request(client: Client, runner: User) 
     assert Run.objects.count() == 1
 
 
-def test_a_refused_request_may_be_mended_under_the_same_key(client: Client, runner: User) -> None:
+def test_corrected_request_may_reuse_the_key_of_a_rejected_one(client: Client, runner: User) -> None:
     assert start(client, "k1", name="").status_code == 400
     assert start(client, "k1").status_code == 201
 
 
-def test_a_second_request_while_the_first_is_answered_is_told_to_wait(client: Client, runner: User) -> None:
+def test_repeated_request_gets_409_while_the_first_is_processed(client: Client, runner: User) -> None:
     waiting = IdempotencyRecord.objects.create(user=runner, key="k1", request_digest="0" * 64)
     assert start(client, "k1").status_code == 409
     IdempotencyRecord.objects.filter(pk=waiting.pk).update(
@@ -75,19 +75,19 @@ def test_a_second_request_while_the_first_is_answered_is_told_to_wait(client: Cl
     assert start(client, "k1").status_code == 201
 
 
-def test_answers_are_kept_for_a_day(client: Client, runner: User) -> None:
+def test_stored_responses_expire_after_a_day(client: Client, runner: User) -> None:
     start(client, "k1")
     IdempotencyRecord.objects.update(created_at=timezone.now() - RETENTION - timedelta(seconds=1))
     start(client, "k1")
     assert Run.objects.count() == 2
 
 
-def test_strangers_keep_nothing_and_learn_nothing(client: Client, runner: User) -> None:
+def test_unauthenticated_requests_are_not_stored(client: Client, runner: User) -> None:
     start(client, "k1")
     client.logout()
     assert start(client, "k1").status_code == 401
     assert IdempotencyRecord.objects.count() == 1
 
 
-def test_an_absurd_key_is_refused(client: Client, runner: User) -> None:
+def test_invalid_key_is_rejected(client: Client, runner: User) -> None:
     assert start(client, "k" * 256).status_code == 400

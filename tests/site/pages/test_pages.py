@@ -31,13 +31,13 @@ def published(slug: str = "sums") -> Run:
     return stored_run(version, name=f"run of {slug}")
 
 
-def test_an_empty_dashboard_says_what_brings_the_first_result(client: Client, user: User) -> None:
+def test_empty_dashboard_explains_how_to_start_a_run(client: Client, user: User) -> None:
     page = client.get("/").content.decode()
     assert "make eval CONFIG=configs/eval_v1.yaml" in page
     assert "/runs/new/" in page
 
 
-def test_the_dashboard_shows_what_runs_and_what_came_out(client: Client, user: User) -> None:
+def test_dashboard_shows_running_runs_and_latest_results(client: Client, user: User) -> None:
     run = published()
     stored_outcomes(run, "pppf")
     going = published("others")
@@ -47,7 +47,7 @@ def test_the_dashboard_shows_what_runs_and_what_came_out(client: Client, user: U
     assert "0 of 4" in page and "run of others" in page
 
 
-def test_the_dashboard_says_what_changed_since_last_time(client: Client, user: User) -> None:
+def test_dashboard_shows_changes_since_the_previous_result(client: Client, user: User) -> None:
     first = published()
     stored_outcomes(first, "ppff")
     other = stored_run(first.environments.get().version, ["beta"])
@@ -65,7 +65,7 @@ def test_the_dashboard_says_what_changed_since_last_time(client: Client, user: U
     assert "+25.0" not in page and ", other cases</small>" in page
 
 
-def test_the_dashboard_says_what_went_wrong_until_a_later_run_mends_it(client: Client, user: User) -> None:
+def test_dashboard_lists_failed_runs_until_a_later_run_succeeds(client: Client, user: User) -> None:
     errored = published()
     stored_outcomes(errored, "pepu")
     version = errored.environments.get().version
@@ -81,7 +81,7 @@ def test_the_dashboard_says_what_went_wrong_until_a_later_run_mends_it(client: C
     assert "Went wrong" not in client.get("/").content.decode()
 
 
-def test_the_dashboard_says_what_waits_for_a_curator(client: Client, user: User) -> None:
+def test_dashboard_shows_open_work_of_a_curator(client: Client, user: User) -> None:
     version = published().environments.get().version
     CaseDefect.objects.create(case=version.cases.all()[0], description="Wrong.")
     assert "to be settled" not in client.get("/").content.decode()
@@ -101,7 +101,7 @@ def test_search_finds_environments_runs_and_cases(client: Client, user: User) ->
     assert client.get("/search/?q=zebra%00").status_code == 400
 
 
-def test_a_token_is_shown_once_works_and_can_be_revoked(client: Client, user: User) -> None:
+def test_created_token_is_shown_once_works_and_can_be_revoked(client: Client, user: User) -> None:
     page = client.post(
         "/account/", {"make": "", "name": "laptop", "scopes": ["read"], "expires": "30"}
     ).content.decode()
@@ -116,7 +116,7 @@ def test_a_token_is_shown_once_works_and_can_be_revoked(client: Client, user: Us
     assert stranger.get("/api/v1/environments/").status_code == 401
 
 
-def test_a_token_needs_a_scope_and_nobody_revokes_that_of_another(client: Client, user: User) -> None:
+def test_token_requires_a_scope_and_only_its_user_may_revoke_it(client: Client, user: User) -> None:
     assert client.post("/account/", {"make": "", "expires": "30"}).status_code == 422
     token, _ = create_token(user=User.objects.create_user("eve"), scopes=["read"])
     assert client.post("/account/", {"revoke": token.prefix}).status_code == 404
@@ -124,7 +124,7 @@ def test_a_token_needs_a_scope_and_nobody_revokes_that_of_another(client: Client
     assert token.state == "active" and not user.api_tokens.exists()
 
 
-def test_signing_in_and_out(client: Client) -> None:
+def test_sign_in_and_sign_out(client: Client) -> None:
     User.objects.create_user("ann", password="a long enough one")
     assert client.get("/").status_code == 302
     wrong = client.post("/login/", {"username": "ann", "password": "wrong"}).content.decode()
@@ -136,13 +136,13 @@ def test_signing_in_and_out(client: Client) -> None:
     assert client.get("/").status_code == 302
 
 
-def test_signing_in_never_leads_to_another_site(client: Client) -> None:
+def test_sign_in_does_not_redirect_to_another_site(client: Client) -> None:
     User.objects.create_user("ann", password="a long enough one")
     data = {"username": "ann", "password": "a long enough one", "next": "https://evil.example/"}
     assert client.post("/login/", data)["Location"] == "/"
 
 
-def test_errors_say_what_happened(client: Client, user: User) -> None:
+def test_error_pages_explain_the_error(client: Client, user: User) -> None:
     missing = client.get("/hub/nothing/")
     assert missing.status_code == 404
     assert "There is no environment" in missing.content.decode()
@@ -154,7 +154,7 @@ def test_errors_say_what_happened(client: Client, user: User) -> None:
 
 
 @override_settings(ROOT_URLCONF="tests.site.pages.broken_urls")
-def test_a_page_that_breaks_tells_no_detail(user: User, client: Client) -> None:
+def test_server_error_page_shows_no_details(user: User, client: Client) -> None:
     client.raise_request_exception = False
     answer = client.get("/fails/")
     assert answer.status_code == 500
@@ -162,7 +162,7 @@ def test_a_page_that_breaks_tells_no_detail(user: User, client: Client) -> None:
     assert "secret" not in answer.content.decode()
 
 
-def test_no_page_allows_inline_script_or_foreign_hosts(client: Client, user: User) -> None:
+def test_pages_forbid_inline_scripts_and_other_hosts(client: Client, user: User) -> None:
     policy = client.get("/")["Content-Security-Policy"]
     assert "default-src 'self'" in policy
     assert "unsafe" not in policy and "http" not in policy
@@ -172,7 +172,7 @@ def test_no_page_allows_inline_script_or_foreign_hosts(client: Client, user: Use
         assert all("src=" in tag for tag in page.split("<script")[1:])
 
 
-def test_another_app_adds_its_page_to_the_navigation_by_a_line(
+def test_navigation_entry_is_shown_to_users_with_permission(
     client: Client, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     added = [*navigation.NAVIGATION, NavigationEntry("Desk", "admin:index", "x", permission="hub.curate_environment")]
