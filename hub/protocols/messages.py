@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Literal, Required, TypedDict, cast
 
-from hub.extraction.reading import without_reasoning
+from hub.extraction.normalization import without_reasoning
 
 # A JSON value: None, bool, int, float, str, or a list or dict of these. Narrow it with isinstance before use.
 JSON = object

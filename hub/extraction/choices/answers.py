@@ -7,11 +7,11 @@ import unicodedata
 from collections.abc import Callable, Sequence
 
 from hub.extraction.corrections import ALTERNATIVELY, reopening_positions, statement_versions
-from hub.extraction.final import Mark, Statement, final_answer, statements, strip_markup
-from hub.extraction.numbers import read_number
-from hub.extraction.numerals import words_to_digits
-from hub.extraction.quantities import find_numbers, plain, quantities
-from hub.extraction.reading import answer_text
+from hub.extraction.normalization import answer_text
+from hub.extraction.numeric.answers import read_number
+from hub.extraction.numeric.numerals import words_to_digits
+from hub.extraction.numeric.quantities import find_numbers, plain, quantities
+from hub.extraction.statements import Mark, Statement, final_answer, statements, strip_markup
 
 # A label that is a word of its own ("A", "I") counts before other words only if one of these follows.
 _AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|based|not|with|the"

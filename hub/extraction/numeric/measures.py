@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from hub.extraction.quantities import Found
+from hub.extraction.numeric.quantities import Found
 
 _UNITS = {
     "length": {

@@ -15,11 +15,11 @@ from hub.extraction.corrections import (
     statement_versions,
     withdrawal_end,
 )
-from hub.extraction.final import Mark, Statement, statements
-from hub.extraction.measures import same_measure
-from hub.extraction.numerals import words_to_digits
-from hub.extraction.quantities import Found, Quantity, find_numbers, plain
-from hub.extraction.reading import answer_text
+from hub.extraction.normalization import answer_text
+from hub.extraction.numeric.measures import same_measure
+from hub.extraction.numeric.numerals import words_to_digits
+from hub.extraction.numeric.quantities import Found, Quantity, find_numbers, plain
+from hub.extraction.statements import Mark, Statement, statements
 
 _NOTHING_ELSE = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _SENTENCE = re.compile(r"(?<=[.!?])[*_$\\)]*\s+(?=\S)|(?<=[。！？])")

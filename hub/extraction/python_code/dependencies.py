@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hub.extraction.python import parsed
+from hub.extraction.python_code.syntax import parsed
 
 _MAX_STATEMENTS = 1000  # of a program that is looked through
 _SHOWN = 80  # characters of a dropped statement that are reported

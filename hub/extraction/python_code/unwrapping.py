@@ -7,9 +7,9 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from hub.extraction.fencing import fences, language
-from hub.extraction.jsontext import json_values
-from hub.extraction.python import compiles, undefined_names
+from hub.extraction.json_values import json_values
+from hub.extraction.python_code.fences import fences, language
+from hub.extraction.python_code.syntax import compiles, undefined_names
 
 _MARKER = (
     r"<\|(?:im_end|im_start|endoftext|end_of_text|begin_of_text|eot_id|eom_id|eos|end|start|return|assistant|user|system"

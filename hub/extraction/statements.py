@@ -8,7 +8,7 @@ from enum import IntEnum
 from functools import lru_cache
 
 from hub.extraction.corrections import reopening_positions
-from hub.extraction.reading import answer_text
+from hub.extraction.normalization import answer_text
 
 _EDGE = r"[*_`# \t>]*"  # Markdown around words
 _ADJECTIVES = r"(?:(?:final|correct|right|best|my|short)\s+){0,2}"

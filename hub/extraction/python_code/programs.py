@@ -6,8 +6,10 @@ import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from hub.extraction.fencing import Fence, split
-from hub.extraction.python import (
+from hub.extraction.normalization import clean, without_reasoning
+from hub.extraction.python_code.dependencies import shown, without_usage
+from hub.extraction.python_code.fences import Fence, split
+from hub.extraction.python_code.syntax import (
     bound,
     code_regions,
     compiles,
@@ -22,9 +24,13 @@ from hub.extraction.python import (
     undefined_names,
     without_last_statement,
 )
-from hub.extraction.reading import clean, without_reasoning
-from hub.extraction.unwrapping import code_strings, repair_source, with_fences, without_chat_markers, without_prompts
-from hub.extraction.usage import shown, without_usage
+from hub.extraction.python_code.unwrapping import (
+    code_strings,
+    repair_source,
+    with_fences,
+    without_chat_markers,
+    without_prompts,
+)
 
 _PYTHON = {"python", "py", "python3", "py3", "ipython", "ipython3", "pycon", "python2", "sage", "cython", "tool_code"}
 _UNMARKED = {"", "text", "txt", "plaintext", "code", "solution", "answer"}
