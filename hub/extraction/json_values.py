@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from hub.extraction.fences import fences
 from hub.extraction.normalization import answer_text
-from hub.extraction.python_code.fences import fences
 
 _OPEN = re.compile(r"[\[{]")
 _MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)  # a string, even an unfinished one, or a mark

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from hub.extraction.fences import Fence, split
 from hub.extraction.normalization import clean, without_reasoning
 from hub.extraction.python_code.dependencies import shown, without_usage
-from hub.extraction.python_code.fences import Fence, split
 from hub.extraction.python_code.syntax import (
     bound,
     code_regions,

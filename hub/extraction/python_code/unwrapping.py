@@ -7,8 +7,8 @@ import re
 import textwrap
 from collections.abc import Iterator
 
+from hub.extraction.fences import fences, language
 from hub.extraction.json_values import json_values
-from hub.extraction.python_code.fences import fences, language
 from hub.extraction.python_code.syntax import compiles, undefined_names
 
 _MARKER = (

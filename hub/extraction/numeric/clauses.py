@@ -1,0 +1,322 @@
+"""The value that a clause, a sentence or a statement gives."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+from hub.extraction.corrections import (
+    ALTERNATIVELY,
+    statement_versions,
+)
+from hub.extraction.numeric.measures import same_measure
+from hub.extraction.numeric.numerals import words_to_digits
+from hub.extraction.numeric.quantities import Found, Quantity, find_numbers, plain
+from hub.extraction.numeric.values import NoValue, Value, differs
+
+SENTENCE_END = re.compile(r"(?<=[.!?])[*_$\\)]*\s+(?=\S)|(?<=[。！？])")
+_LONGEST_STATEMENT = 1000  # characters that are read of it; likewise below
+LONGEST_SENTENCE = 2000
+MOST_TRIED = 50  # statements or sentences without a number before others are given up
+# What may stand around a number and its unit without a meaning of its own.
+_DRESS = r"[\s$€£¥₹%°*_`\\()\[\]{}~≈\"'’]"
+_AGAIN = (
+    r"(?:or|and|but|maybe|perhaps|possibly|even|also|either|about|around|approximately|roughly"
+    r"|as many as|up to|at most|at least|less than|more than|else"
+    r"|oder|und|ou|et|o|y|или|и)"
+)
+_CONNECTOR = (
+    r"(?:[,;/&|–—~±-]|\\pm|\.\.\.?|…|\?|或|和|到"
+    r"|\b(?:or|and|to|through|until|vs\.?|versus|oder|und|bis|ou|et|à|o|y|a|или|до)\b)"
+)
+LINK = re.compile(
+    rf"{_DRESS}{{0,9}}(?:-?[^\W\d]{{1,20}}\.?{_DRESS}{{0,4}}){{0,3}}?{_CONNECTOR}"
+    rf"(?:{_DRESS}{{0,4}}(?:\b{_AGAIN}\b|(?:it )?(?:could|might|may)(?: also)? be|[a-z]\s?=)){{0,4}}{_DRESS}{{0,9}}",
+    re.IGNORECASE,
+)
+LONGEST_LINK = 60
+# Words after which a second number says something about the first.
+_RELATION = re.compile(
+    r"\b(?:in|of|per|for|at(?! most| least)|by|with|from|(?<!less )(?<!more )than|after|because|since"
+    r"|when|if|as|so|is|are|was|were|rounded|compared|every|each|on|"
+    r"out|then|therefore|gives?|makes|within|plus|minus|times)\b",
+    re.IGNORECASE,
+)
+_NUMBER_AHEAD = r"(?:or|and|maybe|perhaps|possibly|either)?[\s$€£*_\\(]{0,6}(?:[a-z]\w?\s?=\s?)?[$€£]?[-−]?[\d.√\\]"
+_EXPLANATION = re.compile(
+    r"\b(?:because|since|given|due to|where|which|so that|i\.e\.|e\.g\.|after|when|if|compared to|out of)\b|\s\("
+    rf"|[,;]\s+(?!{_NUMBER_AHEAD}|or\b|and\b|maybe\b|perhaps\b|possibly\b)|\.\s|\s[-–—]\s(?=[a-z])",
+    re.IGNORECASE,
+)
+_EQUALS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\bequals?\b|\bis equal to\b", re.IGNORECASE)
+_IS = re.compile(r"=|≈|≃|\\approx\b|\\simeq\b|\b(?:equals?|is|are|gives|makes|comes to|would be)\b", re.IGNORECASE)
+_ASSIGNMENTS = re.compile(r"(?:[,;/]|\bor\b|\band\b)\s{0,3}(?:[a-z]\w{0,2}\s?=\s?)", re.IGNORECASE)
+_OPERATOR = re.compile(
+    r"[+×·÷/*]|\s[-−]\s|\sx\s|\\(?:times|cdot|div)\b|\b(?:plus|minus|times|divided by|multiplied by|mal|por)\b|\^",
+    re.IGNORECASE,
+)
+_SYMBOLIC = re.compile(
+    r"\\(?:sqrt|pi|log|ln|sin|cos|tan|theta|alpha)\b|√|π|\bpi\b|\dpi\b|\d[xyzn]\b(?!\s?\d)|\bsqrt\b|\\binom",
+    re.IGNORECASE,
+)
+_PLUS_MINUS = re.compile(r"±|\\pm\b|\+/-")
+_REASON = re.compile(r",\s(?:as|since|because|for)\b|\bbecause\b|\s\(?since\b", re.IGNORECASE)
+# "70 litres after 12 minutes": the second number is a circumstance of the first.
+_CIRCUMSTANCE = re.compile(
+    r"\b(?:after|every|per|within|than|each|out of)\s+(?:the (?:first|last|next) )?[$€£]?$"
+    r"|\bto (?:reach|get|make|be|buy)\s+[$€£]?$"
+    r"|\b(?:in|for|over|during|from|with|on|of)\s+$",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"[ -]?(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b", re.IGNORECASE)
+_ALSO_BEFORE = re.compile(
+    r"\b(?:could|might|may|maybe|perhaps|possibly|alternatively|depending|otherwise|either)\b", re.IGNORECASE
+)
+_ALSO_AFTER = re.compile(
+    r"\W{0,4}(?:[^\W\d]+\s){0,4}?(?:possible|plausible|acceptable|accepted|valid|defensible|otherwise|too|as well)\b",
+    re.IGNORECASE,
+)
+_TUPLE = re.compile(r"(?<![\w)])[(\[{]\s?[-$\d./]+\s?(?:,\s?[-$\d./]+\s?)+[)\]}]")
+_DENIED = re.compile(
+    r"\b(?:not|rather than|instead of|isn['’]t|and not|never)\s(?:just |only "
+    r"|exactly )?[$€£*]{0,3}[-−–]?\d[\d,.]*(?<!,)[%kKM]?",
+    re.IGNORECASE,
+)
+_ASIDE_WITH_ALTERNATIVE = re.compile(
+    r"[ ]?\(\s?(?=(?:or|maybe|perhaps|possibly|alternatively|could|might|may)\b|±|\\pm)", re.IGNORECASE
+)
+_ASIDE = re.compile(r"(?<![+*/×·^=])(?<!\b[a-zA-Z])\([^()]*\)(?!\s?[*/^×·+])")
+# A number beside a variable is part of a formula: n(n+1)/2, x - 5.
+_AFTER_VARIABLE = re.compile(
+    r"(?:(?:\b[b-hj-z]|\))\s?[+*/·×^]|(?:\b[b-hj-wyz]|(?<!\d\s)\bx)\s?-)\s?\(?\s?$|(?<=[^\W\d])\s?\^\s?$"
+    r"|\b[b-hj-z]\^\d\s?[+*/·×-]\s?$"
+)
+_BEFORE_VARIABLE = re.compile(r"\s?[+*·×^-]\s?\(?(?:\d+)?[b-hj-wyz]\b(?!/|\s[a-z]{2})")
+_CONDITION = re.compile(r"\b(?:if|assuming|provided|otherwise|supposing)\b", re.IGNORECASE)
+_WOULD = re.compile(r"\b(?:would|could|might)\b", re.IGNORECASE)
+
+
+def statement_value(said: str) -> Value:
+    """Return the value of a statement: of its last version if it corrects itself, of its first sentence with one."""
+    for version in statement_versions(said[:_LONGEST_STATEMENT]):
+        sentences = SENTENCE_END.split(version)
+        for i, sentence in enumerate(sentences):
+            value = clause_value(sentence)
+            if value is None:
+                continue
+            following = sentences[i + 1] if i + 1 < len(sentences) else ""
+            return NoValue.SEVERAL if offers_alternative(following, value) else value
+    return None
+
+
+def offers_alternative(sentence: str, value: Value) -> bool:
+    """Return whether *sentence* gives another value beside *value*, introduced by "or", "maybe", "it could be"."""
+    if not ALTERNATIVELY.match(sentence):
+        return False
+    return differs(clause_value(SENTENCE_END.split(sentence, maxsplit=1)[0]), value)
+
+
+def sentence_value(sentence: str) -> Value:
+    """Return the last number of a sentence of prose; SEVERAL if it is one of several alternatives."""
+    sentence = sentence[-LONGEST_SENTENCE:]
+    versions = statement_versions(sentence)
+    version = next((version for version in versions if find_numbers(plain(version))), sentence)
+    text = plain(_DENIED.sub(" ", version))
+    text, other = _without_other_unit(text)
+    if _ASIDE_WITH_ALTERNATIVE.search(text):
+        text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
+    elif find_numbers(outside := _ASIDE.sub(" ", text)):
+        text = outside
+    if _depends(text):
+        return NoValue.SEVERAL
+    if find_numbers(result := _REASON.split(text, maxsplit=1)[0]):
+        text = result
+    if _TUPLE.search(text) or _PLUS_MINUS.search(text):
+        return NoValue.SEVERAL
+    if _ASSIGNMENTS.search(text):
+        return _common([_side(part) for part in _ASSIGNMENTS.split(text)])
+    if _mentions_another(text):
+        return NoValue.SEVERAL
+    sides = _EQUALS.split(text)
+    if len(sides) > 1 and _side(sides[-1]) is NoValue.FORMULA:
+        return _last_linked(sides[-2])
+    value = _last_linked(sides[-1]) or _last_linked(text)
+    if isinstance(value, Quantity) and other is not None:
+        return replace(value, rounded=other)
+    if isinstance(value, Quantity) and len(sides) > 1 and isinstance(before := _side(sides[-2]), Quantity):
+        return _exact([before, value])
+    return value
+
+
+def _without_other_unit(text: str) -> tuple[str, Fraction | None]:
+    """Return *text* without an aside that repeats its number in another unit or rounded, and the number in it."""
+    asides = list(_ASIDE.finditer(text))
+    found = find_numbers(text) if asides else []
+    for aside in asides[:MOST_TRIED]:
+        inside = [item for item in found if aside.start() <= item.start < aside.end()]
+        before = [item for item in found if item.end <= aside.start()]
+        if len(inside) != 1 or not before or aside.start() - before[-1].end > LONGEST_LINK:
+            continue
+        if _restates(text, before[-1], inside[0]):
+            return text[: aside.start()] + text[aside.end() :], inside[0].quantity.value
+    return text, None
+
+
+def _restates(text: str, first: Found, second: Found) -> bool:
+    """Return whether *second* is *first* in another unit, or a fraction as a rounded decimal."""
+    value, other = first.quantity.value, second.quantity.value
+    rounds = "/" in text[first.start : first.end] and value != other and abs(value - other) <= abs(value) / 100
+    return rounds or same_measure(text, first, second)
+
+
+def _depends(text: str) -> bool:
+    """Return whether the clauses of a sentence give different values for different conditions."""
+    if len(_CONDITION.findall(text)) < 2 or not _WOULD.search(text):
+        return False
+    values = [
+        _last_linked(clause)
+        for clause in re.split(r";|,\s(?:but|and|while|whereas)\b", text)
+        if _CONDITION.search(clause)
+    ]
+    return len(values) > 1 and any(differs(value, values[0]) for value in values[1:])
+
+
+def _in_formula(text: str, item: Found) -> bool:
+    """Return whether the number *item* is an operand beside a variable."""
+    return (
+        _AFTER_VARIABLE.search(text[max(item.start - 8, 0) : item.start]) is not None
+        or _BEFORE_VARIABLE.match(text, item.end) is not None
+    )
+
+
+def _last_linked(text: str) -> Value:
+    found = find_numbers(text)
+    found = [item for item in found if not item.quantity.ordinal] or found
+    if not found:
+        return None
+    while len(found) > 1 and _is_circumstance(text, found[-2], found[-1]):
+        found.pop()
+    if _in_formula(text, found[-1]):
+        return NoValue.FORMULA
+    last = found[-1]
+    value, start, _ = last
+    for item in reversed(found[:-1]):
+        gap = text[item.end : start]
+        if len(gap) <= LONGEST_LINK and _OPERATOR.search(gap) and not re.search(r"[^\W\d_]{16}|\w\s\w+\s\w+\s\w+", gap):
+            return NoValue.FORMULA
+        if not gap.strip() or not _links(gap):
+            break
+        if _restates(text, item, last):
+            return replace(item.quantity, rounded=value.value)
+        if not value.agrees(item.quantity):
+            return NoValue.SEVERAL
+        start = item.start
+    return value
+
+
+def _is_circumstance(text: str, before: Found, last: Found) -> bool:
+    """Return whether *last* only says when or of how many the number *before* it holds."""
+    match = _CIRCUMSTANCE.search(text[max(before.end, last.start - 40) : last.start])
+    if match is None:
+        return False
+    if not match[0].lower().startswith(("in", "for", "over", "during", "from", "with", "on", "of")):
+        return True
+    money = "$€£¥₹"
+    return any(sign in text[before.start : before.end] for sign in money) or (
+        not match[0].lower().startswith(("from", "with", "on", "of")) and bool(_TIME.match(text, last.end))
+    )
+
+
+def clause_value(said: str) -> Value:
+    """Return the value of a clause: 5 of "5, since 2 = 2", 42 of "6 * 7 = 42" and "42 = 6 * 7", SEVERAL of "3 or 4"."""
+    text = plain(_DENIED.sub(" ", said[:_LONGEST_STATEMENT]))
+    if not any(character.isdigit() for character in text):
+        text = plain(words_to_digits(said[:_LONGEST_STATEMENT]))
+    text, other = _without_other_unit(text)
+    text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
+    found = find_numbers(text)
+    if not found:
+        return None
+    if _PLUS_MINUS.search(text):
+        return NoValue.SEVERAL
+    listed = _TUPLE.search(text)
+    if listed and listed.start() <= found[0].start:
+        return NoValue.SEVERAL
+    if _mentions_another(text):
+        return NoValue.SEVERAL
+    for clause in (_EXPLANATION.split(text, maxsplit=1)[0], text):
+        value = _equation_value(clause)
+        if value is not None:
+            return replace(value, rounded=other) if other is not None and isinstance(value, Quantity) else value
+    return None
+
+
+def _mentions_another(text: str) -> bool:
+    """Return whether a sentence calls a second value possible: "18, although 19 is possible"."""
+    found = find_numbers(text)
+    return any(
+        not a.quantity.agrees(b.quantity)
+        and (_ALSO_BEFORE.search(text[a.end : b.start]) or _ALSO_AFTER.match(text, b.end))
+        for a, b in pairwise(found)
+    )
+
+
+def _equation_value(clause: str) -> Value:
+    """Return the value of the last side of an equation that is a number, or of a clause without an equals sign."""
+    if _ASSIGNMENTS.search(clause):
+        return _common([_side(part) for part in _ASSIGNMENTS.split(clause)])
+    begins = re.match(r"[\W_]{0,9}(?:[a-z]{1,4}\b)?[\W_]{0,9}\d", clause, re.IGNORECASE)
+    sides = [_side(side) for side in (_EQUALS if begins else _IS).split(clause)]
+    worked_out = [side for side in sides if side is not None and side is not NoValue.FORMULA]
+    if worked_out:
+        return _exact(worked_out)
+    return NoValue.FORMULA if NoValue.FORMULA in sides else None
+
+
+def _exact(sides: Sequence[Value]) -> Value:
+    """Return the last of equal sides, or the fraction before it that it rounds."""
+    last, before = sides[-1], sides[-2] if len(sides) > 1 else None
+    if not isinstance(last, Quantity) or not isinstance(before, Quantity) or before.value.denominator == 1:
+        return last
+    rounded = 0 < abs(before.value - last.value) <= abs(before.value) / 100
+    return replace(before, rounded=last.value) if rounded else last
+
+
+def _side(text: str) -> Value:
+    """Return the value of one side of an equation: its first number, if others only say something about that."""
+    found = find_numbers(text)
+    if not found:
+        return None
+    if _SYMBOLIC.search(text):
+        return NoValue.FORMULA
+    if _in_formula(text, found[0]):
+        return NoValue.FORMULA
+    first = found[0]
+    value, _, end = first
+    for item in found[1:]:
+        gap = text[end : item.start]
+        if _OPERATOR.search(gap) or (item.quantity.value < 0 and not gap.strip()):
+            return NoValue.FORMULA
+        if not _links(gap):
+            break
+        if _restates(text, first, item):
+            return replace(value, rounded=item.quantity.value)
+        if not value.agrees(item.quantity):
+            return NoValue.SEVERAL
+        end = item.end
+    return value
+
+
+def _links(gap: str) -> bool:
+    """Return whether *gap*, between two numbers, makes them alternatives, a range or a list."""
+    if gap == ":" or not gap.strip():
+        return True
+    return len(gap) <= LONGEST_LINK and not _RELATION.search(gap) and LINK.fullmatch(gap) is not None
+
+
+def _common(values: Sequence[Value]) -> Value:
+    """Return the value that all of *values* agree on; parts without a number do not count."""
+    values = [value for value in values if value is not None]
+    first = values[0] if values else None
+    return NoValue.SEVERAL if any(differs(value, first) for value in values[1:]) else first

@@ -1,0 +1,152 @@
+"""The number of a text that does not mark its answer."""
+
+import re
+
+from hub.extraction.corrections import (
+    ALTERNATIVELY,
+    is_undecided,
+    reopening_positions,
+)
+from hub.extraction.numeric.clauses import (
+    LONGEST_SENTENCE,
+    MOST_TRIED,
+    SENTENCE_END,
+    clause_value,
+    sentence_value,
+    statement_value,
+)
+from hub.extraction.numeric.quantities import Quantity, find_numbers, plain
+from hub.extraction.numeric.values import NoValue, NumberReading, differs, make_reading
+from hub.extraction.statements import statements
+
+_LONGEST_PARAGRAPH = 8000
+_SHORT = 200  # characters up to which an unmarked text may give its number in words
+_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
+_MODAL = re.compile(
+    r"\b(?:could|might|may)(?: also| well| just)* be\b|\bpossibl[ey]\b|\bperhaps\b|\bmaybe\b", re.IGNORECASE
+)
+_REMARK = re.compile(
+    r"\W{0,6}(?:note|nb|explanation|hint|confidence|certainty|disclaimer|check|verification"
+    r"|let me know|i hope|hope this|"
+    r"feel free|p\.s)\b",
+    re.IGNORECASE,
+)
+# "(The median would be 11.)": a sentence of its own that is no part of the answer.
+_ASIDE_SENTENCE = re.compile(r"(?:^|(?<=[.!?。]))[ \t]*\((?=[A-Z\u3040-\u9fff])[^()\n]{1,400}[.!?。]\)", re.MULTILINE)
+_ALTERNATIVE_ASIDE = re.compile(
+    r"\s*\(\W{0,3}(?:or|maybe|perhaps|possibly|alternatively|it|this|that|could|might|may)\b", re.I
+)
+# What the reader is told to do with the number before it: "A day has 1440 minutes, so just double that."
+_TASK = (
+    r"(?:add|calculate|combine|compute|convert|count|cube|determine|divide|do|double|figure out|find|finish|halve"
+    r"|isolate|multiply|plug in|quadruple|raise|round|simplify"
+    r"|solve|square|substitute|subtract|sum|take|triple|use|work out)"
+)
+_ADDRESSED = (
+    r"(?:^\W{0,4}|[,;:—–]\s*(?:and\s+|so\s+|then\s+)*|\.\s+|\b(?:you|we)(?:['’]d)? (?:just |only |simply |then )?"
+    r"(?:can|could|should|must|need to|have to|would|might|may)\s|\b(?:just|simply"
+    r"|now|next|then|please|try to|so|all you (?:need|have) to do is(?: to)?)[,]?\s)"
+    r"(?:(?:now|just|then|next|simply|first|please|also|start by)[, ]\s?){0,3}"
+)
+_INSTRUCTION = re.compile(
+    rf"{_ADDRESSED}{_TASK}\b|\b(?:start|begin) (?:by|with) \w+ing\b"
+    rf"|\b(?:step|do) is(?: to)? {_TASK}\b|^\W*think about\b",
+    re.IGNORECASE,
+)
+_OPERATE = re.compile(
+    rf"{_ADDRESSED}(?:add|cube|divide|double|halve|multiply|quadruple|raise|square|subtract|take|triple)\b[^.!?\n]{{0,40}}"
+    r"\b(?:that|this|it|both|the (?:two|result|number|sum|total|figure))\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_RESULT = re.compile(
+    r"=|≈|→|->|:\s*\W{0,4}\d|\b(?:to (?:get|obtain|find that|reach|give|make)|get|gets|gives?|giving|got|yields?"
+    r"|obtain|have|has|(?:is|are|was|were)(?!\s(?:to|in)\b)"
+    rf"(?!\s{_TASK}\b)"
+    r"|makes?|leaves?|leaving|equals?|result(?:s|ing)? in|which|total(?:s|ing)?|becomes?|comes? to|arrive|end up"
+    r"|left with)\b(?=[^.!?\n]{0,80}\d)",
+    re.IGNORECASE,
+)
+
+
+def read_prose(text: str) -> NumberReading:
+    """Return the number in bold in the last paragraph, or else the last number of the text."""
+    if is_undecided(text) or _leaves_the_rest(text):
+        return NumberReading(None)
+    if len(text) <= _LONGEST_PARAGRAPH:
+        text = _without_asides(text)
+    bold = _bold_value(text)
+    if bold is not None:
+        return bold
+    tried = 0
+    lines = text.split("\n")
+    remarks = [line for line in lines if _REMARK.match(line)]
+    for line in [*remarks, *(line for line in lines if not _REMARK.match(line))][::-1]:
+        if any(character.isdigit() for character in line):
+            sentences = SENTENCE_END.split(line)
+            for i in reversed(range(len(sentences))):
+                tried += 1
+                if tried > MOST_TRIED:
+                    return NumberReading(None)
+                value = sentence_value(sentences[i])
+                if isinstance(value, Quantity) and _only_instructs(sentences[i]):
+                    return NumberReading(None)
+                if value is None or value is NoValue.FORMULA:
+                    continue
+                if isinstance(value, Quantity) and i and _continues(sentences[i - 1], sentences[i], value):
+                    value = NoValue.SEVERAL
+                return make_reading(value, sentences[i])
+    if len(text) <= _SHORT:
+        return make_reading(statement_value(text), text)
+    return NumberReading(None)
+
+
+def _without_asides(text: str) -> str:
+    """Return *text* without sentences in parentheses, if it has numbers outside of them; alternatives stay."""
+    outside = _ASIDE_SENTENCE.sub(
+        lambda match: match[0] if _ALTERNATIVE_ASIDE.match(match[0]) or reopening_positions(match[0]) else " ", text
+    )
+    return outside if any(map(str.isdigit, outside)) and not statements(text) else text
+
+
+def _leaves_the_rest(text: str) -> bool:
+    """Return whether *text* ends with a step that the reader is to do, without its result."""
+    end = text[-300:]
+    asked = list(_OPERATE.finditer(end))
+    return (
+        bool(asked) and _RESULT.search(rest := end[asked[-1].start() :]) is None and len(find_numbers(plain(rest))) < 3
+    )
+
+
+def _only_instructs(sentence: str) -> bool:
+    """Return whether *sentence* tells what to do with its numbers and gives no result."""
+    sentence = sentence[-LONGEST_SENTENCE:]
+    asked = _INSTRUCTION.search(sentence)
+    return asked is not None and _RESULT.search(sentence) is None
+
+
+def _continues(before: str, last: str, value: Quantity) -> bool:
+    """Return whether the sentence *last* gives its value as an alternative to one in the sentence *before* it."""
+    doubtful = (_MODAL.search(last) and _MODAL.search(before)) or (before.endswith("?") and last.endswith("?"))
+    if not ALTERNATIVELY.match(last) and not doubtful:
+        return False
+    return differs(sentence_value(before), value)
+
+
+def _bold_value(text: str) -> NumberReading | None:
+    """Return the one value that the last paragraph has in bold, if it is not a step on the way to a later result."""
+    paragraph = text[text.rfind("\n\n") + 1 :][-_LONGEST_PARAGRAPH:]
+    bold = [match for match in _BOLD.finditer(paragraph) if _is_value(match[1])]
+    if not bold or "=" in paragraph[bold[-1].end() :] or ALTERNATIVELY.match(paragraph[bold[-1].end() :]):
+        return None
+    values = [clause_value(match[1]) for match in bold]
+    first = values[-1]
+    if not isinstance(first, Quantity) or any(differs(value, first) for value in values):
+        return None
+    return make_reading(first, bold[-1][1])
+
+
+def _is_value(said: str) -> bool:
+    """Return whether a text in bold is a number, with a unit at most."""
+    return (
+        re.match(r"\W*(?:[A-Z]{2,3}\s?)?[$€£¥₹]?\d", said) is not None and len(said) <= 60 and said.strip()[-1] != ":"
+    )
