@@ -17,7 +17,10 @@ from pydantic import ValidationError
 from hub.common.documents import yaml_source
 from hub.common.documents.validation import describe_error
 from hub.common.problems import Problem
-from hub.datasets.rows import MAX_ROW_BYTES, DatasetError, Row, file_rows, join_rows, rows
+from hub.datasets.files import read_file
+from hub.datasets.joins import join_rows
+from hub.datasets.row_types import MAX_ROW_BYTES, DatasetError, Row
+from hub.datasets.rows import read_rows
 from hub.manifest.problems import BundleError
 from hub.manifest.schema import DATA_SUFFIXES, Dataset, is_data_path
 from hub.templating import templates
@@ -121,7 +124,7 @@ def _file_rows(path: Path, benchmark: Benchmark) -> Iterator[tuple[str, int, Row
     known = {column.casefold(): column for column in benchmark.columns or ()} if plain else {}
     columns = benchmark.columns if plain and not _has_header(path, list(known)) else None
     subject = re.sub(r"_(test|val|dev)$", "", name.removesuffix(".csv"))
-    for line, row in file_rows(str(path), _open, columns):
+    for line, row in read_file(str(path), _open, columns):
         if plain and isinstance(row, dict):
             row = {known.get(key.strip().casefold(), key): value for key, value in row.items()}
             row = {benchmark.subject: subject, **row} if benchmark.subject else row
@@ -157,7 +160,7 @@ def hub_rows(benchmark: Benchmark, revision: str, changes: dict[str, str]) -> It
         raise BundleError(
             [Problem(file="--hf", message=f"{describe_error(item)}.") for item in error.errors()]
         ) from None
-    for _, _, row in rows(dataset, _open):
+    for _, _, row in read_rows(dataset, _open):
         if isinstance(row, DatasetError):
             raise row
         yield row

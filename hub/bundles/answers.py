@@ -8,7 +8,8 @@ from typing import Any, cast
 from hub.common import wording
 from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
-from hub.datasets.rows import DatasetError, Opener, Row, file_rows
+from hub.datasets.files import read_file
+from hub.datasets.row_types import DatasetError, Opener, Row
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Answers
 from hub.protocols.calls import CallKey, ModelError, Reply
@@ -96,7 +97,7 @@ class ReferenceAnswers:
     def _read(self, path: str, open_file: Opener) -> Iterator[Problem]:
         assert self._index is not None
         try:
-            for line, row in file_rows(path, open_file):
+            for line, row in read_file(path, open_file):
                 try:
                     case, answer = _answer(row)
                 except ValueError as error:
@@ -168,7 +169,7 @@ class RecordedCalls:
     def read(cls, path: str, open_file: Opener) -> "RecordedCalls":
         """Raises BundleError with every problem of the file."""
         found, problems = cls(), []
-        for line, row in file_rows(path, open_file):
+        for line, row in read_file(path, open_file):
             if isinstance(row, DatasetError):
                 problems += row.problems
             elif row.get("purpose") not in ("user", "rubric") or not isinstance(content := row.get("content"), str):

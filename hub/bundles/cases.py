@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
 from hub.datasets.mapping import CaseMapper
-from hub.datasets.rows import DatasetError, Opener, Row, rows
+from hub.datasets.row_types import DatasetError, Opener, Row
+from hub.datasets.rows import read_rows
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest
@@ -37,7 +38,7 @@ def prepared_cases(
     position = number = 0
     with DiskIndex() as ids:
         try:
-            for number, (file, line, row) in enumerate(rows(manifest.dataset, open_file), 1):
+            for number, (file, line, row) in enumerate(read_rows(manifest.dataset, open_file), 1):
                 try:
                     if isinstance(row, DatasetError):
                         raise row

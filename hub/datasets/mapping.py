@@ -2,12 +2,12 @@
 
 import base64
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from hub.common.problems import Problem
 from hub.manifest.problems import BundleError
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import JSON
+from hub.protocols.messages import JSON, Message
 from hub.templating import templates
 
 MAX_ID = 200  # characters; the column's width
@@ -16,7 +16,7 @@ MAX_ID = 200  # characters; the column's width
 class CaseMapper:
     """Mapper of rows to cases by the manifest's `fields`; an unmapped field uses the column of its name."""
 
-    def __init__(self, fields: Mapping[str, Any]) -> None:
+    def __init__(self, fields: Mapping[str, object]) -> None:
         self._fields = dict(fields)
 
     def case(self, row: dict[str, JSON], *, file: str, line: int, position: int) -> CaseData:
@@ -56,7 +56,7 @@ def _id(value: JSON) -> str:
     return text
 
 
-def _input(value: JSON) -> str | list[dict[str, Any]]:
+def _input(value: JSON) -> str | list[Message]:
     if value is None:
         return ""
     if isinstance(value, str):
@@ -64,7 +64,7 @@ def _input(value: JSON) -> str | list[dict[str, Any]]:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, list) and value and all(_is_message(item) for item in value):
-        return value
+        return cast(list[Message], value)
     raise ValueError('the input must be text, or a list of messages {"role": ..., "content": ...}.')
 
 
@@ -112,7 +112,7 @@ def _metadata(value: JSON) -> dict[str, JSON]:
     return value
 
 
-_CONVERT: dict[str, Callable[[JSON], Any]] = {
+_CONVERT: dict[str, Callable[[JSON], object]] = {
     "id": _id,
     "input": _input,
     "target": lambda value: value,

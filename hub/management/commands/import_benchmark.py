@@ -9,7 +9,7 @@ from typing import Any
 
 from hub.benchmarks import Benchmark, benchmarks, data_rows, hub_rows, selected_rows, write_bundle
 from hub.common.wording import counted, suggest
-from hub.datasets.rows import Row
+from hub.datasets.row_types import Row
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError
 from hub.services import import_bundle

@@ -10,7 +10,8 @@ import yaml
 
 from hub.bundles.loader import Bundle, open_bundle
 from hub.common.digests import digest
-from hub.datasets.rows import DatasetError, file_rows
+from hub.datasets.files import read_file
+from hub.datasets.row_types import DatasetError
 from hub.manifest.problems import MANIFEST
 from runs.exports.failure_formats.base import Failure, FailureFormat, FailureSelection, open_version
 from runs.exports.protocol import ExportError, JSONObject, Row, write_json_lines
@@ -100,7 +101,7 @@ def _copy(bundle: Bundle, path: str, target: Path) -> None:
 
 def _answers_to(cases: set[str], bundle: Bundle, source: str) -> Iterator[JSONObject]:
     """Yield the answers in the file *source* that belong to *cases*."""
-    for _, row in file_rows(source, bundle.file):
+    for _, row in read_file(source, bundle.file):
         if isinstance(row, DatasetError):
             raise row
         if str(row.get("case", row.get("id"))) in cases:

@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hub.datasets.files import read_file
 from hub.datasets.mapping import CaseMapper
-from hub.datasets.rows import MAX_ROW_BYTES, DatasetError, file_rows, rows
+from hub.datasets.row_types import MAX_ROW_BYTES, DatasetError
+from hub.datasets.rows import read_rows
 from hub.manifest.problems import BundleError
 from hub.manifest.schema import Dataset
 
@@ -29,7 +31,7 @@ def opener(**files):
 
 
 def read(path, content):
-    return list(file_rows(path, lambda _: io.BytesIO(content if isinstance(content, bytes) else content.encode())))
+    return list(read_file(path, lambda _: io.BytesIO(content if isinstance(content, bytes) else content.encode())))
 
 
 def parquet(rows_):
@@ -113,13 +115,13 @@ def test_an_endless_line_is_refused_before_it_fills_the_memory():
 
     tracemalloc.start()
     with pytest.raises(DatasetError, match="longer than"):
-        list(file_rows("d.jsonl", lambda _: Endless()))
+        list(read_file("d.jsonl", lambda _: Endless()))
     assert tracemalloc.get_traced_memory()[1] < 3 * MAX_ROW_BYTES
     tracemalloc.stop()
 
 
 def test_a_compressed_file_that_unpacks_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr("hub.datasets.rows.MAX_DATA_BYTES", 10_000)
+    monkeypatch.setattr("hub.datasets.text_formats.MAX_DATA_BYTES", 10_000)
     with pytest.raises(DatasetError, match="more than 10,000 bytes"):
         read("d.jsonl.gz", gzip.compress(b'{"a": 1}\n' * 2000))
 
@@ -127,7 +129,7 @@ def test_a_compressed_file_that_unpacks_without_end_is_refused(monkeypatch):
 def test_a_join_adds_the_columns_of_the_other_file_and_the_first_file_wins():
     dataset = Dataset.model_validate({"path": "c.jsonl", "join": {"path": "a.csv", "on": "id"}})
     files = opener(c__jsonl='{"id": 1, "q": "one"}\n{"id": 2, "q": "two"}\n', a__csv="id,answer,q\n2,B,no\n1,A,no\n")
-    assert [row for _, _, row in rows(dataset, files)] == [
+    assert [row for _, _, row in read_rows(dataset, files)] == [
         {"id": 1, "answer": "A", "q": "one"},
         {"id": 2, "answer": "B", "q": "two"},
     ]
@@ -136,10 +138,10 @@ def test_a_join_adds_the_columns_of_the_other_file_and_the_first_file_wins():
 def test_a_join_says_which_row_has_no_partner_and_which_value_comes_twice():
     dataset = Dataset.model_validate({"path": "c.jsonl", "join": {"path": "a.jsonl", "on": "id"}})
     missing = opener(c__jsonl='{"id": 1}\n{"id": 7}\n', a__jsonl='{"id": 1}\n')
-    assert "no row with 7" in str(list(rows(dataset, missing))[1][2])
+    assert "no row with 7" in str(list(read_rows(dataset, missing))[1][2])
     twice = opener(c__jsonl='{"id": 1}\n', a__jsonl='{"id": 1}\n{"id": "1"}\n')
     with pytest.raises(DatasetError, match=r"a.jsonl:2.*as on line 1"):
-        list(rows(dataset, twice))
+        list(read_rows(dataset, twice))
 
 
 def test_a_hub_dataset_is_streamed_at_its_commit(monkeypatch):
@@ -151,14 +153,14 @@ def test_a_hub_dataset_is_streamed_at_its_commit(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
     dataset = Dataset(hf="owner/name", config="main", split="train", revision=COMMIT)
-    assert list(rows(dataset, opener())) == [("owner/name", 1, {"q": "one", "when": "2020-01-01"})]
+    assert list(read_rows(dataset, opener())) == [("owner/name", 1, {"q": "one", "when": "2020-01-01"})]
     assert asked == {"name": "owner/name", "config": "main", "split": "train", "revision": COMMIT, "streaming": True}
 
 
 def test_without_the_datasets_package_the_error_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(DatasetError, match="pip install datasets"):
-        list(rows(Dataset(hf="owner/name", revision=COMMIT), opener()))
+        list(read_rows(Dataset(hf="owner/name", revision=COMMIT), opener()))
 
 
 def test_a_hub_dataset_without_a_commit_is_refused():
@@ -266,21 +268,21 @@ def _unfolding(shape):
 
 @pytest.mark.parametrize("shape", ["rows", "list", "struct", "map", "numbers"])
 def test_parquet_that_unfolds_beyond_the_limits_is_refused_in_little_memory(shape, monkeypatch):
-    monkeypatch.setattr("hub.datasets.rows.MAX_DATA_BYTES", 64 * 1024 * 1024)
+    monkeypatch.setattr("hub.datasets.parquet.MAX_DATA_BYTES", 64 * 1024 * 1024)
     data = _unfolding(shape)
     assert len(data) < 300_000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(DatasetError, match=r"the (data|row) is more than [\d,]+ bytes unpacked"):
-        for _ in file_rows("x.parquet", lambda path: io.BytesIO(data)):
+        for _ in read_file("x.parquet", lambda path: io.BytesIO(data)):
             pass
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024  # KiB
 
 
 def test_parquet_that_says_it_has_too_many_values_is_refused_before_it_is_read(monkeypatch):
-    monkeypatch.setattr("hub.datasets.rows.MAX_DATA_BYTES", 1_000_000)
+    monkeypatch.setattr("hub.datasets.parquet.MAX_DATA_BYTES", 1_000_000)
     data = _unfolding("numbers")
     with pytest.raises(DatasetError, match=r"the data is more than 1,000,000 bytes unpacked"):
-        next(iter(file_rows("x.parquet", lambda path: io.BytesIO(data))))
+        next(iter(read_file("x.parquet", lambda path: io.BytesIO(data))))
 
 
 def test_texts_and_maps_of_parquet_are_read_as_before():
@@ -295,7 +297,7 @@ def test_texts_and_maps_of_parquet_are_read_as_before():
     )
     file = io.BytesIO()
     pq.write_table(table, file)
-    found = [row for _, row in file_rows("x.parquet", lambda path: io.BytesIO(file.getvalue()))]
+    found = [row for _, row in read_file("x.parquet", lambda path: io.BytesIO(file.getvalue()))]
     assert [row["a"] for row in found] == ["x", None, "x"]
     assert [row["b"] for row in found] == [["p", None], [], None]
     assert [row["m"] for row in found] == [[["k", "v"]], [], None]

@@ -1,0 +1,60 @@
+"""Types of dataset rows, their limits, and the check of a row."""
+
+import base64
+import datetime
+import decimal
+from collections.abc import Callable
+from typing import IO
+
+from hub.common.problems import Problem
+from hub.common.storable import unstorable_character
+from hub.manifest.problems import BundleError
+from hub.protocols.messages import JSON
+
+MAX_ROW_BYTES = 8 * 1024 * 1024
+MAX_DATA_BYTES = 512 * 1024 * 1024  # after decompression
+MAX_ROWS = 1_000_000
+Row = dict[str, JSON]
+Opener = Callable[[str], IO[bytes]]
+
+
+class DatasetError(BundleError):
+    """Wrong row, or a data file that cannot be read further."""
+
+    def __init__(self, file: str, line: int | None, message: str, remedy: str = "") -> None:
+        super().__init__(Problem(file=file, line=line, message=message, remedy=remedy))
+
+
+def check_row(row: object, file: str, line: int) -> Row | DatasetError:
+    """Return *row* if it can be stored. NUL (PostgreSQL) and lone surrogates (UTF-8) cannot."""
+    if not isinstance(row, dict):
+        return DatasetError(file, line, "the row is not an object.", 'Write {"column": value, ...}.')
+    if not row or not all(row):
+        return DatasetError(file, line, "the row has no column, or one without a name.", "Name every column.")
+    character = unstorable_character(row)
+    if character == "\x00":
+        return DatasetError(file, line, "the row contains the character U+0000.", "Remove it.")
+    if character:
+        return DatasetError(file, line, "the row contains half of a surrogate pair.", "Write the whole character.")
+    return row
+
+
+def to_json_value(value: object, file: str, line: int) -> JSON:
+    """Return a value of a typed table as JSON: times as ISO 8601, decimals as text, bytes as `{"b64"}`."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise DatasetError(file, line, f"the row contains {value}, which JSON cannot represent.")
+        return value
+    if isinstance(value, dict):
+        return {str(key): to_json_value(item, file, line) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json_value(item, file, line) for item in value]
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        return {"b64": base64.b64encode(value).decode("ascii")}
+    raise DatasetError(file, line, f"the row contains a {type(value).__name__}, which JSON cannot represent.")
