@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from hub.common.fields import OrderedJSONField
 from hub.models import Case, CaseDefect, EnvironmentVersion
-from preferences.sides import tokens_to_phrases
+from preferences.sides import Side, other_side, tokens_to_phrases
 from runs.models import Response, Run
 
 
@@ -150,13 +150,31 @@ class Preference(models.Model):
         return self.verdict in (self.Verdict.FIRST, self.Verdict.SECOND)
 
     @property
+    def better_side(self) -> Side | None:
+        """The side with the better response, or None if the verdict is a tie or both bad."""
+        if self.verdict == self.Verdict.FIRST:
+            return "first"
+        return "second" if self.verdict == self.Verdict.SECOND else None
+
+    @property
     def chosen(self) -> Response | None:
         """The better response, or None if the verdict is a tie or both bad."""
-        return {"first": self.first, "second": self.second}.get(self.verdict) if self.decisive else None
+        side = self.better_side
+        return self.response(side) if side else None
 
     @property
     def rejected(self) -> Response | None:
-        return {"first": self.second, "second": self.first}.get(self.verdict) if self.decisive else None
+        """The worse response, or None if the verdict is a tie or both bad."""
+        side = self.better_side
+        return self.response(other_side(side)) if side else None
+
+    def response(self, side: Side) -> Response:
+        """Return the response on *side*."""
+        return self.first if side == "first" else self.second
+
+    def side_of(self, response_id: int) -> Side:
+        """Return the side of one of the two responses."""
+        return "first" if response_id == self.first_id else "second"
 
     def tokens_to_phrases(self, text: str) -> str:
         """Return *text* with each side token replaced by "the chosen response" or "the rejected response".

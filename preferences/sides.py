@@ -55,6 +55,11 @@ class Sides:
         return _TOKEN.sub(lambda match: self.letter(match[1]), text)
 
 
+def other_side(side: Side) -> Side:
+    """Return `second` for `first`, and `first` for `second`."""
+    return "second" if side == "first" else "first"
+
+
 def exchange_tokens(text: str) -> str:
     """Return *text* with the two tokens exchanged."""
     return _TOKEN.sub(lambda match: "⟦second⟧" if match[1] == "first" else "⟦first⟧", text)

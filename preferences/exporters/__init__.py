@@ -1,7 +1,7 @@
 """Export of preference data for training: formats, linter, dataset card and provenance."""
 
-from preferences.exporters.base import ExportError
+from preferences.exporters.export import PreferenceReport, export_preferences
 from preferences.exporters.registry import FORMATS
-from preferences.exporters.writing import Written, export_preferences
+from runs.exports.protocol import ExportError
 
-__all__ = ["FORMATS", "ExportError", "Written", "export_preferences"]
+__all__ = ["FORMATS", "ExportError", "PreferenceReport", "export_preferences"]

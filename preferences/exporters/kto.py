@@ -5,47 +5,49 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
-from hub.protocols.messages import JSON, opening, played
-from preferences.exporters.base import CannotHold, Exporter, Row, completion_text, prompt_text
+from hub.protocols.messages import opening, played
+from preferences.exporters.base import PreferenceFormat, completion_text, prompt_text
 from preferences.models import Preference
+from runs.exports.protocol import JSONObject, LeftOut, Row
 
 
-class Kto(Exporter):
+class Kto(PreferenceFormat):
     name = "kto"
     summary = "TRL, unpaired (KTO): prompt, completion and label"
     decisive_only = False
 
-    def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
-        if preference.verdict == Preference.Verdict.TIE:
-            raise CannotHold("a tie, which makes no response good or bad")
-        lines = [
+    def rows(self, item: Preference) -> Iterator[JSONObject]:
+        if item.verdict == Preference.Verdict.TIE:
+            raise LeftOut("a tie, which makes no response good or bad")
+        yield from [
             {
                 "prompt": prompt_text(opening(response.messages)),
                 "completion": completion_text(played(response.messages)),
-                "label": preference.chosen == response,
+                "label": item.chosen == response,
             }
-            for response in (preference.first, preference.second)
+            for response in (item.first, item.second)
         ]
-        yield from lines
 
-    def settled(self, rows: Callable[[], Iterator[Row]], dropped: Counter[str]) -> Iterator[Row]:
+    def select(
+        self, read_rows: Callable[[], Iterator[Row[Preference]]], left_out: Counter[str]
+    ) -> Iterator[Row[Preference]]:
         """Return one row per answer. Answers with both labels (won once, lost once) are left out."""
         labels: dict[bytes, set[bool]] = defaultdict(set)
-        for row in rows():
-            labels[_said(row)].add(row.data["label"] is True)
-        there: set[bytes] = set()
-        for row in rows():
-            said = _said(row)
-            if len(labels[said]) > 1:
-                dropped["an answer that won one comparison and lost another"] += 1
-            elif said in there:
-                dropped["an answer that is there already, with the same label"] += 1
+        for row in read_rows():
+            labels[_answer_digest(row)].add(row.data["label"] is True)
+        seen: set[bytes] = set()
+        for row in read_rows():
+            answer = _answer_digest(row)
+            if len(labels[answer]) > 1:
+                left_out["an answer that won one comparison and lost another"] += 1
+            elif answer in seen:
+                left_out["an answer that is already in the file, with the same label"] += 1
             else:
-                there.add(said)
+                seen.add(answer)
                 yield row
 
 
-def _said(row: Row) -> bytes:
+def _answer_digest(row: Row[Preference]) -> bytes:
     """Return a digest of prompt and completion."""
-    both = json.dumps([row.data["prompt"], row.data["completion"]])
-    return hashlib.blake2b(both.encode(), digest_size=16).digest()
+    text = json.dumps([row.data["prompt"], row.data["completion"]])
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import comb
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from hub.models import CaseDefect
-from hub.protocols.messages import Message, comparable, opening, played
+from hub.protocols.messages import JSON, Message, comparable, opening, played
 from preferences.insight.statistics import correlation
 from preferences.models import Preference
 from preferences.precedence import from_first_source
@@ -29,7 +29,7 @@ CLAIM_OPEN = "of a pair whose tests are disputed by a claim that is not settled"
 WRONG_TESTS = "rests on tests that were found wrong"
 OUTRANKED = "the same pair has a person's verdict"
 DISAGREE = "verdicts on the same pair contradict each other"
-REPEATED = "another preference says the same"
+REPEATED = "another preference has the same verdict on the same answers"
 CYCLE = "part of a cycle (A over B over C over A)"
 
 
@@ -62,8 +62,18 @@ class Claim(NamedTuple):
         return self.better_and_worse if self.decisive else self.verdict
 
 
+class LintFigures(TypedDict):
+    """Figures of a LintResult. Shares and correlations are None if there is nothing to compute them from."""
+
+    kept: int
+    ties: int
+    dropped: dict[str, int]
+    first_chosen: float | None
+    length_correlation: float | None
+
+
 @dataclass(slots=True)
-class Linted:
+class LintResult:
     """Result of the linter: claims to export, ties, and the number of dropped preferences by reason."""
 
     found: int = 0
@@ -71,7 +81,7 @@ class Linted:
     ties: list[Claim] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> LintFigures:
         """Return counts, side balance and length correlation of the claims to export."""
         decisive = [claim for claim in self.kept if claim.decisive]
         return {
@@ -93,10 +103,10 @@ def is_careless(failed: int, checks: int) -> bool:
     return tail < _BY_CHANCE
 
 
-def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> Linted:
+def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> LintResult:
     """Lint *preferences*. *checks* maps reviewer ids to failed and total attention checks."""
     careless = {reviewer for reviewer, met in checks.items() if is_careless(*met)}
-    result = Linted()
+    result = LintResult()
     pairs: dict[frozenset[str], list[Claim]] = defaultdict(list)
     disputed: set[frozenset[str]] = set()
     for preference in preferences:
@@ -130,7 +140,7 @@ def answer_digest(response: Response) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _comparable(messages: Sequence[Message]) -> list[Any]:
+def _comparable(messages: Sequence[Message]) -> list[list[JSON]]:
     return [comparable(message) for message in messages]
 
 

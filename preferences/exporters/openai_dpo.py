@@ -5,27 +5,28 @@ The prompt may be a conversation with tool calls, and `tools` stand beside it. B
 
 from collections.abc import Iterator
 
-from hub.protocols.messages import JSON, calls_of
-from preferences.exporters.base import CannotHold, Exporter, completion_text, sides, tools_of
+from hub.protocols.messages import calls_of
+from preferences.exporters.base import PreferenceFormat, completion_text, tools_of, training_sides
 from preferences.models import Preference
+from runs.exports.protocol import JSONObject, LeftOut
 
 
-class OpenAiDpo(Exporter):
+class OpenAiDpo(PreferenceFormat):
     name = "openai-dpo"
     summary = "OpenAI preference fine-tuning: input, preferred_output and non_preferred_output"
 
-    names_tools = True
+    needs_tools = True
 
-    def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
-        both, tools = sides(preference), tools_of(preference)
-        if not tools and any(calls_of(message) for message in both.prompt):
-            raise CannotHold("a prompt with calls of tools that are not stored with the environment")
-        texts = [completion_text(both.chosen), completion_text(both.rejected)]
+    def rows(self, item: Preference) -> Iterator[JSONObject]:
+        sides, tools = training_sides(item), tools_of(item)
+        if not tools and any(calls_of(message) for message in sides.prompt):
+            raise LeftOut("a prompt with calls of tools that are not stored with the environment")
+        texts = [completion_text(sides.chosen), completion_text(sides.rejected)]
         if not all(texts):
-            raise CannotHold("an empty answer, which OpenAI refuses")
+            raise LeftOut("an empty answer, which OpenAI does not accept")
         preferred, other = ([{"role": "assistant", "content": text}] for text in texts)
         yield {
-            "input": {"messages": both.prompt, **({"tools": tools} if tools else {})},
+            "input": {"messages": sides.prompt, **({"tools": tools} if tools else {})},
             "preferred_output": preferred,
             "non_preferred_output": other,
         }

@@ -4,16 +4,16 @@ import json
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from preferences.exporters.base import Row
-from preferences.exporters.jsonl import Jsonl
+from preferences.exporters.jsonl import PreferenceJsonl
+from preferences.models import Preference
+from runs.exports.protocol import Row
 
 _GROUP = 1000  # rows in memory at a time
-_TYPES: dict[str, Any] = {
+_TYPES: dict[str, pa.DataType] = {
     "id": pa.int64(),
     "run": pa.int64(),
     "suggestion": pa.int64(),
@@ -29,12 +29,12 @@ _TYPES: dict[str, Any] = {
 }
 
 
-class Parquet(Jsonl):
+class Parquet(PreferenceJsonl):
     name = "parquet"
-    summary = "everything, as Parquet"
+    summary = "all data, as Parquet"
     suffix = ".parquet"
 
-    def write(self, rows: Iterable[Row], path: Path) -> None:
+    def write(self, rows: Iterable[Row[Preference]], path: Path) -> None:
         remaining = iter(rows)
         group = list(islice(remaining, _GROUP))
         if not group:
@@ -47,7 +47,7 @@ class Parquet(Jsonl):
                 group = list(islice(remaining, _GROUP))
 
 
-def _cell(name: str, value: Any) -> Any:
+def _cell(name: str, value: object) -> object:
     if name in _TYPES or value is None or isinstance(value, str):
         return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
     return json.dumps(value)

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 
-from hub.protocols.messages import JSON
-from preferences.exporters.base import Exporter, completion_text, prompt_text, sides
+from preferences.exporters.base import PreferenceFormat, completion_text, prompt_text, training_sides
 from preferences.models import Preference
+from runs.exports.protocol import JSONObject
 
 
-class Trl(Exporter):
+class Trl(PreferenceFormat):
     name = "trl"
     summary = "TRL, standard: prompt, chosen and rejected as texts"
 
-    def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
-        both = sides(preference)
+    def rows(self, item: Preference) -> Iterator[JSONObject]:
+        sides = training_sides(item)
         yield {
-            "prompt": prompt_text(both.prompt),
-            "chosen": completion_text(both.chosen),
-            "rejected": completion_text(both.rejected),
+            "prompt": prompt_text(sides.prompt),
+            "chosen": completion_text(sides.chosen),
+            "rejected": completion_text(sides.rejected),
         }

@@ -6,19 +6,20 @@ JSON text, which TRL reads: parameters of tools are schemas of any shape, and co
 
 from collections.abc import Iterator
 
-from hub.protocols.messages import JSON, tools_text, with_parsed_arguments
-from preferences.exporters.base import Exporter, sides, tools_of
+from hub.protocols.messages import tools_text, with_parsed_arguments
+from preferences.exporters.base import PreferenceFormat, tools_of, training_sides
 from preferences.models import Preference
+from runs.exports.protocol import JSONObject
 
 
-class TrlConversational(Exporter):
+class TrlConversational(PreferenceFormat):
     name = "trl-conversational"
     summary = "TRL, conversational: prompt, chosen and rejected as lists of messages, and tools"
 
-    names_tools = True
+    needs_tools = True
 
-    def rows(self, preference: Preference) -> Iterator[dict[str, JSON]]:
-        both, tools = sides(preference), tools_of(preference)
-        parts = {"prompt": both.prompt, "chosen": both.chosen, "rejected": both.rejected}
-        row: dict[str, JSON] = {name: [with_parsed_arguments(m) for m in messages] for name, messages in parts.items()}
+    def rows(self, item: Preference) -> Iterator[JSONObject]:
+        sides, tools = training_sides(item), tools_of(item)
+        parts = {"prompt": sides.prompt, "chosen": sides.chosen, "rejected": sides.rejected}
+        row: JSONObject = {name: [with_parsed_arguments(m) for m in messages] for name, messages in parts.items()}
         yield {**row, "tools": tools_text(tools) if tools else None}

@@ -16,7 +16,7 @@ from hub.common.rest.errors import ErrorBody
 from hub.selectors import may_see_content
 from preferences.evidence import without_reasons
 from preferences.exporters import FORMATS
-from preferences.exporters.base import everything
+from preferences.exporters.records import preference_record
 from preferences.insight.agreement import compute_agreement
 from preferences.models import Preference
 from preferences.selectors import filter_preferences, visible_preferences, with_related_objects
@@ -42,7 +42,7 @@ class PreferenceItem(serializers.BaseSerializer[Preference]):
     """Preference with issues, evidence and provenance, as in `export?format=jsonl` but without the messages."""
 
     def to_representation(self, instance: Preference) -> dict[str, Any]:
-        row = everything(instance)
+        row = preference_record(instance)
         if not may_see_content(self.context["request"].user, instance.version.environment):
             row["evidence"] = without_reasons(row["evidence"])
         return row

@@ -8,7 +8,7 @@ from hub.common.output_files import add_force_argument
 from hub.common.wording import counted, suggest
 from hub.management import base
 from hub.models import Environment
-from preferences.exporters import FORMATS, ExportError, Written, export_preferences
+from preferences.exporters import FORMATS, ExportError, PreferenceReport, export_preferences
 from preferences.models import Preference
 from preferences.selectors import current_preferences, filter_preferences
 from runs.selectors import get_run
@@ -31,22 +31,25 @@ class Command(base.Command):
         parser.add_argument("--json", action="store_true", help="the report as JSON on stdout")
         add_force_argument(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         rows = filter_preferences(current_preferences(), **_filters(options))
-        written = export_preferences(rows, options["out"], format=options["format"], force=options["force"])
-        self.print_json({**written.report, "files": [str(path) for path in written.files]})
+        report = export_preferences(rows, options["out"], format=options["format"], force=options["force"])
+        self.print_json({**report.to_json(), "files": [str(path) for path in report.files]})
         if not options["json"]:
-            self._tell(written)
+            self._print_report(report)
 
-    def _tell(self, written: Written) -> None:
-        report = written.report
-        for why, count in report["dropped"].items():
-            self.stderr.write(f"Left out {count:,}: {why}.")
-        if report["first_chosen"] is not None:
-            self.stdout.write(f"The pair's first response was chosen in {100 * report['first_chosen']:.1f} %.")
-        if report["length_correlation"] is not None:
-            self.stdout.write(f"Correlation of being longer with being chosen: {report['length_correlation']:+.2f}.")
-        self.stdout.write(f"Wrote {counted(written.rows, 'row')}: {', '.join(str(path) for path in written.files)}.")
+    def _print_report(self, report: PreferenceReport) -> None:
+        for line in report.left_out_lines():
+            self.stderr.write(line)
+        figures = report.lint.to_json()
+        if figures["first_chosen"] is not None:
+            self.stdout.write(f"The pair's first response was chosen in {100 * figures['first_chosen']:.1f} %.")
+        if figures["length_correlation"] is not None:
+            self.stdout.write(
+                f"Correlation between being longer and being chosen: {figures['length_correlation']:+.2f}."
+            )
+        paths = ", ".join(str(path) for path in report.files)
+        self.stdout.write(f"Wrote {counted(report.written, 'row')}: {paths}.")
 
 
 def _filters(options: dict[str, Any]) -> dict[str, Any]:

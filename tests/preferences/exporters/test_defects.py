@@ -44,7 +44,7 @@ def said(folder: Path, format: str) -> str:
     """All that an export writes, texts of both sides in the order of their worth."""
     written = export_preferences(current_preferences(), folder / format, format=format)
     lines = (folder / format / "provenance.jsonl").read_text().splitlines()
-    assert written.rows == len(lines) > 0
+    assert written.written == len(lines) > 0
     return " ".join(f"{line['source']}:{line['verdict']}" for line in map(json.loads, lines))
 
 

@@ -15,8 +15,8 @@ from django.core.management import call_command
 from hub.models import Environment
 from hub.services import import_bundle
 from preferences.evidence import evidence_of
-from preferences.exporters import FORMATS, ExportError, export_preferences, writing
-from preferences.exporters.base import Exporter
+from preferences.exporters import FORMATS, ExportError, export, export_preferences
+from preferences.exporters.base import PreferenceFormat
 from preferences.models import AppendOnly, Preference
 from preferences.selectors import current_preferences, filter_preferences
 from preferences.services import JudgeIdentity, Judgment, Reaction, record_preference
@@ -70,7 +70,7 @@ def record(
 def exported(tmp_path: Path, format: str = "trl") -> tuple[list[dict[str, Any]], dict[str, Any]]:
     written = export_preferences(current_preferences(), tmp_path / "out", format=format, force=True)
     lines = (tmp_path / "out" / "data.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines], written.report
+    return [json.loads(line) for line in lines], written.to_json()
 
 
 def calling(arguments: Any) -> list[dict[str, Any]]:
@@ -119,7 +119,7 @@ def test_kto_has_one_line_an_answer_and_none_for_one_that_won_and_lost(tmp_path:
     assert [(row["completion"], row["label"]) for row in rows] == [("best", True), ("worst", False)]
     assert report["dropped"] == {
         "an answer that won one comparison and lost another": 2,
-        "an answer that is there already, with the same label": 2,
+        "an answer that is already in the file, with the same label": 2,
     }
 
 
@@ -379,9 +379,9 @@ def test_filters_narrow_what_is_exported() -> None:
 @pytest.mark.parametrize(
     ("openings", "why"),
     [
-        ([OPENING, [{"role": "user", "content": "Hello, what is 0 + 1?"}]], "sides that were asked differently"),
-        ([OPENING[:1], OPENING[:1]], "does not end with the user's words"),
-        ([[], []], "does not end with the user's words"),
+        ([OPENING, [{"role": "user", "content": "Hello, what is 0 + 1?"}]], "sides with different prompts"),
+        ([OPENING[:1], OPENING[:1]], "does not end with a user's message"),
+        ([[], []], "does not end with a user's message"),
     ],
 )
 @pytest.mark.parametrize("format", ["trl", "trl-conversational", "openai-dpo"])
@@ -458,7 +458,7 @@ def test_places_that_cannot_be_written_are_said_in_a_sentence(tmp_path: Path, ca
     assert "is not a folder" in refused(capsys, "--out", tmp_path / "file" / "p.jsonl")
     assert "is a folder; name a file in it" in refused(capsys, "--out", tmp_path / "folder.jsonl")
     assert "is a file; name a folder" in refused(capsys, "--out", tmp_path / "file")
-    assert "trl is written as .jsonl" in refused(capsys, "--out", tmp_path / "p.parquet")
+    assert "a file of the format trl ends in .jsonl" in refused(capsys, "--out", tmp_path / "p.parquet")
     assert "Name a file" in refused(capsys, "--out", "-")
     assert "cannot be written" in refused(capsys, "--out", "/proc/p.jsonl")
     assert names(tmp_path) == ["file", "folder.jsonl"]
@@ -472,11 +472,11 @@ def test_an_export_that_is_cut_off_leaves_what_was_there(
     command("--out", tmp_path / "old.jsonl")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
 
-    def cut_off(self: Exporter, rows: Any, path: Path) -> None:
+    def cut_off(self: PreferenceFormat, rows: Any, path: Path) -> None:
         path.write_text("half a li")
         raise error
 
-    monkeypatch.setattr(Exporter, "write", cut_off)
+    monkeypatch.setattr(PreferenceFormat, "write", cut_off)
     for out in ("old.jsonl", "new"):
         with pytest.raises((KeyboardInterrupt, SystemExit)):
             command("--out", tmp_path / out, "--force")
@@ -498,9 +498,12 @@ def test_one_preference_that_cannot_go_says_why(tmp_path: Path) -> None:
 
 
 def test_the_command_ends_with_2_where_nothing_matches(tmp_path: Path, capsys: Any) -> None:
-    assert refused(capsys, "--out", tmp_path / "p").startswith("There are no preferences yet; nothing was written.")
+    assert refused(capsys, "--out", tmp_path / "p").startswith("There are no preferences yet, so nothing was written.")
     run = record(*responses("one", "two")).run_id
-    assert refused(capsys, "--out", tmp_path / "p", "--source", "llm") == "No preference matches; nothing was written."
+    assert (
+        refused(capsys, "--out", tmp_path / "p", "--source", "llm")
+        == "No preference matches the filters, so nothing was written."
+    )
     assert f"There is no run {run + 1}" in refused(capsys, "--out", tmp_path / "p", "--run", run + 1)
     assert "There is no environment 'nope'" in refused(capsys, "--out", tmp_path / "p", "--environment", "nope")
     assert not (tmp_path / "p").exists()
@@ -598,7 +601,7 @@ def test_formats_that_hold_everything_load_whoever_judged(
     if format == "parquet":
         assert {types[name] for name in ("evidence", "issues", "first", "prompt", "first_messages")} == {"string"}
         assert (types["confidence"], types["suggestion"], types["reviewer"]) == ("float64", "int64", "string")
-    assert written.rows == len(table)
+    assert written.written == len(table)
 
 
 def test_every_line_of_data_leads_back_to_what_is_stored(tmp_path: Path) -> None:
@@ -629,9 +632,9 @@ def test_an_export_does_not_depend_on_how_much_is_in_memory_at_a_time(
     for number, verdict in enumerate(("first", "second", "tie", "both_bad") * 4):
         record(*responses(f"one {number}", f"two {number}"), verdict)
     whole = export_preferences(current_preferences(), tmp_path / "whole", format=format)
-    monkeypatch.setattr("preferences.exporters.writing._CHUNK", 2)
+    monkeypatch.setattr("preferences.exporters.export._CHUNK", 2)
     most = 0
-    read = writing._read
+    read = export._read
 
     def counted(rows: Any, **options: Any) -> Any:
         nonlocal most
@@ -642,13 +645,13 @@ def test_an_export_does_not_depend_on_how_much_is_in_memory_at_a_time(
             yield preference
 
     there: WeakSet[Preference] = WeakSet()
-    monkeypatch.setattr(writing, "_read", counted)
+    monkeypatch.setattr(export, "_read", counted)
     gc.freeze()  # so that collecting looks at what is made from here on, and is quick
     try:
         parts = export_preferences(current_preferences(), tmp_path / "parts", format=format)
     finally:
         gc.unfreeze()
-    assert parts.report == whole.report
+    assert parts.to_json() == whole.to_json()
     assert [path.name for path in parts.files] == [path.name for path in whole.files]
     for one, other in zip(whole.files, parts.files, strict=True):
         assert one.read_bytes() == other.read_bytes()
@@ -680,7 +683,7 @@ def test_the_same_texts_of_two_runs_give_one_row(tmp_path: Path) -> None:
         record(*pair)
     rows, report = exported(tmp_path)
     assert [row["chosen"] for row in rows] == ["one"]
-    assert report["dropped"] == {"another preference says the same": 1}
+    assert report["dropped"] == {"another preference has the same verdict on the same answers": 1}
 
 
 def test_the_same_texts_with_sides_exchanged_give_one_row(tmp_path: Path) -> None:
@@ -688,7 +691,7 @@ def test_the_same_texts_with_sides_exchanged_give_one_row(tmp_path: Path) -> Non
     record(first, second, "first")
     record(other_first, other_second, "second")
     rows, report = exported(tmp_path)
-    assert (len(rows), report["dropped"]) == (1, {"another preference says the same": 1})
+    assert (len(rows), report["dropped"]) == (1, {"another preference has the same verdict on the same answers": 1})
 
 
 def test_contradictions_about_the_same_texts_leave_nothing(tmp_path: Path) -> None:
@@ -729,4 +732,4 @@ def test_ids_of_tool_calls_do_not_make_answers_different(tmp_path: Path) -> None
     record(*responses("one", "two", messages=[calling('{"n": 1}'), two]))
     record(*responses("one", "two", messages=[again, two]))
     rows, report = exported(tmp_path, "trl-conversational")
-    assert (len(rows), report["dropped"]) == (1, {"another preference says the same": 1})
+    assert (len(rows), report["dropped"]) == (1, {"another preference has the same verdict on the same answers": 1})

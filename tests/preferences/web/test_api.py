@@ -60,7 +60,10 @@ def test_invalid_filter_is_refused_by_name(api: APIClient, two: Preference, path
 
 def test_empty_export_or_missing_format_is_refused(api: APIClient, two: Preference) -> None:
     nothing = api.get(f"{EXPORT}?format=trl&reviewer=nobody")
-    assert (nothing.status_code, nothing.json()["message"]) == (400, "No preference matches; nothing was written.")
+    assert (nothing.status_code, nothing.json()["message"]) == (
+        400,
+        "No preference matches the filters, so nothing was written.",
+    )
     unknown = api.get(f"{EXPORT}?format=csv")
     assert unknown.status_code == 400
     assert unknown.json()["errors"][0]["message"].startswith("csv is not known. Choose one of trl,")

@@ -80,7 +80,7 @@ def test_the_list_is_filtered_and_exported_as_shown(visitor: Client, two: Prefer
 
 def test_empty_export_reports_message(visitor: Client) -> None:
     page = visitor.get("/preferences/export/?format=trl", follow=True).content.decode()
-    assert "There are no preferences yet; nothing was written." in page
+    assert "There are no preferences yet, so nothing was written." in page
 
 
 def test_agreement_and_ranking_show_figures_with_tables(visitor: Client, two: Preference) -> None:

@@ -1,0 +1,30 @@
+"""Report of an export of preferences: counts, the linter's result, and where the rows come from."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from preferences.exporters.linter import LintResult
+from preferences.models import Preference
+from runs.exports.protocol import ExportReport, JSONObject
+
+
+@dataclass(slots=True)
+class PreferenceReport(ExportReport):
+    """Result of an export. `sources`, `environments`, `models` and `runs` are those of the written rows."""
+
+    lint: LintResult = field(default_factory=LintResult)
+    sources: Counter[str] = field(default_factory=Counter)
+    environments: set[str] = field(default_factory=set)
+    models: set[str] = field(default_factory=set)
+    runs: set[int] = field(default_factory=set)
+
+    def to_json(self) -> JSONObject:
+        """Return `{"rows", "kept", "ties", "dropped": {reason: count}, "first_chosen", "length_correlation"}`."""
+        return {"rows": self.written, **self.lint.to_json()}
+
+    def add_source(self, preference: Preference) -> None:
+        """Record where a written preference comes from."""
+        self.sources[preference.get_source_display()] += 1
+        self.environments.add(f"{preference.version} ({preference.version.environment.license or 'no license given'})")
+        self.models |= {preference.first.run_model.label, preference.second.run_model.label}
+        self.runs.add(preference.run_id)
