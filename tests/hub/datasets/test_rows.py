@@ -90,7 +90,7 @@ def test_wrong_rows_are_reported_one_by_one_and_reading_goes_on():
         ("d.csv", "a,a\n1,2\n", "d.csv:1", "two columns"),
         ("d.csv", 'a,b\n1,"2\n', "d.csv:2", "not CSV"),
         ("d.csv.gz", "a,b\n", "d.csv.gz", "not gzip"),
-        ("d.csv.gz", gzip.compress(b"a,b\n1,2\n" * 500)[:-9], "d.csv.gz", "not whole"),
+        ("d.csv.gz", gzip.compress(b"a,b\n1,2\n" * 500)[:-9], "d.csv.gz", "incomplete"),
         ("d.parquet", "PAR1 and no more PAR1", "d.parquet", "not parquet"),
         ("d.jsonl", b'{"a": "\xff"}', "d.jsonl:1", "UTF-8"),
     ],

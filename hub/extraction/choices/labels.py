@@ -1,0 +1,264 @@
+"""Reader of the labels and options of one question in a text."""
+
+import itertools
+import re
+from collections.abc import Sequence
+
+from hub.extraction.choices.options import SHORT_TEXT, OptionReader, flatten, keep_words, without_denials
+from hub.extraction.choices.phrases import (
+    AFTER_LABEL,
+    BESIDES,
+    CHOSEN,
+    DENIAL,
+    FITS,
+    LEADS_TO,
+    NOT_SO,
+    OPTION,
+    RANKED,
+    REASON,
+    RIGHT,
+    VERDICT,
+    WRONG,
+)
+from hub.extraction.corrections import ALTERNATIVELY, statement_versions
+from hub.extraction.statements import Mark, Statement, statements, strip_markup
+
+SEVERAL = "\0several"  # in place of a label: the text names more than one
+_MOST_STATEMENTS = 20  # statements that are tried
+_LONGEST_END = 400  # characters at the end in which labels that are called possible leave the choice open
+
+
+class ChoiceReader:
+    """Reader of the labels and options of one question in a text."""
+
+    def __init__(self, labels: Sequence[str], choices: Sequence[str]) -> None:
+        self._labels = list(labels)
+        self._by_fold = {label.casefold(): label for label in labels}
+        self.options = OptionReader(labels, choices)
+        self._any = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
+        self._start = rf"^[ \t]*(?:\*\*|__)?[(\[]?(?P<label>{self._any})(?:[)\].:]|\*\*|__)"
+        emphasised = rf"(?:\*\*|__)[(\[]?(?P<label>{self._any})[)\]]?[.:]?(?:\s[^*\n]{{0,200}})?(?:\*\*|__)"
+        self._anywhere = rf"{emphasised}|\((?P<round>{self._any})\)"
+        self._alternative = (
+            r"(?:\bor\b|\band\b|\bo\b|\boder\b|\bou\b|\bund\b|/|&|\+|,|;|或|和|、)\s*"
+            r"(?i:(?:or|and|maybe|possibly|perhaps|also|even|either|the|option|choice|answer|letter)\s+){0,4}"
+            rf"[(\[*_\"']{{0,4}}(?P<other>{self._any})(?![\w'’])"
+            rf"(?![)\]*_.:]*\s*(?:\S+\s+){{0,3}}?(?:(?:is|are|was|were|be|can|could|would|does|do)\s*)?{WRONG})"
+            r"(?=[)\]*_\"'.,;:!?/]|\s*$|\s+(?:or|and|as|are|is|seems?|looks?|could|might|both)\b|\s*[^\x00-\x7f])"
+        )
+        self._label = rf"[(\[*_\"'$ \t]{{0,6}}(?P<label>{self._any})"
+
+    def whole_label(self, text: str) -> str | None:
+        """Return the label that *text* consists of, apart from markup around it."""
+        core = strip_markup(text).strip("()[]{}<>.:!?*_`'\"# \t$")
+        numbered = re.fullmatch(r"\d{1,2}[.)]\s+(\S+)", core)
+        return self._by_fold.get((numbered[1] if numbered else core).casefold())
+
+    def all_labels(self, text: str) -> set[str]:
+        """Return the labels of a text that consists only of labels, such as "A B" or "A, B"; empty for other texts."""
+        words = set(re.findall(r"\w+", text)) - {"and", "or"}
+        return words if words <= set(self._labels) else set()
+
+    def stated_label(self, text: str) -> str | None:
+        """Return the label in the statement of the answer; SEVERAL if it names several."""
+        for statement in statements(text)[:_MOST_STATEMENTS]:
+            if statement.mark == Mark.DECISION:
+                continue  # `concluded_label` handles those
+            version = next(
+                (said for said in statement_versions(statement.said) if self.leading_label(said)), statement.said
+            )
+            if (
+                self.names_several(version)
+                or self._joined(text, statement)
+                or self._other_follows(text[statement.end : statement.end + 100], version)
+            ):
+                return SEVERAL
+            label = self.leading_label(version)
+            if label:
+                return label
+        return None
+
+    def wavers(self, text: str) -> bool:
+        """Return whether the last sentences of a text join labels as possible: "Could be B or D; both have it."."""
+        label = rf"(?i:(?:the\s+)?{OPTION}\s+)?[(\[*_\"']{{0,4}}(?P<NAME>{self._any})(?![\w'’])[)\]*_\"'.]{{0,4}}"
+        joined = (
+            r"(?:\s*[,;]?\s*(?i:or|or maybe|or perhaps|or possibly|oder|ou"
+            r"|o|maybe|possibly|perhaps)\s+(?i:also\s+|even\s+)?|\s*/\s*)"
+        )
+        pattern = (
+            r"(?i:\b(?:could|might|may|can|either|between|maybe|perhaps|possibly|probably|torn|toss-up|it(?:['’]s| is))"
+            rf"(?:\s+(?:also|well|be|is|it['’]s|either|between|equally"
+            rf"|the|just)){{0,3}}\s+){label.replace('NAME', 'one')}"
+            rf"(?:{joined}|\s+(?i:and|und|et|y)\s+){label.replace('NAME', 'other')}"
+        )
+        return any(
+            match["one"] != match["other"]
+            and not re.match(rf"\s*(?:(?:is|are|be|can|could)\s*)?{WRONG}", text[match.end() :])
+            and not DENIAL.search(text[max(match.start() - 20, 0) : match.end()])
+            for match in re.finditer(pattern, text[-_LONGEST_END:])
+        )
+
+    def _joined(self, text: str, last: Statement) -> bool:
+        r"""Return whether "or" or a comma joins a statement to one before it: "\boxed{A} or \boxed{B}"."""
+        return any(
+            re.fullmatch(r"[\s$)*.]{0,6}(?:,|/|\bor\b|\band\b)[\s$(*]{0,6}", text[other.end : last.start][:30])
+            is not None
+            and self.leading_label(other.said) != self.leading_label(last.said)
+            for other in statements(text)[:_MOST_STATEMENTS]
+            if 0 <= last.start - other.end <= 20
+        )
+
+    def names_several(self, said: str) -> bool:
+        """Return whether a statement names several labels: "A or B", "B and C", "A) Paris or B) London", "B (or C)"."""
+        said = REASON.split(strip_markup(said), maxsplit=1)[0]
+        first = re.match(rf"(?i:either|both|between|options?)?\s*{self._label}(?![\w'’])", said)
+        return first is not None and any(
+            match["other"] != first["label"] for match in re.finditer(self._alternative, said[first.end() :])
+        )
+
+    def _other_follows(self, after: str, said: str) -> bool:
+        """Return whether the sentence after a statement offers another label: "Or maybe C." """
+        if not ALTERNATIVELY.match(after):
+            return False
+        named = re.search(
+            rf"(?<![\w'’])[(\[*_\"']{{0,4}}(?P<label>{self._any})(?=[)\]*_\"'.,;:!?]|\s*$|\s+(?:is|as|if)\b)", after
+        )
+        return named is not None and named["label"] != self.leading_label(said)
+
+    def leading_label(self, said: str) -> str | None:
+        """Return the label at the beginning of a marked answer, or the label of the option that it quotes."""
+        said = re.sub(
+            rf"^(?:(?:la|el|die|der|das|le|the|o|probably|likely|definitely|clearly)\s+)?(?:{OPTION}\b[ \t:]*)?",
+            "",
+            strip_markup(said),
+            flags=re.IGNORECASE,
+        )
+        if said in self._labels:
+            return said
+        found = (
+            self.options.label_of_equal_option(said, flatten, 1)
+            or self.whole_label(said)
+            or self.options.label_of_equal_option(said, keep_words, 3)
+        )
+        if found:
+            return found
+        match = re.match(self._label + r"(?P<mark>[)\]*_\"'$]*(?:[.:,;)\]*_-]|\s[-–—]|\s*\())", said)
+        if match:
+            return match["label"]
+        folded = re.match(self._label + r"[)\]]", said, re.IGNORECASE)
+        if folded:
+            return self._by_fold.get(folded["label"].casefold())
+        before_word = re.match(self._label + rf"\s+(?P<next>{AFTER_LABEL})\b", said)
+        return before_word["label"] if before_word else self.options.label_by_words(said)
+
+    def concluded_label(self, text: str) -> str | None:
+        """Return the label of the last concluding sentence: "option B is correct", "I choose B", "it's B because …"."""
+        any_ = self._any
+        end = rf"(?=[)\]*\"'.,;:!。]|\s*$|\s+(?:{AFTER_LABEL}|{BESIDES})\b)"
+        label = rf"[(\[*_\"']{{0,6}}(?P<label>{any_})(?![\w'’])"
+        patterns = (
+            rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{any_})[)*\"'.:]*\s+{VERDICT}\b",
+            rf"(?<![\w'’])(?P<label>{any_})[)*]{{0,3}}:?\s{{1,3}}(?i:yes|correct|true|right)\b",
+            rf"(?i:\b{RIGHT}\s+(?:ist|is|es|est|è|é|är)\s+(?:la |el |die |le )?){label}{end}",
+            rf"(?i:\b{CHOSEN}\s*:?\s+(?:the\s+)?(?:option|choice|answer|letter)?\s*){label}{end}",
+            rf"(?i:\b(?:option|choice)\s+){label}(?=[)\]*\"'.!]*\s*$)",
+            # "The picture fits option A best", "it ended in 1945, which is C"
+            rf"(?i:(?<!\w){FITS}\s+(?:the\s+)?(?:{OPTION}\s+)?){label}"
+            rf"(?=[)\]*_\"']{{0,4}}(?:[.!。;]|,\s|\s*$|\s+(?i:best|most|better|well|perfectly|exactly|closely|completely|{BESIDES})\b))",
+            # "Hence, C."
+            rf"(?i:(?<!\w){LEADS_TO}\s*(?:it(?:['’]s| is| must be| has to be)\s+|c['’]est\s+|es\s+|ist\s+es\s+|è\s+)?"
+            rf"(?:(?:the|la|le|el|die|der|das|a|o|de)\s+)?(?:{OPTION}\s+)?){label}"
+            rf"[)\]*_\"']{{0,4}}(?=\s*[.!。]|\s*$|,\s*(?:not|because|since|as)\b|\s+(?:is|because|since|as)\b)",
+            # "C, not A", "not A but C"
+            rf"(?<![\w'’])(?<![Nn]ot )(?<![Nn]or ){label}[)\]*_\"']{{0,4}},?\s+(?:and\s+|but\s+)?"
+            rf"(?i:not|rather than|instead of)\s+(?i:{OPTION}\s+)?"
+            rf"[(\[*_\"']{{0,4}}(?:{any_})(?![\w'’])",
+            rf"(?i:\bnot\s+(?:{OPTION}\s+)?)[(\[*]{{0,4}}(?:{any_})[)\]*]{{0,4}},?\s+but\s+(?:rather\s+)?(?i:{OPTION}\s+)?{label}",
+            # "La opción correcta es la C", "C ist richtig", "正确选项是C", "选C"
+            rf"(?i:\b{OPTION}(?:\s+[^\W\d]{{2,14}}){{0,2}}?\s*(?:es|est|é|è|ist|is|lautet|—|–|-|:)?\s+"
+            rf"(?:la |el |a |die |le |o )?)"
+            rf"{label}(?=[)\]*\"'.,!。]*\s*$|[)\]*\"']*[.!。])",
+            rf"(?<![\w'’])[(*\"']{{0,6}}(?P<label>{any_})[)*\"'.:]*\s+(?:ist|es|est|è|é|är|is)\s+(?:die\s|la\s|le\s|a\s|o\s|das\s)?"
+            rf"(?:respuesta\s|réponse\s|resposta\s|risposta\s|antwort\s|opción\s)?{RIGHT}",
+            rf"(?:选择|应选|选项|选|選択肢|選)(?:是|为|は)?\s*[:：]?\s*[(\[*]{{0,4}}(?P<label>{any_})(?![A-Za-z])",
+            rf"(?<![A-Za-z'’])(?P<label>{any_})[)\]*.]{{0,3}}\s*(?:选项|項)?\s*(?:是正确|正确|是对的|が正解|が正しい"
+            rf"|이 정답|가 정답|입니다|です)",
+        )
+        found = [match for pattern in patterns for match in re.finditer(pattern, text, re.MULTILINE)]
+        found = [match for match in found if not NOT_SO.search(text[max(match.start() - 24, 0) : match.start("label")])]
+        if not found:
+            return None
+        last = max(found, key=lambda match: match.start("label"))
+        after = text[last.end("label") : last.end("label") + 120]
+        if re.match(rf"[)\]*_\"']{{0,4}}\s*{self._alternative}", after) or self._other_follows(
+            re.split(r"(?<=[.!?])\s", after, maxsplit=1)[-1] if re.search(r"[.!?]\s", after) else after, last["label"]
+        ):
+            return SEVERAL
+        return last["label"]
+
+    def trailing_label(self, sentence: str) -> str | None:
+        """Return the label at the end of a sentence after a colon, dash or adverb: "It speeds up: B.", "Probably B"."""
+        adverb = (
+            r"(?i:probably|likely|most likely|definitely|clearly|surely|obviously|certainly|i think|i guess|i believe)"
+        )
+        match = re.search(
+            rf"(?:[:—–]|\s-|->|→|^\W*{adverb},?)\s{{0,4}}[(\[*_\"']{{0,4}}(?P<label>{self._any})[)\]*_\"'.!]{{0,6}}\s*$",
+            sentence,
+        )
+        return match["label"] if match else None
+
+    def remaining_label(self, text: str) -> str | None:
+        """Return the only remaining label if *text* rules out all others."""
+        if len(self._labels) < 2:
+            return None
+        one = rf"[(\[*_\"']{{0,4}}(?:{self._any})[)\]*_\"'.:]{{0,4}}(?![\w'’])"
+        several = (
+            rf"(?P<several>{one}"
+            rf"(?:(?:\s*,\s*(?:and\s+|or\s+|nor\s+)?|\s+(?:and|or|nor)\s+|\s*/\s*)(?i:{OPTION}\s+)?{one}){{0,30}})"
+        )
+        patterns = (
+            rf"(?<![\w'’]){several}\s*(?:(?:is|are|was|were|can|could|must|do|does)\s*)?(?:all\s+|both\s+|clearly\s+|also\s+|be\s+)*{WRONG}",
+            rf"(?i:\b(?:not|neither|nor|rul(?:e|es|ed|ing) out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed|ing)"
+            rf"|isn['’]t|can['’]t be|"
+            rf"cannot be)\s+(?:{OPTION}\s+)?){several}",
+        )
+        out = {
+            label
+            for pattern in patterns
+            for match in re.finditer(pattern, text)
+            for label in re.findall(
+                rf"(?<![\w'’]){self._any if len(self._labels) == 1 else f'(?:{self._any})'}(?![\w'’])", match["several"]
+            )
+        }
+        kept = [label for label in self._labels if label not in out]
+        return kept[0] if len(kept) == 1 else None
+
+    def marked_label(self, lines: Sequence[str]) -> str | None:
+        """Return the label at the beginning of a short first line, or marked in one of the last two lines."""
+        for line in reversed(lines[-2:]):
+            if len(line) <= SHORT_TEXT and (label := self.whole_label(line)):
+                return label
+        for whole in [*lines[:1], *reversed(lines[-2:])]:
+            first, line = whole is lines[0], RANKED.sub("", without_denials(whole))
+            if RANKED.search(whole) and len(line) <= SHORT_TEXT and (label := self.leading_label(line)):
+                return label
+            named = {m["label"] or m["round"] for m in re.finditer(self._anywhere, line)}
+            match = re.match(self._start, line)
+            if match and (not first or len(line) <= SHORT_TEXT) and named <= {match["label"]}:
+                return match["label"]
+            if not first or len(lines) == 1:
+                if len(named) == 1:
+                    return str(named.pop())
+                if named:
+                    return None
+        return None
+
+    def without_listing(self, lines: Sequence[str]) -> list[str]:
+        """Return *lines* without successive ones that begin with successive labels, since they repeat the options."""
+        starts = rf"^[ \t*_-]*[(\[]?(?P<label>{self._any})[)\].:]"
+        begun = [re.match(starts, line) for line in lines]
+        listed: set[int] = set()
+        for i, (a, b) in enumerate(itertools.pairwise(begun)):
+            if a and b and self._labels.index(b["label"]) == self._labels.index(a["label"]) + 1:
+                listed |= {i, i + 1}
+        return [line for i, line in enumerate(lines) if i not in listed]

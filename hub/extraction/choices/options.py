@@ -1,0 +1,98 @@
+"""The options of a question, found in a text by their words or numbers."""
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+
+from hub.extraction.choices.phrases import CLAUSE, DENIAL, MONEY
+from hub.extraction.numeric.answers import read_number
+from hub.extraction.numeric.numerals import words_to_digits
+from hub.extraction.numeric.quantities import find_numbers, plain, quantities
+
+SHORT_TEXT = 200  # characters of a text in which an option mentioned anywhere counts as the answer
+_SHORTEST_OPTION = 2  # minimal length of an option that is searched for in text: "a" occurs everywhere
+
+
+class OptionReader:
+    """Reader of the options of one question in a text."""
+
+    def __init__(self, labels: Sequence[str], choices: Sequence[str]) -> None:
+        self._options = list(zip(labels, choices, strict=False))
+
+    def label_by_number(self, sentence: str) -> str | None:
+        """Return the one option whose number *sentence* gives, in digits or words: "eight dollars" is "$8"."""
+        found = [(label, option, quantities(option)) for label, option in self._options]
+        if (
+            not found
+            or any(len(amounts) != 1 for _, _, amounts in found)
+            or DENIAL.search(sentence)
+            or len(sentence) > SHORT_TEXT
+        ):
+            return None
+        with_digits = words_to_digits(sentence)
+        for sign, names in MONEY.items():
+            with_digits = re.sub(
+                rf"(?<![\w.,$€£])(\d[\d.,]*)\s(?:{names})\b", rf"{sign}\1", with_digits, flags=re.IGNORECASE
+            )
+        if read_number(with_digits).several:
+            return None
+        text = plain(with_digits)
+        labels: set[str] = set()
+        for label, option, amounts in found:
+            sign = next((sign for sign in MONEY if sign in option), "")
+            unit = re.search(r"[^\W\d_]+", option)
+            for item in find_numbers(text):
+                after = text[item.end :].lstrip(" -°").casefold()
+                measured = (
+                    sign in text[item.start : item.end]
+                    if sign
+                    else not unit or after.startswith(unit[0].casefold()[:3])
+                )
+                if measured and item.quantity.agrees(amounts[0]):
+                    labels.add(label)
+        return labels.pop() if len(labels) == 1 else None
+
+    def label_of_equal_option(self, said: str, form: Callable[[str], str], least: int) -> str | None:
+        """Return the only option equal to *said* after *form*, if at least *least* characters remain."""
+        said = form(said)
+        labels = [label for label, option in self._options if len(said) >= least and form(option) == said]
+        return labels[0] if len(labels) == 1 else None
+
+    def label_by_words(self, text: str) -> str | None:
+        """Return the only option quoted in *text* and not denied; words within a longer option do not count."""
+        flat = flatten(text)
+        own = [flatten(option) for _, option in self._options if DENIAL.search(option)]
+        if DENIAL.search(functools.reduce(lambda rest, option: rest.replace(option, " "), own, flat)):
+            flat = flatten(without_denials(text))
+        found = [(label, flatten(option)) for label, option in self._options if _is_quoted(flatten(option), flat)]
+        labels = {
+            label
+            for label, option in found
+            if not any(option != other and _is_quoted(option, other) for _, other in found)
+        }
+        return labels.pop() if len(labels) == 1 else None
+
+
+def without_denials(text: str) -> str:
+    """Return *text* without clauses that deny something: "the whale, not the shark" gives "the whale"."""
+    if not DENIAL.search(text):
+        return text
+    return " ".join(clause for clause in CLAUSE.split(text) if not DENIAL.search(clause))
+
+
+def _is_quoted(option: str, text: str) -> bool:
+    """Return whether *text* contains the words of *option*."""
+    if len(option) < _SHORTEST_OPTION:
+        return False
+    return re.search(rf"(?<!\w){re.escape(option)}(?!\w)", text) is not None
+
+
+def flatten(text: str) -> str:
+    """Return *text* in lower case, without emphasis, a pronoun at the beginning and a closing mark."""
+    text = re.sub(r"^\s*(?:it|they|he|she)\s+(?=\S+\s+\S)", "", text, flags=re.IGNORECASE)
+    return re.sub(r"\s+", " ", re.sub(r"[*`]", "", text)).casefold().strip(" .,;:!")
+
+
+def keep_words(text: str) -> str:
+    """Return the words of *text*, without punctuation."""
+    return re.sub(r"[^\w]+", " ", text.casefold()).strip()

@@ -1,0 +1,59 @@
+"""Phrases in which answers choose, reject and rank options, as regular expressions."""
+
+import re
+
+# A label that is a word of its own ("A", "I") counts before other words only if one of these follows.
+AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|based|not|with|the"
+VERDICT = (
+    r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+){0,2}(?:correct|right|best"
+    r"|true|answer|left|only)"
+    r"|fits|applies|matches|remains|(?:is\s+)?the\s+only)"
+)
+DENIAL = re.compile(r"\b(?:not|neither|nor|none|never)\b|n['’]t\b", re.IGNORECASE)
+REASON = re.compile(r"(?<=[.!?])\s+(?=[A-Z][a-z])|\b(?:because|since|as|while|whereas|given|due)\b")
+# "Nothing fits A", "that doesn't make it B"
+NOT_SO = re.compile(
+    r"(?:n['’]t|\b(?:not|never|hardly|nothing|none|neither|nor|might|may|could))\s(?:\w+\s){0,2}?"
+    r"(?:fit|match|suit|support|favou?r|indicate|suggest|describe|point|correspond|consistent|lead|speak|agree|make|mean"
+    r"|give|leave)",
+    re.IGNORECASE,
+)
+CLAUSE = re.compile(r"(?<=[,;!?])\s|(?<=\.)\s|\bbut\b|\brather\b")
+CHOSEN = (
+    r"(?:(?:i|we)(?:['’]d|\s+would|\s+will|['’]ll)?(?:\s+(?:probably|definitely|still|therefore|have\s+to))?\s+(?:choose|chose|pick|select|say|guess|go\s+(?:with|for)"
+    r"|settle\s+(?:on|for)|opt\s+for|lean\s+towards?|conclude|think\s+it(?:['’]s|\s+is))"
+    r"|ich\s+(?:wähle|nehme)|je\s+choisis|elijo|escolho|scelgo|выбираю"
+    r"|(?:correct|right|best|selected|chosen|final)\s+(?:answer|option|choice|letter|one)\s*(?:is|would\s+be|:)"
+    r"|(?:answer|option|choice)\s+(?:has\s+to|must|should|would)\s+be|(?:it(?:'s|\s+is)|must\s+be|it\s+should\s+be|choose|select))"
+)
+LEADS_TO = (
+    r"(?:hence|thus|therefore|so|ergo|consequently|accordingly|finally|overall|in (?:conclusion|summary|short)|"
+    r"also|donc|"
+    r"por (?:lo )?tanto|portanto|quindi|daher|deshalb|folglich|因此|所以|故|よって|したがって|따라서)[,:]?"
+)
+OPTION = (
+    r"(?:options?|choice|letter|answer|antwort|réponse|reponse|respuesta|resposta|risposta|antwoord|svar|opción|opcion|opção|opzione|variante?|alternativa|möglichkeit|buchstabe|"
+    r"lettre|letra|вариант|ответ|optie)"
+)
+RIGHT = (
+    r"(?:richtig\w*|korrekt\w*|correct\w*|correto|correta|corrett[ao]|bonne|juste|giust[ao]|rätt|juist|goed|zutreffend|"
+    r"верн\w*|правильн\w*)"
+)
+WRONG = (
+    r"(?:not\b|n['’]t\b|cannot\b|wrong|incorrect|false|out\b|eliminated|ruled out|excluded|impossible|invalid|untrue|"
+    r"falsch|incorrecta|fausse?)"
+)
+FITS = (
+    r"(?:fits?|match(?:es)?|suits?|supports?|favou?rs?|indicates?|suggests?|describes?|points?\s+to(?:wards?)?"
+    r"|corresponds?\s+to|(?:is|are)\s+consistent\s+with|leads?\s+(?:me\s+|us\s+)?to|speaks?\s+for|agrees?\s+with"
+    r"|which\s+(?:is|makes\s+it|means|gives|leaves)|(?:this|that)\s+(?:is|makes\s+it|means|gives|leaves))"
+)
+BESIDES = r"here|then|instead|overall|myself|personally|today|too|please|over|if|i think|i guess|for this"
+# After these, other labels only rank behind the one that is chosen.
+RANKED = re.compile(
+    r"[,;(–—-]?\s{0,3}\b(?:(?:closely )?followed by|ahead of|rather than|instead of|unlike|as opposed to|in contrast to"
+    r"|compared (?:to|with)|then comes?|before|beating|with (?=[^.;]{1,40}\b(?:second|behind|next|third)\b))[^.;!?]*",
+    re.IGNORECASE,
+)
+# Currencies' names as their signs, so that "eight dollars" is the option "$8".
+MONEY = {"$": "dollars?|bucks?|usd", "€": "euros?|eur", "£": "pounds?|gbp", "¥": "yen|jpy", "₹": "rupees?|inr"}
