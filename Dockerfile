@@ -8,8 +8,9 @@ COPY requirements.txt .
 RUN /venv/bin/pip install -q -r requirements.txt
 COPY . .
 # Everything that is written lies in /data; the program itself belongs to root and stays as it is.
-RUN useradd --uid 10001 --no-create-home llmeval && mkdir /data && chown llmeval /data
-ENV PATH=/venv/bin:$PATH LLMEVAL_VAR=/data
+# /secrets belongs to the first step of docker-compose.yml.
+RUN useradd --uid 10001 --no-create-home llmeval && mkdir -m 700 /data /secrets && chown llmeval /data /secrets
+ENV PATH=/venv/bin:$PATH LLMEVAL_VAR=/data HOME=/tmp
 USER llmeval
 VOLUME /data
 EXPOSE 8000

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from django.conf import settings
-from django.contrib.auth.decorators import login_not_required
 from django.db import connection
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.http import require_safe
 
 from hub.common.sandbox_pools import pool_options
@@ -24,14 +23,26 @@ MIN_FREE_BYTES = 200 * 1024 * 1024  # with less, uploads and results are about t
 _BROKER_TIMEOUT_S = 1.0
 
 
-@login_not_required
+class HealthMiddleware:
+    """Answers /healthz and /readyz before the host name is checked and before plain HTTP is redirected to HTTPS.
+
+    Probes come from inside: by address instead of host name, and without the proxy that ends TLS.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        view = {"/healthz": healthz, "/readyz": readyz}.get(request.path_info)
+        return self._get_response(request) if view is None else view(request)
+
+
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
     """Respond with 200 as long as the process serves requests."""
     return JsonResponse({"status": "ok"})
 
 
-@login_not_required
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
     """Respond with 200 if all components work, otherwise with 503, naming each failed component and a reason.

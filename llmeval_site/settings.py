@@ -72,6 +72,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "llmeval_site.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "llmeval_site.middleware.null_characters.NullCharacterMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -114,8 +115,17 @@ try:
     DATABASES = {"default": dj_database_url.parse(_DATABASE_URL, conn_max_age=60, conn_health_checks=True)}
 except ValueError:
     raise ImproperlyConfigured(
-        "DATABASE_URL is not a valid database URL. Example: postgres://user:password@host:5432/name"
+        "DATABASE_URL is not a valid database URL. Example: postgres://user:password@host:5432/name. "
+        "Percent-encode special characters of the password (/ is %2F), or put the password into a file and name it in "
+        "LLMEVAL_DATABASE_PASSWORD_FILE."
     ) from None
+if _password_file := ENV.text("LLMEVAL_DATABASE_PASSWORD_FILE"):
+    try:
+        DATABASES["default"]["PASSWORD"] = Path(_password_file).read_text(encoding="utf-8").rstrip("\n")
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"LLMEVAL_DATABASE_PASSWORD_FILE: {_password_file} cannot be read: {error.strerror}."
+        ) from None
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # In WAL mode readers do not wait for a writer. IMMEDIATE takes the write lock at BEGIN: otherwise a transaction can
     # fail when it upgrades its lock, which the busy timeout does not cover.

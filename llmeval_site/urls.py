@@ -1,4 +1,4 @@
-"""The URLs of the site."""
+"""The URLs of the site. HealthMiddleware in llmeval_site/health.py answers /healthz and /readyz."""
 
 from django.conf import settings
 from django.contrib import admin
@@ -7,7 +7,6 @@ from django.urls import include, path
 
 from llmeval_site.accounts.views import account
 from llmeval_site.dashboard import dashboard
-from llmeval_site.health import healthz, readyz
 from llmeval_site.pages.icon import favicon
 from llmeval_site.pages.search import search
 from llmeval_site.pages.styleguide import styleguide
@@ -33,8 +32,6 @@ urlpatterns = [
     path("api/v1/", include("llmeval_site.api_urls")),
     # Browsers request this path for pages that link to no icon, such as JSON.
     path("favicon.ico", favicon),
-    path("healthz", healthz, name="healthz"),
-    path("readyz", readyz, name="readyz"),
     path("admin/", admin.site.urls),
 ]
 if settings.DEBUG:

@@ -3,7 +3,10 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -56,7 +59,9 @@ def test_commands_that_use_the_database_prepare_it(app: str) -> None:
     assert {name for name in found if not commands[name].needs_database} <= {"validate_bundle", "eval"}
 
 
-def test_reading_commands_do_not_migrate_a_database_server(tmp_path: Path) -> None:
+@pytest.fixture
+def empty_database() -> Iterator[str]:
+    """Address of an empty PostgreSQL database, without a password; dropped afterwards."""
     name = f"fresh_{os.getpid()}"
     try:
         connection = psycopg.connect(SERVER, autocommit=True, connect_timeout=3)
@@ -65,10 +70,65 @@ def test_reading_commands_do_not_migrate_a_database_server(tmp_path: Path) -> No
     with connection:
         connection.execute(f"create database {name}")
         try:
-            url = f"{SERVER.rpartition('/')[0]}/{name}"
-            done = manage(tmp_path / "var", "compare", "1", "2", DATABASE_URL=url)
+            yield f"{SERVER.rpartition('/')[0]}/{name}"
         finally:
-            connection.execute(f"drop database {name}")
+            connection.execute(f"drop database {name} with (force)")
+
+
+@pytest.mark.postgres
+def test_reading_commands_do_not_migrate_a_database_server(tmp_path: Path, empty_database: str) -> None:
+    done = manage(tmp_path / "var", "compare", "1", "2", DATABASE_URL=empty_database)
     assert done.returncode == 3
     assert "Traceback" not in done.stderr
     assert "manage.py prepare" in done.stderr
+
+
+@pytest.mark.postgres
+def test_concurrent_prepare_on_an_empty_database(
+    tmp_path: Path, empty_database: str
+) -> None:
+    def prepare(number: int) -> subprocess.CompletedProcess[str]:
+        return manage(tmp_path / f"var{number}", "prepare", DATABASE_URL=empty_database)
+
+    with ThreadPoolExecutor() as pool:
+        done = list(pool.map(prepare, range(3)))
+    assert [result.returncode for result in done] == [0, 0, 0], "".join(result.stderr for result in done)
+
+
+@pytest.mark.postgres
+def test_every_migration_can_be_reversed_on_postgresql(tmp_path: Path, empty_database: str) -> None:
+    for words in (["migrate"], *(["migrate", app, "zero"] for app in ("review", "preferences", "runs", "hub"))):
+        done = manage(tmp_path / "var", *words, DATABASE_URL=empty_database)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.postgres
+def test_database_password_from_a_file(tmp_path: Path, empty_database: str) -> None:
+    password = "pa/ss+w@rd#?%2F"
+    role = f"role_{os.getpid()}"
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(f"create role {role} login password '{password}'")
+        try:
+            connection.execute(f"grant all on schema public to {role}")
+            (tmp_path / "password").write_text(password + "\n")
+            parts = urlsplit(empty_database)
+            url = parts._replace(netloc=f"{role}@{parts.netloc.rpartition('@')[2]}").geturl()
+            done = manage(
+                tmp_path / "var",
+                *("migrate", "contenttypes", "--verbosity", "0"),
+                DATABASE_URL=url,
+                LLMEVAL_DATABASE_PASSWORD_FILE=str(tmp_path / "password"),
+            )
+        finally:
+            connection.execute(f"drop owned by {role} cascade")
+            connection.execute(f"drop role {role}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_invalid_database_url_suggests_percent_encoding_or_a_password_file(tmp_path: Path) -> None:
+    done = manage(tmp_path / "var", "check", DATABASE_URL="postgres://llmeval:a/b@localhost/llmeval")
+    assert "Percent-encode" in done.stderr and "LLMEVAL_DATABASE_PASSWORD_FILE" in done.stderr
+    missing = manage(tmp_path / "var", "check", LLMEVAL_DATABASE_PASSWORD_FILE=str(tmp_path / "none"))
+    assert (
+        f"LLMEVAL_DATABASE_PASSWORD_FILE: {tmp_path}/none cannot be read: No such file or directory." in missing.stderr
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
+from django.conf import LazySettings, settings
 from django.db import connection
 from django.test import Client
 
@@ -36,6 +36,16 @@ def unready_reasons(client: Client) -> dict[str, str]:
 
 def test_liveness_needs_no_sign_in_and_no_database(client: Client) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+@pytest.mark.django_db
+def test_probes_are_answered_by_address_and_without_tls(client: Client, settings: LazySettings, path: str) -> None:
+    settings.ALLOWED_HOSTS = ["eval.example.org"]
+    settings.SECURE_SSL_REDIRECT = True
+    assert client.get(path, headers={"host": "127.0.0.1:8000"}).status_code == 200
+    assert client.get("/login/", headers={"host": "127.0.0.1:8000"}, secure=True).status_code == 400
+    assert client.get("/login/", headers={"host": "eval.example.org"}).status_code == 301
 
 
 @pytest.mark.django_db

@@ -1,12 +1,18 @@
 """`manage.py prepare`: bring the database and the catalog up to date, quickly if they are already."""
 
+import fcntl
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.db import connection
+
+_LOCK = 0x4C4D4556  # of PostgreSQL's advisory locks; any number that nothing else takes
 
 
 class Command(BaseCommand):
@@ -18,6 +24,10 @@ class Command(BaseCommand):
         state = _state()
         if stamp.is_file() and stamp.read_text(encoding="ascii") == state and _database_exists():
             return
+        with _one_at_a_time():
+            self._prepare(stamp, state)
+
+    def _prepare(self, stamp: Path, state: str) -> None:
         call_command("migrate", verbosity=0, interactive=False)
         try:
             call_command("load_catalog", verbosity=0, stderr=self.stderr)
@@ -27,6 +37,22 @@ class Command(BaseCommand):
             self.stderr.write("The stored versions remain in use.")
         else:
             stamp.write_text(state, encoding="ascii")
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Wait until no other process prepares the same database: containers that start together would collide."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+            try:
+                yield
+            finally:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+    else:
+        with (settings.VAR_DIR / "prepare.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
 
 def _database_exists() -> bool:

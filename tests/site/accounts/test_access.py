@@ -20,7 +20,7 @@ from tests.site.accounts.access_table import ROLES, SCOPES
 
 pytestmark = pytest.mark.django_db
 
-PUBLIC = {"/login/", "/logout/", "/healthz", "/readyz", "/favicon.ico", "/admin/login/"}
+PUBLIC = {"/login/", "/logout/", "/favicon.ico", "/admin/login/"}
 SAMPLES = {"int": 1, "slug": "sums", "str": "1.0.0", "path": "c0", "uuid": uuid.UUID(int=1)}
 
 
