@@ -47,12 +47,12 @@ class Stack:
         return self.compose("exec", "-T", "web", "python", "manage.py", *words)
 
     def status(self, path: str, **headers: str) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("GET", path, headers=headers)
         return connection.getresponse().status
 
-    def wait_until_healthy(self) -> None:
-        container = self.compose("ps", "-q", "web").strip()
+    def wait_until_healthy(self, service: str) -> None:
+        container = self.compose("ps", "-q", service).strip()
         deadline = time.monotonic() + STARTED_WITHIN_S
         state = ""
         while time.monotonic() < deadline:
@@ -61,7 +61,7 @@ class Stack:
             if state == "healthy":
                 return
             time.sleep(1)
-        pytest.fail(f"The site is {state} after {STARTED_WITHIN_S} s:\n{self.compose('logs', '--tail', '20')}")
+        pytest.fail(f"{service} is {state} after {STARTED_WITHIN_S} s:\n{self.compose('logs', '--tail', '20')}")
 
 
 @pytest.fixture
@@ -81,7 +81,8 @@ def stack() -> Iterator[Stack]:
 
 def test_the_stack_starts_evaluates_reviews_and_exports_and_survives_a_restart_behind_tls(stack: Stack) -> None:
     stack.compose("up", "--build", "--detach")
-    stack.wait_until_healthy()
+    stack.wait_until_healthy("web")
+    stack.wait_until_healthy("mlflow")
     assert "python manage.py createsuperuser" in stack.compose("logs", "--no-color", "setup")
     assert stack.status("/login/") == 200
 
@@ -92,7 +93,7 @@ def test_the_stack_starts_evaluates_reviews_and_exports_and_survives_a_restart_b
 
     stack.environment |= {"LLMEVAL_ENV_FILE": "tests/site/behind_tls.env"}
     stack.compose("up", "--detach", "--scale", "worker=3")
-    stack.wait_until_healthy()
+    stack.wait_until_healthy("web")
     behind_proxy = {"Host": "eval.example.org", "X-Forwarded-Proto": "https"}
     assert stack.status("/login/", **behind_proxy) == 200
     assert stack.status("/login/", Host="eval.example.org") == 301
