@@ -1,13 +1,14 @@
 """Scoring results of a pair: the result of each rule for both responses, and the side that execution decides for."""
 
-from typing import Any
+from typing import Any, Literal
 
+from preferences.sides import Side
 from runs.models import Response, Score
 
 PASSED, FAILED = Response.Status.PASSED, Response.Status.FAILED
 
 
-def winner(first: Response, second: Response) -> str:
+def winner(first: Response, second: Response) -> Side | Literal[""]:
     """Return `first` or `second` if both responses were scored and exactly that one passes, else ""."""
     if first.status == PASSED and second.status == FAILED:
         return "first"

@@ -6,8 +6,10 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
+from hub.common import leases
 from hub.common.errors import UserError
 from hub.models import CaseDefect
 from hub.services import report_defect
@@ -27,6 +29,7 @@ from review.queue.assignments import (
     claim_pair,
     name_responses_by_id,
     release_open_assignment,
+    renew_assignment,
 )
 from review.services import pairs_with_responses
 
@@ -95,9 +98,9 @@ def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
     if check is not None:  # the issues of a check are made up
         decision = replace(decision, kept=[])
     if pair.suggestion is not None and assignment.hides_suggestion and (decision.blind or not assignment.first_verdict):
-        Assignment.objects.filter(pk=assignment.pk, state=OPEN, first_verdict="").update(
-            first_verdict=decision.verdict, lease_until=timezone.now() + LEASE
-        )
+        undecided = Assignment.objects.filter(pk=assignment.pk, state=OPEN, first_verdict="")
+        undecided.update(first_verdict=decision.verdict)
+        renew_assignment(assignment=assignment)
         return None
     evidence = evidence_of(pair.first, pair.second)
     disputes = bool(evidence["winner"]) and decision.verdict != evidence["winner"]
@@ -125,10 +128,7 @@ def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any],
     issues = [_new_issue(pair, item, sides, choices) for item in decision.issues] + _kept(pair, decision.kept)
     with transaction.atomic():
         # Updated first, so that a duplicate request waits here and then finds the stored decision.
-        claimed = Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(
-            state=DONE, finished_at=now, lease_until=now
-        )
-        if not claimed:
+        if not leases.release(assignment, assignment.holder, state=DONE, finished_at=now):
             done = Assignment.objects.select_related("preference").get(pk=assignment.pk)
             if done.state == DONE and done.preference is not None:
                 return done.preference
@@ -251,10 +251,9 @@ def undo_last(*, user: User) -> Assignment | None:
     draft = _draft_of(last, last.preference) if last.preference else {}
     with transaction.atomic():
         release_open_assignment(user)
-        reopened = Assignment.objects.filter(pk=last.pk, state=DONE).update(
-            state=OPEN, lease_until=timezone.now() + LEASE, draft=draft, finished_at=None
+        reopened = leases.take(
+            last, last.holder, LEASE, condition=Q(state=DONE), state=OPEN, draft=draft, finished_at=None
         )
-    last.refresh_from_db()
     return last if reopened else None
 
 
@@ -264,7 +263,7 @@ def _draft_of(assignment: Assignment, preference: Preference) -> dict[str, Any]:
     issues = list(preference.issues.select_related("category"))
     marks = [
         {
-            "side": sides.letter("first" if issue.response_id == preference.first_id else "second").lower(),
+            "side": sides.letter(preference.side_of(issue.response_id)).lower(),
             "category": issue.category.slug,
             **{name: getattr(issue, name) for name in _MARK_FIELDS},
             "note": sides.shown(issue.note),

@@ -5,8 +5,10 @@ from django.db import models
 from django.db.models import F, Q
 
 from hub.common.fields import OrderedJSONField
+from hub.common.leases import Leased
 from hub.models import Case
 from preferences.models import Preference
+from preferences.sides import Side
 from runs.models import Response, Run
 
 
@@ -47,8 +49,12 @@ class Pair(models.Model):
     def __str__(self) -> str:
         return f"pair {self.pk}"
 
+    def response(self, side: Side) -> Response:
+        """Return the response on *side*."""
+        return self.first if side == "first" else self.second
 
-class Assignment(models.Model):
+
+class Assignment(Leased):
     """Assignment of a pair to a reviewer, held by a lease while it is open; one row for each reviewer and pair.
 
     A reviewer has at most one open assignment. Claiming another pair releases it and keeps its draft.
@@ -64,7 +70,9 @@ class Assignment(models.Model):
     reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     slot = models.PositiveSmallIntegerField(help_text="From 0 to the overlap of the pair minus 1.")
     state = models.CharField(max_length=8, choices=State, default=State.OPEN)
-    lease_until = models.DateTimeField()
+    lease_owner = models.CharField(
+        max_length=100, blank=True, help_text="`reviewer:<id>` while the assignment is open, else empty."
+    )
     swapped = models.BooleanField(help_text="Whether the second response of the pair is shown as A.")
     hides_suggestion = models.BooleanField(
         default=False, help_text="The suggestion is shown only after a first verdict."
@@ -94,6 +102,11 @@ class Assignment(models.Model):
 
     def __str__(self) -> str:
         return f"assignment of pair {self.pair_id} to {self.reviewer_id}"
+
+    @property
+    def holder(self) -> str:
+        """The owner of the lease while the assignment is open."""
+        return f"reviewer:{self.reviewer_id}"
 
 
 class AttentionCheck(models.Model):

@@ -13,7 +13,7 @@ import platform
 import uuid
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.conf import settings
 from django.db import models
@@ -88,30 +88,47 @@ def free() -> Q:
     return Q(lease_owner="") | Q(lease_until=None) | Q(lease_until__lt=timezone.now())
 
 
-def take(row: T, owner: str, duration: timedelta, **changes: Any) -> bool:
-    """Take the lease of *row* for *duration* and apply *changes* in the same statement; False if another holds it."""
+def take(row: T, owner: str, duration: timedelta, *, condition: Q | None = None, **changes: object) -> bool:
+    """Take the lease of *row* for *duration* and apply *changes* in the same statement.
+
+    Returns False if another owner holds it, or if the row does not meet *condition*.
+    """
     rows = type(row)._default_manager.filter(pk=row.pk)
     holder = rows.values_list("lease_owner", flat=True).first()
-    condition = free()
+    available = free()
     if holder and has_ended(holder):
-        condition |= Q(lease_owner=holder)
-    if not rows.filter(condition).update(lease_owner=owner, lease_until=timezone.now() + duration, **changes):
+        available |= Q(lease_owner=holder)
+    if condition is not None:
+        available &= condition
+    if not rows.filter(available).update(lease_owner=owner, lease_until=timezone.now() + duration, **changes):
         return False
     row.refresh_from_db()
     return True
 
 
-def renew(model: type[Leased], pk: int, owner: str, duration: timedelta) -> None:
-    """Extend the lease by *duration* from now. Raises LeaseLost if *owner* no longer holds it."""
-    if not model._default_manager.filter(pk=pk, lease_owner=owner).update(lease_until=timezone.now() + duration):
+def renew(model: type[Leased], pk: int, owner: str, duration: timedelta, **changes: object) -> None:
+    """Extend the lease by *duration* from now and apply *changes*. Raises LeaseLost if *owner* no longer holds it."""
+    held = model._default_manager.filter(pk=pk, lease_owner=owner)
+    if not held.update(lease_until=timezone.now() + duration, **changes):
         raise LeaseLost(f"{model._meta.verbose_name} {pk} was taken over by another process.")
 
 
-def release(row: Leased, owner: str) -> None:
-    """Give the lease of *row* back; does nothing if *owner* no longer holds it."""
-    held = type(row)._default_manager.filter(pk=row.pk, lease_owner=owner)
-    if held.update(lease_owner="", lease_until=None):
-        row.lease_owner, row.lease_until = "", None
+def release(row: Leased, owner: str, **changes: object) -> bool:
+    """Give the lease of *row* back and apply *changes* in the same statement; False if *owner* no longer holds it."""
+    return _end(row, Q(lease_owner=owner), changes)
+
+
+def expire(row: Leased, **changes: object) -> bool:
+    """End the lease of *row* if it has lapsed, and apply *changes* in the same statement; False if it has not."""
+    return _end(row, ~Q(lease_owner="") & Q(lease_until__lt=timezone.now()), changes)
+
+
+def _end(row: Leased, condition: Q, changes: dict[str, object]) -> bool:
+    held = type(row)._default_manager.filter(condition, pk=row.pk)
+    if not held.update(lease_owner="", lease_until=None, **changes):
+        return False
+    row.lease_owner, row.lease_until = "", None
+    return True
 
 
 def _lock_file(owner: str) -> Path:

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from hub.protocols.messages import text_of
 from preferences.models import Issue, IssueCategory, Preference
-from preferences.sides import exchange_tokens
+from preferences.sides import Side, exchange_tokens, other_side
 from preferences.spans import Span, find_quote
 from review.models import Assignment, AttentionCheck
 from runs.models import Response
@@ -19,7 +19,7 @@ class ShownIssue:
     """Issue of a suggestion. `pk` is the id of the stored issue; `side` is first or second."""
 
     pk: int
-    side: str
+    side: Side
     category: IssueCategory
     severity: str
     note: str
@@ -33,7 +33,7 @@ class ShownIssue:
     def of(cls, issue: Issue, suggestion: Preference) -> Self:
         return cls(
             pk=issue.pk,
-            side="first" if issue.response_id == suggestion.first_id else "second",
+            side=suggestion.side_of(issue.response_id),
             category=issue.category,
             severity=issue.severity,
             note=issue.note,
@@ -98,9 +98,8 @@ def visible_suggestion(*, assignment: Assignment) -> ShownSuggestion | None:
 
 def _exchange_issue(issue: ShownIssue, assignment: Assignment) -> ShownIssue:
     """Return *issue* moved to the other response; a quote is replaced by the most similar text there."""
-    pair = assignment.pair
-    side, other = ("second", pair.second) if issue.side == "first" else ("first", pair.first)
-    span = _find_similar(issue.quote, other) if issue.quote else None
+    side = other_side(issue.side)
+    span = _find_similar(issue.quote, assignment.pair.response(side)) if issue.quote else None
     return ShownIssue(
         pk=issue.pk,
         side=side,

@@ -1,4 +1,6 @@
-"""Assignments of pairs to reviewers: claimed by compare-and-set, held by a lease, released when they are left or lapse.
+"""Assignments of pairs to reviewers: claimed by compare-and-set, held by a lease, released when left or lapsed.
+
+The lease (hub.common.leases) has an owner exactly while the assignment is open.
 
 Claiming a pair takes one of its free slots (`Pair.free`) in one UPDATE that succeeds for one reviewer only. A reviewer
 whose assignment was lost gets another slot of the pair, or AssignmentLost if none is free.
@@ -6,16 +8,17 @@ whose assignment was lost gets another slot of the pair, or AssignmentLost if no
 
 import hashlib
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
+from hub.common import leases
 from hub.common.errors import Conflict
+from hub.protocols.messages import JSON
 from preferences.evidence import winner
-from preferences.sides import Sides, lists_choices, tokens_to_phrases
+from preferences.sides import Sides, lists_choices, other_side, tokens_to_phrases
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue.backlog import first_waiting_pair
 from runs.selectors import visible_runs
@@ -82,8 +85,8 @@ def pair_availability(pair: Pair) -> tuple[bool, datetime | None]:
     release_lapsed_assignments()
     if Pair.objects.filter(pk=pair.pk, free__gt=0).exists():
         return True, None
-    leases = pair.assignments.filter(state=OPEN).order_by("lease_until").values_list("lease_until", flat=True)
-    return False, leases.first()
+    open_until = pair.assignments.filter(state=OPEN).order_by("lease_until").values_list("lease_until", flat=True)
+    return False, open_until.first()
 
 
 def claim_pair(pair: Pair, user: User) -> Assignment:
@@ -119,24 +122,21 @@ def release_open_assignment(user: User) -> None:
     """Release the open assignment of *user*, who claims another pair. Its draft is kept."""
     for assignment in Assignment.objects.filter(reviewer=user, state=OPEN):
         if assignment.preference_id is None:
-            _release(assignment.pk, assignment.pair_id, state=LAPSED)
+            _release(assignment, state=LAPSED)
         else:
-            Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(state=DONE, finished_at=timezone.now())
+            leases.release(assignment, assignment.holder, state=DONE, finished_at=timezone.now())
 
 
 def _reopen_assignment(earlier: Assignment, slot: int) -> Assignment:
     """Reopen a skipped or lapsed assignment. Keeps its sides, its draft and whether the suggestion was seen."""
-    changed = Assignment.objects.filter(pk=earlier.pk, state__in=[SKIPPED, LAPSED]).update(
-        state=OPEN, slot=slot, lease_until=timezone.now() + LEASE, skip_reason=""
-    )
-    if not changed:
-        raise IntegrityError("The assignment is open already.")
-    earlier.refresh_from_db()
+    closed = Q(state__in=[SKIPPED, LAPSED])
+    if not leases.take(earlier, earlier.holder, LEASE, condition=closed, state=OPEN, slot=slot, skip_reason=""):
+        raise IntegrityError("The assignment is already open.")
     return earlier
 
 
 def _create_assignment(pair: Pair, user: User, slot: int) -> Assignment:
-    assignment = Assignment.objects.create(
+    assignment = Assignment(
         pair=pair,
         reviewer=user,
         slot=slot,
@@ -144,11 +144,13 @@ def _create_assignment(pair: Pair, user: User, slot: int) -> Assignment:
         swapped=_draw("side", pair, user) < 0.5,
         hides_suggestion=pair.suggestion_id is not None and _draw("hidden", pair, user) < HIDDEN_SHARE,
     )
+    assignment.lease_owner = assignment.holder
+    assignment.save(force_insert=True)
     right = winner(pair.first, pair.second) if pair.kind == Pair.Kind.ONE_PASSES else ""
     # Only a correct suggestion can be inverted into a check that reads like any other suggestion.
     checkable = bool(right) and pair.suggestion is not None and pair.suggestion.verdict == right
     if checkable and _draw("check", pair, user) < CHECK_SHARE:
-        AttentionCheck.objects.create(assignment=assignment, wrong_verdict="second" if right == "first" else "first")
+        AttentionCheck.objects.create(assignment=assignment, wrong_verdict=other_side(right))
     return assignment
 
 
@@ -160,12 +162,15 @@ def _draw(what: str, pair: Pair, user: User) -> float:
 
 def renew_assignment(*, assignment: Assignment) -> bool:
     """Renew the lease and return whether the assignment is still open. Lapsed but unreleased leases count as open."""
-    until = timezone.now() + LEASE
-    if assignment.state == OPEN and assignment.lease_until > until - _FRESH:
+    until, current = timezone.now() + LEASE, assignment.lease_until
+    if assignment.state == OPEN and current is not None and current > until - _FRESH:
         return True
-    renewed = Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(lease_until=until)
+    try:
+        leases.renew(Assignment, assignment.pk, assignment.holder, LEASE)
+    except leases.LeaseLost:
+        return False
     assignment.lease_until = until
-    return bool(renewed)
+    return True
 
 
 def release_lapsed_assignments() -> int:
@@ -176,22 +181,21 @@ def release_lapsed_assignments() -> int:
 
 def _release_lapsed(assignment: Assignment) -> bool:
     if assignment.preference_id is None:
-        return _release(assignment.pk, assignment.pair_id, state=LAPSED, only_lapsed=True)
-    now = timezone.now()
-    lapsed = Assignment.objects.filter(pk=assignment.pk, state=OPEN, lease_until__lt=now)
-    lapsed.update(state=DONE, finished_at=now, draft={})
+        return _release(assignment, only_lapsed=True, state=LAPSED)
+    leases.expire(assignment, state=DONE, finished_at=timezone.now(), draft={})
     return False
 
 
-def _release(pk: int, pair_id: int, *, only_lapsed: bool = False, **changes: Any) -> bool:
+def _release(assignment: Assignment, *, only_lapsed: bool = False, **changes: object) -> bool:
+    """Release the lease and give the slot of the pair back; False if the assignment is not open or has not lapsed."""
     with transaction.atomic():
-        held = Assignment.objects.filter(pk=pk, state=OPEN)
         if only_lapsed:
-            held = held.filter(lease_until__lt=timezone.now())
-        if not held.update(**changes):
-            return False
-        Pair.objects.filter(pk=pair_id).update(free=F("free") + 1)
-    return True
+            released = leases.expire(assignment, **changes)
+        else:
+            released = leases.release(assignment, assignment.holder, **changes)
+        if released:
+            Pair.objects.filter(pk=assignment.pair_id).update(free=F("free") + 1)
+    return released
 
 
 def name_responses_by_id(assignment: Assignment, text: str) -> str:
@@ -204,20 +208,23 @@ def name_responses_by_id(assignment: Assignment, text: str) -> str:
 def skip_pair(*, assignment: Assignment, reason: str) -> None:
     """Skip the pair, with a reason for curators. Raises AssignmentLost."""
     reason_by_id = name_responses_by_id(assignment, reason)[:400]
-    if not _release(
-        assignment.pk, assignment.pair_id, state=SKIPPED, skip_reason=reason_by_id, finished_at=timezone.now()
-    ):
+    if not _release(assignment, state=SKIPPED, skip_reason=reason_by_id, finished_at=timezone.now()):
         raise AssignmentLost("This pair is no longer assigned to you, so it was not skipped.")
 
 
-def save_draft(*, assignment: Assignment, draft: dict[str, Any]) -> None:
+def save_draft(*, assignment: Assignment, draft: dict[str, JSON]) -> None:
     """Save the draft and renew the lease. A lapsed assignment is reopened if a slot is free and no other one is open.
 
     Raises AssignmentLost otherwise. The draft of a lapsed assignment is saved in any case.
     """
-    now = timezone.now()
-    if Assignment.objects.filter(pk=assignment.pk, state=OPEN).update(draft=draft, lease_until=now + LEASE):
-        return
+    try:
+        leases.renew(Assignment, assignment.pk, assignment.holder, LEASE, draft=draft)
+    except leases.LeaseLost:
+        _save_lapsed_draft(assignment, draft)
+
+
+def _save_lapsed_draft(assignment: Assignment, draft: dict[str, JSON]) -> None:
+    """Save the draft of a lapsed assignment, and reopen it if possible. Raises AssignmentLost."""
     if not Assignment.objects.filter(pk=assignment.pk, state=LAPSED).update(draft=draft):
         raise AssignmentLost("You have decided or skipped this pair, so changes made here are not saved.")
     if Assignment.objects.filter(reviewer=assignment.reviewer_id, state=OPEN).exists():

@@ -91,7 +91,7 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
     return {
         "pair": pair.pk,
         "state": assignment.state if assignment.pk else "free",
-        "lease_until": assignment.lease_until.isoformat() if assignment.pk else None,
+        "lease_until": assignment.lease_until.isoformat() if assignment.lease_until else None,
         "environment": str(pair.first.run_environment.version),
         "case": pair.case.external_id,
         "prompt": opening(a.messages),

@@ -258,3 +258,18 @@ def test_pairs_of_private_environments_are_not_offered() -> None:
     (pair,) = waiting_pairs(1)
     type(pair.first.run_environment.version.environment).objects.update(visibility="private")
     assert assignments.claim_next_pair(reviewer()) is None
+
+
+def test_an_assignment_has_a_lease_owner_exactly_while_it_is_open() -> None:
+    ann = reviewer("ann")
+    (pair,) = waiting_pairs(1)
+    assignment = assignments.claim_pair(pair, ann)
+    assert assignment.lease_owner == f"reviewer:{ann.pk}"
+    assignments.skip_pair(assignment=assignment, reason="")
+    assignment.refresh_from_db()
+    assert (assignment.state, assignment.lease_owner, assignment.lease_until) == ("skipped", "", None)
+    again = assignments.claim_pair(pair, ann)
+    Assignment.objects.filter(pk=again.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert assignments.release_lapsed_assignments() == 1
+    again.refresh_from_db()
+    assert (again.state, again.lease_owner, again.lease_until) == ("lapsed", "", None)
