@@ -31,7 +31,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
+from sandbox.connections.backends import BACKENDS
 from sandbox.connections.transports import TransportOptions
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import FunctionJob, ProgramJob
@@ -210,7 +212,7 @@ _MODES = {"rate": (rate, _rate_table), "heavy": (heavy, _heavy_table), "enduranc
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", nargs="?", default="rate", choices=_MODES)
-    parser.add_argument("--backend", default="local", choices=("local", "docker", "socket"))
+    parser.add_argument("--backend", default="local", choices=BACKENDS)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--runs", type=int, default=10_000)

@@ -6,12 +6,12 @@ from celery import shared_task
 
 from hub.bundles.loader import open_archive
 from hub.common.leases import end_owner, new_owner
-from hub.common.sandbox_pools import pool_options
 from hub.gates.queue import GATES, next_gate_request, postpone_gate_request, renewed_lease
 from hub.gates.runner import run_gates
 from hub.models import EnvironmentVersion, GateRequest
 from hub.services import set_certificate
-from sandbox.client.pool import shared
+from sandbox.client.settings import get_pool_options
+from sandbox.client.shared_pools import get_shared_pool
 from sandbox.errors import SandboxUnavailable
 
 logger = logging.getLogger(__name__)
@@ -46,6 +46,6 @@ def _run_gates_of(request: GateRequest, owner: str) -> None:
 
 def _certify(version: EnvironmentVersion) -> None:
     with open_archive(version.archive.open("rb")) as bundle:
-        pool = shared(pool_options()) if bundle.compile().needs_sandbox else None
+        pool = get_shared_pool(get_pool_options()) if bundle.compile().needs_sandbox else None
         certificate = run_gates(bundle, pool=pool)
     set_certificate(version=version, certificate=certificate)

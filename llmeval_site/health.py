@@ -13,9 +13,9 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.http import require_safe
 
-from hub.common.sandbox_pools import pool_options
 from llmeval_site.celery import app
 from sandbox.client.pool import Pool
+from sandbox.client.settings import get_pool_options
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ def check_sandbox() -> None:
 
     Any isolation tier is accepted. Each run checks for itself whether the tier is high enough.
     """
-    Pool.open(replace(pool_options(accept="ABC"), workers=1)).close()
+    Pool.open(replace(get_pool_options(accept="ABC"), workers=1)).close()
 
 
 @dataclass(slots=True)

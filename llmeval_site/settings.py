@@ -14,6 +14,7 @@ from llmeval_site.configuration.private_files import (
     restrict_files,
 )
 from llmeval_site.configuration.variables import EnvironmentVariables
+from sandbox.connections.backends import BACKEND_CHOICES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENV = EnvironmentVariables.load(BASE_DIR / ".env")
@@ -300,9 +301,8 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 
 # ---- sandbox --------------------------------------------------------------------------------------------------------
 
-SANDBOX_BACKEND = ENV.choice(
-    "LLMEVAL_SANDBOX_BACKEND", "auto", ("auto", "local", "docker", "socket")
-)  # used for `backend: auto` in a config
+# Used for `backend: auto` in a config.
+SANDBOX_BACKEND = ENV.choice("LLMEVAL_SANDBOX_BACKEND", "auto", BACKEND_CHOICES)
 SANDBOX_SOCKET = ENV.text("LLMEVAL_SANDBOX_SOCKET", "/run/llmeval/sandbox.sock")
 SANDBOX_IMAGE = ENV.text("LLMEVAL_SANDBOX_IMAGE")
 SANDBOX_RUNTIME = ENV.text("LLMEVAL_SANDBOX_RUNTIME")

@@ -1,4 +1,4 @@
-"""The sandbox as a Django app: it has checks and a command, and no models."""
+"""The sandbox as a Django app: it has a check and commands, and no models."""
 
 from django.apps import AppConfig
 
@@ -8,4 +8,4 @@ class SandboxConfig(AppConfig):
     verbose_name = "Sandbox"
 
     def ready(self) -> None:
-        from sandbox import checks  # noqa: F401  # registers itself, once the registry of apps is ready
+        from sandbox import checks  # noqa: F401  # importing it registers the check

@@ -1,18 +1,23 @@
 """The exceptions of the sandbox.
 
 SandboxError
-  +-- SandboxUnavailable    no engine, or a weaker isolation tier than the configuration accepts
-  +-- EngineFailed          an engine died or broke its protocol; the pool tries again, see `Pool.run`
+  +-- SandboxUnavailable     no engine, or a weaker isolation tier than the configuration accepts
+  +-- EngineFailed           an engine ended or broke its protocol; the pool tries again
+  +-- InfrastructureFailed   the engine could not run the code; the pool tries again
 """
 
 
 class SandboxError(Exception):
-    """Anything that goes wrong with the sandbox itself, never with the code it runs."""
+    """A failure of the sandbox itself, never of the code that it runs."""
 
 
 class SandboxUnavailable(SandboxError):
-    """The sandbox cannot be used here; the message says what was found and which settings would mend it."""
+    """The sandbox cannot be used here; the message names what was found and which settings would help."""
 
 
 class EngineFailed(SandboxError):
-    """An engine ended, hung or sent what is not in its protocol."""
+    """An engine ended, did not respond, or broke its protocol."""
+
+
+class InfrastructureFailed(SandboxError):
+    """The code could not be run; the message is the reason."""

@@ -81,7 +81,7 @@ class CompiledEnvironment:
 
     def pool(self, pool: Pool | None) -> Pool | None:
         """*pool*, with the packages that the environment names. Raises SandboxUnavailable where one is missing."""
-        return pool.offering(self.manifest.packages) if pool is not None and self.needs_sandbox else pool
+        return pool.with_packages(self.manifest.packages) if pool is not None and self.needs_sandbox else pool
 
     @cached_property
     def roles(self) -> list[str]:

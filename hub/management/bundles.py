@@ -7,10 +7,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hub.bundles.loader import Bundle
-from hub.common.sandbox_pools import pool_options
 from hub.gates.runner import run_gates
 from hub.management.base import Command
-from sandbox.client.pool import shared
+from sandbox.client.settings import get_pool_options
+from sandbox.client.shared_pools import get_shared_pool
 from sandbox.management.tiers import add_accept_argument
 
 
@@ -24,7 +24,7 @@ class BundleCommand(Command):
         pool = None
         environment = bundle.compile()
         if environment.needs_sandbox:
-            pool = environment.pool(shared(pool_options(accept=accept)))
+            pool = environment.pool(get_shared_pool(get_pool_options(accept=accept)))
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         console = Console(stderr=True)
         with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:

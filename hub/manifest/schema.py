@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
-from sandbox.client import packages
+from sandbox.client.packages import get_versions
 
 Category = Literal["instruction-following", "code-generation", "reasoning", "tool-use", "domain-knowledge"]
 CATEGORIES: tuple[str, ...] = (
@@ -185,10 +185,10 @@ class Manifest(Strict):
     @field_validator("packages")
     @classmethod
     def _known_packages(cls, value: list[str]) -> list[str]:
-        unknown = [name for name in value if name not in packages.known()]
+        unknown = [name for name in value if name not in get_versions()]
         if unknown:
             raise ValueError(
-                f"{', '.join(unknown)}: the sandbox has no such package; it can have {', '.join(packages.known())}"
+                f"{', '.join(unknown)}: the sandbox has no such package; it can have {', '.join(get_versions())}"
             )
         return sorted(set(value))
 

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from hub.common.documents import validation
 from hub.manifest.schema import SLUG, VERSION
 from runs.providers.base import ModelSpec, one_line
+from sandbox.connections.backends import BackendChoice
 
 _REFERENCE = re.compile(rf"^({SLUG})(?:@({VERSION}))?$")
 
@@ -84,7 +85,7 @@ class Limits(_Strict):
 class SandboxConfig(_Strict):
     """Which backend runs code, and which isolation tiers the run accepts (docs/sandbox.md)."""
 
-    backend: Literal["auto", "local", "docker", "socket"] = "auto"
+    backend: BackendChoice = "auto"
     accept: Annotated[list[Literal["A", "B", "C"]], Field(min_length=1)] = ["A", "B"]
 
 

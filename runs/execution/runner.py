@@ -14,7 +14,6 @@ from django.utils import timezone
 
 from hub.common.digests import attempt_seed
 from hub.common.leases import new_owner
-from hub.common.sandbox_pools import pool_options
 from hub.protocols.calls import CallKey
 from hub.selectors import compile_version
 from runs.config.schema import RunConfig
@@ -31,7 +30,9 @@ from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, models_under_test, role_mo
 from runs.services import KEPT
 from runs.stages import StageContext, stages
 from runs.tracking.stage import Tracker
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
+from sandbox.client.settings import get_pool_options
 from sandbox.errors import SandboxUnavailable
 
 logger = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ def run_pool_options(config: RunConfig) -> PoolOptions:
             "Tier C hardly contains what live models write, and the config accepts no other. Accept A and B "
             "(`sandbox: {accept: [A, B]}`), or have an operator set LLMEVAL_SANDBOX_WEAK_ISOLATION=1."
         )
-    return pool_options(backend=config.sandbox.backend, accept=accept)
+    return get_pool_options(backend=config.sandbox.backend, accept=accept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

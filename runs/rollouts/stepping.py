@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
 
-from hub.common.sandbox_pools import pool_options
 from hub.common.storable import storable
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.episodes import Episode
@@ -18,7 +17,8 @@ from hub.protocols.cases import CaseData
 from hub.selectors import compile_version
 from runs.models import EpisodeSession
 from runs.rollouts.roles import TRAINER, RoleModels, session_endpoints
-from sandbox.client.pool import shared
+from sandbox.client.settings import get_pool_options
+from sandbox.client.shared_pools import get_shared_pool
 
 T = TypeVar("T")
 _TURNS = 100  # of any episode; harnesses have limits of their own
@@ -38,7 +38,7 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
     Raises what the episode raises; the session is then as it was.
     """
     scene = _session_environment(session.pk, session.case_id)
-    pool = scene.compiled.pool(shared(pool_options())) if scene.compiled.needs_sandbox else None
+    pool = scene.compiled.pool(get_shared_pool(get_pool_options())) if scene.compiled.needs_sandbox else None
     endpoints = session_endpoints(session)
     key = CallKey(
         purpose="answer",

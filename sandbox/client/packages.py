@@ -1,4 +1,4 @@
-"""The packages that an environment may have its code import, and their installation for the local backend."""
+"""The packages that an environment may name for its code, and their installation for the local backend."""
 
 import importlib.machinery
 import shutil
@@ -14,23 +14,23 @@ REQUIREMENTS = Path(__file__).resolve().parents[1] / "image" / "packages.txt"
 
 
 class InstallationFailed(Exception):
-    """The packages could not be installed; the message says why."""
+    """The packages could not be installed; the message is the reason."""
 
 
 @cache
-def known() -> Mapping[str, str]:
-    """The version of each package, by its name."""
+def get_versions() -> Mapping[str, str]:
+    """Return the version of each package that an environment may name."""
     pins = (line.partition("==") for line in REQUIREMENTS.read_text(encoding="utf-8").split())
     return {name: version for name, _, version in pins}
 
 
-def installed(folder: Path) -> list[str]:
-    """The known packages that can be imported out of *folder*."""
-    return [name for name in known() if importlib.machinery.PathFinder.find_spec(name, [str(folder)])]
+def find_installed(folder: Path) -> list[str]:
+    """Return the names of these packages that can be imported from *folder*."""
+    return [name for name in get_versions() if importlib.machinery.PathFinder.find_spec(name, [str(folder)])]
 
 
-def install(folder: Path, pip_options: Sequence[str] = ()) -> None:
-    """Install the known packages into *folder*, in the place of what is there. Raises InstallationFailed."""
+def install_packages(folder: Path, pip_options: Sequence[str] = ()) -> None:
+    """Replace the content of *folder* by an installation of all packages. Raises InstallationFailed or OSError."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     try:
@@ -39,7 +39,7 @@ def install(folder: Path, pip_options: Sequence[str] = ()) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise InstallationFailed(f"pip failed: {done.stderr.strip()[-2000:]}")
-        fresh.chmod(0o755)  # runs have a user of their own
+        fresh.chmod(0o755)  # runs have another user
         if folder.exists():
             shutil.rmtree(folder)
         fresh.rename(folder)

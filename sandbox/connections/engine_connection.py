@@ -1,63 +1,33 @@
-"""The pool's end of one engine: starts runs in it, sends to them, hears from them."""
+"""Connection to one engine: starts runs in it, sends to them, and reads their messages."""
 
 import itertools
 import json
 import secrets
 import select
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from sandbox.connections.transports.base import Transport
+from sandbox.connections.events import Event, RunEnd, RunMessage
+from sandbox.connections.transports import Transport
 from sandbox.engine.protocol import frames
 from sandbox.engine.server import digest
 from sandbox.errors import EngineFailed, SandboxUnavailable
-from sandbox.limits import Limits
+from sandbox.limits import MAX_FRAME_BYTES, Limits
 
-_READY_S = 30.0
-_sessions = itertools.count()  # of the whole process, so that two engines of one job never use the same
-_CODE_FRAME = 16 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A frame from a run."""
-
-    session: int
-    kind: int
-    payload: bytes
+_READY_TIMEOUT_S = 30.0
+_sessions = itertools.count()  # one count per process, so that the two engines of a job never use the same number
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A run's end.
+class EngineConnection:
+    """One engine, used by one thread at a time. Every method raises EngineFailed once the engine is gone.
 
-    code    exit code, or minus a signal
-    why     why it was killed: "", wall, disk, memory, large, asked
-    begun   whether the code was ever started; False is the sandbox's fault, and `fault` says which
+    can_link   whether its runs can have pipes to runs of the engine that it judges for
+    runs       number of runs started
+    suspect    whether a run timed out or interfered with the sandbox; the engine is then not used for another job
+    available_packages  packages that runs can import from the directories in `packages`
     """
-
-    session: int
-    code: int
-    why: str
-    begun: bool
-    fault: str
-    cpu_ms: float
-    wall_ms: float
-    peak_mb: float
-    cut: bool
-    stdout: bytes
-    stderr: bytes
-
-
-Event = Said | Ended
-
-
-class Engine:
-    """One engine, used by one thread at a time. Every method raises EngineFailed once the engine is gone."""
 
     def __init__(
         self,
@@ -66,162 +36,173 @@ class Engine:
         strongest: str = "A",
         landlock_abi: int | None = None,
         packages: tuple[str, ...] = (),
-        groups: bool = False,
-        judges: "Engine | None" = None,
+        cgroups: bool = False,
+        candidate_engine: "EngineConnection | None" = None,
     ) -> None:
-        """`judges`: the engine whose runs this one is to judge, where the two must be apart."""
+        """*candidate_engine* is the engine whose runs this one judges, if judges need an engine of their own."""
         self.transport = transport
-        self.met = False  # whether its runs can have pipes to those of the engine it judges
+        self.can_link = False
         self.runs = 0
-        self.harmed = False
+        self.suspect = False
         self.tier = ""
         self.missing: dict[str, str] = {}
-        self.offered: frozenset[str] = frozenset()  # what can be imported out of the directories in `packages`
-        self._options: dict[str, Any] = {"strongest": strongest, "packages": packages, "groups": groups}
+        self.available_packages: frozenset[str] = frozenset()
+        self._options: dict[str, object] = {"strongest": strongest, "packages": packages, "groups": cgroups}
         if landlock_abi is not None:
             self._options["landlock_abi"] = landlock_abi
-        self._name = secrets.token_hex(16)
-        if judges is not None:
-            self._options["join"] = judges._name
+        self._id = secrets.token_hex(16)
+        if candidate_engine is not None:
+            self._options["join"] = candidate_engine._id
         elif transport.separate_judge:
-            self._options["listen"] = self._name
+            self._options["listen"] = self._id
         self._buffer = frames.EngineBuffer()
-        # What has come of each run's words; None once it has announced more than it may say at once.
-        self._live: dict[int, frames.RunBuffer | None] = {}
-        self._silenced: set[int] = set()  # runs whose words are dropped unread
+        # Frames received so far of each run; None once the run announced a larger frame than it may send.
+        self._runs: dict[int, frames.RunBuffer | None] = {}
+        self._ignored: set[int] = set()  # sessions whose frames are dropped unread
 
     def open(self) -> None:
-        """Start the engine and hear what isolation it found. Raises SandboxUnavailable."""
+        """Start the engine and read which isolation it found. Raises SandboxUnavailable."""
         self.transport.open()
         try:
             self.transport.write(frames.to_engine(0, frames.OPTIONS, json.dumps(self._options).encode()))
-            kind, payload = self._answer(_READY_S)
+            kind, payload = self._read_reply(_READY_TIMEOUT_S)
         except EngineFailed as error:
             self.close()
             raise SandboxUnavailable(f"The sandbox engine did not start: {error}") from error
         if kind != frames.READY:
             self.close()
-            raise SandboxUnavailable("The sandbox engine did not start: it speaks another protocol.")
+            raise SandboxUnavailable("The sandbox engine did not start: it uses another protocol.")
         ready = json.loads(payload)
-        self.tier, self.missing, self.met = ready["tier"], ready["missing"], ready.get("met", False)
-        self.offered = frozenset(ready.get("offered", ()))
-        if self.transport.renewal and ready.get("digest") != _own_digest():
+        self.tier, self.missing, self.can_link = ready["tier"], ready["missing"], ready.get("met", False)
+        self.available_packages = frozenset(ready.get("offered", ()))
+        if self.transport.rebuild_hint and ready.get("digest") != _own_digest():
             self.close()
             raise SandboxUnavailable(
-                f"{self.transport.name} holds the engine {ready.get('digest', 'of an early release')}, and this "
-                f"installation needs {_own_digest()}: {self.transport.renewal}."
+                f"{self.transport.description} contains the engine {ready.get('digest', 'of an early release')}, but "
+                f"this installation needs {_own_digest()}: {self.transport.rebuild_hint}."
             )
 
     def start(
         self,
-        job: dict[str, Any],
+        job: Mapping[str, object],
         bodies: Sequence[bytes],
         limits: Limits,
         *,
-        max_frame: int = _CODE_FRAME,
+        max_frame: int = MAX_FRAME_BYTES,
         link: bool = False,
         linked_to: int = 0,
         relayed: bool = False,
     ) -> int:
         """Start a run and return its session.
 
-        link       it is a candidate that shall have a pipe to its judge
-        linked_to  it is the judge of that candidate, in this engine or in one that it has met
-        relayed    it talks with a run of another engine, so that every word of it is waited for
+        link       the run is a candidate that gets a pipe to its judge
+        linked_to  the run is the judge of that candidate, in this engine or in one that it can link to
+        relayed    the run exchanges frames with a run of another engine, so each frame is forwarded at once
         """
         session = next(_sessions) % 65535 + 1
         self.runs += 1
         size_mb = sum(map(len, bodies)) // (1 << 20) + (1 if bodies else 0)
         allowed = limits.to_json() | {"input_mb": size_mb}
         head = {"limits": allowed, "link": link, "linked_to": linked_to, "rest": not relayed}
-        payload = frames.with_head(head, frames.with_head(job | {"limits": allowed}, *bodies))
+        payload = frames.with_head(head, frames.with_head({**job, "limits": allowed}, *bodies))
         self.transport.write(frames.to_engine(session, frames.START, payload))
-        self._live[session] = frames.RunBuffer(max_frame)
+        self._runs[session] = frames.RunBuffer(max_frame)
         return session
 
     def send(self, session: int, kind: int, payload: bytes) -> None:
-        """Send a frame to a run; one that has ended does not get it."""
+        """Send a frame to a run. A run that has ended does not get it."""
         self.transport.write(frames.to_engine(session, frames.DATA, bytes([kind]) + payload))
 
     def kill(self, session: int) -> None:
-        """End a run. Its `Ended` follows."""
+        """End a run. Its RunEnd follows."""
         self.transport.write(frames.to_engine(session, frames.KILL))
 
-    def silence(self, session: int) -> None:
-        """End a run and read none of its frames any more, also of those that have arrived. Its `Ended` follows.
+    def kill_and_ignore(self, session: int) -> None:
+        """End a run and drop its remaining frames unread, also those that have arrived. Its RunEnd follows.
 
         For a run that broke the protocol: reading a frame costs far more than writing one.
         """
-        if session in self._live and session not in self._silenced:
-            self._silenced.add(session)
+        if session in self._runs and session not in self._ignored:
+            self._ignored.add(session)
             self.kill(session)
 
     def read(self) -> Iterator[Event]:
-        """Events that have arrived, each read when it is asked for; blocks for the first bytes."""
+        """Yield the events that have arrived; block until the first bytes arrive."""
         data = self.transport.read()
         if not data:
             raise EngineFailed("The engine ended.")
         self._buffer.feed(data)
         try:
             for session, kind, payload in self._buffer.frames():
-                if session not in self._live:
+                if session not in self._runs:
                     continue
                 if kind == frames.DATA:
-                    yield from self._said(session, payload)
+                    yield from self._read_messages(session, payload)
                 elif kind == frames.EXIT:
-                    yield self._ended(session, payload)
+                    yield self._read_end(session, payload)
         except (ValueError, KeyError, IndexError, frames.FrameTooLarge) as error:
             raise EngineFailed(f"The engine broke its protocol: {error}.") from error
 
-    def _said(self, session: int, data: bytes) -> Iterator[Event]:
-        """The frames that a run's bytes complete. One that announces a larger one than it may send is ended."""
-        buffer = self._live[session]
-        if buffer is None or session in self._silenced:
+    def _read_messages(self, session: int, data: bytes) -> Iterator[RunMessage]:
+        """Yield the frames that *data* completes. Kill a run that announces a larger frame than it may send."""
+        buffer = self._runs[session]
+        if buffer is None or session in self._ignored:
             return
         buffer.feed(data)
         try:
             for kind, payload in buffer.frames():
-                yield Said(session, kind, payload)
-                if session in self._silenced:
+                yield RunMessage(session, kind, payload)
+                if session in self._ignored:
                     buffer.rest()
                     return
         except frames.FrameTooLarge:
-            self._live[session] = None
+            self._runs[session] = None
             self.kill(session)
 
-    def _ended(self, session: int, payload: bytes) -> Ended:
+    def _read_end(self, session: int, payload: bytes) -> RunEnd:
         head, (stdout, stderr) = frames.split_head(payload)
-        self._silenced.discard(session)
-        if self._live.pop(session) is None:
-            head["why"] = "large"
-        return Ended(session=session, stdout=stdout, stderr=stderr, **head)
+        self._ignored.discard(session)
+        too_large = self._runs.pop(session) is None
+        return RunEnd(
+            session=session,
+            code=head["code"],
+            reason="large" if too_large else head["why"],
+            started=head["begun"],
+            fault=head["fault"],
+            cpu_ms=head["cpu_ms"],
+            wall_ms=head["wall_ms"],
+            peak_mb=head["peak_mb"],
+            cut=head["cut"],
+            stdout=stdout,
+            stderr=stderr,
+        )
 
-    def healthy(self, patience_s: float = 2.0) -> bool:
-        """Whether the engine answers."""
+    def is_responsive(self, timeout_s: float = 2.0) -> bool:
+        """Return whether the engine answers."""
         try:
             self.transport.write(frames.to_engine(0, frames.PING, b"?"))
-            return self._answer(patience_s)[0] == frames.PONG
+            return self._read_reply(timeout_s)[0] == frames.PONG
         except EngineFailed:
             return False
 
     @property
     def busy(self) -> bool:
         """Whether a run has not ended yet."""
-        return bool(self._live)
+        return bool(self._runs)
 
     def close(self) -> None:
         """End the engine and everything in it."""
         self.transport.close()
 
-    def _answer(self, patience_s: float) -> tuple[int, bytes]:
-        """The next frame of session 0."""
-        deadline = time.monotonic() + patience_s
+    def _read_reply(self, timeout_s: float) -> tuple[int, bytes]:
+        """Return kind and payload of the next frame of session 0, which is the engine itself."""
+        deadline = time.monotonic() + timeout_s
         while True:
             for session, kind, payload in self._buffer.frames():
                 if session == 0:
                     return kind, payload
             if not wait_readable([self.transport], deadline - time.monotonic()):
-                raise EngineFailed(f"no answer within {patience_s:g} seconds.")
+                raise EngineFailed(f"no answer within {timeout_s:g} seconds.")
             data = self.transport.read()
             if not data:
                 raise EngineFailed("it ended.")
@@ -234,7 +215,7 @@ def _own_digest() -> str:
 
 
 def wait_readable(transports: Sequence[Transport], timeout_s: float) -> list[Transport]:
-    """Those with something to read, after waiting for the first; none on timeout."""
+    """Wait until a transport has something to read, and return those that have; none after the timeout."""
     poll = select.poll()
     by_fd = {transport.fileno(): transport for transport in transports}
     for fd in by_fd:

@@ -1,91 +1,105 @@
-"""What one job holds while it runs: an engine for the code, and one for the judge where they must be apart."""
+"""The engines of one job."""
 
 import time
 from collections.abc import Callable, Iterator
 
-from sandbox.connections.engine_connection import Ended, Engine, Event, Said, wait_readable
+from sandbox.connections.engine_connection import EngineConnection, wait_readable
+from sandbox.connections.events import Event, RunEnd, RunMessage
 from sandbox.engine.protocol import frames
 from sandbox.errors import EngineFailed
 
-_GRACE_S = 10.0  # beyond a run's own limit, for an engine under load to notice and say so
+_GRACE_S = 10.0  # beyond the limit of a run, for an engine under load to notice it and report
 
 
-class Station:
-    """One lease. Used by one thread at a time. `groups`: its engine may use control groups."""
+class EnginePair:
+    """An engine that runs code, and a second one for judges if the backend keeps the two apart.
 
-    def __init__(self, engine: Engine, open_judge: Callable[[Engine], Engine], groups: bool = False) -> None:
-        self.engine = engine
-        self.groups = groups
+    Used by one job, in one thread, at a time.
+
+    candidate    the engine that runs the code
+    cgroups      whether the engine may use control groups
+    """
+
+    def __init__(
+        self,
+        candidate: EngineConnection,
+        open_judge: Callable[[EngineConnection], EngineConnection],
+        cgroups: bool = False,
+    ) -> None:
+        self.candidate = candidate
+        self.cgroups = cgroups
         self._open_judge = open_judge
-        self._judge: Engine | None = None
-        self._other_end: dict[tuple[Engine, int], tuple[Engine, int]] = {}
-        self._turn: tuple[Engine, int] | None = None  # who may speak to the other next
+        self._judge: EngineConnection | None = None
+        self._peers: dict[tuple[EngineConnection, int], tuple[EngineConnection, int]] = {}
+        self._may_send: tuple[EngineConnection, int] | None = None
 
     @property
-    def judge(self) -> Engine:
-        """The engine that judges run in: the same one, unless its transport asks for another."""
-        if not self.engine.transport.separate_judge:
-            return self.engine
+    def judge(self) -> EngineConnection:
+        """The engine that judges run in; opened at first use if it is another one than `candidate`."""
+        if not self.candidate.transport.separate_judge:
+            return self.candidate
         if self._judge is None:
-            self._judge = self._open_judge(self.engine)
+            self._judge = self._open_judge(self.candidate)
         return self._judge
 
     @property
-    def engines(self) -> list[Engine]:
-        return [self.engine] if self._judge is None else [self.engine, self._judge]
+    def engines(self) -> list[EngineConnection]:
+        """The engines opened so far."""
+        return [self.candidate] if self._judge is None else [self.candidate, self._judge]
 
     @property
-    def direct(self) -> bool:
+    def can_link(self) -> bool:
         """Whether a candidate and its judge can have a pipe between them."""
-        return self.judge is self.engine or (self.engine.met and self.judge.met)
+        return self.judge is self.candidate or (self.candidate.can_link and self.judge.can_link)
 
     def relay(self, candidate: int, judge: int) -> None:
-        """Pass frames between two sessions that live in engines which cannot meet."""
-        ends = (self.engine, candidate), (self.judge, judge)
-        self._other_end |= {ends[0]: ends[1], ends[1]: ends[0]}
-        self._turn = ends[1]
+        """Forward frames between the sessions *candidate* and *judge*, whose engines cannot link."""
+        ends = (self.candidate, candidate), (self.judge, judge)
+        self._peers |= {ends[0]: ends[1], ends[1]: ends[0]}
+        self._may_send = ends[1]
 
-    def events(self, patience_s: float) -> Iterator[Event]:
-        """What the runs say, until every one has ended. Raises EngineFailed when that takes too long.
+    def events(self, wall_s: float) -> Iterator[Event]:
+        """Yield the events of all runs until each has ended. Raises EngineFailed if that takes far more than *wall_s*.
 
-        What linked runs say to each other is passed on, in turns; what one says out of turn comes back to the caller.
+        Frames between relayed runs are forwarded, strictly in turns. A frame out of turn is yielded.
         """
-        deadline = time.monotonic() + patience_s + _GRACE_S
+        deadline = time.monotonic() + wall_s + _GRACE_S
         while any(engine.busy for engine in self.engines):
             by_transport = {engine.transport: engine for engine in self.engines}
             ready = wait_readable(list(by_transport), deadline - time.monotonic())
             if not ready:
-                raise EngineFailed("A run outlived its limits by far: its engine does not respond.")
+                raise EngineFailed("The engine does not respond: a run exceeded its time limit by far.")
             for transport in ready:
                 engine = by_transport[transport]
                 for event in engine.read():
-                    if not self._relayed(engine, event):
+                    if not self._forward(engine, event):
                         yield event
-        self._other_end.clear()
+        self._peers.clear()
 
-    def _relayed(self, engine: Engine, event: Event) -> bool:
-        other = self._other_end.get((engine, event.session))
-        if other is None:
+    def _forward(self, engine: EngineConnection, event: Event) -> bool:
+        """Forward the frame of a relayed run to its peer; return whether that was done."""
+        peer = self._peers.get((engine, event.session))
+        if peer is None:
             return False
-        if isinstance(event, Said) and event.kind == frames.PEER and self._turn == (engine, event.session):
-            self._turn = other
-            other[0].send(other[1], frames.PEER, event.payload)
+        if isinstance(event, RunMessage) and event.kind == frames.PEER and self._may_send == (engine, event.session):
+            self._may_send = peer
+            peer[0].send(peer[1], frames.PEER, event.payload)
             return True
-        if isinstance(event, Ended):
-            other[0].send(other[1], frames.PEER_GONE, b"")
+        if isinstance(event, RunEnd):
+            peer[0].send(peer[1], frames.PEER_GONE, b"")
         return False
 
     def close(self) -> None:
-        """End every engine."""
+        """End each engine."""
         for engine in self.engines:
             engine.close()
 
     def abort(self) -> None:
-        """From any thread: cut the engines off, so that who uses this station sees them fail."""
+        """Disconnect the engines, from any thread. The thread that uses the pair gets EngineFailed."""
         for engine in self.engines:
             engine.transport.abort()
 
-    def forget(self) -> None:
-        """In a forked child: let go of the engines without ending them."""
+    def detach_after_fork(self) -> None:
+        """Release the engines in a forked child without ending them."""
         for engine in self.engines:
-            engine.transport.forget()
+            engine.transport.detach_after_fork()

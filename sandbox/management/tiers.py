@@ -2,23 +2,23 @@
 
 from argparse import ArgumentParser, ArgumentTypeError
 
-_KNOWN = frozenset("ABC")
+from sandbox.client.options import DEFAULT_TIERS, TIERS
 
 
 def add_accept_argument(parser: ArgumentParser) -> None:
-    """`--accept TIERS`, parsed to a frozenset of letters; by default A and B."""
+    """Add `--accept TIERS`, which is parsed to a frozenset of letters."""
     parser.add_argument(
         "--accept",
-        type=accepted,
-        default=frozenset("AB"),
+        type=parse_tiers,
+        default=DEFAULT_TIERS,
         metavar="TIERS",
-        help="isolation tiers under which code may run, such as AB (the default) or ABC; C hardly contains it",
+        help="isolation tiers in which code may run, such as AB (the default) or ABC; C is only weak isolation",
     )
 
 
-def accepted(text: str) -> frozenset[str]:
-    """`AB` and `A,B` as a set of tiers. Raises ArgumentTypeError."""
+def parse_tiers(text: str) -> frozenset[str]:
+    """Return `AB` or `A,B` as a set of tiers. Raises ArgumentTypeError."""
     tiers = frozenset(text.upper().replace(",", "").replace(" ", ""))
-    if not tiers or tiers - _KNOWN:
-        raise ArgumentTypeError(f"the tiers are A, B and C, written such as AB or ABC, not {text!r}")
+    if not tiers or tiers - TIERS.keys():
+        raise ArgumentTypeError(f"the tiers are A, B and C, written as in AB or ABC, not {text!r}")
     return tiers

@@ -1,7 +1,7 @@
-"""Bytecode of a bundle's code, put beside its source so that not every call compiles it anew.
+"""Bytecode of a bundle's code, sent with its source so that not every call compiles it again.
 
-It is what Python itself leaves in `__pycache__`, for this interpreter's version; an engine of another one passes it
-over and reads the source. Only ever of a bundle's own code, for calls of that same code, and nothing of it runs here.
+It is a `__pycache__` file of this interpreter's version; an engine of another version ignores it and reads the source.
+Only calls of bundle code get it, only for that bundle's own code, and nothing of it runs in this process.
 """
 
 import importlib.util
@@ -9,26 +9,26 @@ import marshal
 from collections.abc import Mapping
 from functools import lru_cache
 
-from sandbox.verdicts.parsing import compiled
+from sandbox.verdicts.parsing import compile_source
 
-_LONGEST = 200_000  # bytes of source; compiling more is left to the run, whose processor time is limited
-_UNCHECKED = (1).to_bytes(4, "little")  # the source is not looked at again
+_MAX_SOURCE_BYTES = 200_000  # longer source is compiled in the run, whose processor time is limited
+_UNCHECKED = (1).to_bytes(4, "little")  # PEP 552: Python does not compare the bytecode with the source
 _NO_HASH = bytes(8)
 
 
-def beside(module: str, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """*files* with the bytecode of *module*, the path of one of them; unchanged where it does not compile."""
-    place = importlib.util.cache_from_source(module)
-    bytecode = _bytecode(module, files[module])
-    return {**files, place: bytecode} if bytecode and place not in files else files
+def add_bytecode(module: str, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Return *files* with the bytecode of *module*, the path of one of them; unchanged if it does not compile."""
+    path = importlib.util.cache_from_source(module)
+    bytecode = _compile(module, files[module])
+    return {**files, path: bytecode} if bytecode and path not in files else files
 
 
 @lru_cache(64)
-def _bytecode(path: str, source: bytes) -> bytes | None:
-    if len(source) > _LONGEST:
+def _compile(path: str, source: bytes) -> bytes | None:
+    if len(source) > _MAX_SOURCE_BYTES:
         return None
     try:
-        code = compiled(source, path)
+        code = compile_source(source, path)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
-        return None  # the run says what is wrong with it
+        return None  # the run reports the error
     return importlib.util.MAGIC_NUMBER + _UNCHECKED + _NO_HASH + marshal.dumps(code)

@@ -1,31 +1,27 @@
-"""What can be asked of the sandbox: test a function, run a program, call a function of a bundle."""
+"""The jobs of the sandbox: test a function, run a program, call a function of a bundle."""
 
 import json
 import keyword
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from sandbox.limits import Limits
-
-MAX_CODE_BYTES = 8 * 1024 * 1024
-MAX_FILES_BYTES = 32 * 1024 * 1024
-MAX_FILES = 2000
+from sandbox.limits import MAX_FILES, MAX_FILES_BYTES, MAX_TEXT_LENGTH, Limits
 
 Trust = Literal["isolated", "auto", "in_process"]
 
 
-def _check_text(name: str, text: Any) -> None:
+def _check_text(name: str, text: object) -> None:
     if not isinstance(text, str):
         raise ValueError(f"{name} must be text, not {type(text).__name__}.")
-    if len(text) > MAX_CODE_BYTES:
-        raise ValueError(f"{name} is longer than {MAX_CODE_BYTES} characters.")
+    if len(text) > MAX_TEXT_LENGTH:
+        raise ValueError(f"{name} is longer than {MAX_TEXT_LENGTH} characters.")
 
 
 def _check_files(files: Mapping[str, bytes]) -> None:
     if len(files) > MAX_FILES:
-        raise ValueError(f"A job may carry {MAX_FILES} files, not {len(files)}.")
+        raise ValueError(f"A job may have {MAX_FILES} files, not {len(files)}.")
     for path, content in files.items():
         parts = PurePosixPath(path).parts
         if not path or path.startswith("/") or ".." in parts or "\0" in path or "\\" in path or path != "/".join(parts):
@@ -33,7 +29,7 @@ def _check_files(files: Mapping[str, bytes]) -> None:
         if not isinstance(content, bytes):
             raise ValueError(f"File {path} must be bytes, not {type(content).__name__}.")
     if sum(map(len, files.values())) > MAX_FILES_BYTES:
-        raise ValueError(f"The files of a job may hold {MAX_FILES_BYTES} bytes in all.")
+        raise ValueError(f"The files of a job may have {MAX_FILES_BYTES} bytes in all.")
 
 
 def _is_dotted_name(text: str) -> bool:
@@ -42,22 +38,22 @@ def _is_dotted_name(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FunctionJob:
-    """Test a function, or several, that untrusted code defines.
+    """Test one or more functions that untrusted code defines.
 
-    code         the whole candidate program; extraction has already happened
-    entry_point  "name", "module:name" with `files`, or None where the tests name the functions themselves
+    code         the candidate program, already extracted from the response
+    entry_point  "name", "module:name" with `files`, or None if the tests name the functions themselves
     tests        a text that defines `check(candidate)`, or tests as unittest, `test_*` functions or bare asserts;
                  a list of assert lines; or a list of {"args": [], "kwargs": {}, "expect": value}
-    setup        imports and helpers of the tests; never seen by the candidate
-    prompt       what the case's prompt defines; the tests may use its helpers
+    setup        imports and helpers of the tests; the candidate never gets them
+    prompt       definitions in the prompt of the case; the tests may use its helpers
     files        a project around the code, by relative path
-    trust        "in_process" lets tests and code share a process: forgeable, and labelled so; "auto" does that only
-                 after isolated judging ended with `unsupported`
+    trust        "in_process": tests and code share a process, so that the code can forge the verdict; the outcome is
+                 labelled. "auto": only if isolated judging ended with `unsupported`
     """
 
     code: str
     entry_point: str | None
-    tests: str | list[str] | list[dict[str, Any]]
+    tests: str | list[str] | list[dict[str, object]]
     setup: str = ""
     prompt: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -84,7 +80,7 @@ class FunctionJob:
         if isinstance(self.tests, str):
             _check_text("tests", self.tests)
             if not self.tests.strip():
-                raise ValueError("tests is empty: nothing would be tested.")
+                raise ValueError("tests must not be empty.")
             return
         if not isinstance(self.tests, list) or not self.tests:
             raise ValueError("tests must be a text, or a list of assert lines or of {args, kwargs, expect}, not empty.")
@@ -102,7 +98,7 @@ class FunctionJob:
 
 @dataclass(frozen=True, slots=True)
 class ProgramJob:
-    """Run a whole program as `__main__`; the caller compares what it printed."""
+    """Run a program as `__main__`; the caller compares its output."""
 
     code: str
     stdin: str = ""
@@ -115,18 +111,18 @@ class ProgramJob:
         _check_text("stdin", self.stdin)
         _check_files(self.files)
         if not all(isinstance(word, str) for word in self.argv):
-            raise ValueError("argv must hold texts only.")
+            raise ValueError("argv must contain texts only.")
 
 
 @dataclass(frozen=True, slots=True)
 class CallJob:
-    """Call a function of a bundle (tools, harness, check, scoring): JSON in, JSON out."""
+    """Call a function of a bundle (tools, harness, check, scoring). Arguments and result are JSON."""
 
     files: Mapping[str, bytes]
     module: str
     function: str
-    args: list[Any] = field(default_factory=list)
-    kwargs: dict[str, Any] = field(default_factory=dict)
+    args: Sequence[object] = field(default_factory=list)
+    kwargs: Mapping[str, object] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     max_result_bytes: int = 1_048_576
 
@@ -139,7 +135,7 @@ class CallJob:
         if not self.function.isidentifier():
             raise ValueError(f"function must be a name, not {self.function!r}.")
         try:
-            json.dumps([self.args, self.kwargs], allow_nan=False)
+            json.dumps([list(self.args), dict(self.kwargs)], allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"The arguments of {self.function} must be JSON: {error}.") from error
 

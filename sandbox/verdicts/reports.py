@@ -1,14 +1,16 @@
-"""The shapes of what runs may report. Anything else is tampering: an honest engine sends nothing else."""
+"""The reports that runs may send. Any other report is tampering: an honest engine sends nothing else."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TypedDict, cast
 
 from sandbox.engine.protocol import codec
 from sandbox.engine.protocol.replies import is_anything, is_count, is_error, is_line, is_text
+from sandbox.limits import MAX_REPORT_BYTES
 
-Report = dict[str, Any]
-Shapes = Mapping[str, Callable[[Any], bool]]
-
+Report = dict[str, object]
+Shapes = Mapping[str, Callable[[object], bool]]
+"""The keys that a report may have, of which it has exactly one, and a check of the value of each."""
 
 DEFINITION: Shapes = {
     "defined": lambda value: value is True,
@@ -30,14 +32,43 @@ CALL: Shapes = {
 }
 
 
-MAX_RESULT = 4 * 1024 * 1024  # bytes of one answer that is compared in this process; a judge compares larger ones
-MAX_REPORT = MAX_RESULT + 65_536
+class ErrorReport(TypedDict):
+    """An exception of the code: its class, the built-in class that it extends, its message and line."""
+
+    type: str
+    builtin: str
+    message: str
+    line: int | None
 
 
-def parse(payload: bytes, limit: int = MAX_REPORT) -> Report:
-    """A report of at most `limit` bytes as a mapping. Raises codec.CodecError.
+@dataclass(frozen=True, slots=True)
+class FailureReport:
+    """The first failed test, as a judge reports it. `kind` is a key of `_FAILURES`."""
 
-    As Python's objects it takes some forty times its bytes.
+    kind: str
+    message: str
+    test: str
+    expected: str
+    got: str
+    line: int | None
+    error: ErrorReport | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a judge reports: counts and the first failure, or why the tests could not be run."""
+
+    passed: int = 0
+    total: int = 0
+    failure: FailureReport | None = None
+    bad_tests: str | None = None
+    crashed: ErrorReport | None = None
+
+
+def parse_report(payload: bytes, limit: int = MAX_REPORT_BYTES) -> Report:
+    """Decode a report of at most `limit` bytes. Raises codec.CodecError.
+
+    Decoded, it needs some forty times as much memory.
     """
     if len(payload) > limit:
         raise codec.CodecError(f"a report of {len(payload)} bytes")
@@ -47,42 +78,64 @@ def parse(payload: bytes, limit: int = MAX_REPORT) -> Report:
     return report
 
 
-def checked(report: Report, shapes: Shapes) -> Report:
-    """The report, if it says exactly one of the things in `shapes`. Raises codec.CodecError."""
-    said = [key for key in report if key in shapes]
-    if len(said) != 1 or not report.keys() <= {said[0], "n"} or not shapes[said[0]](report[said[0]]):
+def check_report(report: Report, shapes: Shapes) -> Report:
+    """Return the report if it has exactly one of the keys in `shapes`, with a valid value. Raises codec.CodecError."""
+    keys = [key for key in report if key in shapes]
+    if len(keys) != 1 or not report.keys() <= {keys[0], "n"} or not shapes[keys[0]](report[keys[0]]):
         raise codec.CodecError("a report of the wrong shape")
     return report
 
 
-def checked_answer(report: Report, number: int) -> Report:
-    """The answer to call `number`. Raises codec.CodecError."""
+def check_answer(report: Report, number: int) -> Report:
+    """Return the report if it answers call `number`. Raises codec.CodecError."""
     if report.get("n") != number and "crashed" not in report:
         raise codec.CodecError("an answer that was not asked for")
-    return checked(report, ANSWER)
+    return check_report(report, ANSWER)
 
 
+def read_error(value: object) -> ErrorReport:
+    """Return an exception that a report describes. Raises codec.CodecError."""
+    if not is_error(value):
+        raise codec.CodecError("an exception of the wrong shape")
+    return cast(ErrorReport, value)
+
+
+def read_number(value: object) -> int:
+    """Return a count that a report contains. Raises codec.CodecError."""
+    if not isinstance(value, int):
+        raise codec.CodecError("a count that is no number")
+    return value
+
+
+_NO_CHECK = ("gone", "assertion", "missing", "tampered", "unsupported")
+_WITH_ERROR = ("raised", "test_error", "bad_tests")
 _FAILURES: dict[str, Callable[[Report], bool]] = {
-    **dict.fromkeys(("gone", "assertion", "missing", "tampered", "unsupported"), lambda failure: True),
+    **dict.fromkeys(_NO_CHECK, lambda failure: True),
     "large": lambda failure: str(failure.get("message", "")).isdecimal(),
-    **dict.fromkeys(("raised", "test_error", "bad_tests"), lambda failure: is_error(failure.get("error"))),
+    **dict.fromkeys(_WITH_ERROR, lambda failure: is_error(failure.get("error"))),
 }
 
 
-def checked_verdict(report: Report) -> Report:
-    """A judge's verdict, or the words of code that shares a process with its tests. Raises codec.CodecError."""
+def read_verdict(report: Report) -> Verdict:
+    """Return the verdict of a judge, or of code that shares a process with its tests. Raises codec.CodecError."""
     if "bad_tests" in report and is_text(report["bad_tests"]):
-        return report
+        return Verdict(bad_tests=str(report["bad_tests"]))
     if "crashed" in report:
-        return checked(report, PROGRAM)
-    failure = report.get("failure")
-    counted = is_count(report.get("passed")) and is_count(report.get("total"))
-    if not counted or "failure" not in report or not (failure is None or _is_failure(failure)):
+        return Verdict(crashed=read_error(check_report(report, PROGRAM)["crashed"]))
+    passed, total = report.get("passed"), report.get("total")
+    if not (isinstance(passed, int) and is_count(passed) and isinstance(total, int) and is_count(total)):
         raise codec.CodecError("a verdict of the wrong shape")
-    return report
+    if "failure" not in report:
+        raise codec.CodecError("a verdict of the wrong shape")
+    return Verdict(passed, total, None if report["failure"] is None else _read_failure(report["failure"]))
 
 
-def _is_failure(failure: Any) -> bool:
+def _read_failure(failure: object) -> FailureReport:
     if not isinstance(failure, dict) or failure.get("kind") not in _FAILURES or not is_line(failure.get("line")):
-        return False
-    return _FAILURES[failure["kind"]](failure)
+        raise codec.CodecError("a verdict of the wrong shape")
+    kind = str(failure["kind"])
+    if not _FAILURES[kind](failure):
+        raise codec.CodecError("a verdict of the wrong shape")
+    message, test, expected, got = (str(failure.get(key, "")) for key in ("message", "test", "expected", "got"))
+    error = read_error(failure["error"]) if kind in _WITH_ERROR else None
+    return FailureReport(kind, message, test, expected, got, failure.get("line"), error)

@@ -1,13 +1,13 @@
-"""From what a run said and how it ended to a status and a sentence."""
+"""Status and message of an outcome, from what a run reported and how it ended."""
 
 import reprlib
-from typing import Any
 
-from sandbox.connections.engine_connection import Ended
-from sandbox.limits import Limits
+from sandbox.connections.engine_connection import EngineConnection
+from sandbox.connections.events import RunEnd
+from sandbox.errors import InfrastructureFailed
+from sandbox.limits import MAX_SHOWN_LENGTH, Limits
+from sandbox.verdicts.reports import ErrorReport, Report, read_error
 from sandbox.verdicts.results import Failure, Outcome, Status
-
-_SHOWN = 400  # characters of any value or test that a failure shows
 
 _repr = reprlib.Repr()
 _repr.maxstring = _repr.maxother = _repr.maxlong = 200
@@ -25,95 +25,113 @@ _SIGNALS = {
     31: "SIGSYS",
 }
 
-# The kernel counts a limit in ticks and may kill a good tenth before the time that it reports in the end.
-_NEARLY_ALL = 0.75
+# The kernel counts processor time in ticks, and may kill a run more than a tenth before the time that it reports.
+_CPU_LIMIT_FRACTION = 0.75
+_MEMORY_LIMIT_FRACTION = 0.8
 
 
-class InfrastructureFailed(Exception):
-    """The sandbox could not run the code; the message says why."""
-
-
-def shown(value: Any) -> str:
-    """A value as text of sane length."""
+def show_value(value: object) -> str:
+    """Return a value as text of limited length."""
     try:
-        return cut(_repr.repr(value))
-    except Exception:  # such as an integer too long for decimal digits
+        return cut_text(_repr.repr(value))
+    except Exception:  # such as an integer with too many decimal digits
         return f"<{type(value).__name__}>"
 
 
-def cut(text: str) -> str:
-    """`text`, or its beginning and an ellipsis."""
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+def cut_text(text: str) -> str:
+    """Return `text`, or its beginning and an ellipsis if it is too long."""
+    return text if len(text) <= MAX_SHOWN_LENGTH else text[: MAX_SHOWN_LENGTH - 1] + "…"
 
 
-def of_exception(error: dict[str, Any], limits: Limits) -> tuple[Status, str]:
-    """Status and sentence for an exception that the code let through."""
-    kind, message = str(error.get("type", "Exception")), str(error.get("message", ""))
-    if error.get("builtin") == "MemoryError":
+def status_of_exception(error: ErrorReport, limits: Limits) -> tuple[Status, str]:
+    """Return status and message for an exception that the code raised."""
+    if error["builtin"] == "MemoryError":
         return Status.MEMORY_LIMIT, f"The code needed more than {limits.memory_mb} MiB."
-    if error.get("builtin") == "SystemExit":
+    if error["builtin"] == "SystemExit":
         return Status.EXITED, "The code tried to end its process (SystemExit)."
-    where = f" (line {error['line']})" if isinstance(error.get("line"), int) else ""
-    return Status.EXCEPTION, cut(f"The code raised {kind}{': ' if message else ''}{message}{where}")
+    message = f": {error['message']}" if error["message"] else ""
+    line = "" if error["line"] is None else f" (line {error['line']})"
+    return Status.EXCEPTION, cut_text(f"The code raised {error['type']}{message}{line}")
 
 
-def of_definition(report: dict[str, Any], limits: Limits) -> tuple[Status, str]:
-    """Status and sentence for code that could not be defined."""
+def status_of_definition(report: Report, limits: Limits) -> tuple[Status, str]:
+    """Return status and message for code that could not be defined."""
     if "missing" in report:
-        return Status.MISSING_ENTRY_POINT, f"The code defines no {cut(str(report['missing']))}."
+        return Status.MISSING_ENTRY_POINT, f"The code defines no {cut_text(str(report['missing']))}."
     if "syntax" in report:
-        error = report["syntax"]
-        return Status.SYNTAX_ERROR, cut(f"The code does not compile: {error['message']} (line {error['line']}).")
-    return of_exception(report["raised"] if "raised" in report else report["crashed"], limits)
+        error = read_error(report["syntax"])
+        return Status.SYNTAX_ERROR, cut_text(f"The code does not compile: {error['message']} (line {error['line']}).")
+    return status_of_exception(read_error(report["raised"] if "raised" in report else report["crashed"]), limits)
 
 
-def of_end(end: Ended, limits: Limits) -> tuple[Status, str] | None:
-    """Status and sentence for a run that was ended, or ended itself, from the outside; None if it merely ended.
+def status_of_end(end: RunEnd, limits: Limits) -> tuple[Status, str] | None:
+    """Return status and message for a run that was killed or ended by a signal; None for one that ended normally.
 
-    Raises InfrastructureFailed where the code was never started.
+    Raises InfrastructureFailed if the code was never started.
     """
-    if not end.begun and end.why != "asked":
+    killed_by_pool = end.reason == "asked"
+    if not end.started and not killed_by_pool:
         raise InfrastructureFailed(end.fault or f"the run ended before its code was started (exit code {end.code})")
-    if end.why == "wall":
+    if end.reason == "wall":
         return Status.TIMEOUT, f"The code was still running after {limits.wall:g} seconds."
-    if end.why == "disk":
+    if end.reason == "disk":
         return Status.DISK_LIMIT, "The code wrote more to disk than allowed."
-    if end.why == "memory":
+    if end.reason == "memory":
         return Status.MEMORY_LIMIT, f"The code and its child processes needed more than {limits.memory_mb} MiB."
-    if end.why == "large":
+    if end.reason == "large":
         return Status.OUTPUT_LIMIT, "The code sent more at once than allowed."
-    if end.code in (-9, -24) and end.why != "asked" and end.cpu_ms >= _NEARLY_ALL * limits.cpu_s * 1000:
+    if killed_by_pool:
+        return None
+    if end.code in (-9, -24) and end.cpu_ms >= _CPU_LIMIT_FRACTION * limits.cpu_s * 1000:
         return Status.TIMEOUT, f"The code used up its {limits.cpu_s:g} seconds of processor time."
-    if end.code == -9 and end.why != "asked" and end.peak_mb >= 0.8 * limits.memory_mb:
+    if end.code == -9 and end.peak_mb >= _MEMORY_LIMIT_FRACTION * limits.memory_mb:
         return Status.MEMORY_LIMIT, "The code was killed, most likely for the memory it used."
-    if end.code < 0 and end.why != "asked":
-        name = _SIGNALS.get(-end.code, f"signal {-end.code}")
-        return Status.EXITED, f"The process died by {name}."
+    if end.code < 0:
+        return Status.EXITED, f"The process was ended by {_SIGNALS.get(-end.code, f'signal {-end.code}')}."
     return None
 
 
-def left_early(end: Ended) -> tuple[Status, str]:
-    """Status and sentence for code that ended its process while something was still wanted of it."""
+def status_of_early_exit(end: RunEnd) -> tuple[Status, str]:
+    """Return status and message for code that ended its process before it had answered."""
     return Status.EXITED, f"The code ended its process with exit code {end.code} before it had answered."
 
 
-def failure(test: str, expected: str = "", got: str = "", line: int | None = None) -> Failure:
-    """A Failure with its texts cut."""
-    return Failure(cut(test), cut(expected), cut(got), line)
+def status_of_tampering(reason: str) -> tuple[Status, str]:
+    """Return status and message for code that broke the protocol."""
+    return Status.TAMPERED, f"The code interfered with the sandbox: {reason}."
 
 
-def outcome(status: Status, message: str, end: Ended, *, backend: str, tier: str, **more: Any) -> Outcome:
-    """An Outcome with the figures of the run that `end` closes."""
+def create_failure(test: str, expected: str = "", got: str = "", line: int | None = None) -> Failure:
+    """Return a Failure with its texts cut."""
+    return Failure(cut_text(test), cut_text(expected), cut_text(got), line)
+
+
+def create_outcome(
+    status: Status,
+    message: str,
+    end: RunEnd,
+    engine: EngineConnection,
+    *,
+    passed: int = 0,
+    total: int = 0,
+    failure: Failure | None = None,
+    value: object = None,
+) -> Outcome:
+    """Return an Outcome with the figures of a run that ended in *engine*."""
     return Outcome(
         status=status,
         message=message,
+        passed=passed,
+        total=total,
+        failure=failure,
+        value=value,
         stdout=end.stdout.decode("utf-8", "replace"),
         stderr=end.stderr.decode("utf-8", "replace"),
         output_cut=end.cut,
+        exit_code=end.code,
         cpu_ms=end.cpu_ms,
         wall_ms=end.wall_ms,
         peak_mb=end.peak_mb,
-        backend=backend,
-        tier=tier,
-        **{"exit_code": end.code, **more},
+        backend=engine.transport.backend,
+        tier=engine.tier,
     )

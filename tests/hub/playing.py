@@ -11,7 +11,8 @@ from hub.manifest.schema import Manifest
 from hub.protocols.calls import CallKey, Reply
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import Message, Tool
-from sandbox.client.pool import PoolOptions, shared
+from sandbox.client.options import PoolOptions
+from sandbox.client.shared_pools import get_shared_pool
 from sandbox.verdicts.results import Outcome, Status
 
 
@@ -50,7 +51,7 @@ def episode(
         case or CaseData(id="c", input="Hello."),
         key=CallKey(purpose="answer", environment="play", case="c", attempt=2, model="a"),
         seed=7,
-        services=Services(call_model=call_model, pool=pool or shared(PoolOptions())),
+        services=Services(call_model=call_model, pool=pool or get_shared_pool(PoolOptions())),
         state=state,
     )
 

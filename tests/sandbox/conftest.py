@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -18,7 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 from sandbox.verdicts.jobs import FunctionJob
 from sandbox.verdicts.results import Status
 from tests.sandbox.human_eval_harness import Check, peer_harness

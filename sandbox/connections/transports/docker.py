@@ -1,4 +1,4 @@
-"""The engine as process 1 of a container, spoken to over its attached standard streams."""
+"""The engine as process 1 of a container, connected through its attached standard streams."""
 
 import contextlib
 import os
@@ -7,6 +7,7 @@ import ssl
 import struct
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,24 +28,24 @@ OWNER_LABEL = "llmeval.sandbox.owner"
 _USER = "65534:65534"
 _PROCESSES = 128  # an engine's two, and the most threads and children that one run may have
 _SCRATCH_MB = 128
-_ABANDONED_S = 600  # a container that was made but not started for so long has lost its maker
+_ABANDONED_S = 600  # a container that was created but not started for so long will never be started
 _API_TIMEOUT_S = 60
 _REMOVAL_S = 10
-_HEADER = struct.Struct(">BxxxL")  # before every piece of an attached container's output: stream, length
+_HEADER = struct.Struct(">BxxxL")  # header of each part of an attached container's output: stream, length
 _STDOUT = 1
 
-# What the docker package lets through when the daemon is away, misbehaves or refuses.
+# What the docker package raises if the daemon is unreachable, fails or refuses.
 _FAILURES = (DockerException, requests.RequestException, OSError)
 
 
-def hardening(options: TransportOptions, beside: str = "") -> dict[str, Any]:
-    """The host configuration of a container that holds engines, as keyword arguments of `create_host_config`.
+def hardening(options: TransportOptions, network_of: str = "") -> dict[str, Any]:
+    """Return the host configuration of a container for engines, as keyword arguments of `create_host_config`.
 
-    *beside* is another container, which has no network either and whose empty network namespace this one shares, so
-    that the two engines can meet.
+    *network_of* is the id of a container whose network namespace is shared. That namespace has no interfaces; the
+    engines of the two containers connect through an abstract unix socket in it (decision 0011).
     """
     return {
-        "network_mode": f"container:{beside}" if beside else "none",
+        "network_mode": f"container:{network_of}" if network_of else "none",
         "read_only": True,
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
@@ -62,37 +63,38 @@ def hardening(options: TransportOptions, beside: str = "") -> dict[str, Any]:
 
 
 class DockerTransport(Transport):
-    """A container of the sandbox's image without network, root, capabilities or a writable file beyond one tmpfs.
+    """A container of the sandbox image without network, root, capabilities or writable files outside one tmpfs.
 
-    The container's stdin is ours alone (StdinOnce): when this process ends, however it ends, the daemon closes it, the
-    engine ends, and the daemon removes the container. `sweep` takes those that were never started.
+    Only this process is attached to the container's stdin (StdinOnce). When it ends, also if it is killed, the daemon
+    closes that stdin, the engine ends, and the daemon removes the container. `sweep` removes containers that were never
+    started.
     """
 
     backend = "docker"
     separate_judge = True
-    installation = "build the image that holds them with `make sandbox-image PACKAGES=1`"
-    renewal = "build it anew with `make sandbox-image`, and restart what has used the old one"
+    install_hint = "build the image that contains them with `make sandbox-image PACKAGES=1`"
+    rebuild_hint = "rebuild it with `make sandbox-image`, and restart the processes that used the old one"
 
     def __init__(self, options: TransportOptions) -> None:
         super().__init__(options)
         self._api: docker.APIClient | None = None
         self._container = ""
-        self._beside = ""
+        self._network_of = ""
         self._stream: socket.socket | None = None
         self._received = bytearray()
 
-    def beside(self) -> "DockerTransport":
-        made = DockerTransport(self.options)
-        made._beside = self._container
-        return made
+    def create_judge_transport(self) -> "DockerTransport":
+        transport = DockerTransport(self.options)
+        transport._network_of = self._container
+        return transport
 
     @property
-    def name(self) -> str:
+    def description(self) -> str:
         return f"The sandbox image {self._image}"
 
     @property
     def _image(self) -> str:
-        return self.options.image or (PACKAGES_IMAGE if self.options.offering else DEFAULT_IMAGE)
+        return self.options.image or (PACKAGES_IMAGE if self.options.with_packages else DEFAULT_IMAGE)
 
     def open(self) -> None:
         try:
@@ -110,16 +112,16 @@ class DockerTransport(Transport):
             ) from error
 
     def _start(self, api: docker.APIClient, image: str, cpus: int) -> None:
-        limited = replace(self.options, cpus=min(self.options.cpus, cpus))  # more are refused
-        made = api.create_container(
+        limited = replace(self.options, cpus=min(self.options.cpus, cpus))  # the daemon refuses more
+        created = api.create_container(
             image,
             user=_USER,
-            stdin_open=True,  # and, attached, StdinOnce
-            hostname=None if self._beside else "sandbox",  # what is beside another has its name
+            stdin_open=True,  # with StdinOnce, because it is attached
+            hostname=None if self._network_of else "sandbox",  # not allowed with a shared network namespace
             labels={LABEL: "engine", OWNER_LABEL: owner()},
-            host_config=api.create_host_config(**hardening(limited, self._beside), auto_remove=True),
+            host_config=api.create_host_config(**hardening(limited, self._network_of), auto_remove=True),
         )
-        self._container = made["Id"]
+        self._container = created["Id"]
         attached = api.attach_socket(self._container, params={"stdin": 1, "stdout": 1, "stream": 1})
         self._stream = _plain_socket(attached)
         api.start(self._container)
@@ -141,7 +143,7 @@ class DockerTransport(Transport):
                 return output
 
     def _take_output(self) -> bytes:
-        """The engine's bytes among those received, without the daemon's headers."""
+        """Return the engine's bytes among those received, without the daemon's headers."""
         output = bytearray()
         while len(self._received) >= _HEADER.size:
             stream, length = _HEADER.unpack_from(self._received)
@@ -174,7 +176,7 @@ class DockerTransport(Transport):
             with contextlib.suppress(OSError):
                 stream.shutdown(socket.SHUT_RDWR)
 
-    def forget(self) -> None:
+    def detach_after_fork(self) -> None:
         self._container, self._api = "", None
         self._drop_stream()
 
@@ -189,7 +191,7 @@ class DockerTransport(Transport):
         return self._stream
 
 
-# ---- the daemon's side ----------------------------------------------------------------------------------------------
+# ---- the Docker daemon ----------------------------------------------------------------------------------------------
 
 _once = threading.Lock()
 _swept: set[tuple[int, str]] = set()
@@ -197,15 +199,16 @@ _known: dict[tuple[str, str], tuple[str, int]] = {}
 
 
 def _daemon(api: docker.APIClient, image: str) -> tuple[str, int]:
-    """The id behind an image's name, and how many processors the daemon has.
+    """Return the id of an image and the number of processors of the daemon's machine.
 
-    Looked up once per process: a tag that moves does not mix two engines.
+    Looked up once per process, so that all engines are of one image even if the tag is moved.
     """
     with _once:
         known = _known.get((api.base_url, image))
         if known is None:
             try:
-                found = str(api.inspect_image(image)["Id"])
+                inspect: Callable[[str], dict[str, object]] = api.inspect_image  # it has no types
+                found = str(inspect(image)["Id"])
                 known = _known[api.base_url, image] = found, int(api.info()["NCPU"])
             except ImageNotFound as error:
                 raise SandboxUnavailable(
@@ -215,22 +218,23 @@ def _daemon(api: docker.APIClient, image: str) -> tuple[str, int]:
     return known
 
 
-def _plain_socket(attached: Any) -> socket.socket:
-    """The connection itself, blocking, out of what the SDK wraps around it and, but for TLS, independent of that."""
-    inner = getattr(attached, "_sock", attached)
-    stream = inner if isinstance(inner, ssl.SSLSocket) else socket.socket(fileno=os.dup(inner.fileno()))
-    stream.settimeout(None)
-    if stream is not inner:
+def _plain_socket(attached: socket.SocketIO | ssl.SSLSocket) -> socket.socket:
+    """Return the connection, blocking, without the SDK's wrapper around connections that do not use TLS."""
+    if isinstance(attached, ssl.SSLSocket):
+        stream: socket.socket = attached
+    else:
+        stream = socket.socket(fileno=os.dup(attached.fileno()))
         attached.close()
+    stream.settimeout(None)
     return stream
 
 
 def owner() -> str:
-    """Names this process beyond doubt: host, process id, and when the process began."""
-    return f"{socket.gethostname()}/{os.getpid()}/{_began(os.getpid())}"
+    """Return a unique name of this process: host, process id, and start time."""
+    return f"{socket.gethostname()}/{os.getpid()}/{_start_time(os.getpid())}"
 
 
-def _began(pid: int) -> str:
+def _start_time(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
@@ -238,7 +242,7 @@ def _began(pid: int) -> str:
 
 
 def _is_gone(name: str) -> bool:
-    """Whether the owner ran on this host and does not any more."""
+    """Return whether the owner was a process of this host that has ended."""
     host, _, process = name.rpartition("/")[0].rpartition("/")
     if host != socket.gethostname() or not process.isdigit():
         return False
@@ -247,12 +251,12 @@ def _is_gone(name: str) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        pass  # somebody else's, so it exists
-    return _began(int(process)) != name.rpartition("/")[2]
+        pass  # a process of another user, so it exists
+    return _start_time(int(process)) != name.rpartition("/")[2]
 
 
 def _sweep_once(api: docker.APIClient) -> None:
-    """`sweep` at this process's first container on a daemon."""
+    """Call `sweep` before this process creates its first container on a daemon."""
     key = os.getpid(), str(api.base_url)
     with _once:
         if key in _swept:
@@ -262,7 +266,7 @@ def _sweep_once(api: docker.APIClient) -> None:
 
 
 def sweep(api: docker.APIClient) -> list[str]:
-    """Remove containers whose owner is gone, or that were made long ago and never started; their ids."""
+    """Remove containers whose owner has ended, or that were created long ago and never started; return their ids."""
     removed = []
     for found in api.containers(all=True, filters={"label": f"{LABEL}=engine"}):
         abandoned = found["State"] == "created" and time.time() - found["Created"] > _ABANDONED_S
@@ -273,11 +277,11 @@ def sweep(api: docker.APIClient) -> list[str]:
 
 
 def remove(api: docker.APIClient, container: str) -> None:
-    """Kill and remove a container, and wait until it is gone; one that the daemon is removing already as well."""
+    """Kill and remove a container and wait until it is removed, also if the daemon is removing it already."""
     with contextlib.suppress(*_FAILURES):
         api.remove_container(container, force=True, v=True)
         return
-    with contextlib.suppress(*_FAILURES):  # what is left then is swept later
+    with contextlib.suppress(*_FAILURES):  # the next sweep removes it
         api.wait(container, timeout=_REMOVAL_S, condition="removed")
 
 

@@ -11,23 +11,23 @@ from sandbox.engine.isolation import cgroups
 from sandbox.errors import EngineFailed, SandboxUnavailable
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
-_CLOSE_PATIENCE_S = 5.0
+_CLOSE_TIMEOUT_S = 5.0
 
 
 def interpreter() -> str:
-    """The Python that engines run with: the one under a virtual environment, since packages are not for them."""
+    """Return the Python that engines run with: the base of the virtual environment, without its packages."""
     return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
 
 
 class LocalTransport(Transport):
     """`python -I -S engine` with an empty environment, over its stdin and stdout.
 
-    The engine ends when its stdin does, so killing this process by whatever means ends it too. All descriptors are
-    closed on exec, and `forget` closes them in forks, so nothing else keeps that stdin open.
+    The engine ends when its stdin is closed, so it ends with this process, also if that is killed. All descriptors are
+    closed on exec, and `detach_after_fork` closes them in forks, so nothing else keeps that stdin open.
     """
 
     backend = "local"
-    installation = "run `manage.py sandbox_packages install`"
+    install_hint = "run `manage.py sandbox_packages install`"
 
     def __init__(self, options: TransportOptions) -> None:
         super().__init__(options)
@@ -75,23 +75,23 @@ class LocalTransport(Transport):
             return
         self._close_streams(process)
         try:
-            process.wait(_CLOSE_PATIENCE_S)
+            process.wait(_CLOSE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            process.kill()  # its zygote and every run die with it
+            process.kill()  # its zygote and all runs end with it
             process.wait()
         if sys.platform == "linux" and os.geteuid() == 0:
-            cgroups.sweep(process.pid)  # the engine made them as root, which it no longer was at its end
+            cgroups.sweep(process.pid)  # the engine created them as root and has no right to remove them
 
     def abort(self) -> None:
         process = self._process
         if process is not None:
             process.kill()
 
-    def forget(self) -> None:
+    def detach_after_fork(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             self._close_streams(process)
-            process.returncode = 0  # it is the parent's to wait for
+            process.returncode = 0  # the parent process waits for it
 
     @property
     def pid(self) -> int:

@@ -1,4 +1,4 @@
-"""The engine behind a unix socket: a service that starts an engine of its own for every connection."""
+"""The engine behind a unix socket: a service that starts one engine per connection."""
 
 import contextlib
 import socket
@@ -10,18 +10,18 @@ _CONNECT_S = 10.0
 
 
 class SocketTransport(Transport):
-    """A connection to `sandbox/image/serve.py`. The engine at its other end lives as long as the connection."""
+    """A connection to `sandbox/image/serve.py`, which starts an engine that ends with the connection."""
 
     backend = "socket"
-    installation = "start its service with LLMEVAL_SANDBOX_TARGET=packages (`docker-compose up --build sandbox`)"
-    renewal = "build the `sandbox` service's image anew (`docker-compose up --build`) and restart the service"
+    install_hint = "start its service with LLMEVAL_SANDBOX_TARGET=packages (`docker-compose up --build sandbox`)"
+    rebuild_hint = "rebuild the image of the `sandbox` service (`docker-compose up --build`) and restart the service"
 
     def __init__(self, options: TransportOptions) -> None:
         super().__init__(options)
         self._connection: socket.socket | None = None
 
     @property
-    def name(self) -> str:
+    def description(self) -> str:
         return f"The sandbox service at {self.options.socket}"
 
     def open(self) -> None:
@@ -56,7 +56,7 @@ class SocketTransport(Transport):
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            # A fork that still holds the descriptor must not keep the engine alive, so end the connection itself.
+            # Shut down first: a fork that still has the descriptor would otherwise keep the engine running.
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
             connection.close()
@@ -67,7 +67,7 @@ class SocketTransport(Transport):
             with contextlib.suppress(OSError):
                 stream.shutdown(socket.SHUT_RDWR)
 
-    def forget(self) -> None:
+    def detach_after_fork(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

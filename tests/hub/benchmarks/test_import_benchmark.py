@@ -16,7 +16,8 @@ from hub.gates.runner import run_gates
 from hub.models import Environment
 from hub.protocols.cases import CaseData
 from hub.selectors import compile_version, get_version, iterate_cases
-from sandbox.client.pool import PoolOptions, shared
+from sandbox.client.options import PoolOptions
+from sandbox.client.shared_pools import get_shared_pool
 from sandbox.errors import SandboxUnavailable
 from tests.hub import published
 from tests.hub.published import ARC, BFCL, BFCL_ANSWERS, GSM8K, HUMANEVAL, IFEVAL, IFEVAL_ANSWERS, MBPP, MBPP_SANITIZED
@@ -48,7 +49,7 @@ def media(settings, tmp_path):
 @pytest.fixture
 def pool():
     try:
-        return shared(PoolOptions(accept=frozenset("ABC")))
+        return get_shared_pool(PoolOptions(accept=frozenset("ABC")))
     except SandboxUnavailable as error:
         pytest.skip(f"no sandbox: {error}")
 

@@ -9,7 +9,8 @@ from hub.bundles.loader import open_bundle
 from hub.gates.leaks import FOLDERS, MARK, probe_answer
 from hub.gates.runner import run_gates
 from hub.protocols.cases import CaseData
-from sandbox.client.pool import PoolOptions, shared
+from sandbox.client.options import PoolOptions
+from sandbox.client.shared_pools import get_shared_pool
 from sandbox.errors import SandboxUnavailable
 from tests.hub.bundle_files import lines, write_bundle
 from tests.hub.playing import environment
@@ -65,7 +66,7 @@ def bundle(tmp_path):
 @pytest.fixture
 def pool():
     try:
-        return shared(PoolOptions(accept=frozenset("ABC")))
+        return get_shared_pool(PoolOptions(accept=frozenset("ABC")))
     except SandboxUnavailable as error:
         pytest.skip(f"no sandbox: {error}")
 

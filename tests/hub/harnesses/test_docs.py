@@ -12,7 +12,8 @@ from hub.harnesses.custom import CustomHarnessResult
 from hub.harnesses.registry import HARNESSES
 from hub.harnesses.tool_calls import text_calls
 from hub.harnesses.user_turns import UserOptions
-from sandbox.client.pool import PoolOptions, shared
+from sandbox.client.options import PoolOptions
+from sandbox.client.shared_pools import get_shared_pool
 
 PAGE = (settings.BASE_DIR / "docs" / "harnesses.md").read_text(encoding="utf-8")
 FILES = re.findall(r"^```\w+ file=(\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -29,7 +30,7 @@ def test_an_example_is_a_bundle_that_passes_its_gates(name, tmp_path):
             (tmp_path / path).write_text(content, encoding="utf-8")
     with open_bundle(tmp_path / name) as bundle:
         assert validate_bundle(bundle).problems == []
-        gates = run_gates(bundle, pool=shared(PoolOptions()))["gates"]
+        gates = run_gates(bundle, pool=get_shared_pool(PoolOptions()))["gates"]
     status = {gate["name"]: gate["status"] for gate in gates if gate["name"] not in OPTIONAL.get(name, ())}
     assert set(status.values()) == {"passed"}, gates
 

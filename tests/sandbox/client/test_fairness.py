@@ -2,7 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import ProgramJob
 from tests.sandbox.conformance.case import ADD_TESTS, function_job
@@ -23,7 +24,7 @@ def test_light_jobs_end_while_heavy_ones_that_began_before_them_go_on() -> None:
     options = PoolOptions(backend="local", accept=frozenset("ABC"), workers=len(HEAVY) + 1)
     with Pool.open(options) as pool, ThreadPoolExecutor(len(HEAVY)) as threads:
         heavy = [threads.submit(pool.run, job) for job in HEAVY]
-        while len(pool._leased) < len(HEAVY):
+        while len(pool.engines.leased) < len(HEAVY):
             assert not any(run.done() for run in heavy)
         for job in LIGHT * 4:
             assert pool.run(job).ok

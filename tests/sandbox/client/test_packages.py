@@ -10,7 +10,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from sandbox.client import packages
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 from sandbox.connections.transports import TransportOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.verdicts.jobs import FunctionJob
@@ -56,12 +57,12 @@ def pool(folder: Path) -> Iterator[Pool]:
 
 
 def test_code_and_tests_import_a_package_that_is_asked_for(pool: Pool) -> None:
-    outcome = pool.offering(["numpy"]).run(FunctionJob(code=CODE, entry_point="mean", tests=TESTS))
+    outcome = pool.with_packages(["numpy"]).run(FunctionJob(code=CODE, entry_point="mean", tests=TESTS))
     assert (outcome.status, outcome.message) == (Status.PASSED, "All 1 tests passed.")
 
 
 def test_the_same_pool_offers_nothing_to_others(pool: Pool) -> None:
-    pool.offering(["numpy"])
+    pool.with_packages(["numpy"])
     outcome = pool.run(FunctionJob(code=CODE, entry_point="mean", tests="assert mean([1]) == 1"))
     assert outcome.status is Status.EXCEPTION
     assert "numpy" in outcome.message
@@ -83,7 +84,7 @@ def test_tests_that_handle_a_missing_package_are_run(pool: Pool) -> None:
 
 def test_a_package_that_is_not_installed_is_refused_with_the_command(tmp_path: Path) -> None:
     with opened(tmp_path / "nothing") as pool, pytest.raises(SandboxUnavailable) as refused:
-        pool.offering(["numpy"])
+        pool.with_packages(["numpy"])
     assert "run `manage.py sandbox_packages install`" in str(refused.value)
 
 
@@ -104,13 +105,13 @@ def test_the_list_says_what_is_installed(folder: Path, settings: object, capsys:
     settings.SANDBOX_PACKAGES = str(folder)  # type: ignore[attr-defined]
     call_command("sandbox_packages", "list")
     said = capsys.readouterr().out
-    assert f"numpy {packages.known()['numpy']}: installed" in said
+    assert f"numpy {packages.get_versions()['numpy']}: installed" in said
     assert "pandas" in said and "not installed" in said
 
 
 def test_numpys_own_asserts_count_as_asserts(pool: Pool) -> None:
     tests = "import numpy as np\n\ndef check(f):\n    np.testing.assert_allclose(f([1, 2]), 1.5 + 1e-9, atol=1e-6)\n"
-    offering = pool.offering(["numpy"])
+    offering = pool.with_packages(["numpy"])
     assert offering.run(FunctionJob(code=PLAIN, entry_point="mean", tests=tests)).status is Status.PASSED
     wrong = offering.run(FunctionJob(code=PLAIN.replace("/", "*"), entry_point="mean", tests=tests))
     assert (wrong.status, wrong.passed, wrong.total) == (Status.ASSERTION, 0, 1)

@@ -8,8 +8,10 @@ from typing import ClassVar
 
 import pytest
 
-from sandbox.client import self_test as selftest
-from sandbox.client.pool import Pool, PoolOptions, _EngineLost, close_shared, shared
+from sandbox.client import self_test
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import EngineLost, Pool
+from sandbox.client.shared_pools import close_shared_pools, get_shared_pool
 from sandbox.connections.transports.local import LocalTransport
 from sandbox.errors import EngineFailed, SandboxUnavailable
 from sandbox.limits import Limits
@@ -21,7 +23,7 @@ LOCAL = PoolOptions(backend="local", accept=frozenset("ABC"), workers=2)
 
 
 def pids(pool: Pool) -> list[int]:
-    transports = [station.engine.transport for station, _ in pool._idle]
+    transports = [pair.candidate.transport for pair, _ in pool.engines.idle]
     return [transport.pid for transport in transports if isinstance(transport, LocalTransport)]
 
 
@@ -37,7 +39,7 @@ def test_many_threads_share_few_engines() -> None:
     with Pool.open(LOCAL) as pool, ThreadPoolExecutor(8) as threads:
         jobs = [FunctionJob(f"def f(x): return {n}", "f", [f"assert f(0) == {n}"]) for n in range(60)]
         assert {outcome.status for outcome in threads.map(pool.run, jobs)} == {Status.PASSED}
-        assert len(pool._idle) <= 2
+        assert len(pool.engines.idle) <= 2
 
 
 def test_a_heavy_job_holds_up_no_light_one_and_ends_with_its_pool() -> None:
@@ -45,7 +47,7 @@ def test_a_heavy_job_holds_up_no_light_one_and_ends_with_its_pool() -> None:
         heavy = threads.submit(pool.run, ProgramJob("while True: pass", limits=Limits(cpu_s=600)))
         assert pool.run(GOOD).ok
         assert not heavy.done()
-        while not pool._leased:
+        while not pool.engines.leased:
             pass
         pool.close()
         assert heavy.result().status is Status.INFRA_ERROR
@@ -118,10 +120,10 @@ class Dying(LocalTransport):
 
 def run_dying(deaths: int, of: bytes = b"candidate") -> Outcome:
     with Pool.open(LOCAL) as pool:
-        pool._transport = Dying
-        for station, _ in pool._idle:
-            station.close()
-        pool._idle.clear()
+        pool.engines.transport = Dying
+        for pair, _ in pool.engines.idle:
+            pair.close()
+        pool.engines.idle.clear()
         Dying.deaths, Dying.of = deaths, of
         try:
             return pool.run(GOOD)
@@ -150,7 +152,7 @@ def test_code_is_not_blamed_while_engines_do_not_run_other_code_either(
     def attempt(self: Pool, job: Job, fresh: bool = False) -> Outcome:
         """The first two attempts lose their engine; after that engines lose harmless code."""
         if not fresh:
-            raise _EngineLost("It ended.")
+            raise EngineLost("It ended.")
         return run(self, job, fresh)
 
     monkeypatch.setattr(Pool, "_attempt", attempt)
@@ -180,20 +182,20 @@ def test_an_engine_killed_from_outside_while_code_runs_is_not_blamed_on_it() -> 
     with Pool.open(LOCAL) as pool, ThreadPoolExecutor(1) as threads:
         (engine,) = pids(pool)
         running = threads.submit(pool.run, slow)
-        while not pool._leased:
+        while not pool.engines.leased:
             pass
         os.kill(engine, signal.SIGKILL)
         assert running.result().status is Status.PASSED
 
 
 def test_the_shared_pool_is_one_for_its_options_and_opens_again_after_closing() -> None:
-    first = shared(LOCAL)
-    assert shared(LOCAL) is first
-    close_shared()
-    again = shared(LOCAL)
+    first = get_shared_pool(LOCAL)
+    assert get_shared_pool(LOCAL) is first
+    close_shared_pools()
+    again = get_shared_pool(LOCAL)
     assert again is not first
     assert again.run(GOOD).ok
-    close_shared()
+    close_shared_pools()
 
 
 def test_a_weak_tier_is_refused_with_what_is_missing_and_what_to_do() -> None:
@@ -210,13 +212,13 @@ def test_a_weak_tier_runs_where_it_is_accepted_by_name_and_says_so() -> None:
 
 
 def test_a_claim_that_an_attack_disproves_is_not_believed() -> None:
-    breach = selftest.Attack("open a TCP socket", denied=False, detail="succeeded")
-    glimpse = selftest.Attack("see that a host file exists", denied=False, detail="succeeded")
-    assert selftest.SelfTest("A", {}, [breach]).tier == "C"
-    assert selftest.SelfTest("A", {}, [glimpse]).tier == "B"
-    assert selftest.SelfTest("B", {"namespaces": "no"}, [glimpse]).tier == "B"
-    assert selftest.SelfTest("A", {}, []).tier == "A"
-    assert "open a TCP socket" in selftest.SelfTest("A", {}, [breach]).explain()
+    breach = self_test.Attack("open a TCP socket", denied=False, detail="succeeded")
+    glimpse = self_test.Attack("see that a host file exists", denied=False, detail="succeeded")
+    assert self_test.SelfTest("A", {}, [breach]).tier == "C"
+    assert self_test.SelfTest("A", {}, [glimpse]).tier == "B"
+    assert self_test.SelfTest("B", {"namespaces": "no"}, [glimpse]).tier == "B"
+    assert self_test.SelfTest("A", {}, []).tier == "A"
+    assert "open a TCP socket" in self_test.SelfTest("A", {}, [breach]).explain()
 
 
 @pytest.mark.parametrize("tier", "AB")
@@ -226,8 +228,8 @@ def test_every_attack_is_denied_at_the_tiers_that_promise_it(tier: str) -> None:
     except SandboxUnavailable as error:
         pytest.skip(str(error))
     with pool:
-        assert pool.selftest.breaches(tier) == []
-        assert len(pool.selftest.attacks) > 25
+        assert pool.self_test.find_breaches(tier) == []
+        assert len(pool.self_test.attacks) > 25
 
 
 def test_options_that_make_no_sense_are_refused() -> None:

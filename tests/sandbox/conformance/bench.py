@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unittest.mock import patch
 
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 from sandbox.connections.transports import Transport, TransportOptions
 from sandbox.connections.transports.docker import DockerTransport
-from sandbox.verdicts import supervisor
 from sandbox.verdicts.jobs import FunctionJob, Job
+from sandbox.verdicts.literal.plans import plan_job
 from sandbox.verdicts.results import Status
 from tests.sandbox import containers
 from tests.sandbox.conformance.case import ADD_TESTS, Case, function_job
@@ -81,7 +82,9 @@ def bench(setup: Setup) -> Iterator[Bench]:
         if setup.backend == "docker":
             transport = TransportOptions(image=containers.image())
         if setup.relayed:
-            stack.enter_context(patch.object(DockerTransport, "beside", Transport.beside))
+            stack.enter_context(
+                patch.object(DockerTransport, "create_judge_transport", Transport.create_judge_transport)
+            )
         if setup.backend == "socket":
             transport = TransportOptions(socket=stack.enter_context(containers.service()))
         host = stack.enter_context(Host())
@@ -111,7 +114,7 @@ def why_left_out(case: Case, setup: Setup, host: Host) -> str | None:
 
 
 def _has_judge(job: Job) -> bool:
-    return isinstance(job, FunctionJob) and job.trust == "isolated" and supervisor.fast_path(job) is None
+    return isinstance(job, FunctionJob) and job.trust == "isolated" and plan_job(job) is None
 
 
 def complaint_of(case: Case, engines: Bench) -> str | None:

@@ -12,7 +12,8 @@ from typing import Any
 import docker
 import pytest
 
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 from sandbox.connections.transports import Transport, TransportOptions
 from sandbox.connections.transports import docker as backend
 from sandbox.connections.transports.docker import LABEL, OWNER_LABEL, DockerTransport, owner, sweep
@@ -118,13 +119,13 @@ def test_code_and_judge_run_in_different_containers(pool: Pool, api: docker.APIC
 def test_a_candidate_and_its_judge_have_a_pipe_from_container_to_container(pool: Pool) -> None:
     for _ in range(3):
         assert pool.run(JUDGED).status is Status.PASSED
-    ((station, _),) = pool._idle
-    assert station.direct and station.judge is not station.engine
+    ((pair, _),) = pool.engines.idle
+    assert pair.can_link and pair.judge is not pair.candidate
 
 
 @pytest.mark.docker
 def test_engines_that_cannot_meet_are_passed_on_between(api: docker.APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DockerTransport, "beside", Transport.beside)
+    monkeypatch.setattr(DockerTransport, "create_judge_transport", Transport.create_judge_transport)
     options = PoolOptions(backend="docker", workers=1, transport=TransportOptions(image=containers.image()))
     with Pool.open(options) as opened:
         assert opened.run(JUDGED).status is Status.PASSED
@@ -132,8 +133,8 @@ def test_engines_that_cannot_meet_are_passed_on_between(api: docker.APIClient, m
             opened.run(FunctionJob("def add(a, b): return 0\n", "add", ADD_TESTS["judged"])).status is Status.ASSERTION
         )
         assert [found["HostConfig"]["NetworkMode"] for found in ours(api)] == ["none", "none"]
-        ((station, _),) = opened._idle
-        assert not station.direct
+        ((pair, _),) = opened.engines.idle
+        assert not pair.can_link
 
 
 @pytest.mark.docker
@@ -275,7 +276,7 @@ def test_output_is_taken_out_of_the_daemons_pieces_wherever_they_are_cut() -> No
         assert taken == b"abcd"
     daemon_end.close()
     assert transport.read() == b""
-    transport.forget()
+    transport.detach_after_fork()
 
 
 @pytest.mark.docker
@@ -285,7 +286,7 @@ def test_an_image_of_another_release_is_named_and_not_used(api: docker.APIClient
     recipe = f"FROM {containers.image()}\nUSER root\nRUN echo '# as released before' >> {changed}\n"
     list(api.build(fileobj=io.BytesIO(recipe.encode()), tag=tag, rm=True, forcerm=True))
     try:
-        with pytest.raises(SandboxUnavailable, match=rf"{tag} holds the engine \w{{12}}, .* `make sandbox-image`"):
+        with pytest.raises(SandboxUnavailable, match=rf"{tag} contains the engine \w{{12}}, .* `make sandbox-image`"):
             Pool.open(PoolOptions(backend="docker", workers=1, transport=TransportOptions(image=tag)))
     finally:
         api.remove_image(tag, force=True)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import sandbox
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 from sandbox.connections.transports import TransportOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.verdicts.results import Status
@@ -166,7 +167,7 @@ def test_an_engine_of_another_release_is_named_and_not_used(tmp_path: Path, path
         while check(path) != 0:
             assert service.poll() is None, "The service ended by itself."
         with pytest.raises(
-            SandboxUnavailable, match=r"sandbox\.sock holds the engine \w{12}, .* restart the service\."
+            SandboxUnavailable, match=r"sandbox\.sock contains the engine \w{12}, .* restart the service\."
         ):
             open_pool(path)
     finally:

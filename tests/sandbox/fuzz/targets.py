@@ -3,19 +3,20 @@
 Used by the hypothesis tests of the suite and, for as long as wanted, by `python -m tests.sandbox.fuzz.run`.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from sandbox.connections.engine_connection import Ended, Event, Said
-from sandbox.connections.engine_pair import Station
+from sandbox.connections.engine_pair import EnginePair
+from sandbox.connections.events import Event, RunEnd, RunMessage
 from sandbox.engine.protocol import codec, frames, replies
 from sandbox.engine.protocol.channel import Channel
 from sandbox.engine.proxies.remote import CandidateGone, Missing, Peer, Remote, RemoteError, Tampered, TooLarge
-from sandbox.verdicts import supervisor
+from sandbox.errors import InfrastructureFailed
+from sandbox.verdicts.execution import run_job
 from sandbox.verdicts.jobs import CallJob, FunctionJob, Job, ProgramJob
 from sandbox.verdicts.results import Outcome, Status
-from sandbox.verdicts.statuses import InfrastructureFailed
 
 SECRET = "3f1c9a5e77d0"
 """The answer that tests expect. Nothing that is fuzzed contains it, so nothing may pass."""
@@ -62,14 +63,14 @@ def _frames_of(buffer: Any, pieces: Sequence[bytes]) -> list[Any]:
     return found
 
 
-# ---- reports to the supervisor --------------------------------------------------------------------------------------
+# ---- reports of runs --------------------------------------------------------------------------------------
 
 
-class _Engine:
-    """An engine whose candidate says what it is told to say."""
+class FuzzedEngine:
+    """An engine that accepts each run; FuzzedEnginePair yields the frames of its runs."""
 
     tier = "A"
-    harmed = False
+    suspect = False
     transport = SimpleNamespace(backend="fuzzed")
 
     def __init__(self) -> None:
@@ -80,47 +81,47 @@ class _Engine:
         return self.sessions
 
     def kill(self, session: int) -> None:
-        """It ends by itself."""
+        """The run ends without it."""
 
-    silence = kill
+    kill_and_ignore = kill
 
 
-class _Station:
-    """A station with that engine; the candidate's frames are read from bytes as a run's are."""
+class FuzzedEnginePair:
+    """A pair with that engine. The frames of the candidate are read from fuzzed bytes."""
 
-    direct = True  # both runs share the engine
+    can_link = True  # both runs share the engine
 
     def __init__(self, data: bytes, verdict: bytes | None) -> None:
-        self.engine = self.judge = _Engine()
-        self.engines = [self.engine]
+        self.candidate = self.judge = FuzzedEngine()
+        self.engines = [self.candidate]
         self._data, self._verdict = data, verdict
         self._ended = 0
 
-    def events(self, patience_s: float) -> Iterator[Event]:
+    def events(self, wall_s: float) -> Iterator[Event]:
         """Frames of the run or the candidate, the judge's verdict, and the end of each session of this job.
 
-        Literal tests whose answer they cannot look into are given to a judge, in two sessions more.
+        Literal tests with an answer that only a judge may use run in a judge afterwards, in two more sessions.
         """
-        first, self._ended = self._ended + 1, self.engine.sessions
+        first, self._ended = self._ended + 1, self.candidate.sessions
         buffer = frames.RunBuffer(1 << 20)
         buffer.feed(self._data)
         try:
             for kind, payload in buffer.frames():
-                yield Said(first, kind, payload)
+                yield RunMessage(first, kind, payload)
         except frames.FrameTooLarge:
             pass
         yield _end(first)
         if self._ended > first:
-            yield Said(first + 1, frames.REPORT, self._verdict or _LOST)
+            yield RunMessage(first + 1, frames.REPORT, self._verdict or _LOST)
             yield _end(first + 1)
 
 
-def _end(session: int) -> Ended:
-    return Ended(
+def _end(session: int) -> RunEnd:
+    return RunEnd(
         session=session,
         code=0,
-        why="",
-        begun=True,
+        reason="",
+        started=True,
         fault="",
         cpu_ms=1.0,
         wall_ms=1.0,
@@ -150,19 +151,19 @@ JOBS: list[tuple[Job, bytes | None]] = [
 
 def _run(job: Job, data: bytes, verdict: bytes | None) -> Outcome | None:
     try:
-        return supervisor.run(job, cast(Station, _Station(data, verdict)))
+        return run_job(job, cast(EnginePair, FuzzedEnginePair(data, verdict)))
     except InfrastructureFailed:
         return None  # the pool turns it into infra_error
 
 
 def check_reports(data: bytes) -> None:
-    """Whatever a run reports, there is an outcome; tests whose answer it cannot know do not pass."""
+    """Each report leads to an outcome, and tests whose answer the run cannot know do not pass."""
     for job, verdict in JOBS:
         outcome = _run(job, data, verdict)
-        assert outcome is not None, f"The run's own words made the sandbox fail: {data!r}"
+        assert outcome is not None, f"Reports of the run made the sandbox fail: {data!r}"
         assert outcome.status is not Status.BAD_TESTS, outcome
         assert not isinstance(job, FunctionJob) or outcome.status is not Status.PASSED, outcome
-        assert Outcome.from_json(outcome.to_json()) == outcome
+        json.dumps(outcome.to_json())
 
 
 # ---- answers to the judge -------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from sandbox.checks import isolation_is_strong
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.checks import check_isolation
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 
 
 def best_tier() -> str:
@@ -65,6 +66,6 @@ def test_tiers_that_do_not_exist_are_refused_with_those_that_do(tiers: str) -> N
         call_command("sandbox_check", "--accept", tiers)
 
 
-def test_the_deployment_check_is_silent_where_isolation_is_strong() -> None:
-    warnings = isolation_is_strong(None)
+def test_deployment_check_warns_only_about_tier_c() -> None:
+    warnings = check_isolation(None)
     assert bool(warnings) is (best_tier() == "C")

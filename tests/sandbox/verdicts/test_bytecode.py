@@ -5,14 +5,14 @@ import sys
 from pathlib import Path
 
 from sandbox.client.pool import Pool
-from sandbox.verdicts.bytecode import beside
+from sandbox.verdicts.bytecode import add_bytecode
 from sandbox.verdicts.jobs import CallJob
 
 SOURCE = b"def f(x):\n    return [x][x]\n"
 
 
 def test_python_takes_it_in_the_place_of_the_source(tmp_path: Path) -> None:
-    for name, content in beside("tools.py", {"tools.py": SOURCE}).items():
+    for name, content in add_bytecode("tools.py", {"tools.py": SOURCE}).items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
     (tmp_path / "tools.py").write_text("this is not Python")
@@ -22,10 +22,10 @@ def test_python_takes_it_in_the_place_of_the_source(tmp_path: Path) -> None:
 
 def test_what_does_not_compile_or_brings_its_own_stays_as_it_is() -> None:
     broken = {"tools.py": b"def f(:"}
-    assert beside("tools.py", broken) == broken
-    (place,) = beside("tools.py", {"tools.py": SOURCE}).keys() - {"tools.py"}
+    assert add_bytecode("tools.py", broken) == broken
+    (place,) = add_bytecode("tools.py", {"tools.py": SOURCE}).keys() - {"tools.py"}
     own = {"tools.py": SOURCE, place: b"mine"}
-    assert beside("tools.py", own) == own
+    assert add_bytecode("tools.py", own) == own
 
 
 def test_a_changed_source_of_the_same_name_is_what_runs(pool: Pool) -> None:

@@ -1,18 +1,24 @@
-"""The fast path: which tests it takes apart, and that it judges answers as Python would."""
-
-from typing import Any
+"""Literal tests: which tests need no judge, and the verdicts about answers."""
 
 import pytest
 
 from sandbox.engine.protocol import codec
-from sandbox.verdicts import literal
+from sandbox.verdicts.jobs import FunctionJob
+from sandbox.verdicts.literal.expressions import NeedsJudge
+from sandbox.verdicts.literal.plans import LiteralTest, plan_job, plan_text
 
 
-def verdicts(tests: str, *answers: Any, entry_point: str | None = "f") -> list[bool]:
-    plan = literal.plan(tests, entry_point)
+def plan_values(tests: list[dict[str, object]], entry_point: str) -> tuple[LiteralTest, ...]:
+    plan = plan_job(FunctionJob("", entry_point, tests))
+    assert plan is not None
+    return plan
+
+
+def verdicts(tests: str, *answers: object, entry_point: str | None = "f") -> list[bool]:
+    plan = plan_text(tests, entry_point)
     assert plan is not None
     given = list(answers)
-    return [test.holds([given.pop(0) for _ in test.calls]) for test in plan.tests]
+    return [test.passes([given.pop(0) for _ in test.calls]) for test in plan]
 
 
 @pytest.mark.parametrize(
@@ -43,35 +49,35 @@ def verdicts(tests: str, *answers: Any, entry_point: str | None = "f") -> list[b
         ("assert f(1) <= 3, 'message ' + str(f(1))", 3, 4),
     ],
 )
-def test_an_answer_is_judged_as_the_assert_says(test: str, right: Any, wrong: Any) -> None:
+def test_literal_assert_passes_right_and_fails_wrong_answer(test: str, right: object, wrong: object) -> None:
     assert verdicts(test, right) == [True]
     assert verdicts(test, wrong) == [False]
 
 
-def test_the_arguments_are_sent_as_they_are_written() -> None:
-    plan = literal.plan("assert f([1, -2.0], 'x' * 3, k={'a': None}, n=(1,)) == 1", "f")
+def test_literal_arguments_are_encoded_with_their_types() -> None:
+    plan = plan_text("assert f([1, -2.0], 'x' * 3, k={'a': None}, n=(1,)) == 1", "f")
     assert plan is not None
-    (call,) = plan.tests[0].calls
+    (call,) = plan[0].calls
     assert [codec.decode(a) for a in call.args] == [[1, -2.0], "xxx"]
     assert {name: codec.decode(v) for name, v in call.kwargs.items()} == {"k": {"a": None}, "n": (1,)}
 
 
-def test_a_check_function_calls_the_entry_point_by_its_parameter_or_name() -> None:
+def test_check_function_may_call_the_entry_point_by_parameter_or_name() -> None:
     text = "METADATA = {}\ndef check(candidate):\n    'doc'\n    assert candidate(1) == 1\n    assert f(2) == 2\n"
-    plan = literal.plan(text, "f")
+    plan = plan_text(text, "f")
     assert plan is not None
-    assert [call.target for test in plan.tests for call in test.calls] == ["f", "f"]
+    assert [call.target for test in plan for call in test.calls] == ["f", "f"]
 
 
-def test_two_calls_in_one_assert_are_both_answers() -> None:
+def test_assert_with_two_calls_uses_both_answers() -> None:
     assert verdicts("assert f(1) == f(2)", 5, 5) == [True]
     assert verdicts("assert f(1) + 1 == f(2)", 5, 5) == [False]
 
 
-def test_without_an_entry_point_each_name_is_called() -> None:
-    plan = literal.plan("assert add(1, 2) == 3\nassert neg(1) == -1", None)
+def test_without_entry_point_each_called_name_is_a_function_under_test() -> None:
+    plan = plan_text("assert add(1, 2) == 3\nassert neg(1) == -1", None)
     assert plan is not None
-    assert [call.target for test in plan.tests for call in test.calls] == ["add", "neg"]
+    assert [call.target for test in plan for call in test.calls] == ["add", "neg"]
 
 
 @pytest.mark.parametrize(
@@ -99,13 +105,13 @@ def test_without_an_entry_point_each_name_is_called() -> None:
         "assert f(1) == 1 / 0",
     ],
 )
-def test_anything_else_is_left_to_a_judge(tests: str) -> None:
-    assert literal.plan(tests, "f") is None
+def test_other_tests_need_a_judge(tests: str) -> None:
+    assert plan_text(tests, "f") is None
 
 
-def test_a_setup_that_does_more_than_import_is_left_to_a_judge() -> None:
-    assert literal.plan("assert f(1) == 1", "f", "import math\nfrom os import path") is not None
-    assert literal.plan("assert f(1) == 1", "f", "def abs(x): return 0") is None
+def test_setup_with_more_than_imports_needs_a_judge() -> None:
+    assert plan_text("assert f(1) == 1", "f", "import math\nfrom os import path") is not None
+    assert plan_text("assert f(1) == 1", "f", "def abs(x): return 0") is None
 
 
 @pytest.mark.parametrize(
@@ -119,18 +125,18 @@ def test_a_setup_that_does_more_than_import_is_left_to_a_judge() -> None:
     ],
     ids=["generator", "range", "in-range", "colliding", "huge"],
 )
-def test_an_answer_that_could_burden_this_process_is_left_to_a_judge(test: str, answer: Any) -> None:
-    plan = literal.plan(test, "f")
+def test_answer_that_is_expensive_to_use_needs_a_judge(test: str, answer: object) -> None:
+    plan = plan_text(test, "f")
     assert plan is not None
-    with pytest.raises(literal.NeedsJudge):
-        plan.tests[0].holds([answer] * len(plan.tests[0].calls))
+    with pytest.raises(NeedsJudge):
+        plan[0].passes([answer] * len(plan[0].calls))
 
 
-def test_an_opaque_answer_equals_nothing() -> None:
+def test_opaque_answer_equals_nothing() -> None:
     assert verdicts("assert f(1) == 2", codec.Opaque("Anything")) == [False]
 
 
-def test_values_from_json_take_a_tuple_for_a_list() -> None:
-    plan = literal.plan_of_values([{"args": [1], "expect": [[1], {"a": [2]}]}], "f")
-    assert plan.tests[0].holds([((1,), {"a": (2,)})])
-    assert not plan.tests[0].holds([((1, 1), {"a": (2,)})])
+def test_expected_list_of_value_test_equals_a_returned_tuple() -> None:
+    plan = plan_values([{"args": [1], "expect": [[1], {"a": [2]}]}], "f")
+    assert plan[0].passes([((1,), {"a": (2,)})])
+    assert not plan[0].passes([((1, 1), {"a": (2,)})])

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import ProgramJob
 from sandbox.verdicts.results import Status

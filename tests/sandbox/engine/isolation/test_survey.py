@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 from sandbox.client.self_test import Attack, SelfTest
 from sandbox.engine.isolation import landlock, lockdown, seccomp, syscalls
 from sandbox.verdicts.jobs import ProgramJob
@@ -41,7 +42,7 @@ def test_a_machine_with_namespaces_and_landlock_reaches_tier_a() -> None:
         pytest.skip("This machine gives no user namespaces, or no Landlock.")
     assert seccomp.works()
     with Pool.open(PoolOptions(backend="local", accept=frozenset("ABC"))) as pool:
-        assert (pool.tier, pool.selftest.missing) == ("A", {})
+        assert (pool.tier, pool.self_test.missing) == ("A", {})
 
 
 def test_a_tree_of_any_depth_and_mode_is_removed(tmp_path: object) -> None:
@@ -100,4 +101,4 @@ def test_an_attack_that_succeeds_takes_the_tier_away() -> None:
     assert SelfTest("B", {}, denied).tier == "B"
     for name in ("truncate a host file", "have another process signalled"):
         tested = SelfTest("B", {}, [*denied, Attack(name, False, "succeeded")])
-        assert (tested.tier, [attack.name for attack in tested.breaches("B")]) == ("C", [name])
+        assert (tested.tier, [attack.name for attack in tested.find_breaches("B")]) == ("C", [name])

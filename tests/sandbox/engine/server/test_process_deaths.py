@@ -51,7 +51,8 @@ def test_code_completes_after_two_engines_were_killed_from_outside(engines: Benc
 OWNER = """
 import os, sys
 from sandbox.verdicts.jobs import ProgramJob
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 from sandbox.connections.transports import TransportOptions
 from tests.sandbox.processes import SLEEPER
 backend, tier, image, path = sys.argv[1:]
@@ -75,7 +76,7 @@ def test_a_killed_owner_leaves_no_process(engines: Bench) -> None:
 
 def test_a_forked_child_that_ends_does_not_end_its_parents_engines(engines: Bench) -> None:
     assert engines.pool.run(HONEST).status is Status.PASSED
-    before = [station.engine for station, _ in engines.pool._idle]
+    before = [pair.candidate for pair, _ in engines.pool.engines.idle]
     child = os.fork()
     if child == 0:
         outcome = engines.pool.run(HONEST)
@@ -84,4 +85,4 @@ def test_a_forked_child_that_ends_does_not_end_its_parents_engines(engines: Benc
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0, "The child could not run a job of its own."
     assert engines.pool.run(HONEST).status is Status.PASSED
-    assert [station.engine for station, _ in engines.pool._idle] == before
+    assert [pair.candidate for pair, _ in engines.pool.engines.idle] == before

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.client.pool import Pool, PoolOptions
+from sandbox.client.options import PoolOptions
+from sandbox.client.pool import Pool
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import ProgramJob
 from sandbox.verdicts.results import Status
@@ -33,8 +34,8 @@ def children(pid: int) -> list[int]:
 
 def spare(pool: Pool) -> int:
     """The process that waits for the next job, as soon as it is the only run of the pool's only engine."""
-    ((station, _),) = pool._idle
-    (zygote,) = children(station.engine.transport.pid)  # type: ignore[attr-defined]
+    ((pair, _),) = pool.engines.idle
+    (zygote,) = children(pair.candidate.transport.pid)  # type: ignore[attr-defined]
     deadline = time.monotonic() + PATIENCE_S
     while len(waiting := children(zygote)) != 1:
         assert time.monotonic() < deadline, f"The zygote has the runs {waiting}."

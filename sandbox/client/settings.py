@@ -1,14 +1,14 @@
-"""Sandbox options from this installation's settings."""
+"""Pool options from the settings of this installation."""
 
 from collections.abc import Iterable
 
 from django.conf import settings
 
-from sandbox.client.pool import PoolOptions
-from sandbox.connections.transports.base import TransportOptions
+from sandbox.client.options import DEFAULT_TIERS, PoolOptions
+from sandbox.connections.transports import TransportOptions
 
 
-def pool_options(*, backend: str = "auto", accept: Iterable[str] = "AB") -> PoolOptions:
+def get_pool_options(*, backend: str = "auto", accept: Iterable[str] = DEFAULT_TIERS) -> PoolOptions:
     """Return the options of a pool. With *backend* `auto`, LLMEVAL_SANDBOX_BACKEND decides."""
     return PoolOptions(
         backend=settings.SANDBOX_BACKEND if backend == "auto" else backend,

@@ -1,0 +1,126 @@
+"""Execution of literal tests: the candidate answers the calls, and this process compares the answers.
+
+This is a second way to a verdict, kept for its speed. FIGURES
+`tests/sandbox/verdicts/test_literal_agreement.py` compares its verdicts with the judge's.
+"""
+
+from sandbox.connections.engine_pair import EnginePair
+from sandbox.connections.events import RunEnd
+from sandbox.engine.protocol import codec
+from sandbox.limits import DECODED_AT_ONCE_BYTES, MAX_COMPARED_BYTES
+from sandbox.verdicts.jobs import FunctionJob
+from sandbox.verdicts.literal.expressions import NeedsJudge
+from sandbox.verdicts.literal.plans import LiteralTest
+from sandbox.verdicts.reports import DEFINITION, Report, check_answer, check_report, read_error, read_number
+from sandbox.verdicts.results import Failure, Outcome, Status
+from sandbox.verdicts.single_run import SingleRun
+from sandbox.verdicts.statuses import (
+    create_failure,
+    cut_text,
+    show_value,
+    status_of_definition,
+    status_of_early_exit,
+    status_of_end,
+    status_of_exception,
+)
+from sandbox.verdicts.test_inputs import build_prelude
+
+_FailedTest = tuple[Status, str, Failure]
+
+
+class LiteralRun(SingleRun):
+    """One run of a candidate that answers all calls. `run` raises NeedsJudge if a judge has to look at an answer."""
+
+    def __init__(self, engines: EnginePair, job: FunctionJob, tests: tuple[LiteralTest, ...]) -> None:
+        super().__init__(engines, job.limits)
+        self.job, self.tests = job, tests
+        self.calls = [call for test in tests for call in test.calls]
+        self.definition: Report | None = None
+        self.answers: list[Report] = []
+
+    def start(self) -> int:
+        job = self.job
+        head = {
+            "role": "candidate",
+            "code": job.code,
+            "prelude": build_prelude(job),
+            "files": list(job.files),
+            "calls": [[call.target, call.args, call.kwargs] for call in self.calls],
+            "max_result": MAX_COMPARED_BYTES,
+        }
+        return self.engine.start(head, list(job.files.values()), self.limits)
+
+    def read_report(self, report: Report, payload: bytes) -> None:
+        if self.definition is None:
+            self.definition = check_report(report, DEFINITION)
+            return
+        if "defined" not in self.definition or len(self.answers) == len(self.calls):
+            raise codec.CodecError("an answer that was not asked for")
+        report = check_answer(report, len(self.answers) + 1)
+        if "value" in report:
+            small = len(payload) <= DECODED_AT_ONCE_BYTES
+            report = {"value": codec.decode(report["value"])} if small else {"payload": payload}
+        self.answers.append({"error": report["crashed"]} if "crashed" in report else report)
+
+    def decide_outcome(self, end: RunEnd) -> Outcome:
+        ended = status_of_end(end, self.limits)
+        if self.definition is None:
+            return self.create_outcome(*(ended or status_of_early_exit(end)), end)
+        if "defined" not in self.definition:
+            return self.create_outcome(*status_of_definition(self.definition, self.limits), end)
+        passed, first_answer = 0, 0
+        failed: _FailedTest | None = None
+        for test in self.tests:
+            answers = self.answers[first_answer : first_answer + len(test.calls)]
+            first_answer += len(test.calls)
+            if len(answers) == len(test.calls):
+                result = self._judge(test, answers)
+            elif self.flooded:
+                raise NeedsJudge
+            else:
+                result = *(ended or status_of_early_exit(end)), _create_failure(test)
+            passed += result is None
+            failed = failed or result
+        total = len(self.tests)
+        if failed is None:
+            return self.create_outcome(Status.PASSED, f"All {total} tests passed.", end, passed=passed, total=total)
+        status, message, failure = failed
+        return self.create_outcome(status, message, end, passed=passed, total=total, failure=failure)
+
+    def _judge(self, test: LiteralTest, answers: list[Report]) -> _FailedTest | None:
+        """Return None if the test passes, otherwise the status, the message and the failure. Raises NeedsJudge."""
+        for answer in answers:
+            if "error" in answer:
+                return *status_of_exception(read_error(answer["error"]), self.limits), _create_failure(test)
+            if "large" in answer:
+                size = read_number(answer["large"])
+                if size <= self.limits.result_bytes:
+                    raise NeedsJudge
+                message = f"The code returned {size} bytes; {self.limits.result_bytes} are allowed."
+                return Status.OUTPUT_LIMIT, message, _create_failure(test)
+        values = [_decode(answer) for answer in answers]
+        problem = ""
+        try:
+            if test.passes(values):
+                return None
+        except NeedsJudge:
+            raise
+        except Exception as error:  # such as abs() of a text that the code returned
+            problem = f": {error}"
+        if any(map(codec.has_opaque, values)):
+            raise NeedsJudge  # an object may equal the expected value, which only its own process can tell
+        text, expected = test.describe()
+        got = ", ".join(map(show_value, values)) + problem
+        return Status.ASSERTION, cut_text(f"A test failed: {text}"), create_failure(text, expected, got, test.line)
+
+
+def _decode(answer: Report) -> object:
+    if "payload" not in answer:
+        return answer["value"]
+    payload = answer["payload"]
+    assert isinstance(payload, bytes)
+    return codec.decode(codec.loads(payload)["value"])
+
+
+def _create_failure(test: LiteralTest) -> Failure:
+    return create_failure(*test.describe(), line=test.line)
