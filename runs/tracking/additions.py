@@ -1,9 +1,9 @@
-"""What apps above `runs` add to a run's log in MLflow: metrics, tables, assessments. They register it from ready()."""
+"""Additions of upper apps to a run's log in MLflow: metrics, tables and assessments. They register from ready()."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from hub.protocols.messages import JSON
 from runs.models import Run
@@ -13,10 +13,10 @@ SourceType = Literal["HUMAN", "LLM_JUDGE", "CODE"]  # MLflow's names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """What somebody or something said of one response.
+    """Verdict of a person, a model or code on one response.
 
-    `key` is the same at every logging and no other's on that response. `overrides` is the key of one in whose place
-    this one stands; it comes earlier in the list.
+    `key` is unique among the assessments of a response and the same at every logging. `overrides` is the key of the
+    assessment that this one replaces; that one comes earlier in the list.
     """
 
     key: str
@@ -30,62 +30,63 @@ class Assessment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
-    """`metrics` of the run; `cells` by (RunEnvironment id, RunModel id); `tables` by name, rows of the same keys."""
+class LogAddition:
+    """`metrics` of the run, `cells` by (RunEnvironment id, RunModel id), `tables` by name: rows with the same keys."""
 
     metrics: dict[str, float] = field(default_factory=dict)
     cells: dict[tuple[int, int], dict[str, float]] = field(default_factory=dict)
     tables: dict[str, list[dict[str, JSON]]] = field(default_factory=dict)
 
 
-class Addition(ABC):
-    """One app's share of the log, read anew whenever a run is logged."""
+class AdditionSource(ABC):
+    """Additions of one app, read again whenever a run is logged."""
 
     @abstractmethod
-    def newest(self) -> dict[int, datetime]:
-        """Run id -> when there was last something new to log of it."""
+    def latest_changes(self) -> dict[int, datetime]:
+        """Return run id -> when its additions last changed."""
 
     @abstractmethod
-    def added(self, run: Run) -> Added:
-        """Metrics and tables of *run*."""
+    def addition(self, run: Run) -> LogAddition:
+        """Return metrics and tables of *run*."""
 
     @abstractmethod
     def assessments(self, run: Run) -> dict[int, list[Assessment]]:
-        """Response id -> what is to be seen on its trace; earlier ones that are no longer here are taken away."""
+        """Return response id -> assessments of its trace. Logged assessments that are not among them are deleted."""
 
 
-_additions: list[Addition] = []
+_sources: list[AdditionSource] = []
 
 
-def register(addition: Addition) -> None:
-    """Log what *addition* has, with every run from now on."""
-    _additions.append(addition)
+def register(source: AdditionSource) -> None:
+    """Log the additions of *source* with every run from now on."""
+    _sources.append(source)
 
 
-def added(run: Run) -> Added:
-    """All that is added to the log of *run*."""
-    found: dict[str, dict[Any, Any]] = {"metrics": {}, "cells": {}, "tables": {}}
-    for addition in _additions:
-        item = addition.added(run)
-        found["metrics"] |= item.metrics
-        found["tables"] |= item.tables
-        for cell, metrics in item.cells.items():
-            found["cells"][cell] = {**found["cells"].get(cell, {}), **metrics}
-    return Added(**found)
+def combined_addition(run: Run) -> LogAddition:
+    """Return the additions of all apps to the log of *run*."""
+    combined = LogAddition()
+    for source in _sources:
+        addition = source.addition(run)
+        combined.metrics.update(addition.metrics)
+        combined.tables.update(addition.tables)
+        for cell, metrics in addition.cells.items():
+            combined.cells.setdefault(cell, {}).update(metrics)
+    return combined
 
 
-def assessments(run: Run) -> dict[int, list[Assessment]]:
+def all_assessments(run: Run) -> dict[int, list[Assessment]]:
+    """Return response id -> assessments of all apps."""
     found: dict[int, list[Assessment]] = {}
-    for addition in _additions:
-        for response, items in addition.assessments(run).items():
+    for source in _sources:
+        for response, items in source.assessments(run).items():
             found.setdefault(response, []).extend(items)
     return found
 
 
-def newest() -> dict[int, datetime]:
-    """Run id -> when anything was last added."""
+def latest_changes() -> dict[int, datetime]:
+    """Return run id -> when any addition last changed."""
     found: dict[int, datetime] = {}
-    for addition in _additions:
-        for run, moment in addition.newest().items():
+    for source in _sources:
+        for run, moment in source.latest_changes().items():
             found[run] = max(moment, found.get(run, moment))
     return found

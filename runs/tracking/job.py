@@ -1,74 +1,52 @@
-"""What is logged of a run: one JSON job with params, metrics and tags, beside a folder of artifacts. No mlflow here."""
+"""The job that logs a run: params, metrics and tags as JSON, beside a folder of artifacts. mlflow is not imported."""
 
-import csv
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
 
-import yaml
 from django.utils import timezone
 
-from hub.protocols.messages import JSON, opening, played
 from runs.models import Response, Run
 from runs.reports.columns import result_json
 from runs.reports.document import results_json
-from runs.reports.formats import clean, cut
+from runs.reports.formats import cut
 from runs.reports.html import render_html
-from runs.results.counting import attempts_of, cell_responses
+from runs.results.counting import attempts_of
 from runs.results.figures import CellResult
 from runs.results.stored import get_results
-from runs.selectors import role_models
-from runs.tracking.additions import Added, Assessment, added, assessments
+from runs.tracking.additions import LogAddition, combined_addition
+from runs.tracking.artifacts import flatten, write_config, write_json, write_responses, write_results, write_tables
+from runs.tracking.config import Traces
+from runs.tracking.messages import LoggedCell, LoggedRun, TrackingJob
+from runs.tracking.traces import write_traces
 
-Traces = Literal["none", "failures", "all"]
-_VALUE = 5000  # characters; MLflow takes 6,000 of a param and 8,000 of a tag
+_VALUE = 5000  # characters; MLflow accepts 6,000 of a param and 8,000 of a tag
 _STATUS = {
     Run.Status.FAILED: "FAILED",
     Run.Status.INTERRUPTED: "KILLED",
     Run.Status.CANCELLED: "KILLED",
     Run.Status.STOPPED: "KILLED",
 }
-_COLUMNS = (
-    "case__external_id",
-    "attempt",
-    "status",
-    "score",
-    "reason",
-    "error_kind",
-    "stop",
-    "truncated",
-    "refused",
-    "turns",
-    "input_tokens",
-    "output_tokens",
-    "latency_ms",
-    "cost_usd",
-    "execution_status",
-    "execution_ms",
-)
 
 
-def build_job(run: Run, folder: Path, *, experiment: str, artifact_root: str | None, traces: Traces) -> dict[str, Any]:
-    """The job for runs.tracking.worker; its artifacts and traces are written below *folder* first."""
+def build_job(run: Run, folder: Path, *, experiment: str, artifact_root: str | None, traces: Traces) -> TrackingJob:
+    """Return the job for runs.tracking.worker, after writing its artifacts and traces below *folder*."""
     cells = get_results(run)
-    start, end = _milliseconds(run.started_at or run.created_at), _milliseconds(run.finished_at or timezone.now())
-    shared = {"start_ms": start, "end_ms": end, "status": _STATUS.get(Run.Status(run.status), "FINISHED")}
-    more = added(run)
+    addition = combined_addition(run)
+    path = write_traces(run, cells, folder / "traces.jsonl", traces) if traces != "none" else None
     return {
         "run": run_identity(run),
         "experiment": experiment,
         "artifact_root": artifact_root,
-        "parent": {**shared, **_parent(run, cells, more, folder / "run")},
-        "cells": [{**shared, **_cell(run, cell, more, folder / f"cell{i}")} for i, cell in enumerate(cells)],
-        "traces": str(_write_traces(run, cells, folder / "traces.jsonl", traces)) if traces != "none" else None,
+        "parent": _parent(run, cells, addition, folder / "run"),
+        "cells": [_cell(run, cell, addition, folder / f"cell{i}") for i, cell in enumerate(cells)],
+        "traces": None if path is None else str(path),
     }
 
 
 def run_identity(run: Run) -> str:
-    """Tells runs apart on an MLflow server that several databases log to: id, moment of creation, config hash."""
+    """Return a name for *run* that is unique on an MLflow server to which several databases are logged."""
     return f"{run.pk} {run.created_at:%Y-%m-%dT%H:%M:%S.%f} {run.config_hash[:16]}"
 
 
@@ -76,45 +54,51 @@ def cell_key(cell: CellResult) -> str:
     return f"{cell.environment} / {cell.model}"
 
 
-# ---- parent and cells ------------------------------------------------------------------------------------------------
-
-
-def _parent(run: Run, cells: list[CellResult], more: Added, folder: Path) -> dict[str, Any]:
+def _parent(run: Run, cells: list[CellResult], addition: LogAddition, folder: Path) -> LoggedRun:
     folder.mkdir(parents=True)
-    results = results_json(run, cells)
-    _write_json(folder / "results.json", results)
-    _write_results_table(folder / "results.csv", [result_json(cell) for cell in cells])
+    write_json(folder / "results.json", results_json(run, cells))
+    write_results(folder / "results.csv", cells)
     (folder / "report.html").write_text(render_html(run, cells), encoding="utf-8")
-    (folder / "config.yaml").write_text(yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True), "utf-8")
-    tables = _write_tables(folder, more)
+    write_config(folder / "config.yaml", run)
+    tags = write_tables(folder, addition.tables)
+    settings = {key: value for key, value in run.config.items() if key not in ("models", "environments")}
+    start_ms, end_ms = _times(run)
     return {
         "name": run.name,
+        "start_ms": start_ms,
+        "end_ms": end_ms,
+        "status": _status(run),
         "artifacts": str(folder),
-        "params": _texts({"config": {k: v for k, v in run.config.items() if k not in ("models", "environments")}}),
+        "params": _params({"config": settings}),
         "metrics": {
             "seconds": run.seconds,
-            **({} if run.cost_usd is None else {"cost_usd": run.cost_usd}),  # unknown is no metric, least of all 0
+            **({} if run.cost_usd is None else {"cost_usd": run.cost_usd}),  # an unknown cost has no metric
             "responses": sum(cell.responses for cell in cells),
             **{status: sum(cell.statuses[status] for cell in cells) for status in map(str, Response.Status.values)},
-            **_numbers(run.summaries),
-            **more.metrics,
+            **_metrics(run.summaries),
+            **addition.metrics,
         },
-        "tags": {**_tags(run), "llmeval.status": run.status, **tables},
+        "tags": {**_tags(run), "llmeval.status": run.status, **tags},
     }
 
 
-def _cell(run: Run, cell: CellResult, more: Added, folder: Path) -> dict[str, Any]:
+def _cell(run: Run, cell: CellResult, addition: LogAddition, folder: Path) -> LoggedCell:
     folder.mkdir(parents=True)
     result = result_json(cell)
-    _write_json(folder / "result.json", result)
-    _write_responses(folder / "responses.csv", cell)
+    write_json(folder / "result.json", result)
+    write_responses(folder / "responses.csv", cell)
     digest = cell.run_environment.version.digest
     spec = {key: value for key, value in cell.run_model.spec.items() if key != "api_key_env"}
+    low, high = cell.accuracy.bounds or (None, None)
+    start_ms, end_ms = _times(run)
     return {
         "key": cell_key(cell),
         "name": cell_key(cell),
+        "start_ms": start_ms,
+        "end_ms": end_ms,
+        "status": _status(run),
         "artifacts": str(folder),
-        "params": _texts(
+        "params": _params(
             {
                 "environment": cell.environment,
                 "digest": digest,
@@ -123,7 +107,10 @@ def _cell(run: Run, cell: CellResult, more: Added, folder: Path) -> dict[str, An
                 "model": spec,
             }
         ),
-        "metrics": {**_metrics(result), **more.cells.get((cell.run_environment.pk, cell.run_model.pk), {})},
+        "metrics": {
+            **_metrics({**result, "ci95": {"low": low, "high": high}}),
+            **addition.cells.get((cell.run_environment.pk, cell.run_model.pk), {}),
+        },
         "tags": {
             **_tags(run),
             "llmeval.environment": cell.environment,
@@ -136,6 +123,19 @@ def _cell(run: Run, cell: CellResult, more: Added, folder: Path) -> dict[str, An
     }
 
 
+def _status(run: Run) -> str:
+    return _STATUS.get(Run.Status(run.status), "FINISHED")
+
+
+def _times(run: Run) -> tuple[int, int]:
+    """Return when the run started and ended, in milliseconds since the epoch."""
+    return _milliseconds(run.started_at or run.created_at), _milliseconds(run.finished_at or timezone.now())
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
 def _tags(run: Run) -> dict[str, str]:
     return {
         "llmeval.run_id": str(run.pk),
@@ -145,150 +145,21 @@ def _tags(run: Run) -> dict[str, str]:
     }
 
 
-def _texts(values: dict[str, Any]) -> dict[str, str]:
-    """Nested values as flat params: `model.parameters.temperature`."""
-    return {name: cut(value if isinstance(value, str) else json.dumps(value), _VALUE) for name, value in _flat(values)}
+def _params(values: Mapping[str, object]) -> dict[str, str]:
+    """Return nested values as flat params such as `model.parameters.temperature`."""
+    return {name: cut(value if isinstance(value, str) else json.dumps(value), _VALUE) for name, value in _paths(values)}
 
 
-def _metrics(result: dict[str, JSON]) -> dict[str, float]:
-    """Every number of a result by its path: `accuracy`, `latency_ms.p50`, `pass_at.1`."""
-    interval = result["ci95"]
-    low, high = interval if isinstance(interval, list) else (None, None)
-    return _numbers({**result, "ci95": {"low": low, "high": high}})
-
-
-def _numbers(values: dict[str, JSON]) -> dict[str, float]:
-    """The numbers at any depth of *values*, by path: a stage's summary as metrics, such as `judge.suggested`."""
+def _metrics(values: Mapping[str, object]) -> dict[str, float]:
+    """Return all numbers in nested values by their path: `accuracy`, `latency_ms.p50`, `pass_at.1`."""
     return {
         name: float(value)
-        for name, value in _flat(values)
+        for name, value in _paths(values)
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{prefix}{_name(key)}.")
-        else:
-            yield prefix + _name(key), value
-
-
-def _name(key: str) -> str:
-    """A key in the characters that MLflow takes."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "_-/ ") else "_" for c in key)
-
-
-def _milliseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
-
-
-# ---- artifacts -------------------------------------------------------------------------------------------------------
-
-
-def _write_json(path: Path, value: JSON) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False), "utf-8", errors="replace")
-
-
-def _write_results_table(path: Path, results: list[dict[str, JSON]]) -> None:
-    rows = [dict(_flat(result)) for result in results]
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(columns)
-        table.writerows([_field(row.get(name)) for name in columns] for row in rows)
-
-
-def _write_tables(folder: Path, more: Added) -> dict[str, str]:
-    """Tables as MLflow's own `log_table` writes them, and the tag by which its pages and `load_table` know them."""
-    logged = []
-    for name, rows in more.tables.items():
-        columns = list(rows[0]) if rows else []
-        _write_json(folder / f"{name}.json", {"columns": columns, "data": [list(row.values()) for row in rows]})
-        logged.append({"path": f"{name}.json", "type": "table"})
-    return {"mlflow.loggedArtifacts": json.dumps(logged)} if logged else {}
-
-
-def _write_responses(path: Path, cell: CellResult) -> None:
-    """One line a response, streamed."""
-    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["case", *_COLUMNS[1:]])
-        rows = cell_responses(cell.run_environment, cell.run_model).values_list(*_COLUMNS)
-        table.writerows([_field(value) for value in row] for row in rows.iterator(chunk_size=2000))
-
-
-def _field(value: Any) -> Any:
-    """A spreadsheet would calculate a text that begins like a formula, and a model may have written it."""
-    if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, str):
-        text = clean(value)
-        return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
-    return value
-
-
-# ---- traces ----------------------------------------------------------------------------------------------------------
-
-
-def _write_traces(run: Run, cells: list[CellResult], path: Path, traces: Traces) -> Path:
-    """One line a response: all of them, or those that did not pass."""
-    said = assessments(run)
-    judges = ", ".join(model.label for model in role_models(run).get("rubric", []))
-    with path.open("w", encoding="utf-8", errors="replace") as file:
-        for cell in cells:
-            responses = cell_responses(cell.run_environment, cell.run_model).select_related("case")
-            if traces == "failures":
-                responses = responses.exclude(status=Response.Status.PASSED)
-            for response in responses.prefetch_related("scores").iterator(chunk_size=200):
-                items = [*_scored(response, judges), *said.get(response.pk, [])]
-                trace = {**_trace(run, cell, response), "assessments": [asdict(item) for item in items]}
-                file.write(json.dumps(trace) + "\n")
-    return path
-
-
-def _scored(response: Response, judges: str) -> list[Assessment]:
-    """What each rule said: a model, where the rule is a judge by rubric, else code."""
-    return [
-        Assessment(
-            key=f"score {score.pk}",
-            name=score.rule,
-            value=score.value,
-            source_type="LLM_JUDGE" if score.type == "judge" else "CODE",
-            source=judges or score.type if score.type == "judge" else score.type,
-            rationale=cut(score.reason, _VALUE),
-        )
-        for score in response.scores.all()
-        if score.value is not None
-    ]
-
-
-def _trace(run: Run, cell: CellResult, response: Response) -> dict[str, Any]:
-    end_ns = int(response.created_at.timestamp() * 1e9)
-    return {
-        "cell": cell_key(cell),
-        "response": str(response.pk),
-        "name": f"{cell.run_environment.version.environment.slug} {response.case.external_id}",
-        "inputs": opening(response.messages),
-        "outputs": played(response.messages),
-        "status": "ERROR" if response.status == Response.Status.ERRORED else "OK",
-        "start_ns": end_ns - int((response.latency_ms or 0) * 1e6),
-        "end_ns": end_ns,
-        "attributes": {
-            "mlflow.chat.tokenUsage": {
-                "input_tokens": response.input_tokens,
-                "output_tokens": response.output_tokens,
-                "total_tokens": response.input_tokens + response.output_tokens,
-            },
-            "mlflow.llm.model": cell.run_model.spec.get("model", cell.model),
-            "score": response.score,
-            "reason": response.reason,
-        },
-        "tags": {
-            "llmeval.run_id": str(run.pk),
-            "llmeval.case": response.case.external_id,
-            "llmeval.attempt": str(response.attempt),
-            "llmeval.model": cell.model,
-            "llmeval.status": response.status,
-        },
-    }
+def _paths(values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Yield nested values by their path, in the characters that MLflow accepts."""
+    for path, value in flatten(values):
+        yield "".join(c if c.isascii() and (c.isalnum() or c in "_-/. ") else "_" for c in path), value

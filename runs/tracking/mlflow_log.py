@@ -1,0 +1,97 @@
+"""Logging one run to MLflow. Imports mlflow, so only the tracking process uses it."""
+
+import time
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import TypeVar
+
+from mlflow import MlflowClient
+from mlflow.entities import Metric, Param, Run, RunTag
+from mlflow.exceptions import MlflowException
+
+from runs.tracking.messages import LoggedRun, TrackingAnswer, TrackingJob
+from runs.tracking.mlflow_traces import log_traces
+
+# MLflow's limits for one log_batch: 100 params, 100 tags, 1,000 entries in all; 250 characters of a key.
+_PER_CALL, _METRICS_PER_CALL, _KEY = 100, 800, 250
+_RUN_TAG, _CELL_TAG = "llmeval.run", "llmeval.cell"
+Entry = TypeVar("Entry")
+
+
+def log_run(job: TrackingJob) -> TrackingAnswer:
+    """Log a run with its cells and traces. What an earlier attempt logged is found by its tags and completed."""
+    client = MlflowClient()
+    experiment = _experiment(client, job["experiment"], job["artifact_root"])
+    known = _find(client, experiment, _RUN_TAG, job["run"])
+    parent = _log(client, experiment, job["parent"], {_RUN_TAG: job["run"]}, known)
+    cells = {}
+    for cell in job["cells"]:
+        tags = {_CELL_TAG: f"{job['run']} {cell['key']}", "mlflow.parentRunId": parent}
+        known_cell = _find(client, experiment, _CELL_TAG, tags[_CELL_TAG]) if known else None  # a new run has no cells
+        cells[cell["key"]] = _log(client, experiment, cell, tags, known_cell)
+    traces = assessments = 0
+    if job["traces"]:
+        traces, assessments = log_traces(client, experiment, cells, Path(job["traces"]))
+    return {
+        "experiment_id": experiment,
+        "parent": parent,
+        "cells": cells,
+        "traces": traces,
+        "assessments": assessments,
+    }
+
+
+def _experiment(client: MlflowClient, name: str, artifact_root: str | None) -> str:
+    """Return the id of the experiment, which is created if it does not exist."""
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        try:
+            return str(client.create_experiment(name, artifact_location=artifact_root))
+        except MlflowException:  # another run has created it in the meantime, or the error is raised below
+            found = client.get_experiment_by_name(name)
+            if found is None:
+                raise
+    if found.lifecycle_stage != "active":
+        raise ValueError(f"The MLflow experiment {name!r} was deleted; restore it, or name another in `tracking`.")
+    return str(found.experiment_id)
+
+
+def _find(client: MlflowClient, experiment: str, tag: str, value: str) -> Run | None:
+    found = client.search_runs([experiment], f"tags.`{tag}` = '{_without_quotes(value)}'", max_results=1)
+    return found[0] if found else None
+
+
+def _without_quotes(value: str) -> str:
+    return value.replace("'", "")
+
+
+def _log(client: MlflowClient, experiment: str, item: LoggedRun, tags: dict[str, str], known: Run | None) -> str:
+    """Log *item* as a new MLflow run with *tags*, or into the *known* one, and return its id.
+
+    Params that are logged already stay as they are.
+    """
+    run = known or client.create_run(
+        experiment,
+        start_time=item["start_ms"],
+        tags={key: _without_quotes(value) for key, value in tags.items()},
+        run_name=item["name"],
+    )
+    now = int(time.time() * 1000)  # of several values at one step MLflow shows the one with the latest time
+    all_metrics = [Metric(key[:_KEY], float(value), now, 0) for key, value in item["metrics"].items()]
+    all_params = [Param(key[:_KEY], value) for key, value in item["params"].items() if key[:_KEY] not in run.data.params]
+    all_tags = [RunTag(key, value) for key, value in item["tags"].items()]
+    for metrics, params, run_tags in zip_longest(
+        _chunks(all_metrics, _METRICS_PER_CALL),
+        _chunks(all_params, _PER_CALL),
+        _chunks(all_tags, _PER_CALL),
+        fillvalue=(),
+    ):
+        client.log_batch(run.info.run_id, metrics=metrics, params=params, tags=run_tags)
+    client.log_artifacts(run.info.run_id, item["artifacts"])
+    client.set_terminated(run.info.run_id, status=item["status"], end_time=item["end_ms"])
+    return str(run.info.run_id)
+
+
+def _chunks(items: Sequence[Entry], size: int) -> list[Sequence[Entry]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -1,0 +1,111 @@
+"""Logging runs in MLflow, and finding the runs that are not logged or whose log is out of date.
+
+A run is never lost because MLflow is down or slow: its `tracking_state` is then `pending`, and workers or
+`manage.py sync_tracking` log it later. They also log again what people judged since.
+"""
+
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypedDict
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.utils import timezone
+
+from runs.models import ENDED, Run
+from runs.tracking.additions import latest_changes
+from runs.tracking.client import Tracker, TrackingError
+from runs.tracking.config import TrackingConfig
+from runs.tracking.job import build_job
+
+_ANSWER_S = 120.0  # for a job without traces
+_TRACE_S = 0.2  # more for each trace
+_KEPT = ("parent", "cells", "experiment_id")  # links that stay valid if a later attempt fails
+State = Run.TrackingState
+
+
+class TrackingOutcome(TypedDict, total=False):
+    """State of a run's tracking; `error` if it is pending."""
+
+    state: str
+    error: str
+
+
+def track(run: Run, tracker: Tracker, config: TrackingConfig) -> TrackingOutcome:
+    """Log *run* and store the links in Run.tracking. Failures of MLflow are stored, not raised.
+
+    A run that was logged before is completed, not logged twice.
+    """
+    if not tracker.on:
+        run.tracking_state, run.tracking = State.OFF, {}
+    else:
+        place = {"uri": address_without_password(), "experiment": config.experiment or run.name}
+        try:
+            run.tracking = {**place, **_log(run, tracker, config)}
+            run.tracking_state = State.LOGGED
+        except (TrackingError, OSError) as error:  # OSError: no space for the artifacts
+            kept = {key: value for key, value in run.tracking.items() if key in _KEPT}
+            run.tracking = {**place, **kept, "error": str(error)}
+            run.tracking_state = State.PENDING
+    Run.objects.filter(pk=run.pk).update(tracking=run.tracking, tracking_state=run.tracking_state)
+    outcome = TrackingOutcome(state=run.tracking_state)
+    if "error" in run.tracking:
+        outcome["error"] = run.tracking["error"]
+    return outcome
+
+
+def _log(run: Run, tracker: Tracker, config: TrackingConfig) -> dict[str, object]:
+    began = timezone.now()  # judgments from now on are not in this log
+    with tempfile.TemporaryDirectory(prefix="llmeval-tracking-") as folder:
+        job = build_job(
+            run,
+            Path(folder),
+            experiment=config.experiment or run.name,
+            artifact_root=_artifact_root(),
+            traces=config.traces,
+        )
+        traces = sum(cell["metrics"]["responses"] for cell in job["cells"]) if job["traces"] else 0
+        answer = tracker.log(job, _ANSWER_S + _TRACE_S * traces)
+    return {**answer, "logged_at": began.isoformat()}
+
+
+def _artifact_root() -> str | None:
+    """Return where a local store keeps artifacts; None for a server, which decides that itself."""
+    if urlsplit(settings.MLFLOW_TRACKING_URI).scheme in ("http", "https"):
+        return None
+    root = settings.MLFLOW_ARTIFACTS
+    return root if "://" in root else Path(root).resolve().as_uri()
+
+
+def address_without_password() -> str:
+    """Return the address of MLflow without user and password."""
+    uri: str = settings.MLFLOW_TRACKING_URI
+    parts = urlsplit(uri)
+    return uri if "@" not in parts.netloc else parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+# ---- runs to log -----------------------------------------------------------------------------------------------------
+
+
+def pending_runs() -> list[Run]:
+    """Return runs that ended without being logged, the oldest first."""
+    return list(Run.objects.filter(tracking_state=State.PENDING, status__in=ENDED).order_by("pk"))
+
+
+def outdated_runs() -> list[Run]:
+    """Return logged runs with judgments that are not in the log, the oldest first."""
+    changes = latest_changes()
+    runs = Run.objects.filter(pk__in=changes, tracking_state=State.LOGGED).order_by("pk")
+    return [run for run in runs if changes[run.pk] > _logged_at(run)]
+
+
+def runs_to_log() -> list[Run]:
+    """Return the runs that are pending or outdated."""
+    return [*pending_runs(), *outdated_runs()]
+
+
+def _logged_at(run: Run) -> datetime:
+    """Return when the run was read for its log; the earliest moment for logs without that time."""
+    moment = run.tracking.get("logged_at")
+    return datetime.fromisoformat(moment) if moment else datetime.min.replace(tzinfo=UTC)
