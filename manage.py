@@ -24,9 +24,6 @@ def main() -> None:
                 2,
                 "This Python lacks the product's packages; run .venv/bin/python manage.py, which `make eval` installs.",
             )
-        from runs.tracking import launch
-
-        launch.launch_for(sys.argv[1:])
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
         from django.db import OperationalError, ProgrammingError

@@ -9,7 +9,7 @@ class PreferencesConfig(AppConfig):
 
     def ready(self) -> None:
         # These modules import models, which can only be imported once all apps are loaded.
-        from preferences.tracking import Judgments
+        from preferences.tracking import PreferenceAdditions
         from runs.tracking.additions import register
 
-        register(Judgments())
+        register(PreferenceAdditions())

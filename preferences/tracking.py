@@ -1,21 +1,20 @@
-"""Judgments in MLflow: figures as metrics, a table of the preferences in force, and assessments of responses."""
+"""Preferences in MLflow: figures as metrics, a table of the preferences in force, and assessments of responses."""
 
 import json
 from collections import Counter, defaultdict
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Max, Q
 
 from hub.protocols.messages import JSON
 from preferences.insight.agreement import compute_agreement
-from preferences.models import Preference
+from preferences.models import Issue, Preference
 from preferences.selectors import current_preferences, with_related_objects
 from preferences.sides import tokens_to_phrases
 from runs.models import Response, Run
-from runs.tracking.additions import Added, Addition, Assessment, SourceType
+from runs.tracking.additions import AdditionSource, Assessment, LogAddition, SourceType
 
-_WON = {"first": ("won", "lost"), "second": ("lost", "won"), "tie": ("tied", "tied"), "both_bad": ("bad", "bad")}
+_OUTCOMES = {"first": ("won", "lost"), "second": ("lost", "won"), "tie": ("tied", "tied"), "both_bad": ("bad", "bad")}
 _RATIONALE = 10_000  # characters; a TEXT column of MySQL holds 65,535 bytes
 _VALUES = {"won": "better", "lost": "worse", "tied": "tie", "bad": "both bad"}
 _SOURCES: dict[str, SourceType] = {
@@ -25,13 +24,13 @@ _SOURCES: dict[str, SourceType] = {
 }
 
 
-class Judgments(Addition):
-    """Addition to the tracking of a run: its preferences in force."""
+class PreferenceAdditions(AdditionSource):
+    """Additions to the log of a run: its preferences in force."""
 
-    def newest(self) -> dict[int, datetime]:
+    def latest_changes(self) -> dict[int, datetime]:
         return dict(Preference.objects.order_by().values_list("run").annotate(Max("created_at")))
 
-    def added(self, run: Run) -> Added:
+    def addition(self, run: Run) -> LogAddition:
         """Return the metrics and the table `judgments` of a run; nothing if it has no judgments.
 
         Metrics: `judgments.<source>`, `agreement.<figure>` (with `.n`, `.low`, `.high`), and for each environment and
@@ -40,14 +39,14 @@ class Judgments(Addition):
         rows = current_preferences().filter(run=run)
         table = [_row(item) for item in with_related_objects(rows).prefetch_related("issues__category").order_by("id")]
         if not table:
-            return Added()
+            return LogAddition()
         counts = Counter(str(row["source"]) for row in table)
         metrics = {f"judgments.{source}": float(counts[source]) for source in Preference.Source.values}
         for name, _, figure in compute_agreement(rows).figures:
             values = {"": figure.value, ".n": figure.n, ".low": figure.low, ".high": figure.high}
             if figure.value is not None:
-                metrics |= {f"agreement.{name}{part}": float(v) for part, v in values.items() if v is not None}
-        return Added(metrics=metrics, cells=_cells(run), tables={"judgments": table})
+                metrics |= {f"agreement.{name}{suffix}": float(v) for suffix, v in values.items() if v is not None}
+        return LogAddition(metrics=metrics, cells=_cells(run), tables={"judgments": table})
 
     def assessments(self, run: Run) -> dict[int, list[Assessment]]:
         """Return the assessments of each response: preferences in force, and before them overridden suggestions."""
@@ -56,18 +55,18 @@ class Judgments(Addition):
         found: dict[int, list[Assessment]] = defaultdict(list)
         for preference in rows.prefetch_related("issues__category").order_by("id"):
             for index, response in enumerate((preference.first, preference.second)):
-                found[response.pk].append(_assessment(preference, response, _WON[preference.verdict][index]))
+                found[response.pk].append(_assessment(preference, response, _OUTCOMES[preference.verdict][index]))
         return found
 
 
 def _cells(run: Run) -> dict[tuple[int, int], dict[str, float]]:
     columns = ("first__run_environment", "first__run_model", "second__run_model", "source", "verdict")
     cells: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
-    for part, first, second, source, verdict in current_preferences().filter(run=run).values_list(*columns):
-        for model, outcome in zip((first, second), _WON[verdict], strict=True):
-            cells[part, model][f"judged.{source}.{outcome}"] += 1
+    for environment, first, second, source, verdict in current_preferences().filter(run=run).values_list(*columns):
+        for model, outcome in zip((first, second), _OUTCOMES[verdict], strict=True):
+            cells[environment, model][f"judged.{source}.{outcome}"] += 1
             for other in ("won", "lost", "tied", "bad"):
-                cells[part, model][f"judged.{source}.{other}"] += 0
+                cells[environment, model][f"judged.{source}.{other}"] += 0
     return {cell: {name: float(n) for name, n in counts.items()} for cell, counts in cells.items()}
 
 
@@ -80,7 +79,7 @@ def _row(preference: Preference) -> dict[str, JSON]:
         "environment": str(preference.version),
         "case": preference.case.external_id,
         "source": preference.source,
-        "by": _who(preference),
+        "by": _decider(preference),
         "verdict": preference.verdict,
         "preferred": chosen.run_model.label if chosen else None,
         "first_model": first.run_model.label,
@@ -95,22 +94,22 @@ def _row(preference: Preference) -> dict[str, JSON]:
         "suggestion": preference.suggestion_id,
         "suggestion_taken": preference.suggestion_taken,
         "critique": tokens_to_phrases(preference.critique),
-        "issues": [tokens_to_phrases(_issue(issue)) for issue in preference.issues.all()],
+        "issues": [tokens_to_phrases(_issue_text(issue)) for issue in preference.issues.all()],
         "seconds": preference.seconds,
         "created_at": preference.created_at.isoformat(),
         "config_hash": preference.config_hash,
     }
 
 
-def _who(preference: Preference) -> str:
+def _decider(preference: Preference) -> str:
     if preference.reviewer is not None:
         return preference.reviewer.username
     return preference.judge or preference.source
 
 
-def _issue(issue: Any) -> str:
-    words = f": {issue.quote!r}" if issue.quote else ""
-    return f"{issue.category.slug} ({issue.severity}){words}{f', {issue.note}' if issue.note else ''}"
+def _issue_text(issue: Issue) -> str:
+    quote = f": {issue.quote!r}" if issue.quote else ""
+    return f"{issue.category.slug} ({issue.severity}){quote}{f', {issue.note}' if issue.note else ''}"
 
 
 def _assessment(preference: Preference, response: Response, outcome: str) -> Assessment:
@@ -120,7 +119,7 @@ def _assessment(preference: Preference, response: Response, outcome: str) -> Ass
         label = f"{label}, attempt {other.attempt}"
     first, second = ("this response", "the other response")[:: 1 if response == preference.first else -1]
     issues = [
-        tokens_to_phrases(_issue(issue), first=first, second=second)
+        tokens_to_phrases(_issue_text(issue), first=first, second=second)
         for issue in preference.issues.all()
         if issue.response_id == response.pk
     ]
@@ -139,7 +138,7 @@ def _assessment(preference: Preference, response: Response, outcome: str) -> Ass
         name=f"against {label}",
         value=_VALUES[outcome],
         source_type=_SOURCES[preference.source],
-        source=_who(preference),
+        source=_decider(preference),
         rationale="\n".join([*filter(None, [critique]), *issues])[:_RATIONALE],
         overrides=f"preference {preference.suggestion_id}" if preference.suggestion_taken is False else "",
         metadata=metadata,

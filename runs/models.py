@@ -23,6 +23,11 @@ class Run(Leased):
         CANCELLED = "cancelled", "cancelled"
         FAILED = "failed", "failed"
 
+    class TrackingState(models.TextChoices):
+        OFF = "off", "off"
+        PENDING = "pending", "pending"
+        LOGGED = "logged", "logged"
+
     name = models.CharField(max_length=120, db_index=True)
     status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED, db_index=True)
     message = models.TextField(blank=True, help_text="Why it ended, unless it completed.")
@@ -38,7 +43,16 @@ class Run(Leased):
     seconds = models.FloatField(default=0.0, help_text="Wall time in seconds, resumed executions included.")
     cost_usd = models.FloatField(default=0.0, null=True, help_text="Null if a part of the cost is unknown.")
     host = OrderedJSONField(default=dict, help_text="Machine, Python and package versions.")
-    tracking = OrderedJSONField(default=dict, help_text='{"state": off|pending|logged, "parent": id, "cells": {...}}')
+    tracking_state = models.CharField(
+        max_length=16,
+        choices=TrackingState,
+        default=TrackingState.OFF,
+        db_index=True,
+        help_text="Pending: the config asks for MLflow, and the run is not logged yet.",
+    )
+    tracking = OrderedJSONField(
+        default=dict, help_text='Links of the run in MLflow: {"experiment_id", "parent", "cells", ...}, or {"error"}.'
+    )
     summaries = OrderedJSONField(
         default=dict, help_text="Summary of each stage after the last response, by its config key."
     )

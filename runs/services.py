@@ -17,6 +17,7 @@ from runs.config.schema import RunConfig
 from runs.leases import LEASE
 from runs.models import Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
+from runs.tracking.config import TrackingConfig
 
 KEPT = "What was stored is kept."
 
@@ -36,6 +37,7 @@ def create_run(
             config_hash=config_hash(config, environments),
             created_by=user,
             host=_host(),
+            tracking_state=_tracking_state(config),
             lease_owner=owner,
             lease_until=timezone.now() + LEASE if owner else None,
         )
@@ -55,6 +57,12 @@ def create_run(
             rows += [_model_row(run, spec, position=i, role=role) for i, spec in enumerate(specs)]
         RunModel.objects.bulk_create(rows)
     return run
+
+
+def _tracking_state(config: RunConfig) -> Run.TrackingState:
+    tracking = config.stage_configs.get("tracking")
+    wanted = isinstance(tracking, TrackingConfig) and tracking.mlflow
+    return Run.TrackingState.PENDING if wanted else Run.TrackingState.OFF
 
 
 def _model_row(run: Run, spec: ModelSpec, *, position: int, role: str = "") -> RunModel:

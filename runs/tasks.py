@@ -16,8 +16,9 @@ from runs.leases import LeaseLost, release_lease, take_next_lease
 from runs.models import Response, Run
 from runs.rollouts.services import delete_expired_rollouts
 from runs.services import config_of, fail_run
-from runs.tracking.stage import Tracker, TrackingConfig, behind_runs, track
-from runs.tracking.stage import config_of as tracking_config_of
+from runs.tracking.client import Tracker
+from runs.tracking.config import TrackingConfig, tracking_config
+from runs.tracking.sync import runs_to_log, track
 from sandbox.errors import SandboxUnavailable
 
 logger = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def catch_up() -> None:
     if not _catching_up.acquire(blocking=False):
         return
     try:
-        if runs := behind_runs():
+        if runs := runs_to_log():
             with closing(Tracker.start(TrackingConfig())) as tracker:
                 _log_in_turn(runs, tracker)
     finally:
@@ -70,9 +71,9 @@ def _log_in_turn(runs: list[Run], tracker: Tracker) -> None:
     for run in runs:
         if _shutting_down.is_set():
             return
-        tracking = track(run, tracker, tracking_config_of(run))
-        if tracking["state"] != "logged":
-            logger.warning("run %s is not logged in MLflow yet: %s", run.pk, tracking["error"])
+        outcome = track(run, tracker, tracking_config(run))
+        if outcome["state"] != Run.TrackingState.LOGGED:
+            logger.warning("run %s is not logged in MLflow yet: %s", run.pk, outcome["error"])
             return
 
 

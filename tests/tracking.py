@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from runs.tracking.stage import Tracker, TrackingConfig
+from runs.models import Run
+from runs.tracking.client import Tracker
+from runs.tracking.config import TrackingConfig
+from runs.tracking.sync import track
 
 # What MLflow holds, asked of the installed mlflow in a process of its own: importing it here would slow every test.
 READ = """
@@ -51,6 +54,12 @@ for line in sys.stdin:
 # Experiment (and by a tab the id of a trace, on which a person called visitor then gives a word) ->
 Reader = Callable[[str], dict[str, Any]]  # {"runs", "traces", "judgments"}
 Start = Callable[[], Tracker]
+
+
+def tracked(run: Run, tracker: Tracker, config: TrackingConfig) -> dict[str, Any]:
+    """Log *run* and return its links in MLflow with its state."""
+    outcome = track(run, tracker, config)
+    return {**run.tracking, **outcome}
 
 
 @pytest.fixture(scope="module")

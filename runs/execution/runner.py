@@ -29,7 +29,7 @@ from runs.results.stored import store_results
 from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, models_under_test, role_models
 from runs.services import KEPT
 from runs.stages import StageContext, stages
-from runs.tracking.stage import Tracker
+from runs.tracking.client import Tracker
 from sandbox.client.options import PoolOptions
 from sandbox.client.pool import Pool
 from sandbox.client.settings import get_pool_options
@@ -58,15 +58,13 @@ def run_pool_options(config: RunConfig) -> PoolOptions:
 class Execution:
     """How a run is to be executed here.
 
-    `signals`: Ctrl-C and SIGTERM interrupt it (the main thread only). `stopping` is asked every few seconds; once it
-    is true the run goes back into the queue: a worker that shuts down. `tracker` was started ahead, and
-    is closed with the run.
+    `signals`: Ctrl-C and SIGTERM interrupt it (the main thread only). `stopping` is called every few seconds; once it
+    returns true, because a worker shuts down, the run goes back into the queue.
     """
 
     use_cache: bool = True
     signals: bool = False
     stopping: Callable[[], bool] = field(default=lambda: False)
-    tracker: Tracker | None = None
 
 
 def execute_run(*, run: Run, config: RunConfig, listener: Listener, how: Execution, owner: str = "") -> Run:
@@ -86,7 +84,7 @@ def execute_run(*, run: Run, config: RunConfig, listener: Listener, how: Executi
         needs_pool = any(part.compiled.needs_sandbox for part in parts)
         with ExitStack() as held:
             tracking = config.stage_configs.get("tracking")
-            tracker = how.tracker.opened(tracking) if how.tracker else Tracker.start(tracking)
+            tracker = Tracker.start(tracking)
             held.callback(tracker.close)
             pool = held.enter_context(Pool.open(run_pool_options(config))) if needs_pool else None
             for part in parts:

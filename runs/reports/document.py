@@ -44,7 +44,7 @@ def mlflow_ids(run: Run) -> dict[str, object]:
     """Return the ids of the run in MLflow: the parent's first, then one for each environment and model."""
     tracking = run.tracking
     ids = [tracking["parent"], *tracking.get("cells", {}).values()] if tracking.get("parent") else []
-    return {"run_ids": ids, "state": tracking.get("state", "")}
+    return {"run_ids": ids, "state": run.tracking_state}
 
 
 def stage_sentences(run: Run) -> list[str]:

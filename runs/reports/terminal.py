@@ -142,10 +142,10 @@ def _failed_response_line(item: FailedResponse, attempts: int) -> Text:
 
 def _print_tracking(console: Console, run: Run) -> None:
     tracking = run.tracking
-    if tracking.get("state") == "logged":
+    if run.tracking_state == Run.TrackingState.LOGGED:
         experiment = formats.clean(tracking["experiment"])
         _print(console, Text(f"MLflow: run {tracking['parent']} in experiment {experiment}", "dim"))
-    elif tracking.get("state") == "pending":
+    elif "error" in tracking:
         error = formats.cut(formats.clean(tracking["error"]), _REASON)
         text = f"not logged in MLflow yet ({error}). To log it later: {command('sync_tracking', run.pk)}"
         _print(console, Text.assemble(("Note: ", "bold yellow"), text))

@@ -63,6 +63,7 @@ class Tracker:
             env={**_DEFAULTS, **os.environ, **_FORCED, "MLFLOW_TRACKING_URI": settings.MLFLOW_TRACKING_URI},
             start_new_session=True,  # Ctrl-C interrupts the run, which is then still logged
         )
+        os.setpriority(os.PRIO_PROCESS, process.pid, 5)  # the cases have priority
         return cls(process, stderr)
 
     @property
@@ -101,11 +102,15 @@ class Tracker:
         code = process.wait()
         if code == -9:
             return f"MLflow did not answer within {seconds:.0f} s."
-        lines: list[str] = []
-        if self._stderr is not None:
-            self._stderr.seek(0)
-            lines = self._stderr.read().strip().splitlines()
+        lines = self.stderr().strip().splitlines()
         return f"The tracking process ended with code {code}: {lines[-1] if lines else 'no error message'}"
+
+    def stderr(self) -> str:
+        """Return what the process has written to stderr."""
+        if self._stderr is None:
+            return ""
+        self._stderr.seek(0)
+        return self._stderr.read()
 
     def close(self) -> None:
         """End the process, and kill it if it does not end by itself. May be called again."""

@@ -1,11 +1,16 @@
-"""Logging one run to MLflow. Imports mlflow, so only the tracking process uses it."""
+"""Opening MLflow's store and logging one run. Imports mlflow, so only the tracking process uses it."""
 
+import fcntl
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import unquote, urlsplit
 
+import mlflow
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, Run, RunTag
 from mlflow.exceptions import MlflowException
@@ -17,6 +22,32 @@ from runs.tracking.mlflow_traces import log_traces
 _PER_CALL, _METRICS_PER_CALL, _KEY = 100, 800, 250
 _RUN_TAG, _CELL_TAG = "llmeval.run", "llmeval.cell"
 Entry = TypeVar("Entry")
+
+
+def open_store() -> None:
+    """Create a new local store, or connect to the existing one."""
+    try:
+        with _store_lock():
+            MlflowClient().search_experiments(max_results=1)
+    except Exception as error:  # a job that comes later succeeds, or answers with the error
+        sys.stderr.write(f"not reachable yet: {error}\n")
+
+
+@contextmanager
+def _store_lock() -> Iterator[None]:
+    """Keep two runs that start at the same time from both creating a local SQLite store."""
+    address = urlsplit(mlflow.get_tracking_uri())
+    if address.scheme != "sqlite":
+        yield
+        return
+    path = Path(unquote(address.path).removeprefix("/") or "mlflow")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f"{path.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# ---- runs ------------------------------------------------------------------------------------------------------------
 
 
 def log_run(job: TrackingJob) -> TrackingAnswer:
@@ -79,7 +110,9 @@ def _log(client: MlflowClient, experiment: str, item: LoggedRun, tags: dict[str,
     )
     now = int(time.time() * 1000)  # of several values at one step MLflow shows the one with the latest time
     all_metrics = [Metric(key[:_KEY], float(value), now, 0) for key, value in item["metrics"].items()]
-    all_params = [Param(key[:_KEY], value) for key, value in item["params"].items() if key[:_KEY] not in run.data.params]
+    all_params = [
+        Param(key[:_KEY], value) for key, value in item["params"].items() if key[:_KEY] not in run.data.params
+    ]
     all_tags = [RunTag(key, value) for key, value in item["tags"].items()]
     for metrics, params, run_tags in zip_longest(
         _chunks(all_metrics, _METRICS_PER_CALL),

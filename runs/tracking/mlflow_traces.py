@@ -48,7 +48,7 @@ def _log_trace(client: MlflowClient, experiment: str, run_id: str, trace: Logged
         trace["name"],
         span_type="CHAT_MODEL",
         inputs={"messages": trace["inputs"]},
-        attributes=trace["attributes"],
+        attributes=trace["attributes"],  # type: ignore[arg-type]  # MLflow takes any JSON value, despite its annotation
         tags={**trace["tags"], _RESPONSE_TAG: trace["response"]},
         experiment_id=experiment,
         start_time_ns=trace["start_ns"],

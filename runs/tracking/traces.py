@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from hub.protocols.messages import opening, played
 from runs.models import Response, Run
 from runs.reports.formats import cut
 from runs.results.counting import cell_responses

@@ -109,7 +109,7 @@ def responses_left(run: Run) -> int:
 
 def is_run_complete(run: Run) -> bool:
     """Whether going on with *run* would find nothing to do: all was asked and answered, and no stage failed."""
-    if run.status != Run.Status.COMPLETED or run.tracking.get("state") == "pending":
+    if run.status != Run.Status.COMPLETED or run.tracking_state == Run.TrackingState.PENDING:
         return False
     failed = any(isinstance(summary, dict) and summary.get("error") for summary in run.summaries.values())
     return not failed and responses_left(run) == 0

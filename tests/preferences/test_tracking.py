@@ -15,9 +15,11 @@ from preferences.services import JudgeIdentity, Judgment, NewIssue, Reaction, re
 from preferences.spans import find_quote
 from runs.models import Response, Run
 from runs.tasks import catch_up
-from runs.tracking.stage import Tracker, behind_runs, config_of, outdated_runs, track
+from runs.tracking.client import Tracker
+from runs.tracking.config import tracking_config
+from runs.tracking.sync import outdated_runs, runs_to_log
 from tests.factories import stored_response, stored_run, stored_score, stored_version
-from tests.tracking import Reader
+from tests.tracking import Reader, tracked
 
 pytestmark = pytest.mark.django_db
 
@@ -62,7 +64,7 @@ def judged(
 
 
 def logged(run: Run, tracker: Tracker) -> dict[str, Any]:
-    tracking = track(run, tracker, config_of(run))
+    tracking = tracked(run, tracker, tracking_config(run))
     assert tracking["state"] == "logged", tracking
     return tracking
 
@@ -266,15 +268,15 @@ def test_worker_logs_new_judgments_and_stops_if_mlflow_is_down(
     run = played("swept")
     logged(run, tracker)
     judged(pair_of(run), "second", "ann")
-    late = stored_run(pair_of(run)[0].case.version, name="late", config={"attempts": 1})
+    late = stored_run(pair_of(run)[0].case.version, name="late", tracking_state="pending", config={"attempts": 1})
     settings.MLFLOW_TRACKING_URI = "http://127.0.0.1:9"
     catch_up()
     (said,) = [record.getMessage() for record in caplog.records if record.name == "runs.tasks"]
     assert said.startswith(f"run {late.pk} is not logged in MLflow yet: ")
     settings.MLFLOW_TRACKING_URI = store
-    assert behind_runs() == [late, run]
+    assert runs_to_log() == [late, run]
     catch_up()
-    assert behind_runs() == []
+    assert runs_to_log() == []
     assert [row["by"] for row in in_mlflow("swept")["judgments"]] == ["ann"]
     monkeypatch.setattr(Tracker, "start", None)  # with nothing to log, no process is started
     catch_up()
@@ -287,7 +289,7 @@ def test_judgments_stay_pending_while_mlflow_is_down(
     run = played("down")
     judged(pair_of(run), "first", "judge")
     settings.MLFLOW_TRACKING_URI = "http://127.0.0.1:9"
-    assert track(run, start(), config_of(run))["state"] == "pending"
+    assert tracked(run, start(), tracking_config(run))["state"] == "pending"
     run.refresh_from_db()
     assert run.status == Run.Status.COMPLETED
     settings.MLFLOW_TRACKING_URI = store
@@ -308,6 +310,6 @@ def test_full_artifact_disk_leaves_run_pending(
 ) -> None:
     run = played("no room")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
-    tracking = track(run, tracker, config_of(run))
+    tracking = tracked(run, tracker, tracking_config(run))
     assert tracking["state"] == "pending"
     assert "No such file or directory" in tracking["error"]

@@ -14,7 +14,7 @@ from tests.review.pages import reviewer, suggest, waiting_pairs
 
 pytestmark = pytest.mark.django_db
 
-LOGGED = {"state": "logged", "uri": "http://mlflow.test:5000", "experiment_id": "3", "parent": "aaa"}
+LOGGED = {"uri": "http://mlflow.test:5000", "experiment_id": "3", "parent": "aaa"}
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +100,7 @@ def test_undecided_pair_does_not_link_to_responses_or_run(ann: Client) -> None:
         (LOGGED, "", "http://mlflow.test:5000/#/experiments/3/runs/"),
         (LOGGED, "https://mlflow.example.org/", "https://mlflow.example.org/#/experiments/3/runs/"),
         ({**LOGGED, "uri": "sqlite:////var/mlflow.sqlite3"}, "", ""),
-        ({"state": "pending", "uri": "http://mlflow.test:5000"}, "", ""),
+        ({"uri": "http://mlflow.test:5000"}, "", ""),
     ],
 )
 def test_run_and_response_link_to_mlflow_if_tracking_uri_is_a_url(

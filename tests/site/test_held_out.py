@@ -26,8 +26,8 @@ def run() -> Run:
         latest=version, visibility=Environment.Visibility.PUBLISHED, owner=member(name="owner"), summary="the summary"
     )
     version.archive.save("bundle.zip", ContentFile(b"PK"))
-    tracking = {"state": "logged", "parent": "mlflow-run", "experiment_id": "1", "uri": "https://mlflow.example"}
-    run = stored_run(version, tracking=tracking)
+    tracking = {"parent": "mlflow-run", "experiment_id": "1", "uri": "https://mlflow.example"}
+    run = stored_run(version, tracking_state="logged", tracking=tracking)
     response = stored_response(run, version.cases.get(), "failed", reason=TARGET)
     stored_score(response, reason=TARGET, detail={"expected": TARGET}, execution={"stdout": TARGET})
     return run

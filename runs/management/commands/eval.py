@@ -7,7 +7,7 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,7 +33,6 @@ from runs.reports import print_report, results_json
 from runs.selectors import get_run, stored_counts
 from runs.services import config_of, create_run, fail_run, interrupt_run, reopen_run, resume_run
 from runs.stages import stages
-from runs.tracking.stage import Tracker
 from runs.web.queries import is_run_complete
 from sandbox.errors import SandboxUnavailable
 
@@ -47,7 +46,7 @@ class UsageError(UserError):
 class Command(base.Command):
     help = "Play environments against models as a config says; score, store, track and report."
     requires_system_checks: list[str] = []  # they load every page of the site
-    needs_database = False  # prepared in `handle`, on every database, while the tracker starts
+    needs_database = False  # `handle` prepares it
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
@@ -73,28 +72,21 @@ class Command(base.Command):
         super().run_from_argv(argv)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        asks_here = not (options["enqueue"] or options["dry_run"])
-        with closing(Tracker.ahead() if asks_here else Tracker.off()) as tracker:
-            with _uncollected():
-                call_command("prepare")
-            self._handle(tracker, options)
-
-    def _handle(self, tracker: Tracker, options: dict[str, Any]) -> None:
+        with _uncollected():
+            call_command("prepare")
         console = base.ReportConsole(stderr=options["json"], soft_wrap=False)
         owner = "" if options["enqueue"] else new_owner()
         with _uncollected():
             run, config = self._prepare(console, options, owner)
         if not (options["resume"] and is_run_complete(run)):
-            run = self._play(run, config, console, options, owner, tracker)
+            run = self._play(run, config, console, options, owner)
         results = results_json(run)
         self.print_json(results)
         if not options["json"]:
             print_report(run, console)
         self._end(run, results, options)
 
-    def _play(
-        self, run: Run, config: RunConfig, console: Console, options: dict[str, Any], owner: str, tracker: Tracker
-    ) -> Run:
+    def _play(self, run: Run, config: RunConfig, console: Console, options: dict[str, Any], owner: str) -> Run:
         """Execute *run* here, or follow the workers; however that ends, the run says so."""
         try:
             with RunProgress(console, _total(run, config)) as progress:
@@ -102,7 +94,7 @@ class Command(base.Command):
                     return self._hand_over(run, progress)
                 gc.freeze()  # providers, environments and settings outlive the run
                 gc.set_threshold(10_000, 10, 10)  # a case makes thousands of objects and hardly a cycle
-                how = Execution(use_cache=not options["no_cache"], signals=True, tracker=tracker)
+                how = Execution(use_cache=not options["no_cache"], signals=True)
                 return execute_run(run=run, config=config, listener=progress, how=how, owner=owner)
         except KeyboardInterrupt:
             interrupt_run(run=run)

@@ -7,7 +7,9 @@ from hub.management import base
 from hub.management.base import UNAVAILABLE
 from runs.models import Run
 from runs.selectors import get_run
-from runs.tracking.stage import Tracker, TrackingConfig, behind_runs, config_of, track
+from runs.tracking.client import Tracker
+from runs.tracking.config import TrackingConfig, tracking_config
+from runs.tracking.sync import runs_to_log, track
 
 
 class Command(base.Command):
@@ -20,7 +22,7 @@ class Command(base.Command):
         parser.add_argument("runs", metavar="RUN", nargs="*", help="by default all that are pending or outdated")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        runs = [get_run(name) for name in options["runs"]] or behind_runs()
+        runs = [get_run(name) for name in options["runs"]] or runs_to_log()
         if not runs:
             self.stdout.write("No run is pending.")
             return
@@ -33,9 +35,11 @@ class Command(base.Command):
             raise SystemExit(UNAVAILABLE)
 
     def _sync(self, run: Run, tracker: Tracker) -> bool:
-        tracking = track(run, tracker, config_of(run))
-        if tracking["state"] != "logged":
-            self.stderr.write(f"Run {run.pk} is still pending: {tracking['error']}")
+        outcome = track(run, tracker, tracking_config(run))
+        if outcome["state"] != Run.TrackingState.LOGGED:
+            self.stderr.write(f"Run {run.pk} is still pending: {outcome['error']}")
             return False
-        self.stdout.write(f"Run {run.pk} is logged as {tracking['parent']} in experiment {tracking['experiment']!r}.")
+        self.stdout.write(
+            f"Run {run.pk} is logged as {run.tracking['parent']} in experiment {run.tracking['experiment']!r}."
+        )
         return True

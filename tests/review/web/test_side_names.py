@@ -18,7 +18,7 @@ from preferences.exporters import export_preferences
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.selectors import current_preferences
 from preferences.services import NewIssue
-from preferences.tracking import Judgments
+from preferences.tracking import PreferenceAdditions
 from review import decisions
 from review.decisions import Decision, MarkedIssue
 from review.models import Assignment, JudgeCall
@@ -107,10 +107,10 @@ def test_exports_of_ties_name_first_and_second_response(client: Client) -> None:
 def test_mlflow_names_the_responses() -> None:
     (pair,) = waiting_pairs(1)
     decided()
-    (row,) = Judgments().added(pair.run).tables["judgments"]
+    (row,) = PreferenceAdditions().addition(pair.run).tables["judgments"]
     assert row["critique"] == "The first response wins, the second response's loop never ends."
     assert row["issues"] == ["style (major), The second response loops."]
-    found = Judgments().assessments(pair.run)
+    found = PreferenceAdditions().assessments(pair.run)
     assert found[pair.first_id][0].rationale == "This response wins, the other response's loop never ends."
     assert found[pair.second_id][0].rationale == (
         "The other response wins, this response's loop never ends.\nstyle (major), This response loops."

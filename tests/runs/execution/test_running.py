@@ -732,9 +732,9 @@ def test_resuming_a_finished_run_asks_nothing_and_changes_nothing(folder: Path) 
         ("pfe", {}, False),
         ("pf-", {}, False),
         ("pfp", {"status": "interrupted"}, False),
-        ("pfp", {"tracking": {"state": "pending"}}, False),
+        ("pfp", {"tracking_state": "pending"}, False),
         ("pfp", {"summaries": {"judge": {"pairs": 3, "error": "It was away."}}}, False),
-        ("pfp", {"summaries": {"judge": {"pairs": 3}}, "tracking": {"state": "logged"}}, True),
+        ("pfp", {"summaries": {"judge": {"pairs": 3}}, "tracking_state": "logged"}, True),
     ],
 )
 def test_a_run_is_finished_once_nothing_is_missing_errored_or_failed(

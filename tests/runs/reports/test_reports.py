@@ -343,9 +343,9 @@ def test_recorded_answers_and_stopped_models_are_named() -> None:
 
 
 def test_a_run_that_mlflow_did_not_take_says_how_to_log_it_later() -> None:
-    run = stored_run(stored_version(), tracking={"state": "pending", "error": "refused", "experiment": "x"})
+    run = stored_run(stored_version(), tracking_state="pending", tracking={"error": "refused", "experiment": "x"})
     assert f"not logged in MLflow yet (refused). To log it later: {command('sync_tracking', run.pk)}" in printed(run)
-    run.tracking = {"state": "logged", "parent": "abc", "experiment": "x"}
+    run.tracking_state, run.tracking = "logged", {"parent": "abc", "experiment": "x"}
     assert "MLflow: run abc in experiment x" in printed(run)
 
 

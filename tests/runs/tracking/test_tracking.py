@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -19,11 +18,13 @@ from django.utils import timezone
 from hub.models import Case
 from runs.models import Response, Run
 from runs.stages import StageContext
-from runs.tracking import launch
+from runs.tracking.client import Tracker, TrackingError
+from runs.tracking.config import TrackingConfig
 from runs.tracking.job import build_job
-from runs.tracking.stage import Tracker, TrackingConfig, TrackingError, TrackingStage, pending_runs, track
+from runs.tracking.stage import TrackingStage
+from runs.tracking.sync import pending_runs
 from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
-from tests.tracking import Reader, Start
+from tests.tracking import Reader, Start, tracked
 
 pytestmark = pytest.mark.django_db
 NOWHERE = "http://127.0.0.1:9"  # the discard port: refused at once
@@ -47,10 +48,10 @@ def test_a_run_is_logged_as_a_parent_with_a_child_for_each_cell_and_linked_both_
     tracker: Tracker, in_mlflow: Reader
 ) -> None:
     run = played(name="linked", seconds=2.5, cost_usd=0.25)
-    tracking = track(run, tracker, TrackingConfig())
+    tracking = tracked(run, tracker, TrackingConfig())
     assert tracking["state"] == "logged", tracking
     run.refresh_from_db()
-    assert run.tracking == tracking
+    assert {**run.tracking, "state": run.tracking_state} == tracking
     found = {item["id"]: item for item in in_mlflow("linked")["runs"]}
     assert set(found) == {tracking["parent"], *tracking["cells"].values()}
     parent = found[tracking["parent"]]
@@ -73,7 +74,7 @@ def test_a_cost_that_is_not_known_is_no_metric(tracker: Tracker, in_mlflow: Read
     run = played(name="unmetered", cost_usd=None)
     run.models.update(spec={"name": "alpha", "price": {"input": 1.0, "output": 2.0}})
     Response.objects.filter(run_environment__run=run, status="passed").update(cost_usd=None)
-    assert track(run, tracker, TrackingConfig())["state"] == "logged"
+    assert tracked(run, tracker, TrackingConfig())["state"] == "logged"
     for logged in in_mlflow("unmetered")["runs"]:
         assert not [name for name in logged["metrics"] if name in ("cost_usd", "cost_per_correct_usd")]
 
@@ -81,7 +82,7 @@ def test_a_cost_that_is_not_known_is_no_metric(tracker: Tracker, in_mlflow: Read
 def test_artifacts_hold_the_report_the_results_and_every_response(tracker: Tracker, in_mlflow: Reader) -> None:
     run = stored_run(stored_version(cases=1), name="artifacts")
     stored_response(run, Case.objects.get(), "failed", reason="=HYPERLINK(evil)\x1b[2J")
-    tracking = track(run, tracker, TrackingConfig())
+    tracking = tracked(run, tracker, TrackingConfig())
     child, parent = sorted(in_mlflow("artifacts")["runs"], key=lambda item: "accuracy" not in item["metrics"])
     assert parent["id"] == tracking["parent"]
     assert "<!doctype html>" in artifact(parent, "report.html")
@@ -92,13 +93,13 @@ def test_artifacts_hold_the_report_the_results_and_every_response(tracker: Track
 
 def test_logging_a_run_again_completes_it_and_makes_no_second(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played(name="again")
-    first = track(run, tracker, TrackingConfig())
+    first = tracked(run, tracker, TrackingConfig())
     run.tracking = {}  # as after a crash between MLflow's answer and the database
     stored_score = run.environments.get().responses.filter(status="errored")
     stored_score.update(status="passed", score=1.0)
     run.finished_at = timezone.now()  # as a resumed run ends
     run.save()
-    second = track(run, tracker, TrackingConfig())
+    second = tracked(run, tracker, TrackingConfig())
     assert second["state"] == "logged", second
     assert (second["parent"], second["cells"]) == (first["parent"], first["cells"])
     found = {item["id"]: item for item in in_mlflow("again")["runs"]}
@@ -108,10 +109,10 @@ def test_logging_a_run_again_completes_it_and_makes_no_second(tracker: Tracker, 
 
 def test_runs_of_the_same_id_in_other_databases_are_told_apart(tracker: Tracker) -> None:
     run = played(name="shared server")
-    first = track(run, tracker, TrackingConfig())
+    first = tracked(run, tracker, TrackingConfig())
     Run.objects.update(created_at="2020-01-01T00:00:00Z")
     run.refresh_from_db()
-    assert track(run, tracker, TrackingConfig())["parent"] != first["parent"]
+    assert tracked(run, tracker, TrackingConfig())["parent"] != first["parent"]
 
 
 def test_failing_responses_are_logged_as_traces_once(tracker: Tracker, in_mlflow: Reader) -> None:
@@ -121,7 +122,7 @@ def test_failing_responses_are_logged_as_traces_once(tracker: Tracker, in_mlflow
     response = stored_response(run, failed, "failed", input_tokens=12, output_tokens=3, latency_ms=40.0)
     config = TrackingConfig(traces="failures")
     for _ in range(2):
-        tracking = track(run, tracker, config)
+        tracking = tracked(run, tracker, config)
         assert tracking["traces"] == 1, tracking
     (trace,) = in_mlflow("traces")["traces"]
     assert trace["tags"]["llmeval.response"] == str(response.pk)
@@ -137,11 +138,9 @@ def test_two_runs_that_begin_at_once_create_one_store(settings: Any, tmp_path: P
     settings.MLFLOW_ARTIFACTS = str(tmp_path / "artifacts")
     run = played()
     for tracker in (start(), start()):
-        tracking = track(run, tracker, TrackingConfig(experiment="first"))
+        tracking = tracked(run, tracker, TrackingConfig(experiment="first"))
         assert (tracking["state"], tracking["experiment"]) == ("logged", "first"), tracking
-        assert tracker._said is not None
-        tracker._said.seek(0)
-        assert "not reachable" not in tracker._said.read()  # as the one of the two said that came second
+        assert "not reachable" not in tracker.stderr()  # the second process waited for the first
     assert (tmp_path / "deep" / "new.sqlite3").exists()
 
 
@@ -153,8 +152,8 @@ def test_mlflow_being_down_leaves_the_run_pending_with_the_reason_and_a_later_sy
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     settings.MLFLOW_TRACKING_URI = NOWHERE
-    run = played(name="late", config={"attempts": 1})
-    tracking = track(run, start(), TrackingConfig())
+    run = played(name="late", config={"attempts": 1}, tracking_state="pending")
+    tracking = tracked(run, start(), TrackingConfig())
     assert tracking["state"] == "pending"
     assert "127.0.0.1" in tracking["error"]
     assert [item.pk for item in pending_runs()] == [run.pk]
@@ -164,7 +163,7 @@ def test_mlflow_being_down_leaves_the_run_pending_with_the_reason_and_a_later_sy
     settings.MLFLOW_TRACKING_URI = store
     call_command("sync_tracking")
     run.refresh_from_db()
-    assert run.tracking["state"] == "logged"
+    assert run.tracking_state == "logged"
     assert pending_runs() == []
     call_command("sync_tracking")
     assert capsys.readouterr().out.splitlines()[-1] == "No run is pending."
@@ -172,9 +171,9 @@ def test_mlflow_being_down_leaves_the_run_pending_with_the_reason_and_a_later_sy
 
 def test_a_process_that_died_leaves_the_run_pending(store: str, start: Start) -> None:
     tracker = start()
-    assert tracker._process is not None
-    tracker._process.kill()
-    tracking = track(played(), tracker, TrackingConfig())
+    assert tracker.pid is not None
+    os.kill(tracker.pid, signal.SIGKILL)
+    tracking = tracked(played(), tracker, TrackingConfig())
     assert tracking["state"] == "pending"
 
 
@@ -185,21 +184,26 @@ def test_an_answer_that_does_not_come_is_given_up(store: str, start: Start, tmp_
 
 def test_a_job_that_mlflow_refuses_says_why(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played(name="deleted")
-    first = track(run, tracker, TrackingConfig())
+    first = tracked(run, tracker, TrackingConfig())
     in_mlflow("deleted")
-    tracking = track(run, tracker, TrackingConfig())
+    tracking = tracked(run, tracker, TrackingConfig())
     assert tracking["state"] == "pending"
     assert "'deleted' was deleted; restore it" in tracking["error"]
     assert tracking["parent"] == first["parent"]  # a link that held is kept
 
 
-def test_a_run_that_ended_without_tracking_is_pending_unless_its_config_says_no() -> None:
+def test_runs_that_ended_without_being_logged_are_pending() -> None:
     version = stored_version()
-    crashed = stored_run(version, config={"attempts": 1}, status=Run.Status.INTERRUPTED)
-    stored_run(version, config={"attempts": 1}, status=Run.Status.RUNNING)
-    stored_run(version, config={"attempts": 1, "tracking": {"mlflow": False}})
-    stored_run(version, config={"attempts": 1}, tracking={"state": "logged"})
+    crashed = stored_run(version, tracking_state="pending", status=Run.Status.INTERRUPTED)
+    stored_run(version, tracking_state="pending", status=Run.Status.RUNNING)
+    stored_run(version, tracking_state="off")
+    stored_run(version, tracking_state="logged")
     assert [run.pk for run in pending_runs()] == [crashed.pk]
+
+
+def test_pending_runs_are_found_by_the_index() -> None:
+    queryset = Run.objects.filter(tracking_state="pending")
+    assert "INDEX" in queryset.explain().upper()
 
 
 # ---- off, and what is handed over ------------------------------------------------------------------------------------
@@ -209,9 +213,8 @@ def test_no_process_is_started_where_tracking_is_off(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(subprocess, "Popen", None)
     for config in (None, TrackingConfig(mlflow=False)):
         tracker = Tracker.start(config)
-        assert track(played() if config else stored_run(stored_version("x")), tracker, TrackingConfig()) == {
-            "state": "off"
-        }
+        run = played() if config else stored_run(stored_version("x"))
+        assert tracked(run, tracker, TrackingConfig()) == {"state": "off"}
         tracker.close()
 
 
@@ -247,31 +250,6 @@ def test_nothing_but_the_tracking_process_imports_mlflow() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False, env=environment).returncode == 0
 
 
-@pytest.mark.parametrize("arguments", [["eval", "--config", "a.yaml", "--dry-run"], ["eval", "--help"], ["migrate"]])
-def test_what_plays_no_run_launches_no_process(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "_start", lambda: pytest.fail("a process was launched"))
-    launch.launch_for(arguments)
-
-
-def test_a_tracker_takes_the_process_that_was_launched_before_it() -> None:
-    launch.launch_for(["eval", "--config", "a.yaml"])
-    launched = launch._waiting
-    assert launched is not None
-    tracker = Tracker.ahead()
-    assert tracker._process is launched.process
-    tracker.close()
-    assert launched.process.returncode is not None
-
-
-@pytest.mark.parametrize("end", [launch.drop, Tracker.off], ids=["at exit", "tracking is off"])
-def test_a_process_that_nobody_takes_is_ended(end: Callable[[], object]) -> None:
-    launch.launch_for(["eval", "--config", "a.yaml"])
-    launched = launch._waiting
-    assert launched is not None
-    end()
-    assert launched.process.returncode == -signal.SIGKILL
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="Finding a process by its environment reads /proc.")
 def test_a_command_line_that_is_refused_leaves_no_process_behind(tmp_path: Path) -> None:
     mark = f"LLMEVAL_TEST_MARK={tmp_path}"
@@ -292,8 +270,7 @@ def _environment(process: Path) -> bytes:
 
 
 def test_the_process_runs_with_telemetry_off(tracker: Tracker) -> None:
-    assert tracker._process is not None
-    environment = Path(f"/proc/{tracker._process.pid}/environ")
+    environment = Path(f"/proc/{tracker.pid}/environ")
     if not environment.exists():
         pytest.skip("this system does not show a process's environment")
     assert re.search(rb"\0MLFLOW_DISABLE_TELEMETRY=true\0", b"\0" + environment.read_bytes())
