@@ -16,7 +16,8 @@ _UNUSED = ("numpy", "pandas", "pygments")
 
 def main() -> None:
     answers = _redirect_stdout()
-    sys.modules.update(dict.fromkeys(_UNUSED))  # an import of a module that is None fails
+    for name in _UNUSED:
+        sys.modules[name] = None  # type: ignore[assignment]  # makes an import of it fail
     from runs.tracking.mlflow_log import log_run, open_store
 
     open_store()
