@@ -4,18 +4,18 @@ The content of a version is never edited: changed content is a new version.
 """
 
 import json
-from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.validators import validate_slug
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from hub import services
+from hub.gates.certificates import Certificate
 from hub.manifest.schema import CATEGORIES
 from hub.models import CaseDefect, Environment, EnvironmentVersion
 from hub.selectors import is_curator
@@ -27,20 +27,20 @@ class CuratorAdmin(admin.ModelAdmin):
     def has_module_permission(self, request: HttpRequest) -> bool:
         return is_curator(request.user)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_curator(request.user)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_curator(request.user)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
 
-def gates_table(certificate: dict[str, Any] | None) -> str:
+def gates_table(certificate: Certificate | None) -> str:
     """Return one line for each gate of a certificate."""
     if certificate is None:
         return "The gates have not been run."
@@ -53,10 +53,10 @@ def gates_table(certificate: dict[str, Any] | None) -> str:
 class TagsField(forms.CharField):
     """Field for tags separated by commas."""
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> object:
         return ", ".join(value) if isinstance(value, list) else value
 
-    def clean(self, value: Any) -> list[str]:
+    def clean(self, value: str) -> list[str]:
         tags = [tag.strip() for tag in super().clean(value).split(",") if tag.strip()]
         for tag in tags:
             validate_slug(tag)

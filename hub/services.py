@@ -3,7 +3,7 @@
 import itertools
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,7 +32,7 @@ def import_bundle(
     *,
     bundle: Bundle | str | Path,
     owner: User | None = None,
-    certificate: dict[str, Any] | None = None,
+    certificate: Mapping[str, object] | None = None,
     publish: bool = False,
 ) -> EnvironmentVersion:
     """Store a bundle as a new version, private until published; return the existing one if the digest is stored.
@@ -178,7 +178,7 @@ def export_bundle(*, version: EnvironmentVersion, file: IO[bytes]) -> None:
 # ---- what curators do ------------------------------------------------------------------------------------------------
 
 
-def set_certificate(*, version: EnvironmentVersion, certificate: dict[str, Any]) -> None:
+def set_certificate(*, version: EnvironmentVersion, certificate: Mapping[str, object]) -> None:
     """Store the result of the gates. Raises EnvironmentRefused if it has another digest."""
     if certificate.get("digest") != version.digest:
         raise EnvironmentRefused(f"The certificate has another digest than {version}; run the gates of this version.")

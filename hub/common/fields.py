@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Transform
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
@@ -19,14 +20,14 @@ class OrderedJSONField(models.JSONField):
     def get_internal_type(self) -> str:
         return "TextField"
 
-    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+    def get_db_prep_value(self, value: object, connection: BaseDatabaseWrapper, prepared: bool = False) -> str | None:
         if value is None:
             return None
-        # Lone surrogates, which no database stores, stay what JSON may write for them: an escape.
+        # No database stores lone surrogates, so they are written as JSON escapes.
         return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
 
-    def get_transform(self, lookup_name: str) -> Any:
-        transform: Callable[[Any], Any] = super().get_transform(lookup_name)
+    def get_transform(self, lookup_name: str) -> Callable[..., Transform]:  # type: ignore[override]
+        transform: Callable[..., Transform] = super().get_transform(lookup_name)
         return lambda value: transform(Cast(value, models.JSONField()))
 
 

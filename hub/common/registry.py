@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import partial
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from hub.common.errors import UserError
 from hub.common.wording import suggest
@@ -32,7 +32,7 @@ class Registry(MutableMapping[str, T]):
         self._items: dict[str, T] = {}
         self._loaders: dict[str, Callable[[], T]] = {}
         for name, path in (paths or {}).items():
-            self.register_loader(name, partial(_load, path, create))
+            self.register_loader(name, cast(Callable[[], T], partial(_load, path, create)))
 
     def register(self, name: str, item: T) -> None:
         """Add *item*. Raises ValueError if the name is taken."""
@@ -79,7 +79,7 @@ class Registry(MutableMapping[str, T]):
         return len(self._loaders)
 
 
-def _load(path: str, create: bool) -> Any:
+def _load(path: str, create: bool) -> object:
     module, _, attribute = path.partition(":")
     found = getattr(import_module(module), attribute)
     return found() if create else found

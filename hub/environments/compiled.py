@@ -4,23 +4,25 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from hub.common import digests, wording
 from hub.common.documents import validation, yaml_source
 from hub.common.problems import Problem
-from hub.harnesses.base import EpisodeContext, Harness, Services
+from hub.harnesses.base import EpisodeContext, Harness, HarnessOptions, Services
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest, RuleSpec
 from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON, Tool
-from hub.scorers.base import Scorer
+from hub.scorers.base import Scorer, ScorerOptions
 from hub.scorers.registry import SCORERS
 from hub.templating import templates
 from sandbox.client.pool import Pool
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class CompileError(ValueError):
@@ -45,14 +47,14 @@ class Rule:
     """A scoring rule with its scorer. `where` is its key path in environment.yaml."""
 
     spec: RuleSpec
-    scorer: Scorer
+    scorer: Scorer[ScorerOptions]
     where: str
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedRule:
     rule: Rule
-    options: BaseModel
+    options: ScorerOptions
 
 
 class CompiledEnvironment:
@@ -65,7 +67,7 @@ class CompiledEnvironment:
         problems = list(_problems(manifest, files))
         if problems:
             raise CompileError(problems)
-        self.harness: Harness = HARNESSES[manifest.harness.type]
+        self.harness: Harness[HarnessOptions] = HARNESSES[manifest.harness.type]
         self.rules = [
             Rule(spec, SCORERS[spec.type], f"scoring.rules[{i}]") for i, spec in enumerate(manifest.scoring.rules)
         ]
@@ -93,7 +95,7 @@ class CompiledEnvironment:
 
     # ---- rendering for a case ----------------------------------------------------------------------------------------
 
-    def harness_options(self, case: CaseData) -> BaseModel:
+    def harness_options(self, case: CaseData) -> HarnessOptions:
         """The harness's options for *case*. Raises CaseError."""
         return _options(self.harness.Options, self.manifest.harness.options, case.variables(), "harness")
 
@@ -173,7 +175,7 @@ def code_paths(manifest: Manifest) -> set[str]:
     return paths
 
 
-def _options(model: type[BaseModel], raw: Mapping[str, Any], variables: Mapping[str, Any], where: str) -> BaseModel:
+def _options(model: type[ModelT], raw: Mapping[str, Any], variables: Mapping[str, Any], where: str) -> ModelT:
     try:
         return model.model_validate(templates.render({**_templates(model), **raw}, variables))
     except templates.RenderError as error:

@@ -5,7 +5,6 @@ objects of its process) and searches for the expected answers, which it stores r
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from hub.bundles.answers import ReferenceAnswer
 from hub.environments.compiled import CaseError, CompiledEnvironment
@@ -78,9 +77,9 @@ def probe_report(step: Step | None) -> str:
     if step is None or step.score is None:
         return ""
     for rule in step.score.rules:
-        outcome: Any = rule.outcome
-        told = [rule.reason] if outcome is None else [rule.reason, outcome.message, outcome.stdout, outcome.stderr]
-        for text in told:
+        outcome = rule.outcome
+        texts = [rule.reason] if outcome is None else [rule.reason, outcome.message, outcome.stdout, outcome.stderr]
+        for text in texts:
             if MARK in text:
                 return f"the model's code can read an expected answer in {text.partition(MARK)[2][:200].strip()}."
     return ""

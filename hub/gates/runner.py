@@ -7,9 +7,9 @@ unique, cases render. All answers go through Episode, as in a run, and code runs
 import asyncio
 import datetime
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from hub.bundles.answers import RecordedCalls, ReferenceAnswers
 from hub.bundles.cases import PreparedCase, prepared_cases
@@ -18,6 +18,7 @@ from hub.common.digests import attempt_seed
 from hub.common.problems import Problem
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.episodes import Episode, Step
+from hub.gates.certificates import Certificate, GateFailure, GateResult, Status
 from hub.gates.leaks import file_leaks, probe_answer, probe_report
 from hub.harnesses.base import HarnessError, Services
 from hub.manifest.problems import BundleError
@@ -27,7 +28,6 @@ from hub.protocols.messages import Message
 from hub.scorers.base import ScoringFailed
 from sandbox.client.pool import Pool
 
-Status = Literal["passed", "failed", "not_run"]
 MAX_CASES = 2000  # of a large dataset, evenly spread; the certificate says how many were checked
 MAX_FAILURES = 50  # listed for a gate; all are counted
 MAX_STEPS = 64
@@ -43,7 +43,7 @@ class Gate:
     what: str
     checked: int = 0
     failed: int = 0
-    failures: list[dict[str, str]] = field(default_factory=list)
+    failures: list[GateFailure] = field(default_factory=list)
     note: str = ""
 
     def fail(self, case: str, message: str) -> None:
@@ -55,7 +55,7 @@ class Gate:
     def status(self) -> Status:
         return "failed" if self.failed else "passed" if self.checked else "not_run"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> GateResult:
         return {
             "name": self.name,
             "what": self.what,
@@ -109,15 +109,15 @@ class _GateRunner:
 
     async def expect(self, gate: Gate, case: CaseData, attempt: int, messages: list[Message], why: str = "") -> None:
         """Score an answer twice: both results must be equal and be what *gate* requires."""
-        selected = "passed" if gate.name == "gold" else "failed"
+        expected = "passed" if gate.name == "gold" else "failed"
         played = await self.play(case, gate.name, attempt, messages)
         if played.status == "not_run":
             gate.note = f"Not run for cases without a recording: {played.reason}"
             return
         gate.checked += 1
-        if played.status != selected:
-            told = f" ({why})" if why else ""
-            gate.fail(case.id, f"{gate.name} answer {attempt}{told}: {played.status}. {played.reason}".strip())
+        if played.status != expected:
+            note = f" ({why})" if why else ""
+            gate.fail(case.id, f"{gate.name} answer {attempt}{note}: {played.status}. {played.reason}".strip())
         if played.status == "broken":
             return
         again = await self.play(case, gate.name, attempt, messages)
@@ -131,7 +131,7 @@ class _GateRunner:
 
 def run_gates(
     bundle: Bundle, *, pool: Pool | None, progress: Callable[[int, int], object] | None = None
-) -> dict[str, Any]:
+) -> Certificate:
     """Run every gate on a valid bundle and return its certificate as JSON.
 
     *pool* may be None if the environment needs no sandbox. *progress* is called with (cases done, all cases).
@@ -140,9 +140,7 @@ def run_gates(
     return asyncio.run(_run_gates(bundle, pool, progress))
 
 
-async def _run_gates(
-    bundle: Bundle, pool: Pool | None, progress: Callable[[int, int], object] | None
-) -> dict[str, Any]:
+async def _run_gates(bundle: Bundle, pool: Pool | None, progress: Callable[[int, int], object] | None) -> Certificate:
     manifest, environment = bundle.manifest, bundle.compile()
     recorded = RecordedCalls.read(manifest.recordings, bundle.file) if manifest.recordings else RecordedCalls()
     models_per_role = dict.fromkeys(environment.roles, 1)
@@ -208,7 +206,7 @@ def _select_positions(total: int) -> tuple[set[int], set[int]]:
     return set(checked), set(probed)
 
 
-async def _in_parallel(work: Callable[[PreparedCase], Any], cases: Iterator[PreparedCase]) -> None:
+async def _in_parallel(work: Callable[[PreparedCase], Awaitable[None]], cases: Iterator[PreparedCase]) -> None:
     """Run *work* on every case, CONCURRENCY at a time, without reading further ahead."""
 
     async def worker() -> None:

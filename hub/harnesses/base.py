@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,6 +25,8 @@ class HarnessOptions(BaseModel):
 
 # An alias, because `type` is an attribute of the classes below.
 OptionsClass = type[HarnessOptions]
+OptionsT = TypeVar("OptionsT", bound=HarnessOptions)
+OptionsT_co = TypeVar("OptionsT_co", bound=HarnessOptions, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +49,13 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodeContext:
+class EpisodeContext(Generic[OptionsT_co]):
     """Everything a harness may read in one episode. `files` are the bundle's code files by path."""
 
     case: CaseData
     key: CallKey
     seed: int
-    options: Any  # the harness's own Options, rendered for the case
+    options: OptionsT_co  # rendered for the case
     files: Mapping[str, bytes]
     services: Services
 
@@ -79,7 +81,7 @@ class HarnessError(Exception):
     """Failure of the environment's own code or files. The response is errored (kind `environment`), not wrong."""
 
 
-class Harness(ABC):
+class Harness(ABC, Generic[OptionsT]):
     """Base class of harnesses. Stateless: the JSON state that it returns is all that is kept between turns."""
 
     type: ClassVar[str]
@@ -89,25 +91,25 @@ class Harness(ABC):
     offers_tools: ClassVar[bool] = False
 
     @abstractmethod
-    async def reset(self, context: EpisodeContext) -> Turn:
+    async def reset(self, context: EpisodeContext[OptionsT]) -> Turn:
         """Return the first messages, tools and state. Raises HarnessError; ModelError if a role's model fails."""
 
     @abstractmethod
-    async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
+    async def step(self, context: EpisodeContext[OptionsT], state: JSON, message: Message) -> Turn:
         """Return what follows the assistant's *message*. Raises as `reset` does, never for a mistake of the model."""
 
-    def code_paths(self, options: Mapping[str, Any]) -> list[str]:
+    def code_paths(self, options: Mapping[str, object]) -> list[str]:
         """Return the bundle files that the raw *options* name as code; they are part of a case's input digest."""
         return []
 
-    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Problem]:
+    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
         """Return mistakes in the code that the raw *options* name, found without running it.
 
         Their paths are below `harness`. Called only if all `code_paths` are in *files*.
         """
         return []
 
-    def uses_sandbox(self, options: Mapping[str, Any]) -> bool:
+    def uses_sandbox(self, options: Mapping[str, object]) -> bool:
         """Return whether an episode with the raw *options* runs code."""
         return self.needs_sandbox
 
@@ -115,21 +117,21 @@ class Harness(ABC):
         """Return the state that scorers read: the environment's own, without the harness's bookkeeping."""
         return state
 
-    def transcript(self, options: Any, messages: list[Message]) -> list[Message]:
+    def transcript(self, options: OptionsT, messages: list[Message]) -> list[Message]:
         """Return the transcript for scorers: calls in the API's format, tools under the names that the bundle gave."""
         return messages
 
-    def dialogue(self, options: Any, messages: list[Message]) -> list[Message]:
+    def dialogue(self, options: OptionsT, messages: list[Message]) -> list[Message]:
         """Return *messages*, from any turn on, without user messages that the harness itself wrote."""
         return messages
 
-    def static_tools(self, context: EpisodeContext) -> list[Tool] | None:
+    def static_tools(self, context: EpisodeContext[OptionsT]) -> list[Tool] | None:
         """The tools that every request of an episode offers, without running any code; None if only playing tells.
 
         Raises HarnessError.
         """
         return []
 
-    def roles(self, options: Mapping[str, Any]) -> list[str]:
+    def roles(self, options: Mapping[str, object]) -> list[str]:
         """Return the roles of models (`user`) that an episode needs."""
         return []

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hub.harnesses.base import EpisodeContext, HarnessError
+from hub.harnesses.base import EpisodeContext, HarnessError, HarnessOptions
 from hub.protocols.messages import JSON
 from sandbox.client.pool import Pool
 from sandbox.limits import Limits
@@ -48,7 +48,7 @@ class ToolResult:
     wall_ms: float
 
 
-def require_pool(context: EpisodeContext) -> Pool:
+def require_pool(context: EpisodeContext[HarnessOptions]) -> Pool:
     """Return the episode's sandbox pool. Raises HarnessError if there is none."""
     if context.services.pool is None:
         raise HarnessError("This environment runs code, but its episode has no sandbox. Start it with a sandbox pool.")
@@ -56,7 +56,13 @@ def require_pool(context: EpisodeContext) -> Pool:
 
 
 async def call_function(
-    context: EpisodeContext, path: str, function: str, args: list[JSON], *, files: Mapping[str, bytes], seconds: float
+    context: EpisodeContext[HarnessOptions],
+    path: str,
+    function: str,
+    args: list[JSON],
+    *,
+    files: Mapping[str, bytes],
+    seconds: float,
 ) -> JSON:
     """Call `function` of the bundle's file *path*. Raises HarnessError for every kind of failure."""
     outcome = await _run(context, files, path, function, args, seconds)
@@ -66,7 +72,7 @@ async def call_function(
 
 
 async def call_tool(
-    context: EpisodeContext,
+    context: EpisodeContext[HarnessOptions],
     path: str,
     function: str,
     *,
@@ -88,7 +94,12 @@ async def call_tool(
 
 
 async def _run(
-    context: EpisodeContext, files: Mapping[str, bytes], module: str, function: str, args: list[JSON], seconds: float
+    context: EpisodeContext[HarnessOptions],
+    files: Mapping[str, bytes],
+    module: str,
+    function: str,
+    args: list[JSON],
+    seconds: float,
 ) -> Outcome:
     try:
         job = CallJob(

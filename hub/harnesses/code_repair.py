@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 from pydantic import Field
 
@@ -31,29 +31,31 @@ class CodeRepairOptions(ToolLoopOptions):
     `memory_mb` and `call_seconds` bound one run of the visible tests.
     """
 
-    files: dict[str, Any] = cast(dict[str, Any], "{{ files }}")  # rendered before it is validated
+    files: dict[str, object] = cast(dict[str, object], "{{ files }}")  # rendered before it is validated
     tests: list[str] = ["test_*.py", "tests/test_*.py"]
     memory_mb: Annotated[int, Field(ge=64, le=4096)] = 512
 
 
-class CodeRepair(ToolLoop):
+class CodeRepair(ToolLoop[CodeRepairOptions]):
     type = "code_repair"
     summary = "A small project to repair: read, write and test its files; hidden tests score the result."
     Options = CodeRepairOptions
     needs_sandbox = True
 
-    def list_tools(self, context: EpisodeContext) -> list[Tool]:
+    def list_tools(self, context: EpisodeContext[CodeRepairOptions]) -> list[Tool]:
         return TOOLS
 
-    async def initial_state(self, context: EpisodeContext) -> JSON:
-        options: CodeRepairOptions = context.options
+    async def initial_state(self, context: EpisodeContext[CodeRepairOptions]) -> JSON:
+        options = context.options
         if not options.files:
             raise HarnessError("The case has no files. Add `files`, the project to repair.")
         if problem := _size_problem(options.files):
             raise HarnessError(f"The case's project is too large: {problem}.")
         return {"files": dict(options.files)}
 
-    async def execute_call(self, context: EpisodeContext, world: JSON, call: ParsedCall) -> CallOutcome:
+    async def execute_call(
+        self, context: EpisodeContext[CodeRepairOptions], world: JSON, call: ParsedCall
+    ) -> CallOutcome:
         problem = call_problem(call, _PARAMETERS)
         if problem:
             return CallOutcome(f"error: {problem}", world)
@@ -73,8 +75,8 @@ class CodeRepair(ToolLoop):
             return CallOutcome(f"error: {problem}", world)
         return CallOutcome(text, {"files": changed})
 
-    async def _run_tests(self, context: EpisodeContext, world: JSON) -> CallOutcome:
-        options: CodeRepairOptions = context.options
+    async def _run_tests(self, context: EpisodeContext[CodeRepairOptions], world: JSON) -> CallOutcome:
+        options = context.options
         files = _files(world)
         paths = sorted(path for path in files if is_visible_test(options, path))
         if not paths:

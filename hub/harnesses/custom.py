@@ -1,7 +1,7 @@
 """The `custom` harness: the bundle's own `reset` and `step`, called in the sandbox."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypedDict, cast
+from typing import Annotated, Literal, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,20 +30,20 @@ class CustomHarnessOptions(HarnessOptions):
 class _Message(BaseModel):
     model_config = ConfigDict(extra="allow")
     role: Literal["system", "user", "assistant", "tool"]
-    content: str | list[dict[str, Any]] | None = None
+    content: str | list[dict[str, object]] | None = None
 
 
 class CustomHarnessResult(BaseModel):
     """Return value of the bundle's `reset` and `step`. Unknown keys are errors: a misspelt `done` would never end."""
 
     model_config = ConfigDict(extra="forbid")
-    state: Any = None
+    state: object = None
     messages: list[_Message] = []
-    tools: list[dict[str, Any]] = []
+    tools: list[dict[str, object]] = []
     done: bool = False
     reward: Annotated[float, Field(allow_inf_nan=False)] | None = None
     truncated: bool = False
-    info: dict[str, Any] = {}
+    info: dict[str, object] = {}
 
 
 class CustomState(TypedDict):
@@ -53,24 +53,26 @@ class CustomState(TypedDict):
     turns: int
 
 
-class CustomHarness(Harness):
+class CustomHarness(Harness[CustomHarnessOptions]):
     type = "custom"
     summary = "The bundle's own harness.py, run in the sandbox."
     Options = CustomHarnessOptions
     needs_sandbox = True
     offers_tools = True
 
-    async def reset(self, context: EpisodeContext) -> Turn:
+    async def reset(self, context: EpisodeContext[CustomHarnessOptions]) -> Turn:
         answer = await self._call(context, "reset", [context.case.to_json(), context.seed])
         return self._turn(answer, 0, context.options)
 
-    async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
+    async def step(self, context: EpisodeContext[CustomHarnessOptions], state: JSON, message: Message) -> Turn:
         before = cast(CustomState, state)
         answer = await self._call(context, "step", [before["world"], message])
         return self._turn(answer, before["turns"] + 1, context.options)
 
-    async def _call(self, context: EpisodeContext, function: str, args: list[JSON]) -> CustomHarnessResult:
-        options: CustomHarnessOptions = context.options
+    async def _call(
+        self, context: EpisodeContext[CustomHarnessOptions], function: str, args: list[JSON]
+    ) -> CustomHarnessResult:
+        options = context.options
         files = {path: context.files[path] for path in [options.path, *options.reads] if path in context.files}
         if options.path not in files:
             raise HarnessError(f"The bundle has no file {options.path!r}.")
@@ -97,17 +99,17 @@ class CustomHarness(Harness):
             info={**answer.info, "limit": "max_turns"} if limited else answer.info,
         )
 
-    def static_tools(self, context: EpisodeContext) -> list[Tool] | None:
+    def static_tools(self, context: EpisodeContext[CustomHarnessOptions]) -> list[Tool] | None:
         return None
 
     def scored_state(self, state: JSON) -> JSON:
         return cast(CustomState, state)["world"]
 
-    def code_paths(self, options: Mapping[str, Any]) -> list[str]:
+    def code_paths(self, options: Mapping[str, object]) -> list[str]:
         path, reads = options.get("path", "harness.py"), options.get("reads", [])
         return [p for p in [path, *(reads if isinstance(reads, list) else [])] if isinstance(p, str)]
 
-    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Problem]:
+    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
         path = str(options.get("path", "harness.py"))
         calls = {"reset": ("case", "seed"), "step": ("state", "message")}
         wrong = [Problem(text, "path") for text in code_problems(path, files[path], calls)]

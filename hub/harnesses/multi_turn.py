@@ -1,7 +1,7 @@
 """The `multi_turn` harness: a conversation with a user that is scripted or simulated by a model."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypedDict, cast
+from typing import Annotated, TypedDict, cast
 
 from pydantic import Field
 
@@ -30,18 +30,18 @@ class MultiTurnState(TypedDict):
     dialogue: Dialogue
 
 
-class MultiTurn(Harness):
+class MultiTurn(Harness[MultiTurnOptions]):
     type = "multi_turn"
     summary = "A conversation with a user that is scripted or simulated by a model."
     Options = MultiTurnOptions
 
-    async def reset(self, context: EpisodeContext) -> Turn:
-        options: MultiTurnOptions = context.options
+    async def reset(self, context: EpisodeContext[MultiTurnOptions]) -> Turn:
+        options = context.options
         messages, dialogue = await open_conversation(context, options.user, options.system, options.prompt)
         return Turn(state={"turns": 0, "dialogue": dialogue}, messages=messages)
 
-    async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
-        options: MultiTurnOptions = context.options
+    async def step(self, context: EpisodeContext[MultiTurnOptions], state: JSON, message: Message) -> Turn:
+        options = context.options
         before = cast(MultiTurnState, state)
         turns, dialogue = before["turns"] + 1, before["dialogue"]
         if user_is_done(options.user, dialogue):
@@ -58,5 +58,5 @@ class MultiTurn(Harness):
     def scored_state(self, state: JSON) -> JSON:
         return None
 
-    def roles(self, options: Mapping[str, Any]) -> list[str]:
+    def roles(self, options: Mapping[str, object]) -> list[str]:
         return user_roles(options)

@@ -1,9 +1,9 @@
 """Registry of harnesses by type. To add one: a module in this folder, a line here, a section in docs/harnesses.md."""
 
 from hub.common.registry import Registry
-from hub.harnesses.base import Harness
+from hub.harnesses.base import Harness, HarnessOptions
 
-HARNESSES: Registry[Harness] = Registry(
+HARNESSES: Registry[Harness[HarnessOptions]] = Registry(
     "harness",
     {
         "single_turn": "hub.harnesses.single_turn:SingleTurn",

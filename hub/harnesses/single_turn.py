@@ -22,14 +22,14 @@ def opening_messages(system: str | None, prompt: str | Sequence[Mapping[str, JSO
     return first + [cast(Message, dict(message)) for message in prompt]
 
 
-class SingleTurn(Harness):
+class SingleTurn(Harness[SingleTurnOptions]):
     type = "single_turn"
     summary = "One prompt, one answer."
     Options = SingleTurnOptions
 
-    async def reset(self, context: EpisodeContext) -> Turn:
-        options: SingleTurnOptions = context.options
+    async def reset(self, context: EpisodeContext[SingleTurnOptions]) -> Turn:
+        options = context.options
         return Turn(messages=opening_messages(options.system, options.prompt))
 
-    async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
+    async def step(self, context: EpisodeContext[SingleTurnOptions], state: JSON, message: Message) -> Turn:
         return Turn(done=True)

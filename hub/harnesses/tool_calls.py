@@ -4,11 +4,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from hub import extraction
 from hub.common.storable import storable, unstorable_character
 from hub.protocols.messages import JSON, Message, Tool, ToolCall
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError  # imported when a call is checked, because it is slow to import
 
 Protocol = Literal["native", "text"]
 MAX_RESULT_CHARS = 50_000  # of one tool message; more would crowd out the conversation
@@ -218,22 +221,23 @@ def call_problem(call: ParsedCall, parameters: Mapping[str, Mapping[str, JSON]])
     return "; ".join(_explain(error) for error in errors[:5])
 
 
-def _explain(error: Any) -> str:
+def _explain(error: "ValidationError") -> str:
     place = ".".join(str(part) for part in error.absolute_path)
-    if error.validator == "required":
-        missing = [name for name in error.validator_value if name not in error.instance]
+    expected = error.validator_value
+    if error.validator == "required" and isinstance(expected, list) and isinstance(error.instance, dict):
+        missing = [str(name) for name in expected if name not in error.instance]
         return f"missing argument {', '.join(f'{place}.{name}' if place else name for name in missing)}"
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        known = error.schema.get("properties", {})
+        known = error.schema.get("properties", {}) if isinstance(error.schema, Mapping) else {}
         extra = ", ".join(name for name in error.instance if name not in known)
         return f"unknown argument {extra}; known are {', '.join(known) or 'none'}"
     shown = json.dumps(error.instance, ensure_ascii=False)
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     if error.validator == "type":
-        wanted = error.validator_value
-        return f"argument {place} must be {' or '.join(wanted) if isinstance(wanted, list) else wanted}, not {shown}"
-    if error.validator == "enum":
-        allowed = ", ".join(json.dumps(value, ensure_ascii=False) for value in error.validator_value)
+        types = " or ".join(map(str, expected)) if isinstance(expected, list) else expected
+        return f"argument {place} must be {types}, not {shown}"
+    if error.validator == "enum" and isinstance(expected, list):
+        allowed = ", ".join(json.dumps(value, ensure_ascii=False) for value in expected)
         return f"argument {place} must be one of {allowed}, not {shown}"
     return f"argument {place}: {error.message}"
 

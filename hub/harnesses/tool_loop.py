@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypedDict, cast
+from typing import Annotated, TypedDict, TypeVar, cast
 
 from pydantic import Field
 
@@ -40,6 +40,9 @@ class ToolLoopOptions(HarnessOptions):
     tool_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 120.0
 
 
+LoopOptionsT = TypeVar("LoopOptionsT", bound=ToolLoopOptions)
+
+
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
     """What one call came to: the text for the model, the world it left, and the time it took."""
@@ -59,29 +62,29 @@ class ToolLoopState(TypedDict):
     dialogue: Dialogue
 
 
-class ToolLoop(Harness):
+class ToolLoop(Harness[LoopOptionsT]):
     """Tool loop. A subclass defines the tools, the initial state and the effect of a call on it."""
 
     offers_tools = True
 
     @abstractmethod
-    def list_tools(self, context: EpisodeContext) -> list[Tool]:
+    def list_tools(self, context: EpisodeContext[LoopOptionsT]) -> list[Tool]:
         """Return the tools of this case."""
 
     @abstractmethod
-    async def initial_state(self, context: EpisodeContext) -> JSON:
+    async def initial_state(self, context: EpisodeContext[LoopOptionsT]) -> JSON:
         """Return the environment's state at the start. Raises HarnessError."""
 
     @abstractmethod
-    async def execute_call(self, context: EpisodeContext, world: JSON, call: ParsedCall) -> CallOutcome:
+    async def execute_call(self, context: EpisodeContext[LoopOptionsT], world: JSON, call: ParsedCall) -> CallOutcome:
         """Carry out *call*. A mistake of the model is reported to it as a result. Raises HarnessError."""
 
-    def user(self, options: Any) -> UserOptions | None:
+    def user(self, options: LoopOptionsT) -> UserOptions | None:
         """Return the options of the user that answers the model; None if there is none."""
         return None
 
-    async def reset(self, context: EpisodeContext) -> Turn:
-        options: ToolLoopOptions = context.options
+    async def reset(self, context: EpisodeContext[LoopOptionsT]) -> Turn:
+        options = context.options
         tools = self.list_tools(context)
         messages, dialogue = await open_conversation(context, self.user(options), options.system, options.prompt)
         state = {"world": await self.initial_state(context), "turns": 0, "calls": 0, "tool_ms": 0, "dialogue": dialogue}
@@ -89,8 +92,8 @@ class ToolLoop(Harness):
             return Turn(state=state, messages=_with_description(messages, tools))
         return Turn(state=state, messages=messages, tools=tools)
 
-    async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
-        options: ToolLoopOptions = context.options
+    async def step(self, context: EpisodeContext[LoopOptionsT], state: JSON, message: Message) -> Turn:
+        options = context.options
         before = cast(ToolLoopState, state)
         current: ToolLoopState = {**before, "turns": before["turns"] + 1}
         calls, problem = _calls(message, options.protocol)
@@ -107,9 +110,11 @@ class ToolLoop(Harness):
             state=turn.state, messages=turn.messages, done=True, truncated=True, info={**turn.info, "limit": limit}
         )
 
-    async def _execute_calls(self, context: EpisodeContext, state: ToolLoopState, calls: Sequence[ParsedCall]) -> Turn:
+    async def _execute_calls(
+        self, context: EpisodeContext[LoopOptionsT], state: ToolLoopState, calls: Sequence[ParsedCall]
+    ) -> Turn:
         """Make *calls* in order, each on the state after the one before; calls beyond a limit are not made."""
-        options: ToolLoopOptions = context.options
+        options = context.options
         results, limit = [], None
         for call in calls:
             if limit is None and state["calls"] >= options.max_calls:
@@ -130,9 +135,11 @@ class ToolLoop(Harness):
         info: dict[str, JSON] = {"limit": limit} if limit else {}
         return Turn(state=state, messages=result_messages(results, options.protocol), info=info)
 
-    async def _continue_dialogue(self, context: EpisodeContext, state: ToolLoopState, message: Message) -> Turn:
+    async def _continue_dialogue(
+        self, context: EpisodeContext[LoopOptionsT], state: ToolLoopState, message: Message
+    ) -> Turn:
         """Return the user's next message after one of the model without calls, or the end of the episode."""
-        options: ToolLoopOptions = context.options
+        options = context.options
         user = self.user(options)
         if user_is_done(user, state["dialogue"]):
             return Turn(state=state, done=True)
@@ -142,16 +149,16 @@ class ToolLoop(Harness):
         state = {**state, "dialogue": said.dialogue}
         return Turn(state=state, messages=[said.message] if said.message else [], done=said.over)
 
-    def static_tools(self, context: EpisodeContext) -> list[Tool] | None:
+    def static_tools(self, context: EpisodeContext[LoopOptionsT]) -> list[Tool] | None:
         return [] if context.options.protocol == "text" else self.list_tools(context)
 
     def scored_state(self, state: JSON) -> JSON:
         return cast(ToolLoopState, state)["world"]
 
-    def transcript(self, options: Any, messages: list[Message]) -> list[Message]:
+    def transcript(self, options: LoopOptionsT, messages: list[Message]) -> list[Message]:
         return as_native(messages) if options.protocol == "text" else messages
 
-    def dialogue(self, options: Any, messages: list[Message]) -> list[Message]:
+    def dialogue(self, options: LoopOptionsT, messages: list[Message]) -> list[Message]:
         return without_tool_results(messages) if options.protocol == "text" else messages
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 from hub.protocols.messages import JSON, FunctionSchema, Tool
 from sandbox.verdicts.parsing import parse, parse_expression
@@ -329,7 +329,7 @@ def _indent(line: str) -> int:
 # ---- schemas that a bundle brings along ------------------------------------------------------------------------------
 
 
-def declared_tools(functions: list[dict[str, Any]]) -> tuple[list[Tool], dict[str, str]]:
+def declared_tools(functions: list[dict[str, object]]) -> tuple[list[Tool], dict[str, str]]:
     """Return schemas of a data set as API tools, and the declared name of each tool that had to be renamed.
 
     Accepts API tools and plain `{name, description, parameters}`. In names, characters that endpoints reject

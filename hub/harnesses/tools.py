@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 from hub.common.problems import Problem
 from hub.harnesses.base import EpisodeContext, HarnessError, Turn
@@ -23,19 +23,19 @@ class ToolsOptions(ToolLoopOptions):
     one the episode ends when the model answers without a call.
     """
 
-    tools: str | list[dict[str, Any]]
+    tools: str | list[dict[str, object]]
     reads: list[str] = []
     user: UserOptions | None = None
 
 
-class Tools(ToolLoop):
+class Tools(ToolLoop[ToolsOptions]):
     type = "tools"
     summary = "Functions of the bundle as tools on a JSON state, or function schemas only."
     Options = ToolsOptions
     needs_sandbox = True
 
-    def list_tools(self, context: EpisodeContext) -> list[Tool]:
-        options: ToolsOptions = context.options
+    def list_tools(self, context: EpisodeContext[ToolsOptions]) -> list[Tool]:
+        options = context.options
         if isinstance(options.tools, str):
             return _module(context).tools
         try:
@@ -43,8 +43,8 @@ class Tools(ToolLoop):
         except ValueError as error:
             raise HarnessError(f"The case's tools are not function schemas: {error}.") from None
 
-    async def initial_state(self, context: EpisodeContext) -> JSON:
-        options: ToolsOptions = context.options
+    async def initial_state(self, context: EpisodeContext[ToolsOptions]) -> JSON:
+        options = context.options
         if not isinstance(options.tools, str) or not _module(context).has_reset:
             return {}
         return await call_function(
@@ -56,15 +56,15 @@ class Tools(ToolLoop):
             seconds=options.call_seconds,
         )
 
-    async def step(self, context: EpisodeContext, state: JSON, message: Message) -> Turn:
-        options: ToolsOptions = context.options
+    async def step(self, context: EpisodeContext[ToolsOptions], state: JSON, message: Message) -> Turn:
+        options = context.options
         if isinstance(options.tools, list) and _called(options, message):
             before = cast(ToolLoopState, state)
             return Turn(state={**before, "turns": before["turns"] + 1}, done=True)
         return await super().step(context, state, message)
 
-    async def execute_call(self, context: EpisodeContext, world: JSON, call: ParsedCall) -> CallOutcome:
-        options: ToolsOptions = context.options
+    async def execute_call(self, context: EpisodeContext[ToolsOptions], world: JSON, call: ParsedCall) -> CallOutcome:
+        options = context.options
         assert isinstance(options.tools, str)
         functions = _module(context).functions
         problem = call_problem(call, {name: function.parameters for name, function in functions.items()})
@@ -95,15 +95,15 @@ class Tools(ToolLoop):
         declared = declared_tools(options.tools)[1] if isinstance(options.tools, list) else {}
         return [_renamed(message, declared) for message in messages] if declared else messages
 
-    def code_paths(self, options: Mapping[str, Any]) -> list[str]:
+    def code_paths(self, options: Mapping[str, object]) -> list[str]:
         tools, reads = options.get("tools"), options.get("reads")
         named = [tools] if isinstance(tools, str) and "{{" not in tools else []
         return named + [path for path in reads if isinstance(path, str)] if isinstance(reads, list) else named
 
-    def uses_sandbox(self, options: Mapping[str, Any]) -> bool:
+    def uses_sandbox(self, options: Mapping[str, object]) -> bool:
         return bool(self.code_paths(options))
 
-    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Problem]:
+    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
         tools = options.get("tools")
         if not isinstance(tools, str) or "{{" in tools:
             return []
@@ -119,7 +119,7 @@ class Tools(ToolLoop):
             return [Problem(text, "tools") for text in error.problems]
         return [Problem(text, "reads") for text in undeclared_imports(self.code_paths(options), files)]
 
-    def roles(self, options: Mapping[str, Any]) -> list[str]:
+    def roles(self, options: Mapping[str, object]) -> list[str]:
         return user_roles(options)
 
 
@@ -143,8 +143,8 @@ def undeclared_imports(paths: list[str], files: Mapping[str, bytes]) -> list[str
     return problems
 
 
-def _module(context: EpisodeContext) -> ToolModule:
-    options: ToolsOptions = context.options
+def _module(context: EpisodeContext[ToolsOptions]) -> ToolModule:
+    options = context.options
     assert isinstance(options.tools, str)
     if options.tools not in context.files:
         raise HarnessError(f"The bundle has no tools file {options.tools!r}.")
@@ -154,8 +154,8 @@ def _module(context: EpisodeContext) -> ToolModule:
         raise HarnessError(f"The tools cannot be offered: {error}.") from None
 
 
-def _sandbox_files(context: EpisodeContext) -> dict[str, bytes]:
-    options: ToolsOptions = context.options
+def _sandbox_files(context: EpisodeContext[ToolsOptions]) -> dict[str, bytes]:
+    options = context.options
     return {path: context.files[path] for path in [options.tools, *options.reads] if isinstance(path, str)}
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Required, Self, TypedDict
+from typing import Required, Self, TypedDict
 
 from pydantic import model_validator
 
@@ -38,7 +38,7 @@ class UserOptions(HarnessOptions):
         return self.turns is not None
 
 
-def user_roles(options: Mapping[str, Any]) -> list[str]:
+def user_roles(options: Mapping[str, object]) -> list[str]:
     """Return the role of the simulated user in the raw harness *options*, in a list."""
     user = options.get("user")
     role = user.get("role") if isinstance(user, dict) else None
@@ -62,7 +62,10 @@ class UserTurn:
 
 
 async def open_conversation(
-    context: EpisodeContext, user: UserOptions | None, system: str | None, prompt: str | Sequence[Mapping[str, JSON]]
+    context: EpisodeContext[HarnessOptions],
+    user: UserOptions | None,
+    system: str | None,
+    prompt: str | Sequence[Mapping[str, JSON]],
 ) -> tuple[list[Message], Dialogue]:
     """Return the first messages and the JSON state of the user. With an empty prompt the user begins.
 
@@ -90,7 +93,7 @@ def user_is_done(options: UserOptions | None, dialogue: Dialogue) -> bool:
 
 
 async def user_turn(
-    context: EpisodeContext, options: UserOptions | None, dialogue: Dialogue, heard: Message | None
+    context: EpisodeContext[HarnessOptions], options: UserOptions | None, dialogue: Dialogue, heard: Message | None
 ) -> UserTurn:
     """Return the user's answer to the assistant's message *heard*, None to begin. Raises HarnessError, ModelError."""
     if options is None or user_is_done(options, dialogue):
@@ -107,7 +110,9 @@ async def user_turn(
     return UserTurn(message, bool(stop), {"turn": turn + 1, "said": said + spoken})
 
 
-async def _simulate(context: EpisodeContext, options: UserOptions, said: list[list[str]], turn: int) -> str:
+async def _simulate(
+    context: EpisodeContext[HarnessOptions], options: UserOptions, said: list[list[str]], turn: int
+) -> str:
     if context.services.call_model is None:
         raise HarnessError(
             "This environment's user is simulated by a model, but its episode has none. Name one under `roles`."

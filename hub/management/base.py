@@ -5,7 +5,7 @@ import json
 from argparse import ArgumentTypeError
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         self._from_command_line = True
         super().run_from_argv(argv)
 
-    def execute(self, *args: Any, **options: Any) -> str | None:
+    def execute(self, *args: object, **options: object) -> str | None:
         self._json, self._printed = bool(options.get("json")), False
         if self._from_command_line and self.needs_database:
             self.prepare_database()
@@ -79,14 +79,14 @@ class Command(BaseCommand):
                 f"The database lacks tables or columns of this release. Prepare it with: {command('prepare')}",
             ) from None
 
-    def print_json(self, document: Any) -> None:
+    def print_json(self, document: object) -> None:
         """Print the JSON document; does nothing without --json or if one was printed."""
         if self._json and not self._printed:
             self._printed = True
             self.stdout.write(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
     def exit_with(
-        self, code: int, message: str, more: Iterable[Any] = (), errors: Sequence[Any] | None = None
+        self, code: int, message: str, more: Iterable[object] = (), errors: Sequence[object] | None = None
     ) -> SystemExit:
         """Print *message* and the lines *more* on stderr; return the exception to raise. *errors* is *more* as JSON."""
         lines = [str(line) for line in more]
@@ -96,6 +96,8 @@ class Command(BaseCommand):
         )
         return SystemExit(code)
 
-    def invalid_input(self, message: str, more: Iterable[Any] = (), errors: Sequence[Any] | None = None) -> SystemExit:
+    def invalid_input(
+        self, message: str, more: Iterable[object] = (), errors: Sequence[object] | None = None
+    ) -> SystemExit:
         """Print that the input is wrong; return the exception to raise."""
         return self.exit_with(WRONG_INPUT, message, more, errors)

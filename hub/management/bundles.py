@@ -1,12 +1,12 @@
 """Base class of commands on bundles: runs the gates and shows certificates."""
 
 import sys
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hub.bundles.loader import Bundle
+from hub.gates.certificates import Certificate, GateResult
 from hub.gates.runner import run_gates
 from hub.management.base import Command
 from sandbox.client.settings import get_pool_options
@@ -19,7 +19,7 @@ class BundleCommand(Command):
 
     add_gate_arguments = staticmethod(add_accept_argument)
 
-    def gates(self, bundle: Bundle, accept: frozenset[str]) -> dict[str, Any]:
+    def gates(self, bundle: Bundle, accept: frozenset[str]) -> Certificate:
         """Run the gates and return the certificate. Raises SandboxUnavailable."""
         pool = None
         environment = bundle.compile()
@@ -33,7 +33,7 @@ class BundleCommand(Command):
                 bundle, pool=pool, progress=lambda done, total: progress.update(task, completed=done, total=total)
             )
 
-    def show(self, certificate: dict[str, Any]) -> None:
+    def show(self, certificate: Certificate) -> None:
         """Print the result of each gate."""
         marks = {"passed": "passed ", "failed": "FAILED ", "not_run": "not run"}
         for gate in certificate["gates"]:
@@ -44,11 +44,6 @@ class BundleCommand(Command):
                 self.stdout.write(f"           and {gate['failed'] - 10:,} more")
 
 
-def _counted(gate: dict[str, Any]) -> str:
+def _counted(gate: GateResult) -> str:
     counted = f"{gate['failed']:,} of {gate['checked']:,} fail." if gate["failed"] else f"{gate['checked']:,} checked."
     return " ".join(part for part in (counted if gate["checked"] else "", gate["note"]) if part)
-
-
-def failed_gates(certificate: dict[str, Any]) -> list[str]:
-    """Return the names of the gates that failed."""
-    return [gate["name"] for gate in certificate["gates"] if gate["status"] == "failed"]

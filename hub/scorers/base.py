@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -26,6 +26,7 @@ class ScorerOptions(BaseModel):
 
 # An alias, because `type` is an attribute of the classes below.
 OptionsClass = type[ScorerOptions]
+OptionsT = TypeVar("OptionsT", bound=ScorerOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ class ScoringFailed(Exception):
         self.kind = kind
 
 
-class Scorer(ABC):
+class Scorer(ABC, Generic[OptionsT]):
     """Base class of scorers. Stateless; one instance serves all rules of its type."""
 
     type: ClassVar[str]
@@ -91,23 +92,23 @@ class Scorer(ABC):
     needs: ClassVar[Literal["", "sandbox", "model"]] = ""
 
     @abstractmethod
-    async def score(self, options: Any, submission: Submission, services: Services) -> Verdict:
+    async def score(self, options: OptionsT, submission: Submission, services: Services) -> Verdict:
         """Score *submission* by *options* (this class's Options, rendered).
 
         Raises ScoringFailed, and ModelError if a judge model cannot be reached.
         """
 
-    def code_paths(self, options: Mapping[str, Any]) -> list[str]:
+    def code_paths(self, options: Mapping[str, object]) -> list[str]:
         """Return the bundle files that the raw *options* name as code; they are part of a case's scoring digest."""
         return []
 
-    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Problem]:
+    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
         """Return mistakes in the code that the raw *options* name, found without running it.
 
         Their paths are below the rule. Called only if all `code_paths` are in *files*.
         """
         return []
 
-    def roles(self, options: Mapping[str, Any]) -> list[str]:
+    def roles(self, options: Mapping[str, object]) -> list[str]:
         """Return the roles of models (`rubric`) that scoring needs."""
         return []

@@ -1,9 +1,9 @@
 """The rule `choice`: the answer chooses the right option."""
 
 import string
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from hub import extraction
 from hub.harnesses.base import Services
@@ -17,14 +17,18 @@ class ChoiceOptions(ScorerOptions):
     `target_is`: whether `target` is the right option's `label`, its `index` from 0, or its `text`.
     """
 
-    target: Any = "{{ target }}"
-    choices: list[Any] = Field(default_factory=list)
+    target: object = "{{ target }}"
+    choices: list[str] = Field(default_factory=list)
     labels: list[str] = Field(default_factory=list)
     target_is: Literal["label", "index", "text"] = "label"
 
+    @field_validator("choices", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        return [str(choice) for choice in value] if isinstance(value, list) else value
+
     @model_validator(mode="after")
     def _right_one(self) -> "ChoiceOptions":
-        self.choices = [str(choice) for choice in self.choices]
         if not self.labels:
             self.labels = list(string.ascii_uppercase[: len(self.choices) or 26])
         if self.choices and len(self.choices) != len(self.labels):
@@ -37,7 +41,7 @@ class ChoiceOptions(ScorerOptions):
     def right(self) -> str | None:
         """The label of the right choice, or None if the target names none."""
         if self.target_is == "index":
-            index = int(self.target) if str(self.target).isdigit() else -1
+            index = int(str(self.target)) if str(self.target).isdigit() else -1
             return self.labels[index] if 0 <= index < len(self.labels) else None
         if self.target_is == "text":
             places = [i for i, choice in enumerate(self.choices) if choice == str(self.target)]
@@ -45,7 +49,7 @@ class ChoiceOptions(ScorerOptions):
         return str(self.target).strip()
 
 
-class Choice(Scorer):
+class Choice(Scorer[ChoiceOptions]):
     type = "choice"
     summary = "The answer chooses the right option."
     Options = ChoiceOptions

@@ -1,13 +1,12 @@
 """Equality of JSON values: numbers by value, never across types; text exactly or folded."""
 
 import re
-from typing import Any
 
 # What the Berkeley leaderboard's checker also drops before it compares texts.
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 
-def json_equal(a: Any, b: Any, *, folded: bool = False) -> bool:
+def json_equal(a: object, b: object, *, folded: bool = False) -> bool:
     """Return whether two JSON values are equal: 1 equals 1.0, true equals no number, key order does not matter.
 
     *folded* ignores case, spaces, `, . / - _ * ^` and the kind of quotes in texts.

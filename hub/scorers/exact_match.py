@@ -1,6 +1,6 @@
 """The rule `exact_match`: the answer equals the target, except for white space."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import field_validator
 
@@ -12,20 +12,20 @@ from hub.scorers.texts import compared_text, normalized, quoted, targets
 class ExactMatchOptions(ScorerOptions):
     """`target`: a text, or a list of accepted texts. `extract`: compare the final `answer` or the `whole` response."""
 
-    target: Any = "{{ target }}"
+    target: object = "{{ target }}"
     ignore_case: bool = False
     ignore_punctuation: bool = False
     extract: Literal["answer", "whole"] = "answer"
 
     @field_validator("target")
     @classmethod
-    def _some_target(cls, value: Any) -> Any:
+    def _some_target(cls, value: object) -> object:
         if not targets(value):
             raise ValueError("there is no target; give the case one, or the rule a `target`")
         return value
 
 
-class ExactMatch(Scorer):
+class ExactMatch(Scorer[ExactMatchOptions]):
     type = "exact_match"
     summary = "The answer equals the target, except for white space."
     Options = ExactMatchOptions

@@ -1,6 +1,6 @@
 """The rule `includes`: the answer contains the target."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import field_validator
 
@@ -13,19 +13,19 @@ from hub.scorers.texts import normalized, quoted, targets
 class IncludesOptions(ScorerOptions):
     """`target`: a text or a list. `match`: whether the answer must contain `any` or `all` of them."""
 
-    target: Any = "{{ target }}"
+    target: object = "{{ target }}"
     match: Literal["any", "all"] = "any"
     ignore_case: bool = True
 
     @field_validator("target")
     @classmethod
-    def _some_target(cls, value: Any) -> Any:
+    def _some_target(cls, value: object) -> object:
         if not all(target.strip() for target in targets(value)) or not targets(value):
             raise ValueError("a target is missing or empty; give each case a non-empty text")
         return value
 
 
-class Includes(Scorer):
+class Includes(Scorer[IncludesOptions]):
     type = "includes"
     summary = "The answer contains the target."
     Options = IncludesOptions

@@ -1,7 +1,7 @@
 """The rule `instructions`: the answer follows instructions that a program can verify."""
 
 import json
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -24,19 +24,19 @@ class InstructionsOptions(ScorerOptions):
     """
 
     ids: list[str] = Field(min_length=1)
-    kwargs: list[dict[str, Any]] = Field(default_factory=list)
+    kwargs: list[dict[str, object]] = Field(default_factory=list)
     mode: Literal["strict", "loose"] = "strict"
     checks: Literal["standard", "ifeval"] = "standard"
     partial: bool = False
 
     @field_validator("ids", mode="before")
     @classmethod
-    def _one_or_several(cls, value: Any) -> Any:
+    def _one_or_several(cls, value: object) -> object:
         return [value] if isinstance(value, str) else value
 
     @field_validator("kwargs", mode="before")
     @classmethod
-    def _without_nulls(cls, value: Any) -> Any:
+    def _without_nulls(cls, value: object) -> object:
         """Accept rows of tables: every mapping has every key, null if it does not apply; some are JSON text."""
         items = value if isinstance(value, list) else [value]
         read = [json.loads(item) if isinstance(item, str) else item or {} for item in items]
@@ -58,7 +58,7 @@ class InstructionsOptions(ScorerOptions):
         ]
 
 
-def _constraint(name: str, arguments: dict[str, Any], *, as_in_ifeval: bool) -> Constraint:
+def _constraint(name: str, arguments: dict[str, object], *, as_in_ifeval: bool) -> Constraint:
     if name not in CONSTRAINTS:
         raise ValueError(CONSTRAINTS.describe_unknown(name))
     kind = AS_IN_IFEVAL.get(name, CONSTRAINTS[name]) if as_in_ifeval else CONSTRAINTS[name]
@@ -70,7 +70,7 @@ def _constraint(name: str, arguments: dict[str, Any], *, as_in_ifeval: bool) -> 
         raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
 
 
-class Instructions(Scorer):
+class Instructions(Scorer[InstructionsOptions]):
     type = "instructions"
     summary = "The answer follows instructions that a program can verify."
     Options = InstructionsOptions

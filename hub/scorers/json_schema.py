@@ -1,7 +1,5 @@
 """The rule `json_schema`: the answer is JSON that conforms to a schema."""
 
-from typing import Any
-
 from pydantic import ConfigDict, Field, field_validator
 
 from hub import extraction
@@ -16,12 +14,12 @@ class JsonSchemaOptions(ScorerOptions):
     """`schema`: JSON Schema 2020-12. `target`: optional value that the JSON must also equal."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
-    schema_: dict[str, Any] | bool = Field(alias="schema")
-    target: Any = None
+    schema_: dict[str, object] | bool = Field(alias="schema")
+    target: object = None
 
     @field_validator("schema_")
     @classmethod
-    def _is_schema(cls, value: dict[str, Any] | bool) -> dict[str, Any] | bool:
+    def _is_schema(cls, value: dict[str, object] | bool) -> dict[str, object] | bool:
         from hub.scorers.schemas import schema_problem  # slow, and needed by few runs
 
         problem = schema_problem(value)
@@ -30,7 +28,7 @@ class JsonSchemaOptions(ScorerOptions):
         return value
 
 
-class JsonSchema(Scorer):
+class JsonSchema(Scorer[JsonSchemaOptions]):
     type = "json_schema"
     summary = "The answer is JSON that conforms to a schema."
     Options = JsonSchemaOptions

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
@@ -18,13 +18,13 @@ class NumberOptions(ScorerOptions):
     A percent sign or a word such as million may be applied or ignored; see `Quantity.near`.
     """
 
-    target: Any = "{{ target }}"
+    target: object = "{{ target }}"
     tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
     relative: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     @field_validator("target")
     @classmethod
-    def _a_number(cls, value: Any) -> Any:
+    def _a_number(cls, value: object) -> object:
         if isinstance(value, bool) or _of_target(str(value)) is None:
             raise ValueError(f"the target {value!r} contains no number; give a number, or a text that ends in one")
         return value
@@ -37,7 +37,7 @@ def _of_target(text: str) -> extraction.Quantity | None:
     return extraction.quantity(text) or next(reversed(extraction.quantities(text)), None)
 
 
-class Number(Scorer):
+class Number(Scorer[NumberOptions]):
     type = "number"
     summary = "The answer's number equals the target's within a tolerance."
     Options = NumberOptions

@@ -1,6 +1,6 @@
 """The rule `python_tests`: the code in the answer passes its tests, in the sandbox."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -31,7 +31,7 @@ class PythonTestsOptions(ScorerOptions):
     one process, in evaluations only. `in_process` always uses one process.
     """
 
-    tests: str | list[str] | list[dict[str, Any]]
+    tests: str | list[str] | list[dict[str, object]]
     entry_point: str | None = None
     setup: str = ""
     prefix: str = ""
@@ -41,7 +41,7 @@ class PythonTestsOptions(ScorerOptions):
     trust: Trust = "auto"
 
 
-class PythonTests(Scorer):
+class PythonTests(Scorer[PythonTestsOptions]):
     type = "python_tests"
     summary = "The code in the answer passes its tests, in the sandbox."
     Options = PythonTestsOptions
@@ -89,7 +89,7 @@ def _reason(outcome: Outcome) -> str:
     return f"{outcome.message.removesuffix('.')}; got {failure.got}"
 
 
-def _named(tests: str | list[str] | list[dict[str, Any]], setup: str) -> frozenset[str]:
+def _named(tests: str | list[str] | list[dict[str, object]], setup: str) -> frozenset[str]:
     """Return the names that tests without an entry point use from the code."""
     source = tests if isinstance(tests, str) else "\n".join(test for test in tests if isinstance(test, str))
     return extraction.undefined_names(f"{setup}\n{source}")

@@ -1,7 +1,7 @@
 """The rule `regex`: a pattern is found in the answer."""
 
 import asyncio
-from typing import Any, Literal
+from typing import Literal
 
 import regex
 from pydantic import field_validator
@@ -23,7 +23,7 @@ class RegexOptions(ScorerOptions):
     pattern: str
     match: Literal["search", "full"] = "search"
     ignore_case: bool = False
-    target: Any = None
+    target: object = None
     group: int | str = 1
 
     @field_validator("pattern")
@@ -36,7 +36,7 @@ class RegexOptions(ScorerOptions):
         return value
 
 
-class Regex(Scorer):
+class Regex(Scorer[RegexOptions]):
     """Scorer for patterns of bundles and texts of models; the library's time limit ends catastrophic backtracking."""
 
     type = "regex"

@@ -1,9 +1,9 @@
 """Registry of scorers by type. To add one: a module in this folder, a line here and a section in docs/scorers.md."""
 
 from hub.common.registry import Registry
-from hub.scorers.base import Scorer
+from hub.scorers.base import Scorer, ScorerOptions
 
-SCORERS: Registry[Scorer] = Registry(
+SCORERS: Registry[Scorer[ScorerOptions]] = Registry(
     "rule",
     {
         "exact_match": "hub.scorers.exact_match:ExactMatch",

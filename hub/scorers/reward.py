@@ -4,7 +4,7 @@ from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
 
 
-class Reward(Scorer):
+class Reward(Scorer[ScorerOptions]):
     """Scorer that is used if an environment names no rules."""
 
     type = "reward"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
@@ -52,7 +52,7 @@ class JudgeOptions(ScorerOptions):
 
     criteria: Annotated[list[Criterion], Field(min_length=1)]
     role: str = "rubric"
-    reference: Any = None
+    reference: object = None
     guidance: str = ""
     show: Literal["answer", "transcript"] = "answer"
     prompt: Literal["rubric-1"] = "rubric-1"
@@ -66,7 +66,7 @@ class JudgeOptions(ScorerOptions):
         return value
 
 
-class Judge(Scorer):
+class Judge(Scorer[JudgeOptions]):
     """Scorer whose value is the mean over judges of the weighted mean over criteria, each mark scaled to 0..1."""
 
     type = "judge"
@@ -74,7 +74,7 @@ class Judge(Scorer):
     Options = JudgeOptions
     needs = "model"
 
-    def roles(self, options: Mapping[str, Any]) -> list[str]:
+    def roles(self, options: Mapping[str, object]) -> list[str]:
         return [str(options.get("role", "rubric"))]
 
     async def score(self, options: JudgeOptions, submission: Submission, services: Services) -> Verdict:
@@ -85,10 +85,13 @@ class Judge(Scorer):
         if options.show == "answer" and not submission.text.strip():
             return Verdict.of(False, "The answer is empty.")
         messages = prompt(options, submission)
-        shape = _marks(options.criteria)
+        reply_model = _reply_model(options.criteria)
         key = replace(submission.key, purpose="rubric", role=options.role, rule=submission.rule, turn=0)
         judgements = await asyncio.gather(
-            *(judgement(services.call_model, replace(key, seat=seat), messages, shape) for seat in range(judge_count)),
+            *(
+                judgement(services.call_model, replace(key, seat=seat), messages, reply_model)
+                for seat in range(judge_count)
+            ),
             return_exceptions=True,  # wait for all calls, so that none outlives the episode
         )
         for judged in judgements:
@@ -97,7 +100,7 @@ class Judge(Scorer):
         return _verdict(options, [judged for judged in judgements if isinstance(judged, Judgement)])
 
 
-# ---- what the judge is asked -----------------------------------------------------------------------------------------
+# ---- prompt ----------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -152,12 +155,22 @@ def _written(messages: Sequence[Message]) -> str:
     return "\n\n".join(written)
 
 
-# ---- what it answers -------------------------------------------------------------------------------------------------
+# ---- replies and verdict ---------------------------------------------------------------------------------------------
 
 
-def _marks(criteria: Sequence[Criterion]) -> type[BaseModel]:
+class Mark(TypedDict):
+    """Mark that a judge gave for one criterion."""
+
+    reason: str
+    score: float
+
+
+Marks = dict[str, Mark]  # by the criterion's name
+
+
+def _reply_model(criteria: Sequence[Criterion]) -> type[BaseModel]:
     """Return the model of a reply: an object with {reason, score} for each criterion, the score within its scale."""
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {}  # as create_model declares them
     for number, criterion in enumerate(criteria):
         low, high = criterion.scale
         score = Annotated[float, Field(ge=low, le=high, allow_inf_nan=False)]
@@ -166,44 +179,42 @@ def _marks(criteria: Sequence[Criterion]) -> type[BaseModel]:
     return create_model("Marks", **fields)
 
 
-def _verdict(options: JudgeOptions, judgements: Sequence[Judgement[Any]]) -> Verdict:
+def _verdict(options: JudgeOptions, judgements: Sequence[Judgement[BaseModel]]) -> Verdict:
     """Return the verdict. `detail.judges` has one entry per judge: its reply as `said`, its marks or its problem."""
     criteria = options.criteria
+    weights = sum(item.weight for item in criteria)
     judges: list[JSON] = []
-    marked: list[dict[str, Any]] = []
+    all_marks: list[Marks] = []
+    values: list[float] = []
+    unusable = ""
     for seat, judged in enumerate(judgements):
-        entry: dict[str, Any] = {"seat": seat, "said": judged.text}
         if judged.answer is None:
-            entry["problem"] = judged.problem
-        else:
-            marks = judged.answer.model_dump(by_alias=True)
-            weights = sum(item.weight for item in criteria)
-            value = sum(item.weight * item.share(marks[item.name]["score"]) for item in criteria) / weights
-            entry |= {"value": value, "marks": marks}
-            marked.append(entry)
-        judges.append(entry)
+            unusable = unusable or judged.problem
+            judges.append({"seat": seat, "said": judged.text, "problem": judged.problem})
+            continue
+        marks: Marks = judged.answer.model_dump(by_alias=True)
+        value = sum(item.weight * item.share(marks[item.name]["score"]) for item in criteria) / weights
+        judges.append({"seat": seat, "said": judged.text, "value": value, "marks": marks})
+        all_marks.append(marks)
+        values.append(value)
     calls = sum(len(judged.replies) for judged in judgements)
     detail: dict[str, JSON] = {"judges": judges, "calls": calls, "prompt": options.prompt}
-    mute = [judged for judged in judgements if judged.answer is None]
-    if mute:
-        who = f"{len(mute)} of {len(judgements)} judges" if len(judgements) > 1 else "The judge"
-        return Verdict(
-            value=None, reason=f"{who} gave no usable answer, asked twice: {mute[0].problem}.", detail=detail
-        )
-    values = [entry["value"] for entry in marked]
+    failed = len(judgements) - len(values)
+    if failed:
+        who = f"{failed} of {len(judgements)} judges" if len(judgements) > 1 else "The judge"
+        return Verdict(value=None, reason=f"{who} gave no usable reply in two attempts: {unusable}.", detail=detail)
     detail["spread"] = max(values) - min(values)
     value = min(fmean(values), 1.0)
-    return Verdict(value=value, reason=_reason(criteria, marked, value, len(values)), detail=detail)
+    return Verdict(value=value, reason=_reason(criteria, all_marks, value), detail=detail)
 
 
-def _reason(criteria: Sequence[Criterion], judges: Sequence[Any], value: float, count: int) -> str:
-    """Return the marks, and the judge's reason for the weakest criterion."""
-    marks = {item.name: fmean(judge["marks"][item.name]["score"] for judge in judges) for item in criteria}
-    listed = ", ".join(f"{item.name} {marks[item.name]:.3g} of {item.scale[1]:g}" for item in criteria)
-    weakest = min(criteria, key=lambda item: item.share(marks[item.name]))
-    if weakest.share(marks[weakest.name]) == 1:
+def _reason(criteria: Sequence[Criterion], judges: Sequence[Marks], value: float) -> str:
+    """Return the mean marks, and the strictest judge's reason for the weakest criterion."""
+    scores = {item.name: fmean(marks[item.name]["score"] for marks in judges) for item in criteria}
+    listed = ", ".join(f"{item.name} {scores[item.name]:.3g} of {item.scale[1]:g}" for item in criteria)
+    weakest = min(criteria, key=lambda item: item.share(scores[item.name]))
+    if weakest.share(scores[weakest.name]) == 1:
         return f"Judged {value:.2f}: {listed}."
-    strictest = min(judges, key=lambda judge: judge["marks"][weakest.name]["score"])
-    why = strictest["marks"][weakest.name]["reason"]
-    who = f"{count} judges, " if count > 1 else ""
-    return f"Judged {value:.2f}: {who}{listed}. {weakest.name}: {quoted(why)}."
+    strictest = min((marks[weakest.name] for marks in judges), key=lambda mark: mark["score"])
+    who = f"{len(judges)} judges, " if len(judges) > 1 else ""
+    return f"Judged {value:.2f}: {who}{listed}. {weakest.name}: {quoted(strictest['reason'])}."

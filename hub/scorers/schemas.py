@@ -1,7 +1,7 @@
 """Validation of a bundle's JSON Schemas, and of values against them. Slow to import."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
 import regex
 from jsonschema import Draft202012Validator
@@ -12,7 +12,19 @@ from referencing import Registry
 from hub.scorers.regex import TIMEOUT_S
 from hub.scorers.texts import quoted
 
-# ---- patterns with a time limit: they come with a bundle and meet a model's text -------------------------------------
+# A JSON Schema as parsed JSON.
+Schema = dict[str, object] | bool
+
+
+class Validator(Protocol):
+    """The part of a jsonschema validator that keyword functions use."""
+
+    def descend(
+        self, instance: object, schema: Schema, path: str | None = None, schema_path: str | None = None
+    ) -> Iterator[ValidationError]: ...
+
+
+# ---- patterns with a time limit: a bundle's pattern may be slow on a model's text ------------------------------------
 
 
 class TooSlow(Exception):
@@ -26,12 +38,14 @@ def _matches(pattern: str, text: str) -> bool:
         raise TooSlow(pattern) from None
 
 
-def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
+def _pattern(validator: Validator, pattern: str, instance: object, schema: Schema) -> Iterator[ValidationError]:
     if isinstance(instance, str) and not _matches(pattern, instance):
         yield ValidationError(f"{quoted(instance)} does not match {pattern!r}")
 
 
-def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+def _pattern_properties(
+    validator: Validator, patterns: Mapping[str, Schema], instance: object, schema: Schema
+) -> Iterator[ValidationError]:
     if isinstance(instance, dict):
         for pattern, below in patterns.items():
             for key, value in instance.items():
@@ -39,7 +53,9 @@ def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: An
                     yield from validator.descend(value, below, path=key, schema_path=pattern)
 
 
-def _additional_properties(validator: Any, below: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+def _additional_properties(
+    validator: Validator, below: Schema, instance: object, schema: Mapping[str, Mapping[str, Schema]]
+) -> Iterator[ValidationError]:
     if not isinstance(instance, dict):
         return
     known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
@@ -52,7 +68,8 @@ def _additional_properties(validator: Any, below: Any, instance: Any, schema: An
             yield from validator.descend(value, below, path=key)
 
 
-_Validator = extend(
+_extend: Callable[..., type[Draft202012Validator]] = extend  # jsonschema leaves it untyped
+_Validator = _extend(
     Draft202012Validator,
     {
         "pattern": _pattern,
@@ -65,7 +82,7 @@ _Validator = extend(
 # ---- schemas and values ----------------------------------------------------------------------------------------------
 
 
-def schema_problem(schema: dict[str, Any] | bool) -> str:
+def schema_problem(schema: Schema) -> str:
     """Return the problem of *schema*, "" if it is valid."""
     try:
         Draft202012Validator.check_schema(schema)
@@ -74,7 +91,7 @@ def schema_problem(schema: dict[str, Any] | bool) -> str:
     return next(_problems(schema), "")
 
 
-def _problems(schema: Any) -> Iterator[str]:
+def _problems(schema: object) -> Iterator[str]:
     """Yield the problems of *schema*, at any depth, that this rule cannot handle."""
     if isinstance(schema, list):
         for item in schema:
@@ -98,7 +115,8 @@ def _problems(schema: Any) -> Iterator[str]:
         yield from _problems(item)
 
 
-def first_problem(schema: Mapping[str, Any] | bool, value: Any) -> ValidationError | None:
+def first_problem(schema: Schema, value: object) -> ValidationError | None:
     """Return the most relevant problem of *value*. Raises TooSlow, and RecursionError if it is nested too deeply."""
     # An empty registry, because the library's own fetches what a reference names.
-    return best_match(_Validator(schema, registry=Registry()).iter_errors(value))
+    problem: ValidationError | None = best_match(_Validator(schema, registry=Registry()).iter_errors(value))
+    return problem

@@ -1,7 +1,7 @@
 """The rules `state` and `custom`: a function of the bundle scores the episode, in the sandbox."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -40,10 +40,10 @@ class CustomScorerOptions(StateScorerOptions):
     """Options of `state`, and `function`: the function's name; `arguments`: additional keyword arguments."""
 
     function: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")] = "check"
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    arguments: dict[str, object] = Field(default_factory=dict)
 
 
-class StateScorer(Scorer):
+class StateScorer(Scorer[StateScorerOptions]):
     """Scorer that runs only code of the bundle: if it fails, the environment is wrong and the response is errored."""
 
     type = "state"
@@ -51,12 +51,12 @@ class StateScorer(Scorer):
     Options: ClassVar[OptionsClass] = StateScorerOptions
     needs = "sandbox"
 
-    def code_paths(self, options: Mapping[str, Any]) -> list[str]:
+    def code_paths(self, options: Mapping[str, object]) -> list[str]:
         reads = options.get("reads")
         named = [options.get("path"), *(reads if isinstance(reads, list) else [])]
         return [path for path in named if isinstance(path, str)]
 
-    def problems(self, options: Mapping[str, Any], files: Mapping[str, bytes]) -> list[Problem]:
+    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
         path, function = options.get("path"), options.get("function", "check")
         if not isinstance(path, str) or "{{" in f"{path}{function}" or options.get("arguments"):
             return []

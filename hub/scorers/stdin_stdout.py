@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -38,7 +38,7 @@ class StdinStdoutOptions(ScorerOptions):
     memory_mb: Annotated[int, Field(ge=64, le=16384)] = 512
 
 
-class StdinStdout(Scorer):
+class StdinStdout(Scorer[StdinStdoutOptions]):
     type = "stdin_stdout"
     summary = "The program in the answer prints the expected output for each input, in the sandbox."
     Options = StdinStdoutOptions
@@ -108,4 +108,4 @@ def _close(a: str, b: str, tolerance: float) -> bool:
         return False
 
 
-_COMPARE: dict[str, Callable[[str, str, float], Any]] = {"lines": _lines, "tokens": _tokens, "floats": _floats}
+_COMPARE: dict[str, Callable[[str, str, float], object]] = {"lines": _lines, "tokens": _tokens, "floats": _floats}

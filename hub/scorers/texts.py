@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from typing import Any
 
 from hub import extraction
 from hub.scorers.base import Submission
@@ -10,7 +9,7 @@ from hub.scorers.base import Submission
 SHOWN = 200  # characters of an answer that a reason quotes
 
 
-def targets(value: Any) -> list[str]:
+def targets(value: object) -> list[str]:
     """Return one or several targets as a list of texts."""
     items = value if isinstance(value, list) else [value]
     return [item if isinstance(item, str) else str(item) for item in items if item is not None]

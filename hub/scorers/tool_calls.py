@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import field_validator
 
@@ -23,7 +23,7 @@ class ToolCallsOptions(ScorerOptions):
     are right, rather than all or nothing.
     """
 
-    expect: Any = "{{ target }}"
+    expect: object = "{{ target }}"
     order: Literal["any", "strict"] = "any"
     extra: Literal["forbid", "allow"] = "forbid"
     strings: Literal["exact", "folded"] = "exact"
@@ -31,12 +31,12 @@ class ToolCallsOptions(ScorerOptions):
 
     @field_validator("expect")
     @classmethod
-    def _means_calls(cls, value: Any) -> Any:
+    def _means_calls(cls, value: object) -> object:
         expected(value)
         return value
 
 
-class ToolCalls(Scorer):
+class ToolCalls(Scorer[ToolCallsOptions]):
     """Compares parsed structure, number by value; a call whose arguments are not one JSON object is never right."""
 
     type = "tool_calls"

@@ -1,10 +1,11 @@
-"""REST of environments: browse, upload, download."""
+"""REST API of environments: list, read, upload, download."""
 
 import tempfile
 from collections.abc import Mapping
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
@@ -23,16 +24,16 @@ from hub.models import Case, Environment, EnvironmentVersion
 from hub.selectors import CURATE, may_see_content
 from hub.web import queries
 from hub.web.forms import MAX_UPLOAD, CasesForm, CatalogueForm
-from hub.web.uploads import bundle_receive
+from hub.web.uploads import receive_bundle
 
 
 class ZipParser(BaseParser):
-    """A .zip as the body itself, spooled to a file as it comes in."""
+    """A .zip as the request body, written to a temporary file while it is received."""
 
     media_type = "application/zip"
 
     def parse(
-        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
     ) -> dict[str, IO[bytes]]:
         file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the bundle that reads it
         size = 0
@@ -47,7 +48,7 @@ class ZipParser(BaseParser):
 
 
 class EnvironmentItem(serializers.ModelSerializer[Environment]):
-    """An environment as the list shows it."""
+    """An environment in a list."""
 
     latest = serializers.CharField(source="latest.version", default=None)
     cases = serializers.IntegerField(source="latest.case_count", default=0)
@@ -82,7 +83,7 @@ class VersionItem(serializers.ModelSerializer[EnvironmentVersion]):
         fields = ["version", "digest", "cases", "deprecated", "created_at"]
 
 
-class EnvironmentWhole(EnvironmentItem):
+class EnvironmentDetailItem(EnvironmentItem):
     """An environment with its versions, the newest first."""
 
     versions = VersionItem(many=True)
@@ -91,7 +92,7 @@ class EnvironmentWhole(EnvironmentItem):
         fields = [*EnvironmentItem.Meta.fields, "versions"]
 
 
-class VersionWhole(VersionItem):
+class VersionDetailItem(VersionItem):
     """A version with manifest, README and certificate."""
 
     environment = serializers.CharField(source="environment.slug")
@@ -103,7 +104,7 @@ class VersionWhole(VersionItem):
 
 
 class CaseItem(serializers.ModelSerializer[Case]):
-    """A case, whole. `data` holds id, input, target, choices, files, metadata and the row it came from."""
+    """A case. `data` has id, input, target, choices, files, metadata and the original row."""
 
     id = serializers.CharField(source="external_id")
     data = serializers.JSONField()  # type: ignore[assignment]
@@ -113,8 +114,8 @@ class CaseItem(serializers.ModelSerializer[Case]):
         fields = ["id", "position", "data", "input_digest", "scoring_digest"]
 
 
-class Stored(serializers.Serializer[Any]):
-    """What an upload came to. `new` is false where this very content was stored before."""
+class StoredVersion(serializers.Serializer[object]):
+    """Result of an upload. `new` is false if the same content was stored before."""
 
     environment = serializers.CharField(help_text="slug@version")
     digest = serializers.CharField()
@@ -137,7 +138,7 @@ class Environments(ListAPIView[Environment]):
     serializer_class = EnvironmentItem
     permission_classes = [needs(CURATE)]
     write_scope = "curate"
-    filter_backends: list[Any] = []
+    filter_backends = ()
     ordering = "slug"
     parser_classes = [MultiPartParser, ZipParser]
 
@@ -145,21 +146,21 @@ class Environments(ListAPIView[Environment]):
         return queries.environments_filtered(self.request.user, **CatalogueForm(self.request.query_params).values())
 
     @extend_schema(operation_id="environments_list", parameters=_WORDS)
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def get(self, request: Request, *args: object, **kwargs: object) -> Response:
         return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="environments_upload",
         description="A bundle as a .zip: the body itself (application/zip), or the field `bundle` of a form. "
-        "Every problem is reported, and nothing is stored where there is one.",
+        "All problems are reported at once; nothing is stored if there are any.",
         request={
             "application/zip": OpenApiTypes.BINARY,
             "multipart/form-data": {"type": "object", "properties": {"bundle": {"type": "string", "format": "binary"}}},
         },
-        responses={201: Stored, 200: Stored, 400: ErrorBody},
+        responses={201: StoredVersion, 200: StoredVersion, 400: ErrorBody},
     )
     def post(self, request: Request) -> Response:
-        version, new = bundle_receive(file=_sent(request), user=cast(User, request.user))
+        version, new = receive_bundle(file=_uploaded_file(request), user=cast(User, request.user))
         body = {
             "environment": str(version),
             "digest": version.digest,
@@ -170,33 +171,34 @@ class Environments(ListAPIView[Environment]):
         return Response(body, status=201 if new else 200)
 
 
-def _sent(request: Request) -> IO[bytes]:
-    """The .zip of the request, by either way of sending it."""
-    data = cast("dict[str, Any]", request.data)  # both parsers give a mapping
+def _uploaded_file(request: Request) -> IO[bytes]:
+    """Return the uploaded .zip, from the field `bundle` or the body."""
+    data = cast("dict[str, object]", request.data)  # both parsers return a mapping
     sent = data.get("bundle")
     if sent is None or isinstance(sent, str):
         raise UserError("No bundle was sent. Send a .zip in the field `bundle`, or as the body.", "bundle")
-    if getattr(sent, "size", 0) > MAX_UPLOAD:
-        raise TooLarge(f"The file has {sent.size:,} bytes; at most {MAX_UPLOAD:,} are allowed.")
-    file: IO[bytes] = getattr(sent, "file", sent)
-    return file
+    if isinstance(sent, UploadedFile):
+        if (sent.size or 0) > MAX_UPLOAD:
+            raise TooLarge(f"The file has {sent.size:,} bytes; at most {MAX_UPLOAD:,} are allowed.")
+        return cast("IO[bytes]", sent.file)
+    return cast("IO[bytes]", sent)
 
 
 class EnvironmentDetail(APIView):
     """One environment with its versions."""
 
-    @extend_schema(operation_id="environments_read", responses=EnvironmentWhole)
+    @extend_schema(operation_id="environments_read", responses=EnvironmentDetailItem)
     def get(self, request: Request, slug: str) -> Response:
-        return Response(EnvironmentWhole(queries.environment_of(request.user, slug)).data)
+        return Response(EnvironmentDetailItem(queries.environment_of(request.user, slug)).data)
 
 
 class VersionDetail(APIView):
-    """One version: manifest, README, certificate. The first two are left out where the content is held out."""
+    """One version: manifest, README, certificate. The first two are empty if they are held out from the user."""
 
-    @extend_schema(operation_id="versions_read", responses=VersionWhole)
+    @extend_schema(operation_id="versions_read", responses=VersionDetailItem)
     def get(self, request: Request, slug: str, version: str) -> Response:
         found = _version(request, slug, version)
-        body = VersionWhole(found).data
+        body = VersionDetailItem(found).data
         if not may_see_content(request.user, found.environment):
             body |= {"manifest": None, "readme": ""}
         return Response(body)
@@ -206,7 +208,7 @@ class Cases(ListAPIView[Case]):
     """The cases of a version, in order."""
 
     serializer_class = CaseItem
-    filter_backends: list[Any] = []
+    filter_backends = ()
     ordering = "position"
 
     def get_queryset(self) -> QuerySet[Case]:
@@ -218,12 +220,12 @@ class Cases(ListAPIView[Case]):
     @extend_schema(
         operation_id="cases_list", parameters=[OpenApiParameter("q", str, description="text in the id or the input")]
     )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def get(self, request: Request, *args: object, **kwargs: object) -> Response:
         return super().get(request, *args, **kwargs)
 
 
 class BundleFile(APIView):
-    """The stored .zip, byte for byte."""
+    """The stored .zip."""
 
     @extend_schema(
         operation_id="versions_bundle", responses={(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY)}
@@ -239,6 +241,6 @@ class BundleFile(APIView):
 
 
 def _version(request: Request, slug: str, version: str, *, content: bool = False) -> EnvironmentVersion:
-    """`latest` names the latest. *content*: its cases or its bundle are asked for."""
+    """Return the version; `latest` is the latest one. *content* requires access to its cases and bundle."""
     environment = (queries.content_of if content else queries.environment_of)(request.user, slug)
     return queries.version_of(environment, None if version == "latest" else version)

@@ -1,19 +1,18 @@
-"""Forms of the hub's pages: the catalogue's filters, a bundle to upload, a claim that a case is wrong."""
-
-from typing import Any
+"""Forms of the hub: filters of the catalogue and of cases, upload of a bundle, report of a wrong case."""
 
 from django import forms
+from django.core.files.uploadedfile import UploadedFile
 
 from hub.bundles.archive import MAX_UNPACKED
 from hub.common.web.filters import FilterForm
 from hub.manifest.schema import CATEGORIES
 from hub.models import Environment
 
-MAX_UPLOAD = MAX_UNPACKED  # bytes; a bundle that does not shrink is as large packed
+MAX_UPLOAD = MAX_UNPACKED  # bytes; a bundle that cannot be compressed is as large as its content
 
 
 class CatalogueForm(FilterForm):
-    """`?q=&category=&tag=&state=`"""
+    """Filters of the catalogue: `?q=&category=&tag=&state=`."""
 
     q = forms.CharField(required=False, max_length=200, label="Text")
     category = forms.ChoiceField(required=False, choices=[("", "all"), *((name, name) for name in CATEGORIES)])
@@ -34,23 +33,23 @@ class UploadForm(forms.Form):
 
     bundle = forms.FileField(
         label="Bundle (.zip)",
-        help_text="The folder with environment.yaml, packed. Nothing in it is run; it is checked and stored.",
+        help_text="The folder with environment.yaml as a .zip. It is checked and stored; its code is not run yet.",
         widget=forms.ClearableFileInput(attrs={"accept": ".zip,application/zip"}),
     )
 
-    def clean_bundle(self) -> Any:
-        bundle = self.cleaned_data["bundle"]
-        if bundle.size > MAX_UPLOAD:
-            raise forms.ValidationError(f"The file has {bundle.size:,} bytes; at most {MAX_UPLOAD:,} are taken.")
+    def clean_bundle(self) -> "UploadedFile[bytes]":
+        bundle: UploadedFile[bytes] = self.cleaned_data["bundle"]
+        if (bundle.size or 0) > MAX_UPLOAD:
+            raise forms.ValidationError(f"The file has {bundle.size:,} bytes; at most {MAX_UPLOAD:,} are allowed.")
         return bundle
 
 
 class DefectForm(forms.Form):
-    """A claim that a case is wrong."""
+    """Report of a wrong case."""
 
     description = forms.CharField(
         label="What is wrong",
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 6}),
-        help_text="Name the part (question, target, tests) and show why: a counterexample, a source, the right answer.",
+        help_text="Name the part (question, target, tests) and explain: a counterexample, a source, the right answer.",
     )

@@ -1,4 +1,4 @@
-"""What the hub's pages and REST list: filtered environments, facets, cases with a short look at what they ask."""
+"""Queries of the hub's pages and REST: filtered environments, facets, cases with a preview of their input."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from hub.common.fields import json_text
 from hub.models import Case, Environment, EnvironmentVersion
 from hub.selectors import may_see_content, visible_environments
 
-# What lists can be sorted by: name in the address -> field of the rows.
+# Sortable columns: name in `?sort=` -> field of the rows.
 ENVIRONMENT_COLUMNS = {
     "environment": "title_key",
     "category": "category",
@@ -27,7 +27,7 @@ PREVIEW = 240  # characters of a case's input in a list
 def environments_filtered(
     user: User | AnonymousUser, *, q: str = "", category: str = "", tag: str = "", state: str = ""
 ) -> QuerySet[Environment]:
-    """What *user* may see and asked for; retired ones only where *state* says so."""
+    """Return the matching environments that *user* may see; retired ones only if *state* is retired."""
     found = visible_environments(user).filter(latest__isnull=False).annotate(title_key=Lower("title"))
     found = found.filter(visibility=state) if state else found.exclude(visibility=Environment.Visibility.RETIRED)
     for word in q.split()[:8]:
@@ -35,13 +35,13 @@ def environments_filtered(
     if category:
         found = found.filter(category=category)
     if tag:
-        # As text, because SQLite cannot ask what a list contains; tags are slugs, so that nothing needs escaping.
+        # As text, because SQLite cannot query the items of a JSON list. Tags are slugs, so nothing needs escaping.
         found = found.annotate(tag_text=Cast("tags", TextField())).filter(tag_text__contains=f'"{tag}"')
     return found
 
 
 def facets(user: User | AnonymousUser) -> dict[str, list[tuple[str, int]]]:
-    """How many environments in use each category and tag has: `{"categories": [(name, n)], "tags": [...]}`."""
+    """Return the number of environments in use per category and tag: `{"categories": [(name, n)], "tags": [...]}`."""
     categories: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     for category, given in environments_filtered(user).order_by().values_list("category", "tags"):
@@ -52,7 +52,7 @@ def facets(user: User | AnonymousUser) -> dict[str, list[tuple[str, int]]]:
 
 
 def environment_of(user: User | AnonymousUser, slug: str) -> Environment:
-    """Raises Http404 where there is none, or none that *user* may see."""
+    """Return the environment. Raises Http404 if it does not exist or *user* may not see it."""
     found = visible_environments(user).filter(slug=slug).first()
     if found is None:
         raise Http404(f"There is no environment {slug!r}, or it is private to somebody else.")
@@ -60,18 +60,18 @@ def environment_of(user: User | AnonymousUser, slug: str) -> Environment:
 
 
 def content_of(user: User | AnonymousUser, slug: str) -> Environment:
-    """The environment, to show its cases or its bundle. Raises Http404, and PermissionDenied if they are held out."""
+    """Return the environment for showing its cases or bundle. Raises Http404; PermissionDenied if they are held out."""
     found = environment_of(user, slug)
     if not may_see_content(user, found):
         raise PermissionDenied(
             f"{slug} is held out: its cases, targets and bundle are for its owner and curators. "
-            "A group with the permission hub.view_held_out opens them."
+            "The permission hub.view_held_out gives access."
         )
     return found
 
 
 def version_of(environment: Environment, version: str | None) -> EnvironmentVersion:
-    """By default the latest. Raises Http404."""
+    """Return the version, by default the latest. Raises Http404."""
     found = environment.latest if version is None else environment.versions.filter(version=version).first()
     if found is None:
         raise Http404(f"{environment.slug} has no version {version or 'yet'}.")
@@ -80,7 +80,7 @@ def version_of(environment: Environment, version: str | None) -> EnvironmentVers
 
 
 def case_of(version: EnvironmentVersion, case: str) -> Case:
-    """Raises Http404."""
+    """Return the case. Raises Http404."""
     found = Case.objects.filter(version=version, external_id=case).first()
     if found is None:
         raise Http404(f"{version} has no case {case!r}.")
@@ -88,7 +88,7 @@ def case_of(version: EnvironmentVersion, case: str) -> Case:
 
 
 def case_list(version: EnvironmentVersion, q: str = "") -> QuerySet[Case]:
-    """Cases without their data, each with `preview`, the beginning of its input. *q* looks in ids and inputs."""
+    """Return the cases without their data, with `preview`, the start of the input. *q* searches ids and inputs."""
     asked = json_text("data", "input")
     rows = Case.objects.filter(version=version).defer("data").annotate(preview=Left(Cast(asked, TextField()), PREVIEW))
     if q:

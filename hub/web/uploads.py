@@ -1,4 +1,4 @@
-"""A bundle that somebody sends, by the upload page or by REST: checked, stored and put before the gates, or refused."""
+"""Bundles uploaded by page or REST: validated, stored, and queued for the gates."""
 
 from typing import IO
 
@@ -12,10 +12,12 @@ from hub.models import EnvironmentVersion
 from hub.services import EnvironmentRefused, import_bundle
 
 
-def bundle_receive(*, file: IO[bytes], user: User) -> tuple[EnvironmentVersion, bool]:
-    """Store the .zip *file* as *user*'s; whether it was new. Raises BundleError, with every problem. *file* is closed.
+def receive_bundle(*, file: IO[bytes], user: User) -> tuple[EnvironmentVersion, bool]:
+    """Store the .zip *file* for *user* and close it; return the version and whether it is new.
 
-    It can be used at once; a worker runs its gates, which it has to pass before it can be published.
+    The version can be used at once. A worker runs its gates, which must pass before it can be published.
+
+    Raises BundleError with every problem.
     """
     with open_archive(file) as bundle:
         known = EnvironmentVersion.objects.filter(digest=bundle.digest).exists()

@@ -1,7 +1,7 @@
-"""The hub's pages: catalogue, environment, case and claims about it, changes between versions, upload, download."""
+"""Pages of the hub: catalogue, environment, case, report of a wrong case, changes between versions, upload."""
 
 import json
-from typing import Any
+from collections.abc import Mapping
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
@@ -13,26 +13,27 @@ from hub.bundles.changes import VersionChanges, manifest_yaml, version_changes
 from hub.common.problems import Problem
 from hub.common.web.pagination import Order, keyset_page, order_of, page_or_part, render_list, render_part
 from hub.common.web.rendering import markdown_html
+from hub.common.wording import counted
 from hub.environments.compiled import CaseError, CompileError
 from hub.gates.queue import TRIES, dispatch_gates
 from hub.manifest.problems import BundleError
 from hub.models import Case, Environment, EnvironmentVersion, GateRequest
-from hub.protocols.cases import CaseData
-from hub.protocols.messages import Message
+from hub.protocols.cases import CaseData, file_bytes
+from hub.protocols.messages import JSON, Message
 from hub.selectors import CURATE, compile_version, is_curator, may_see_content, open_defects
 from hub.services import EnvironmentRefused, report_defect
 from hub.web import queries
 from hub.web.forms import CasesForm, CatalogueForm, DefectForm, UploadForm
-from hub.web.uploads import bundle_receive
+from hub.web.uploads import receive_bundle
 from sandbox.errors import SandboxUnavailable
 
 ENVIRONMENTS, CASES = 30, 25  # on a page
-FEATURED = Order(field="featured", descending=True)  # the catalogue's own order: those first, then by slug
+FEATURED = Order(field="featured", descending=True)  # default order: featured first, then by slug
 
 
 @require_safe
 def catalogue(request: HttpRequest) -> HttpResponse:
-    """/hub/?q=&category=&tag=&state=&sort="""
+    """List the environments that the user may see: /hub/?q=&category=&tag=&state=&sort="""
     form = CatalogueForm(request.GET)
     chosen = form.chosen
     rows = (
@@ -54,7 +55,7 @@ def catalogue(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def environment(request: HttpRequest, slug: str, version: str | None = None) -> HttpResponse:
-    """/hub/<slug>/ is the latest version, /hub/<slug>/<version>/ any; `?q=` searches its cases."""
+    """Show a version of an environment, by default the latest; `?q=` searches its cases."""
     found = queries.environment_of(request.user, slug)
     shown = queries.version_of(found, version)
     form = CasesForm(request.GET)
@@ -68,7 +69,7 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
         "q": form.chosen["q"],
         "curator": is_curator(request.user),
         "content": open_to_user,
-        "gates": _gates_wanted(shown),
+        "gates": _pending_gates(shown),
         "tries": TRIES,
         "order": order,
         "cases": keyset_page(rows, request, by="position", size=CASES, order=order),
@@ -77,7 +78,7 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
     if request.headers.get("HX-Target") == "certificate":
         template = "hub/environment.html#certificate"
     if template == "hub/environment.html":
-        context |= _about(shown)
+        context |= _description(shown)
         context["follows"] = found.versions.filter(pk__lt=shown.pk).exists()
         if context["curator"]:
             context["claims"] = open_defects(shown).count()
@@ -85,14 +86,14 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
     return render_list(request, template, context, form)
 
 
-def _gates_wanted(version: EnvironmentVersion) -> dict[str, Any] | None:
-    """Where the gates were asked for and have not been run: why not, and whether they were given up."""
-    wanted = GateRequest.objects.filter(version=version).first() if version.certificate is None else None
-    return {"problem": wanted.problem, "given_up": wanted.tries >= TRIES} if wanted else None
+def _pending_gates(version: EnvironmentVersion) -> dict[str, object] | None:
+    """Return the state of a request for the gates that has no result yet; None if there is no such request."""
+    request = GateRequest.objects.filter(version=version).first() if version.certificate is None else None
+    return {"problem": request.problem, "given_up": request.tries >= TRIES} if request else None
 
 
-def _about(version: EnvironmentVersion) -> dict[str, Any]:
-    """What the manifest says, for a reader: how it is played and scored, and the README."""
+def _description(version: EnvironmentVersion) -> dict[str, object]:
+    """Return the harness, the scoring rules, the manifest and the README for display."""
     harness = version.manifest.get("harness") or {}
     scoring = version.manifest.get("scoring") or {}
     return {
@@ -105,14 +106,14 @@ def _about(version: EnvironmentVersion) -> dict[str, Any]:
 
 
 def _body(readme: str) -> str:
-    """The README without its first heading: the page has a title already."""
+    """Return the README without its first heading, because the page has a title already."""
     first, _, rest = readme.lstrip().partition("\n")
     return rest if first.startswith("# ") else readme
 
 
 @require_safe
 def case(request: HttpRequest, slug: str, version: str, case: str) -> HttpResponse:
-    """One case, whole: what it asks, what is expected, its files, and its neighbours."""
+    """Show one case: its prompt, target, scoring rules, files, and links to the cases before and after it."""
     shown = queries.version_of(queries.content_of(request.user, slug), version)
     found = queries.case_of(shown, case)
     data = found.data
@@ -134,8 +135,8 @@ def case(request: HttpRequest, slug: str, version: str, case: str) -> HttpRespon
     return render(request, "hub/case.html", context)
 
 
-def _rendered(version: EnvironmentVersion, data: dict[str, Any]) -> dict[str, Any]:
-    """The case as a model is asked it and as it is scored; nothing where the stored bundle cannot be read."""
+def _rendered(version: EnvironmentVersion, data: dict[str, JSON]) -> dict[str, object]:
+    """Return the prompt and the scoring rules rendered for a case; both empty if the stored bundle cannot be read."""
     case = CaseData.from_json(data)
     try:
         compiled = compile_version(version)
@@ -157,24 +158,26 @@ def _rendered(version: EnvironmentVersion, data: dict[str, Any]) -> dict[str, An
     }
 
 
-def _opening(options: dict[str, Any]) -> list[Message]:
-    """The messages that the harness's own `system` and `prompt` come to; other harnesses make theirs in the sandbox."""
+def _opening(options: Mapping[str, object]) -> list[Message]:
+    """Return the messages of the options `system` and `prompt`; [] for harnesses that create theirs in the sandbox."""
     system, prompt = options.get("system"), options.get("prompt")
-    messages = [{"role": "system", "content": system}] if system else []
-    return messages + (prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}] if prompt else [])
+    messages: list[Message] = [{"role": "system", "content": str(system)}] if system else []
+    if isinstance(prompt, list):
+        return [*messages, *prompt]
+    return [*messages, {"role": "user", "content": str(prompt)}] if prompt else messages
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _file(content: Any) -> str:
-    return content if isinstance(content, str) else f"(binary, {len(content.get('b64', '')) * 3 // 4:,} bytes)"
+def _file(content: JSON) -> str:
+    return content if isinstance(content, str) else f"(binary, {len(file_bytes(content)):,} bytes)"
 
 
 @require_http_methods(["GET", "POST"])
 def defect(request: HttpRequest, slug: str, version: str, case: str) -> HttpResponse:
-    """Claim that a case is wrong. Whoever may see it may say so; a curator settles it."""
+    """Report that a case is wrong. Everyone who may see it may report it; a curator decides."""
     assert request.user.is_authenticated
     shown = queries.version_of(queries.content_of(request.user, slug), version)
     found = queries.case_of(shown, case)
@@ -186,7 +189,7 @@ def defect(request: HttpRequest, slug: str, version: str, case: str) -> HttpResp
         except EnvironmentRefused as error:
             form.add_error(None, str(error))
         else:
-            messages.success(request, "Your claim is stored with the case, and waits for a curator.")
+            messages.success(request, "Your report is stored. A curator will accept or reject it.")
             return redirect("hub:case", slug, shown.version, found.external_id)
     context = {"environment": shown.environment, "version": shown, "case": found, "form": form}
     return render(request, "hub/defect.html", context, status=422 if form.errors else 200)
@@ -194,7 +197,7 @@ def defect(request: HttpRequest, slug: str, version: str, case: str) -> HttpResp
 
 @require_safe
 def changes(request: HttpRequest, slug: str, version: str) -> HttpResponse:
-    """What *version* changed from the one stored before it, or from `?from=`."""
+    """Show the differences between *version* and the version stored before it, or that of `?from=`."""
     found = queries.content_of(request.user, slug)
     after = queries.version_of(found, version)
     given = request.GET.get("from")
@@ -215,7 +218,7 @@ def changes(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 
 @require_safe
 def bundle(request: HttpRequest, slug: str, version: str) -> FileResponse:
-    """The stored archive, byte for byte."""
+    """Download the stored .zip."""
     shown = queries.version_of(queries.content_of(request.user, slug), version)
     return FileResponse(
         shown.archive.open("rb"),
@@ -228,7 +231,7 @@ def bundle(request: HttpRequest, slug: str, version: str) -> FileResponse:
 @require_POST
 @permission_required(CURATE, raise_exception=True)
 def gates(request: HttpRequest, slug: str, version: str) -> HttpResponse:
-    """Ask the workers to run the gates of a version that has no certificate."""
+    """Request the gates of a version that has no certificate."""
     shown = queries.version_of(queries.environment_of(request.user, slug), version)
     if shown.certificate is None:
         dispatch_gates(version=shown)
@@ -242,7 +245,7 @@ def _to_version(version: EnvironmentVersion) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @permission_required(CURATE, raise_exception=True)
 def upload(request: HttpRequest) -> HttpResponse:
-    """Take a bundle; what is wrong with it is shown whole, and what is sound is usable at once."""
+    """Store an uploaded bundle, or show all its problems."""
     posted = request.method == "POST"
     form = UploadForm(request.POST, request.FILES) if posted else UploadForm()
     problems: list[Problem] = []
@@ -251,14 +254,16 @@ def upload(request: HttpRequest) -> HttpResponse:
         assert request.user.is_authenticated
         name = form.cleaned_data["bundle"].name
         try:
-            version, new = bundle_receive(file=form.cleaned_data["bundle"].file, user=request.user)
+            version, new = receive_bundle(file=form.cleaned_data["bundle"].file, user=request.user)
         except BundleError as error:
             problems = error.problems
         except SandboxUnavailable as error:
             form.add_error(None, str(error))
         else:
-            said = f"{version} is stored: {version.case_count:,} cases." if new else f"{version} was here already."
-            messages.success(request, said)
+            if new:
+                messages.success(request, f"{version} is stored with {counted(version.case_count, 'case')}.")
+            else:
+                messages.success(request, f"{version} was stored already.")
             return _to_version(version)
     status = 422 if problems or form.errors else 200
     return render(request, "hub/upload.html", {"form": form, "problems": problems, "name": name}, status=status)

@@ -5,9 +5,8 @@ YAML 1.2's core schema instead, and records the line of every key for error mess
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import yaml
 
@@ -36,7 +35,7 @@ class YamlError(ValueError):
 class YamlText:
     """Parsed YAML: its value and the line on which each key path begins."""
 
-    value: Any  # a plain Python value that callers validate
+    value: object
     lines: dict[Path, int]
 
     def line(self, path: Sequence[str | int]) -> int:
@@ -139,7 +138,8 @@ def _check_scalar(node: yaml.ScalarNode, line: int, loader: _Loader) -> None:
     """Reject characters that no database stores, tags that create objects, and tags that do not fit the text."""
     if found := unstorable_character(node.value):
         raise YamlError(line, f"the character U+{ord(found):04X} cannot be stored in a database; remove it")
-    if node.tag not in (_TEXT, loader.resolve(yaml.ScalarNode, node.value, (True, False))):
+    resolve: Callable[[type[yaml.Node], str, tuple[bool, bool]], str] = loader.resolve
+    if node.tag not in (_TEXT, resolve(yaml.ScalarNode, node.value, (True, False))):
         raise _tag_error(node, line)
 
 

@@ -1,5 +1,6 @@
 """Filters of lists and exports from query parameters. Unknown parameters and values are errors."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django import forms
@@ -19,9 +20,9 @@ class FilterError(UserError):
         self.problems = problems
 
     def headline(self) -> str:
-        return "A filter is not understood; nothing is shown."
+        return "A filter is invalid, so no rows are shown."
 
-    def errors(self) -> list[dict[str, Any]]:
+    def errors(self) -> list[dict[str, object]]:
         return [{"path": problem.path, "message": problem.message} for problem in self.problems]
 
 
@@ -33,18 +34,18 @@ class FilterForm(forms.Form):
 
     ignored: ClassVar[frozenset[str]] = PAGING
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, data: Mapping[str, object] | None = None) -> None:
+        super().__init__(data)
         for field in self.fields.values():
             if isinstance(field, forms.ChoiceField):
                 known = ", ".join(str(value) for value, _ in field.choices if value)  # type: ignore[misc, union-attr]
                 field.error_messages["invalid_choice"] = f"%(value)s is not known. Choose one of {known}."
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         unknown = sorted(set(self.data) - set(self.fields) - self.ignored)
-        known = f"Known are {', '.join(self.fields)}." if self.fields else "This list takes no filter."
+        known = f"Known are {', '.join(self.fields)}." if self.fields else "It has no filters."
         for name in unknown:
-            self.add_error(None, forms.ValidationError(f"{name} is no parameter here. {known}", code=name))
+            self.add_error(None, forms.ValidationError(f"{name} is not a parameter of this list. {known}", code=name))
         return self.cleaned_data
 
     @property

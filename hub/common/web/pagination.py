@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from django.db.models import F, Model, OrderBy, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -83,11 +83,11 @@ def _ordering(order: Order, backwards: bool) -> list[OrderBy]:
 
 
 def _behind(rows: QuerySet[Row], by: str, mark: int | str, falling: bool, order: Order, backwards: bool) -> Q | None:
-    """Return the condition for rows after the one that *mark* names, in reading direction; None if it is gone."""
+    """Return the condition for rows after the row *mark*, in reading direction; None if there is no such row."""
     tie = Q(**{f"{by}__{'lt' if falling else 'gt'}": mark})
     if not order.field:
         return tie
-    # The row's own value is looked up rather than carried in the address, where it could be anything.
+    # The row's value is looked up, because a value in the address could be anything.
     values = list(rows.filter(**{by: mark}).order_by().values_list(order.field, flat=True)[:1])
     if not values:
         return None
@@ -100,21 +100,21 @@ def _behind(rows: QuerySet[Row], by: str, mark: int | str, falling: bool, order:
 
 
 def page_or_part(request: HttpRequest, page: str, part: str) -> str:
-    """The template *page*, or its partial *part* where htmx asks for that: the id of its target is the part's name."""
+    """Return the template *page*, or its partial *part* if that is the id of the element that htmx will replace."""
     return f"{page}#{part}" if request.headers.get("HX-Target") == part else page
 
 
-def render_part(request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
-    """Render what `page_or_part` chose; caches are told that one address has both."""
+def render_part(request: HttpRequest, template: str, context: dict[str, object], *, status: int = 200) -> HttpResponse:
+    """Render the template that `page_or_part` returned. The Vary header keeps caches from mixing page and partial."""
     response = render(request, template, context, status=status)
     patch_vary_headers(response, ["HX-Target"])
     return response
 
 
-def render_list(request: HttpRequest, template: str, context: dict[str, Any], form: FilterForm) -> HttpResponse:
-    """Render a list that *form* filters. The status is 400 if a filter is not understood.
+def render_list(request: HttpRequest, template: str, context: dict[str, object], form: FilterForm) -> HttpResponse:
+    """Render a list that *form* filters. The status is 400 if a filter is invalid.
 
-    htmx swaps in successful answers only, so it is given the list's part, with the problems, as one.
+    htmx replaces an element only if the request succeeds, so its requests get 200 and a partial with the problems.
     """
     status = 200 if form.is_valid() or request.headers.get("HX-Request") else 400
     return render_part(request, template, context, status=status)

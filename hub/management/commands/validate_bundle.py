@@ -1,15 +1,15 @@
-"""`manage.py validate_bundle`: every problem of a bundle, and what the gates say; nothing is stored."""
+"""`manage.py validate_bundle`: check a bundle and run its gates; nothing is stored."""
 
-import json
 from argparse import ArgumentParser
+from json import dumps
 from pathlib import Path
-from typing import Any
 
 from hub.bundles.loader import CERTIFICATE, open_bundle
 from hub.bundles.validation import Report, validate_bundle
 from hub.common.wording import counted
+from hub.gates.certificates import Certificate, failed_gates
 from hub.management.base import INCOMPLETE
-from hub.management.bundles import BundleCommand, failed_gates
+from hub.management.bundles import BundleCommand
 from hub.manifest.problems import BundleError, problem_to_json
 
 
@@ -26,31 +26,40 @@ class Command(BundleCommand):
         )
         self.add_gate_arguments(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        path = Path(options["path"])
-        if options["write_certificate"] and not (path.is_dir() and not options["no_gates"]):
-            raise self.invalid_input("--write-certificate needs a folder, and the gates.")
+    def handle(
+        self,
+        *args: object,
+        path: str,
+        json: bool,
+        no_gates: bool,
+        write_certificate: bool,
+        accept: frozenset[str],
+        **options: object,
+    ) -> None:
+        bundle_path = Path(path)
+        if write_certificate and not (bundle_path.is_dir() and not no_gates):
+            raise self.invalid_input("--write-certificate needs a folder, and excludes --no-gates.")
         certificate = None
         try:
-            with open_bundle(path) as bundle:
+            with open_bundle(bundle_path) as bundle:
                 report = validate_bundle(bundle)
-                if report.valid and not options["no_gates"]:
-                    certificate = self.gates(bundle, options["accept"])
+                if report.valid and not no_gates:
+                    certificate = self.gates(bundle, accept)
         except BundleError as error:
             report = Report(problems=error.problems)
-        if certificate is not None and options["write_certificate"]:
-            text = json.dumps(certificate, indent=1, ensure_ascii=False) + "\n"
-            (path / CERTIFICATE).write_text(text, encoding="utf-8")
-        if options["json"]:
+        if certificate is not None and write_certificate:
+            text = dumps(certificate, indent=1, ensure_ascii=False) + "\n"
+            (bundle_path / CERTIFICATE).write_text(text, encoding="utf-8")
+        if json:
             self._print_json(report, certificate)
         else:
             self._print(report, certificate)
         if report.problems:
-            raise self.invalid_input(f"{path}: {counted(len(report.problems), 'problem')}; not valid.")
+            raise self.invalid_input(f"{path}: not valid, {counted(len(report.problems), 'problem')}.")
         if certificate and failed_gates(certificate):
             raise self.exit_with(INCOMPLETE, f"Gates failed: {', '.join(failed_gates(certificate))}.")
 
-    def _print_json(self, report: Report, certificate: dict[str, Any] | None) -> None:
+    def _print_json(self, report: Report, certificate: Certificate | None) -> None:
         document = {
             "valid": report.valid,
             "environment": f"{report.slug}@{report.version}" if report.slug else None,
@@ -61,7 +70,7 @@ class Command(BundleCommand):
         }
         self.print_json(document)
 
-    def _print(self, report: Report, certificate: dict[str, Any] | None) -> None:
+    def _print(self, report: Report, certificate: Certificate | None) -> None:
         for problem in report.problems:
             self.stdout.write(f"  {problem}")
         if report.valid:

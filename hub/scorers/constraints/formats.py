@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -72,7 +72,7 @@ class JsonKeys(Constraint):
 
     def problem(self, text: str) -> str:
         try:
-            value: Any = extraction.json_value(text)
+            value: object = extraction.json_value(text)
         except extraction.NoJSON as error:
             return str(error)
         if not isinstance(value, dict):

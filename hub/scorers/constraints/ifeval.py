@@ -7,10 +7,14 @@ that model, whose data may not be redistributed. langdetect is used with a fixed
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hub.scorers.constraints import keywords, lengths, wording
 from hub.scorers.constraints.base import Constraint, counted
+
+if TYPE_CHECKING:
+    from nltk.tokenize import NLTKWordTokenizer
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 _READ = 20_000  # characters given to the language detector
 
@@ -43,7 +47,7 @@ _WORDS = (
 
 
 @lru_cache(maxsize=1)
-def _punkt() -> Any:
+def _punkt() -> "PunktSentenceTokenizer":
     from nltk.tokenize.punkt import PunktSentenceTokenizer, PunktTrainer  # slow, and needed by few runs
 
     # Words seen in lower case teach Punkt that they begin a sentence where they have a capital.
@@ -55,7 +59,7 @@ def _punkt() -> Any:
 
 
 @lru_cache(maxsize=1)
-def _word_tokenizer() -> Any:
+def _word_tokenizer() -> "NLTKWordTokenizer":
     from nltk.tokenize import NLTKWordTokenizer
 
     return NLTKWordTokenizer()

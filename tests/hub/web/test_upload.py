@@ -45,7 +45,7 @@ def test_the_same_bundle_again_is_said_to_be_there(client: Client, curator: User
     content = zipped(write_bundle(tmp_path / "capitals"))
     send(client, content)
     answer = send(client, content)
-    assert "was here already" in client.get(answer["Location"]).content.decode()
+    assert "was stored already" in client.get(answer["Location"]).content.decode()
     assert EnvironmentVersion.objects.count() == 1
 
 
