@@ -93,7 +93,7 @@ def test_everything_works_without_script(visit: Visit) -> None:
     page.get_by_role("link", name="sums").click()
     page.get_by_role("link", name="Next").click()
     assert rows(page, "cases")[0] == "c25"
-    page.get_by_role("link", name="Open them as a page").click()
+    page.get_by_role("link", name="Open as a page").click()
     expect(page.get_by_role("heading", name="Past results on sums")).to_be_visible()
 
 
@@ -192,15 +192,17 @@ def test_a_defect_is_reported_from_an_answer_and_settled_by_a_curator(visit: Vis
     page.locator("#responses a[data-open]").click()
     page.get_by_role("link", name="Report a defect of this case").click()
     page.get_by_label("What is wrong").fill("3 + 1 is 4.")
-    page.get_by_role("button", name="Send the claim").click()
-    expect(page.get_by_role("status")).to_contain_text("waits for a curator")
+    page.get_by_role("button", name="Send the report").click()
+    expect(page.get_by_role("status")).to_contain_text("A curator will accept or reject it")
     page = visit("/", member("Curator", name="cara", staff=True))
     page.get_by_role("link", name="1 claim").click()
     page.get_by_role("checkbox", name="Select this object").check()
     page.get_by_label("Action:").select_option(label="Accept: later reports leave the case out")
     page.get_by_role("button", name="Run the selected action").or_(page.get_by_role("button", name="Go")).click()
     page.goto("/hub/sums/1.0.0/cases/c3/")
-    expect(page.locator("main")).to_contain_text("Found wrong; later reports leave this case out. 3 + 1 is 4.")
+    expect(page.locator("main")).to_contain_text(
+        "Accepted as wrong; reports of later runs leave this case out. 3 + 1 is 4."
+    )
 
 
 def test_a_curator_edits_features_publishes_and_retires_and_edits_no_content(

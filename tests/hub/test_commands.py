@@ -60,7 +60,9 @@ def test_json_is_one_document_whatever_the_outcome(tmp_path):
         "category",
     ]
     failing = write_bundle(tmp_path / "failing", gold={"content": "Rome"})
-    assert "failed gold" in json.loads(run("import_bundle", failing, "--publish", "--json", code=2))["message"]
+    assert (
+        "the gates gold failed" in json.loads(run("import_bundle", failing, "--publish", "--json", code=2))["message"]
+    )
 
 
 def test_gates_can_be_left_out_and_the_certificate_can_be_written(tmp_path):
@@ -81,7 +83,7 @@ def test_importing_stores_it_privately_and_publishing_runs_the_gates(tmp_path):
 
 def test_a_bundle_that_fails_its_gates_is_not_published_and_not_stored(tmp_path):
     printed = run("import_bundle", write_bundle(tmp_path / "b", gold={"content": "Rome"}), "--publish", code=2)
-    assert "failed gold" in printed
+    assert "the gates gold failed" in printed
     assert not Environment.objects.exists()
 
 
@@ -120,7 +122,7 @@ def test_a_catalogue_entry_stored_with_other_content_is_said_and_stops_nothing_e
     for _ in range(2):  # it is said until it is mended
         printed = run("prepare")
         assert "capitals 1.0.0 is stored already, with other content. Raise `version`" in printed
-        assert "1 environment of hub/catalog could not be loaded.\nWhat is stored already stays in use.\n" in printed
+        assert "1 environment of hub/catalog could not be loaded.\nThe stored versions remain in use.\n" in printed
     assert set(Environment.objects.values_list("slug", flat=True)) == {"capitals", "sums"}
     write_bundle(folder / "other", title="Another", version="1.0.1")
     assert run("prepare") == ""

@@ -73,7 +73,7 @@ def test_rest_rejects_unknown_filters_and_values(
     required = {"preferences/export": "format=trl&", "compare/": "a=1&"}.get(path, "")
     answer = api.get(f"{address}?{required}satus=failed")
     assert (answer.status_code, [error["path"] for error in answer.json()["errors"]]) == (400, ["satus"])
-    assert "satus is no parameter here. Known are " in answer.json()["errors"][0]["message"]
+    assert "satus is not a parameter of this list. Known are " in answer.json()["errors"][0]["message"]
 
 
 @pytest.mark.parametrize(("path", "wrong", "row"), PAGES, ids=[row[0] for row in PAGES])
@@ -104,14 +104,14 @@ def test_download_of_failures_rejects_unknown_parameters(client: Client, ann: Us
     client.force_login(ann)
     answer = client.get(f"/runs/{run.pk}/failures?format=jsonl&modell=alpha", follow=True)
     assert answer.redirect_chain
-    assert "modell: modell is no parameter here." in "".join(map(str, answer.context["messages"]))
+    assert "modell: modell is not a parameter of this list." in "".join(map(str, answer.context["messages"]))
 
 
 def test_list_without_filters_accepts_only_paging_parameters(api: APIClient) -> None:
     assert api.get("/api/v1/models/?page_size=10").status_code == 200
     answer = api.get("/api/v1/models/?provider=openai")
     assert answer.status_code == 400
-    assert answer.json()["errors"][0]["message"] == "provider is no parameter here. This list takes no filter."
+    assert answer.json()["errors"][0]["message"] == "provider is not a parameter of this list. It has no filters."
 
 
 def test_known_filters_and_paging_are_accepted(api: APIClient, client: Client, ann: User, run: Run) -> None:

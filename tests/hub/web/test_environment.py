@@ -134,14 +134,14 @@ def test_whoever_sees_a_case_may_claim_once_that_it_is_wrong(
     assert client.post(url, {"description": "x" * 2001}).status_code == 422
     assert not CaseDefect.objects.exists()
     told = client.post(url, {"description": "There are <b>two</b>."}, follow=True).content.decode()
-    assert "waits for a curator" in told and "There are &lt;b&gt;two&lt;/b&gt;." in told
+    assert "A curator will accept or reject it" in told and "There are &lt;b&gt;two&lt;/b&gt;." in told
     again = client.post(url, {"description": "Once more."})
     assert again.status_code == 422 and "already" in again.content.decode()
     claim = CaseDefect.objects.get()
     assert (claim.case.external_id, claim.reported_by, claim.status) == ("Spain", user, "open")
-    assert "Settle" not in page(client, "/hub/capitals/")
+    assert "report of a wrong case" not in page(client, "/hub/capitals/")
     client.force_login(member("Curator", staff=True))
-    assert "1 claim that a case is wrong waits" in page(client, "/hub/capitals/")
+    assert "1 report of a wrong case is open" in page(client, "/hub/capitals/")
     assert f"/admin/hub/casedefect/{claim.pk}/change/" in page(client, "/hub/capitals/1.0.0/cases/Spain/")
 
 

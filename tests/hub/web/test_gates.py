@@ -146,7 +146,7 @@ def test_gates_that_break_off_are_given_up_and_say_why(
             gates()
             lapse()
         assert next_gate_request(owner="elsewhere:1:a") is None
-    assert "tried 3 times and broke off: RuntimeError: the cases do not fit" in page_of(client)
+    assert "failed to finish in 3 attempts: RuntimeError: the cases do not fit" in page_of(client)
     client.post("/hub/capitals/1.0.0/gates/")
     gates()
     assert "gates passed" in client.get("/hub/?state=private").content.decode()
@@ -163,7 +163,7 @@ def test_a_sandbox_that_is_away_is_waited_for(
         for _ in range(TRIES + 1):
             gates()
             lapse()
-    assert "made again: Docker is not running." in page_of(client)
+    assert "will be repeated: Docker is not running." in page_of(client)
     gates()
     uploaded.refresh_from_db()
     assert uploaded.certificate is not None

@@ -36,7 +36,7 @@ def send(client: Client, content: bytes) -> HttpResponse:
 def test_a_sound_bundle_leads_to_its_page_and_is_its_owners(client: Client, curator: User, tmp_path: Path) -> None:
     answer = send(client, zipped(write_bundle(tmp_path / "capitals")))
     assert (answer.status_code, answer["Location"]) == (302, "/hub/capitals/1.0.0/")
-    assert "capitals@1.0.0 is stored: 3 cases." in client.get("/hub/capitals/1.0.0/").content.decode()
+    assert "capitals@1.0.0 is stored with 3 cases." in client.get("/hub/capitals/1.0.0/").content.decode()
     environment = Environment.objects.get()
     assert (environment.owner, environment.visibility) == (curator, Environment.Visibility.PRIVATE)
 
