@@ -1,4 +1,4 @@
-"""`python -I -S path/to/engine`: serve a pool over stdin and stdout."""
+"""Serve a pool over stdin and stdout: `python -I -S path/to/engine`."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ if __name__ == "__main__":
     from engine.zygote.fork_hooks import no_hooks  # type: ignore[import-not-found]
 
     with no_hooks():
-        from engine.server.event_loop import main  # type: ignore[import-not-found]
+        from engine.server.startup import main  # type: ignore[import-not-found]
 
-    del sys.path[0]  # the rest of the product's modules are nobody's business here
+    del sys.path[0]  # runs must not import other modules of the product
     main()

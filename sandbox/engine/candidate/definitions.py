@@ -1,21 +1,22 @@
-"""From source text to the object that is to be called."""
+"""Definition of code from its source, and look-up of names in it."""
 
 import importlib
 import sys
 import types
-from typing import Any
+from collections.abc import Callable
+from typing import TypedDict
 
-from ..protocol.error_reports import describe
+from ..protocol.error_reports import ErrorReport, describe
 
 MODULE = "solution"
 
 
 class EntryPointMissing(Exception):
-    """The code defines nothing of the name that is to be called."""
+    """The code does not define the name that is to be called."""
 
 
 def compile_source(code: str, filename: str) -> types.CodeType:
-    """Compile, with everything that makes source unusable reported as a SyntaxError of `filename`."""
+    """Compile source; report every reason why that fails as a SyntaxError of `filename`."""
     try:
         return compile(code, filename, "exec", dont_inherit=True)
     except SyntaxError:
@@ -31,20 +32,20 @@ def define(code: str, module: str = MODULE, prelude: str = "") -> types.ModuleTy
     """
     program = compile_source(code, f"<{module}>")
     namespace = types.ModuleType(module)
-    sys.modules[module] = namespace  # dataclasses and typing look a class's module up
+    sys.modules[module] = namespace  # dataclasses and typing look up the module of a class
     if prelude:
         try:
             exec(compile_source(prelude, "<prompt>"), namespace.__dict__)
         except Exception:
-            pass  # the prompt's fault, which the judge reports
+            pass  # the judge reports an error of the prompt
     exec(program, namespace.__dict__)
     return namespace
 
 
-def find(namespace: types.ModuleType, entry_point: str) -> Any:
-    """The object that "name" or "module:name" stands for, dots followed. Raises EntryPointMissing."""
+def find(namespace: types.ModuleType, entry_point: str) -> object:
+    """Return the object that "name" or "module:name" refers to; names may have dots. Raises EntryPointMissing."""
     module, _, path = entry_point.rpartition(":")
-    found: Any = importlib.import_module(module) if module else namespace
+    found: object = importlib.import_module(module) if module else namespace
     for name in path.split("."):
         try:
             found = getattr(found, name)
@@ -53,8 +54,23 @@ def find(namespace: types.ModuleType, entry_point: str) -> Any:
     return found
 
 
-def report_of_definition(error: BaseException) -> dict[str, Any]:
-    """Why code could not be defined, for the pool: missing, syntax or raised."""
+def as_callable(target: object) -> Callable[..., object]:
+    """Return the object if it can be called. Raises TypeError as calling it would."""
+    if not callable(target):
+        raise TypeError(f"'{type(target).__name__}' object is not callable")
+    return target
+
+
+class DefinitionReport(TypedDict, total=False):
+    """The reason why code could not be defined; one of the keys."""
+
+    missing: str
+    syntax: ErrorReport
+    raised: ErrorReport
+
+
+def report_of_definition(error: BaseException) -> DefinitionReport:
+    """Return the report for the pool about code that could not be defined."""
     if isinstance(error, EntryPointMissing):
         return {"missing": str(error)}
-    return {"syntax" if isinstance(error, SyntaxError) else "raised": describe(error)}
+    return {"syntax": describe(error)} if isinstance(error, SyntaxError) else {"raised": describe(error)}

@@ -3,15 +3,34 @@
 import importlib.util
 import json
 import sys
-from typing import Any
+import types
+from typing import TypedDict
 
 from ..protocol import codec, frames
 from ..protocol.channel import Channel
 from ..protocol.error_reports import describe
-from .definitions import EntryPointMissing, find, report_of_definition
+from .definitions import DefinitionReport, EntryPointMissing, as_callable, find
 
 
-def run(job: dict[str, Any], channel: Channel) -> None:
+class FunctionInput(TypedDict):
+    """The job of a call; `max_result`: bytes of its JSON result."""
+
+    module: str
+    function: str
+    args: list[object]
+    kwargs: dict[str, object]
+    max_result: int
+
+
+class FunctionReport(DefinitionReport, total=False):
+    """The result of a call as JSON text, or the reason why there is none."""
+
+    value: str
+    not_json: str
+    large: int
+
+
+def run(job: FunctionInput, channel: Channel) -> None:
     """Import `module` from the working directory and call `function`.
 
     Reports {"value": JSON text}, or missing, syntax, raised, not_json or large.
@@ -19,17 +38,19 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     channel.send(frames.REPORT, codec.dumps(_call(job)))
 
 
-def _call(job: dict[str, Any]) -> dict[str, Any]:
+def _call(job: FunctionInput) -> FunctionReport:
     path = job["module"]
     filename = f"<{path}>"
     try:
         target = find(_load(path), job["function"])
     except EntryPointMissing as error:
-        return report_of_definition(error)
+        return {"missing": str(error)}
+    except SyntaxError as error:
+        return {"syntax": describe(error, path)}
     except BaseException as error:
-        return {"syntax" if isinstance(error, SyntaxError) else "raised": describe(error, path)}
+        return {"raised": describe(error, path)}
     try:
-        value = target(*job["args"], **job["kwargs"])
+        value = as_callable(target)(*job["args"], **job["kwargs"])
     except BaseException as error:
         return {"raised": describe(error, path)}
     try:
@@ -42,7 +63,7 @@ def _call(job: dict[str, Any]) -> dict[str, Any]:
     return {"value": text} if size <= job["max_result"] else {"large": size}
 
 
-def _load(path: str) -> Any:
+def _load(path: str) -> types.ModuleType:
     name = path.removesuffix(".py").replace("/", ".")
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -1,9 +1,9 @@
-"""The role that runs a whole program as `__main__`; what it prints is for the caller to judge."""
+"""The role that runs a program as `__main__`. Its caller judges the output."""
 
 import os
 import sys
 import types
-from typing import Any, NoReturn
+from typing import NoReturn, TypedDict
 
 from ..protocol import codec, frames
 from ..protocol.channel import Channel
@@ -14,8 +14,8 @@ _FILE = "main.py"
 _exit = os._exit  # before code can replace it
 
 
-def give_stdin(text: bytes) -> None:
-    """Make descriptor 0 a file that holds `text`."""
+def set_stdin(text: bytes) -> None:
+    """Make descriptor 0 a file that contains `text`."""
     try:
         fd = os.memfd_create("stdin")
     except (AttributeError, OSError):
@@ -28,8 +28,15 @@ def give_stdin(text: bytes) -> None:
     os.close(fd)
 
 
-def run(job: dict[str, Any], channel: Channel) -> None:
-    """Run `code` with `argv`. Reports {"raised"} or {"syntax"} where it failed; SystemExit passes through."""
+class ProgramInput(TypedDict):
+    """The job of a program."""
+
+    code: str
+    argv: list[str]
+
+
+def run(job: ProgramInput, channel: Channel) -> None:
+    """Run `code` with `argv`. Reports {"raised"} or {"syntax"} if it fails; SystemExit passes through."""
     sys.argv = [_FILE, *job["argv"]]
     module = types.ModuleType("__main__")
     module.__dict__["__file__"] = _FILE
@@ -55,15 +62,15 @@ def run(job: dict[str, Any], channel: Channel) -> None:
 
 
 def _print_traceback(error: BaseException) -> None:
-    """As the interpreter would, without this module's own frames."""
+    """Print a traceback as the interpreter does, without frames of this module."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != _FILE:
         trace = trace.tb_next
     sys.__excepthook__(type(error), error.with_traceback(trace), trace)
 
 
-def leave(code: int) -> NoReturn:
-    """End this process with what it has printed, whatever else it would still do."""
+def exit_process(code: int) -> NoReturn:
+    """Write buffered output and end this process at once."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -73,7 +80,7 @@ def leave(code: int) -> NoReturn:
 
 
 def exit_code(error: SystemExit) -> int:
-    """The process's exit code, as the interpreter derives it from SystemExit."""
+    """Return the exit code that the interpreter derives from SystemExit."""
     code = error.code
     if code is None:
         return 0
@@ -84,7 +91,7 @@ def exit_code(error: SystemExit) -> int:
 
 
 def report_crash(error: BaseException, channel: Channel) -> int:
-    """A role itself failed: the code interfered, or memory ran out. Tell the pool; the exit code."""
+    """Report that a role failed because the code interfered or memory ran out. Return the exit code."""
     try:
         channel.send(frames.REPORT, codec.dumps({"crashed": describe(error)}))
     except BaseException:

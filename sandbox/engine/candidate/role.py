@@ -1,21 +1,42 @@
-"""The role that holds the code under test: defines it, answers calls, knows no test and no expected value.
+"""The role that runs the code under test: defines it and answers calls, without any test or expected value.
 
-Nothing here is trusted once the code has run: it may have replaced any of it. It can make answers wrong, never right.
+Nothing in this process is trusted once the code has run, since the code may have replaced any of it.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
 
 from ..protocol import codec, frames
 from ..protocol.channel import LINK, Channel
 from ..protocol.error_reports import describe, encode_safely
-from .definitions import define, find, report_of_definition
+from .definitions import as_callable, define, find, report_of_definition
 from .service import Service
 
 
-def run(job: dict[str, Any], channel: Channel) -> None:
+class CandidateInput(TypedDict):
+    """The job of a candidate.
+
+    calls       of literal tests: name, encoded arguments, encoded keyword arguments; None if a judge makes the calls
+    required    names that the code must define
+    prelude     classes of the prompt
+    shared      names of classes of the prompt whose instances are encoded by their attributes
+    linked      whether there is a pipe to the judge
+    max_result  bytes of an encoded result
+    """
+
+    code: str
+    calls: list[tuple[str, list[object], dict[str, object]]] | None
+    required: list[str]
+    prelude: NotRequired[str]
+    shared: list[str]
+    linked: bool
+    max_result: int
+
+
+def run(job: CandidateInput, channel: Channel) -> None:
     """Define the code, then make the calls of the job (literal tests) or answer those of a judge.
 
-    Reports {"defined": true} or the reason why not, then for literal tests {"n", "value"} or {"n", "error"} each.
+    Reports {"defined": true} or the reason why not, then for each call its number "n" with "value", "error" or "large".
     """
     calls = job["calls"]
     try:
@@ -33,10 +54,10 @@ def run(job: dict[str, Any], channel: Channel) -> None:
         channel.send(frames.REPORT, answer(number, targets[name], args, kwargs, job["max_result"]))
 
 
-def answer(number: int, target: Any, args: Any, kwargs: Any, max_result: int) -> bytes:
-    """Make one call of a literal test; its result or exception as bytes."""
+def answer(number: int, target: object, args: list[object], kwargs: Mapping[str, object], max_result: int) -> bytes:
+    """Make one call of a literal test, and return its encoded result or exception."""
     try:
-        value = target(*map(codec.decode, args), **{name: codec.decode(v) for name, v in kwargs.items()})
+        value = as_callable(target)(*map(codec.decode, args), **{name: codec.decode(v) for name, v in kwargs.items()})
         data = codec.dumps({"n": number, "value": encode_safely(value)})
     except BaseException as error:
         return codec.dumps({"n": number, "error": describe(error)})

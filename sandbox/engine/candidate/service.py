@@ -1,14 +1,14 @@
-"""The candidate's end of a judged run: answers what the judge asks about the code under test.
+"""Service of a candidate to its judge: applies operations to the code under test and returns the results.
 
-Requests are numbered; each has one answer of the same number. Objects that cannot cross stay here and are known to the
-judge by a handle. In between, the code may use functions and objects that the judge passed in.
+Requests are numbered, and each reply has the number of its request. Objects that cannot be encoded stay in this
+process; the judge refers to them by a handle. During a request the code may use objects that the judge passed to it.
 """
 
 import builtins
 import types
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TypedDict, cast
 
 from ..protocol import codec, frames, replies
 from ..protocol.channel import Channel
@@ -25,39 +25,64 @@ from ..protocol.values import (
     known_name,
     rebuild,
 )
-from .definitions import EntryPointMissing, find
-from .judge_objects import Borrowed, BorrowedFunction, borrowed_class
+from .definitions import EntryPointMissing, as_callable, find
+from .judge_objects import JudgeFunction, JudgeReference, judge_object_class
 
 _MAX_CAUSES = 5
-_OF_BUILT_INS = ("filename", "filename2", "name", "path")  # which built-in exceptions have beside their arguments
+_BUILT_IN_ATTRIBUTES = ("filename", "filename2", "name", "path")  # of built-in exceptions, beside their arguments
+
+
+class JudgeRequest(TypedDict, total=False):
+    """A request of the judge; which keys it has depends on `op`.
+
+    op            get, call or apply
+    n             its number
+    name          of what to get, or of the operation to apply
+    on            handle of the object
+    args, kwargs  encoded arguments
+    nodes         of a call: containers that the arguments refer to
+    """
+
+    op: str
+    n: int
+    name: str
+    on: int
+    args: list[object]
+    kwargs: dict[str, object]
+    nodes: list[object]
+
+
+Reply = dict[str, object]
 
 
 class Service:
-    """Owns the handles of one run."""
+    """Answers the requests of one judge, and keeps the objects that it refers to."""
 
     def __init__(self, namespace: types.ModuleType, channel: Channel, shared: list[str], max_result: int) -> None:
         self._namespace = namespace
         self._channel = channel
         classes = {name: vars(namespace).get(name) for name in shared}
-        self._shared = {name: kind for name, kind in classes.items() if crosses_by_value(kind)}
+        self._shared: dict[str, type] = {
+            name: kind for name, kind in classes.items() if isinstance(kind, type) and crosses_by_value(kind)
+        }
         self._max_result = max_result
-        self._objects: dict[int, Any] = {}
-        self._handles: dict[int, int] = {}  # id(object) -> handle; the object is kept alive above
-        self._borrowed: dict[int, Any] = {}
-        self._exception_classes: list[Any] = []  # those of the tests, the latest first
+        self._objects: dict[int, object] = {}
+        self._handles: dict[int, int] = {}  # id(object) -> handle; `_objects` keeps the object alive
+        self._judge_objects: dict[int, object] = {}
+        self._exception_classes: list[type[BaseException]] = []  # of the tests, the latest first
 
     def serve(self) -> None:
-        """Answer until the engine closes the pipe."""
+        """Answer requests until the engine closes the pipe."""
         while True:
             kind, payload = self._channel.receive()
             if kind == frames.PEER:
-                self.answer(codec.loads(payload))
+                self.answer(_request(codec.loads(payload)))
 
-    def answer(self, request: dict[str, Any]) -> None:
-        """Carry out one request, and send what came of it."""
-        objects: list[Any] = []
+    def answer(self, request: JudgeRequest) -> None:
+        """Handle one request and send the reply."""
+        objects: list[object] = []
         try:
-            answer = _OPERATIONS[request["op"]](self, request, objects)
+            answer = OPERATIONS[request["op"]](self, request, objects)
         except BaseException as error:
             answer = {"error": self._describe(error)} | self._changed_before_error(request, objects)
         answer["n"] = request["n"]
@@ -66,10 +91,11 @@ class Service:
             data = codec.dumps({"n": request["n"], "large": len(data)})
         self._channel.send(frames.PEER, data)
 
-    def _describe(self, error: BaseException, depth: int = 0) -> dict[str, Any]:
+    def _describe(self, error: BaseException, depth: int = 0) -> Reply:
         args = error.args if type(error.args) is tuple else ()
         cause = error.__cause__
-        return describe(error) | {
+        return {
+            **describe(error),
             "args": {"t": [self._encoded(arg) for arg in args]},
             "bases": _class_name(error),
             "attributes": {"m": {name: self._encoded(value) for name, value in _attributes(error).items()}},
@@ -79,62 +105,62 @@ class Service:
 
     # ---- values -----------------------------------------------------------------------------------------------------
 
-    def export(self, value: Any) -> dict[str, Any] | None:
-        """What stands for an object that is not a built-in value; None for one that is its built-in value only."""
-        kind: Any = type(value)
-        if issubclass(kind, Borrowed):
-            return {"k": value._llm_number}
-        if kind is codec.Opaque:
+    def export(self, value: object) -> dict[str, object] | None:
+        """Return the encoding of an object; None if its built-in value describes it completely."""
+        kind: type = type(value)
+        if issubclass(kind, JudgeReference):
+            return {"k": vars(value)["_llm_number"]}
+        if isinstance(value, codec.Opaque) and kind is codec.Opaque:
             return {"o": value.name}
         shared = attributes_of(value, self._shared)
         if shared is not None:
             name, attributes = shared
             return {"v": [name, codec.encode(attributes, self.export)]}
         if issubclass(kind, type):
-            lent = vars(value).get("_llm_number")
-            if lent is not None:
-                return {"k": lent}
+            number = vars(value).get("_llm_number")
+            if number is not None:
+                return {"k": number}
             known = known_name(value)
             return {"g": known} if known else self._as_handle(value)
-        if issubclass(kind, BaseException):
+        if isinstance(value, BaseException) and issubclass(kind, BaseException):
             return {"e": self._describe(value)}
         base = base_of(kind)
         if base:
-            if is_named_tuple(value):
+            if isinstance(value, tuple) and is_named_tuple(value):
                 items = [codec.encode(item, self.export) for item in tuple.__iter__(value)]
-                return {"n+": [kind.__name__[:80], list(kind._fields), items]}
+                return {"n+": [kind.__name__[:80], list(vars(kind)["_fields"]), items]}
             if adds_nothing(kind) and not getattr(value, "__dict__", None):
                 return None
         return self._as_handle(value, base)
 
-    def _as_handle(self, value: Any, base: str = "") -> dict[str, Any]:
+    def _as_handle(self, value: object, base: str = "") -> dict[str, object]:
         return {"h": [self._handle(value), _kind(value), _class_name(value), specials_of(value, base), base]}
 
-    def restore(self, tag: str, content: Any) -> Any:
-        """The object that the judge means."""
+    def restore(self, tag: str, content: object) -> object:
+        """Return the object of a tag that only the judge writes."""
         if tag == "r":
-            return self._objects[content]
+            return self._objects[codec.of_type(int, content)]
         if tag == "k":
-            number, name, qualified, doc = content
-            if number not in self._borrowed:
-                made = self._borrowed[number] = BorrowedFunction(self.use, number)
+            number, name, qualified, doc = codec.of_type(list, content)
+            if number not in self._judge_objects:
+                made = self._judge_objects[number] = JudgeFunction(self.use, number)
                 about = {"__name__": name, "__qualname__": qualified, "__doc__": doc}
                 made.__dict__.update({key: text for key, text in about.items() if text is not None})
-            return self._borrowed[number]
+            return self._judge_objects[number]
         if tag == "j":
-            number, names, specials = content
-            if number not in self._borrowed:
-                self._borrowed[number] = borrowed_class(tuple(names), tuple(specials))(self.use, number)
-            return self._borrowed[number]
+            number, names, specials = codec.of_type(list, content)
+            if number not in self._judge_objects:
+                self._judge_objects[number] = judge_object_class(tuple(names), tuple(specials))(self.use, number)
+            return self._judge_objects[number]
         if tag == "E":
-            return self._exception_class(*content)
+            return self._exception_class(*codec.of_type(list, content))
         if tag == "e":
-            kind, args = (codec.decode(part, self.restore) for part in content)
-            return kind(*args)
+            kind, args = (codec.decode(part, self.restore) for part in codec.of_type(list, content))
+            return as_callable(kind)(*codec.of_type(tuple, args))
         if tag == "g":
-            return from_library(content)
+            return from_library(codec.of_type(str, content))
         if tag == "z":
-            nodes, root = content
+            nodes, root = codec.of_type(list, content)
             builder = Builder(self.restore, self._shared)
             builder.add(nodes)
             return builder.child(root)
@@ -142,29 +168,29 @@ class Service:
             return rebuild(content, self._shared, lambda data: codec.decode(data, self.restore))
         raise codec.CodecError(f"unknown tag {tag!r}")
 
-    def _exception_class(self, number: int, names: list[str]) -> Any:
-        """A class that stands for an exception class of the tests."""
+    def _exception_class(self, number: int, names: list[str]) -> object:
+        """Return a class of this process for an exception class of the tests."""
         known = getattr(builtins, names[0], None)
         if isinstance(known, type) and issubclass(known, BaseException):
             return known
-        if number not in self._borrowed:
+        if number not in self._judge_objects:
             bases = [getattr(builtins, name, None) for name in names[1:]]
-            above = next((kind for kind in bases if isinstance(kind, type)), Exception)
-            earlier = next((kind for kind in self._exception_classes if kind.__name__ in names[1:]), above)
-            made = type(names[0], (earlier,), {"_llm_number": number})
+            built_in = next((kind for kind in bases if isinstance(kind, type)), Exception)
+            base = next((kind for kind in self._exception_classes if kind.__name__ in names[1:]), built_in)
+            made = type(names[0], (base,), {"_llm_number": number})
             self._exception_classes.insert(0, made)
-            self._borrowed[number] = made
-        return self._borrowed[number]
+            self._judge_objects[number] = made
+        return self._judge_objects[number]
 
-    def _handle(self, value: Any) -> int:
+    def _handle(self, value: object) -> int:
         handle = self._handles.get(id(value))
         if handle is None:
             handle = self._handles[id(value)] = len(self._objects) + 1
             self._objects[handle] = value
         return handle
 
-    def _encoded(self, value: Any) -> Any:
-        """The encoding of one value, nested or as a graph; of one that fights it an opaque value."""
+    def _encoded(self, value: object) -> object:
+        """Return the encoding of a value, nested or as a graph; opaque for one that raises while it is encoded."""
         try:
             if is_simple(value, self._shared):
                 return codec.encode(value, self.export)
@@ -176,30 +202,33 @@ class Service:
         except Exception:
             return {"o": "object"}
 
-    def _encode(self, value: Any) -> dict[str, Any]:
+    def _encode(self, value: object) -> Reply:
         return {"value": self._encoded(value)}
 
-    def _target(self, request: dict[str, Any]) -> Any:
+    def _target(self, request: JudgeRequest) -> object:
         return self._objects[request["on"]]
 
     # ---- operations -------------------------------------------------------------------------------------------------
 
-    def get(self, request: dict[str, Any], objects: list[Any]) -> dict[str, Any]:
-        """A name of the code, or of a module of its project."""
+    def get(self, request: JudgeRequest, objects: list[object]) -> Reply:
+        """Look up a name of the code, or of a module of its project."""
         try:
             return self._encode(find(self._namespace, request["name"]))
         except EntryPointMissing as error:
             return {"missing": str(error)}
 
-    def call(self, request: dict[str, Any], objects: list[Any]) -> dict[str, Any]:
-        """Call; the answer also has the arguments that the call changed. `objects` takes what the nodes stand for."""
+    def call(self, request: JudgeRequest, objects: list[object]) -> Reply:
+        """Call an object; the reply also has the arguments that the call changed.
+
+        objects  is filled with the objects of the nodes
+        """
         before = request["nodes"]
         builder = Builder(self.restore, self._shared, objects)
         builder.add(before)
         objects += builder.objects
         args = [builder.child(arg) for arg in request["args"]]
         kwargs = {name: builder.child(arg) for name, arg in request["kwargs"].items()}
-        result = self._target(request)(*args, **kwargs)
+        result = as_callable(self._target(request))(*args, **kwargs)
         if not before:
             return self._encode(result)
         try:
@@ -209,12 +238,12 @@ class Service:
         except Exception:
             return {"value": {"o": "object"}}
 
-    def _answer_of_call(self, result: Any, before: list[Any], objects: list[Any]) -> dict[str, Any]:
+    def _answer_of_call(self, result: object, before: list[object], objects: list[object]) -> Reply:
         flat = Flattener(self.export, self._shared, objects)
         changed = _changed(flat, before)
         numbers = {id(value): i for i, value in enumerate(objects)}
         if len(flat.objects) == len(objects) and is_simple(result, self._shared, frozenset(numbers)):
-            answer = {"value": codec.encode(result, self.export)}
+            answer: Reply = {"value": codec.encode(result, self.export)}
         else:
             root = flat.child(result)
             new = flat.nodes(len(objects))
@@ -223,8 +252,8 @@ class Service:
                 answer = {"same": root["#"]}
         return answer | ({"changed": changed} if changed else {})
 
-    def _changed_before_error(self, request: dict[str, Any], objects: list[Any]) -> dict[str, Any]:
-        """What a call changed before it raised."""
+    def _changed_before_error(self, request: JudgeRequest, objects: list[object]) -> Reply:
+        """Return the arguments that a call changed before it raised."""
         if not objects:
             return {}
         try:
@@ -233,8 +262,8 @@ class Service:
             return {}
         return {"changed": changed} if changed else {}
 
-    def apply(self, request: dict[str, Any], objects: list[Any]) -> dict[str, Any]:
-        """One of the plain functions on an object, such as len or getattr."""
+    def apply(self, request: JudgeRequest, objects: list[object]) -> Reply:
+        """Apply an operation to an object, such as len or getattr."""
         args = [codec.decode(arg, self.restore) for arg in request["args"]]
         name, target = request["name"], self._target(request)
         try:
@@ -249,12 +278,12 @@ class Service:
             if name == "anext":
                 return {"stop": True}
             raise
-        if name in ("iter", "reversed", "aiter"):  # an iterator is used where it is, also one that could cross
+        if name in ("iter", "reversed", "aiter"):  # an iterator stays in this process, even one that could be encoded
             return {"value": self._as_handle(result)}
         return self._encode(result)
 
-    def use(self, number: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Have the judge use one of its objects or functions."""
+    def use(self, number: int, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+        """Have the judge apply an operation to one of its objects."""
         request = {
             "callback": number,
             "name": name,
@@ -264,9 +293,9 @@ class Service:
         self._channel.send(frames.PEER, codec.dumps(request))
         while True:
             kind, payload = self._channel.receive()
-            reply = codec.loads(payload) if kind == frames.PEER else {}
+            reply = codec.of_type(dict, codec.loads(payload)) if kind == frames.PEER else {}
             if "op" in reply:
-                self.answer(reply)  # the judge's function uses the code in turn
+                self.answer(_request(reply))  # the judge's function uses the code in turn
             elif "raised" in reply:
                 raise self._error_of_tests(reply)
             elif "stopped" in reply:
@@ -274,35 +303,42 @@ class Service:
             elif "returned" in reply:
                 return codec.decode(reply["returned"], self.restore)
 
-    def _error_of_tests(self, reply: dict[str, Any]) -> BaseException:
+    def _error_of_tests(self, reply: Reply) -> BaseException:
         kind = codec.decode(reply["raised"], self.restore)
-        args = codec.decode(reply["args"], self.restore)
+        args = codec.of_type(tuple, codec.decode(reply["args"], self.restore))
+        error: object = None
         try:
-            error: BaseException = kind(*args)
+            error = as_callable(kind)(*args)
         except Exception:
+            pass
+        if not isinstance(error, BaseException):
             error = RuntimeError(*args)
         error.__dict__["_llm_origin"] = reply["origin"]
         return error
 
 
-def _changed(flat: Flattener, before: list[Any]) -> dict[int, Any]:
-    """The new encodings of the nodes that are no longer as they were."""
+def _request(data: object) -> JudgeRequest:
+    return cast(JudgeRequest, data)  # the judge runs the engine's own code
+
+
+def _changed(flat: Flattener, before: list[object]) -> dict[int, object]:
+    """Return the new encodings of the nodes that have changed."""
     numbers = [i for i, node in enumerate(before) if replies.may_change(node)]
     now = [flat.node(flat.objects[i]) for i in numbers]
-    # As text, for 1, 1.0 and True are equal.
+    # Compared as text, because 1, 1.0 and True are equal.
     if codec.dumps(now) == codec.dumps([before[i] for i in numbers]):
         return {}
     return {i: node for i, node in zip(numbers, now, strict=True) if codec.dumps(node) != codec.dumps(before[i])}
 
 
-_OPERATIONS: dict[str, Callable[[Service, dict[str, Any], list[Any]], dict[str, Any]]] = {
+OPERATIONS: dict[str, Callable[[Service, JudgeRequest, list[object]], Reply]] = {
     "get": Service.get,
     "call": Service.call,
     "apply": Service.apply,
 }
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if isinstance(value, type):
         return "exception" if issubclass(value, BaseException) else "class"
     if isinstance(value, types.ModuleType):
@@ -312,9 +348,9 @@ def _kind(value: Any) -> str:
     return "function" if callable(value) else "object"
 
 
-def specials_of(value: Any, base: str = "") -> list[str]:
-    """The special methods of an object; of one that extends a built-in type those of its own classes."""
-    kind: Any = type(value)
+def specials_of(value: object, base: str = "") -> list[str]:
+    """Return the special methods of an object; if it extends a built-in type, only those of its own classes."""
+    kind: type = type(value)
     if isinstance(value, type):
         found = _specials(kind, "")
         return [*found, *({"class_getitem"} if hasattr(value, "__class_getitem__") else ())]
@@ -322,7 +358,7 @@ def specials_of(value: Any, base: str = "") -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _specials(kind: Any, base: str) -> list[str]:
+def _specials(kind: type, base: str) -> list[str]:
     above = getattr(builtins, base) if base else object
     classes = [c for c in kind.__mro__ if c is not object and (not base or c.__module__ != "builtins")]
     if type in classes:
@@ -335,22 +371,30 @@ def _specials(kind: Any, base: str) -> list[str]:
     return found
 
 
-def _plain(value: Any) -> Any:
-    """The value of the built-in type that an object extends, read by that type's own methods."""
-    base: Any = getattr(builtins, base_of(type(value)))
-    if base is dict:
-        return dict(dict.items(value))
-    if base in (list, tuple, set, frozenset):
-        return base(base.__iter__(value))
-    return {int: int.__int__, float: float.__float__, str: str.__str__, complex: complex.__complex__}.get(
-        base, lambda value: base(value)
-    )(value)
+_PLAIN: dict[str, Callable[..., object]] = {
+    "dict": lambda value: dict(dict.items(value)),
+    "list": lambda value: list(list.__iter__(value)),
+    "tuple": lambda value: tuple(tuple.__iter__(value)),
+    "set": lambda value: set(set.__iter__(value)),
+    "frozenset": lambda value: frozenset(frozenset.__iter__(value)),
+    "int": int.__int__,
+    "float": float.__float__,
+    "str": str.__str__,
+    "complex": complex.__complex__,
+    "bytes": bytes,
+    "bytearray": bytearray,
+}
 
 
-def _attributes(error: BaseException) -> dict[str, Any]:
-    """What an exception has beyond those that every one has: attributes, and what its class and properties give."""
+def _plain(value: object) -> object:
+    """Return the value of the built-in type that an object extends, read by that type's own methods."""
+    return _PLAIN[base_of(type(value))](value)
+
+
+def _attributes(error: BaseException) -> dict[str, object]:
+    """Return the attributes of an exception that not every one has, including those of its class and its properties."""
     known = next((kind for kind in type(error).__mro__ if kind.__module__ == "builtins"), Exception)
-    found = {name: value for name in _OF_BUILT_INS if (value := getattr(error, name, None)) is not None}
+    found = {name: value for name in _BUILT_IN_ATTRIBUTES if (value := getattr(error, name, None)) is not None}
     found |= error.__dict__
     for name in dir(type(error)):
         if not name.startswith("_") and name not in found and not hasattr(known, name):
@@ -363,7 +407,7 @@ def _attributes(error: BaseException) -> dict[str, Any]:
     return {name: value for name, value in found.items() if type(name) is str and not name.startswith("_llm_")}
 
 
-def _class_name(value: Any) -> list[str]:
-    """The names of a class and its bases, or of an object's class and its bases."""
+def _class_name(value: object) -> list[str]:
+    """Return the names of a class, or of an object's class, and of its bases."""
     kind = value if isinstance(value, type) else type(value)
     return [str(base.__name__)[:80] for base in kind.__mro__][: replies.MAX_NAMES]

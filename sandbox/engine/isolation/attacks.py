@@ -1,6 +1,6 @@
-"""The role that attacks its own lockdown, so that a tier is what was tried and not what was hoped for.
+"""The role that attacks its own isolation, so that a tier is granted only if the attacks on it fail.
 
-Every attack is harmless where it succeeds. One that returns has succeeded; one that raises has been denied.
+Every attack is harmless if it succeeds. An attack that returns has succeeded; one that raises was denied.
 """
 
 import ctypes
@@ -8,31 +8,37 @@ import os
 import socket
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict
 
 from ..protocol import codec, frames
 from ..protocol.channel import FD, Channel
-from . import lockdown, syscalls
+from . import scratch, syscalls
+from .limits import RunLimits
 
 _PARENT = os.getppid
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _F_SETLEASE, _F_NOTIFY = 8, 10, 15, 1024, 1026
 _PTRACE_SEIZE = 0x4206  # does not stop the process, and ends with this one
 
 
-def run(job: dict[str, Any], channel: Channel) -> None:
-    """Try everything in turn. Reports {"attacks": [[name, denied, detail], ...]}."""
-    results = []
-    for name, attack in _attacks(job).items():
+class AttackInput(TypedDict):
+    """The job of the self-test."""
+
+    limits: RunLimits
+
+
+def run(job: AttackInput, channel: Channel) -> None:
+    """Try each attack in turn. Reports {"attacks": [[name, denied, detail], ...]}."""
+    results: list[tuple[str, bool, str]] = []
+    for name, attack in _attacks(job["limits"]).items():
         try:
             attack()
-            results.append([name, False, "succeeded"])
+            results.append((name, False, "succeeded"))
         except BaseException as error:
-            results.append([name, True, f"{type(error).__name__}: {error}"[:200]])
-    channel.send(frames.REPORT, codec.dumps({"attacks": results}))
+            results.append((name, True, f"{type(error).__name__}: {error}"[:200]))
+    channel.send(frames.REPORT, codec.dumps({"attacks": [list(result) for result in results]}))
 
 
-def _attacks(job: dict[str, Any]) -> dict[str, Callable[[], Any]]:
-    limits = job["limits"]
+def _attacks(limits: RunLimits) -> dict[str, Callable[[], object]]:
     return {
         "read a host file": lambda: _read("/etc/passwd"),
         "list the host's settings": lambda: os.listdir("/etc"),
@@ -44,7 +50,7 @@ def _attacks(job: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "write to shared memory": lambda: _create("/dev/shm/.llmeval-attack"),
         "change the mode of a host file": lambda: os.chmod("/usr", 0o755),
         "change the time of a host file": lambda: os.utime("/tmp"),
-        "truncate a host file": lambda: os.truncate(_planted(), 0),
+        "truncate a host file": lambda: os.truncate(_target_file(), 0),
         "truncate a host file by opening it": _truncate_by_opening,
         "open a TCP socket": lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM).close(),
         "open a UDP socket": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close(),
@@ -89,13 +95,13 @@ def _create(path: str) -> None:
 
 
 def _fcntl(fd: int, command: int, argument: int | bytes) -> None:
-    import fcntl  # here alone, like `mmap` below
+    import fcntl  # not at module level: every library in the zygote makes its forks slower
 
     fcntl.fcntl(fd, command, argument)
 
 
 def _command(path: str, command: int) -> None:
-    """Give an fcntl command to a file or a directory; a file that is missing is made."""
+    """Apply an fcntl command to a file or a directory; create a missing file."""
     fd = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDONLY | os.O_CREAT)
     try:
         _fcntl(fd, command, 0)
@@ -103,17 +109,17 @@ def _command(path: str, command: int) -> None:
         os.close(fd)
 
 
-def _planted() -> str:
-    """A file of the engine's user outside of the run's own directory; none where the host's files are out of sight."""
-    return f"{os.path.dirname(os.getcwd())}/{lockdown.PLANTED}"
+def _target_file() -> str:
+    """Return a file of the engine's user outside of the run's directory; it does not exist if the host's are hidden."""
+    return f"{os.path.dirname(os.getcwd())}/{scratch.TARGET}"
 
 
 def _truncate_by_opening() -> None:
-    """Try every access mode; 3 asks for no access at all but needs both permissions."""
+    """Try every access mode; mode 3 gives no access but needs both permissions."""
     refused = OSError()
     for mode in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, 3):
         try:
-            os.close(os.open(_planted(), mode | os.O_TRUNC))
+            os.close(os.open(_target_file(), mode | os.O_TRUNC))
         except OSError as error:
             refused = error
         else:
@@ -122,7 +128,7 @@ def _truncate_by_opening() -> None:
 
 
 def _own_by_another() -> None:
-    """Make another process the owner of a descriptor, which then has it signalled whenever something arrives."""
+    """Make another process the owner of a descriptor, so that it gets a signal whenever data arrives."""
     reader, writer = os.pipe()
     try:
         _fcntl(reader, _F_SETOWN, _PARENT() or 2)
@@ -175,6 +181,6 @@ def _grow(size_mb: int) -> None:
 
 
 def _reserve(size_mb: int) -> None:
-    import mmap  # here alone: every library that the zygote has loaded makes its forks slower
+    import mmap  # see `_fcntl`
 
     mmap.mmap(-1, size_mb << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

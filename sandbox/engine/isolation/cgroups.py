@@ -1,8 +1,8 @@
-"""Control groups, where this machine lets the engine have some: limits and figures that cover a run's descendants.
+"""Control groups: limits and usage figures that include the descendants of a run.
 
-Needed only by runs that may start processes, and absent without harm: each process then has its own limits alone. Root
-makes the engine a group before it leaves root, and gives it away; without root that works only where somebody did it
-beforehand.
+They are optional, and only for runs that may start processes or use packages: without them each process has its own
+limits. Root makes a group for the engine before it leaves root, and changes its owner; without root this works only if
+a group was delegated to the user.
 """
 
 import os
@@ -15,7 +15,7 @@ _NEEDED = ("memory", "pids")
 
 
 class _Files(NamedTuple):
-    """What the kernel calls things, in version 1 and 2 of the interface."""
+    """Names of files in the kernel's interface, version 1 or 2."""
 
     memory_limit: str
     swap_limit: str
@@ -35,7 +35,7 @@ _V2 = _Files("memory.max", "memory.swap.max", "memory.peak", "memory.events", "c
 
 
 class Usage(NamedTuple):
-    """What a group used up to now."""
+    """Resources that a group has used."""
 
     cpu_ms: float
     peak_mb: float
@@ -51,7 +51,7 @@ class Group:
         self._own: dict[str, int] = {}
 
     def make(self, memory: int, processes: int) -> list[int]:
-        """Make it with these limits; descriptors to write "0" to in order to join. Raises OSError."""
+        """Make the group. Return descriptors; a process joins by writing "0" to them. Raises OSError."""
         for folder in set(self.folders.values()):
             os.mkdir(self.name, dir_fd=folder)
         self._own = {controller: self._open_own(folder) for controller, folder in self.folders.items()}
@@ -69,7 +69,7 @@ class Group:
         return os.open(self.name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
 
     def usage(self) -> Usage:
-        """What it used. A figure that this kernel does not keep is 0."""
+        """Return the resources used so far. A figure that the kernel does not provide is 0."""
         cpu = self._number(self._own.get("cpuacct"), self.files.cpu, "usage_usec")
         peak = self._number(self._own.get("memory"), self.files.memory_peak)
         kills = self._number(self._own.get("memory"), self.files.events, "oom_kill")
@@ -86,7 +86,7 @@ class Group:
         return int(words[0]) if words and words[0].isdigit() else 0
 
     def remove(self) -> bool:
-        """Remove it; False where something in it has not quite ended yet."""
+        """Remove the group. Return False if a process in it has not ended yet."""
         for fd in self._own.values():
             os.close(fd)
         self._own = {}
@@ -102,7 +102,7 @@ class Group:
 
 
 class Groups:
-    """The engine's groups, made before it leaves root and the file system; `available` says whether that worked."""
+    """The engine's groups, made before it leaves root and the file system. `available`: whether that succeeded."""
 
     def __init__(self) -> None:
         self.available = False
@@ -113,7 +113,7 @@ class Groups:
         self._left_over: list[Group] = []
 
     def acquire(self, owner: int) -> None:
-        """Make the engine's own directories and give them to `owner`, or find that there are none to be had."""
+        """Make the engine's own groups with this owner; `available` stays False if that is not possible."""
         try:
             mounts = _mounts()
             own = _own_groups()
@@ -142,7 +142,7 @@ class Groups:
         self.available = True
 
     def _make_unified(self, path: str, owner: int) -> None:
-        """Version 2: a group with members cannot have limited children, so the engine itself moves into one."""
+        """Version 2: a group with members cannot have limited children, so the engine moves into a child group."""
         with open(f"{path}/cgroup.controllers") as file:
             if not set(_NEEDED) <= set(file.read().split()):
                 return
@@ -159,7 +159,7 @@ class Groups:
         _write(folder, "cgroup.subtree_control", enable)
 
     def group(self, session: int, memory: int, processes: int) -> tuple[Group | None, list[int]]:
-        """A group for a run, and the descriptors by which it joins; (None, []) where there are no groups."""
+        """Return a group for a run and the descriptors by which it joins; (None, []) if there are no groups."""
         if not self.available:
             return None, []
         self._left_over = [group for group in self._left_over if not group.remove()]
@@ -171,12 +171,12 @@ class Groups:
             return None, []
 
     def done(self, group: Group) -> None:
-        """Remove a run's group, now or when it can be."""
+        """Remove a run's group, now or once its processes have ended."""
         if not group.remove():
             self._left_over.append(group)
 
     def release(self) -> None:
-        """Remove what the engine made, as far as it still may; `sweep` takes the rest."""
+        """Remove the engine's groups as far as it is allowed to; `sweep` removes the others."""
         self.available = False
         for group in self._left_over:
             group.remove()
@@ -192,7 +192,7 @@ class Groups:
 
 
 def sweep(engine: int) -> None:
-    """As root, when the engine with this process id has ended: remove its groups, and those of others that are gone."""
+    """As root, when the engine with this process id has ended: remove its groups and those of other ended engines."""
     try:
         mounts, own = _mounts(), _own_groups()
         for path in {mounts[name] + own[name] for name in (*_NEEDED, "cpuacct", "") if name in mounts and name in own}:
@@ -203,11 +203,11 @@ def sweep(engine: int) -> None:
                 finally:
                     os.close(parent)
     except OSError:
-        pass  # there are none here
+        pass  # there are no control groups
 
 
 def _mounts() -> dict[str, str]:
-    """Controller -> where its hierarchy is mounted; "" for version 2."""
+    """Return controller -> mount point of its hierarchy; "" for version 2."""
     found: dict[str, str] = {}
     with open("/proc/self/mountinfo") as file:
         for line in file:
@@ -222,7 +222,7 @@ def _mounts() -> dict[str, str]:
 
 
 def _own_groups() -> dict[str, str]:
-    """Controller -> this process's group in its hierarchy; "" for version 2."""
+    """Return controller -> this process's group in its hierarchy; "" for version 2."""
     found: dict[str, str] = {}
     with open("/proc/self/cgroup") as file:
         for line in file:
@@ -232,7 +232,7 @@ def _own_groups() -> dict[str, str]:
 
 
 def _sweep(parent: int) -> None:
-    """Remove the groups of engines that are no more."""
+    """Remove the groups of engines that have ended."""
     for name in _named(os.listdir(parent)):
         if os.path.exists(f"/proc/{name[len(_PREFIX) :]}"):
             continue

@@ -1,4 +1,4 @@
-"""File access of a run, by the Landlock security module: nothing but what a rule names."""
+"""File access of a run, restricted by the Landlock security module to what its rules allow."""
 
 import ctypes
 import os
@@ -26,7 +26,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def abi() -> int:
-    """The version of Landlock that the kernel offers, 0 for none."""
+    """Return the version of Landlock that the kernel offers, 0 for none."""
     try:
         return syscalls.call("landlock_create_ruleset", None, 0, _CREATE_RULESET_VERSION)
     except OSError:
@@ -34,7 +34,7 @@ def abi() -> int:
 
 
 def _handled(version: int) -> int:
-    """Every file access right that this version can deny."""
+    """Return every file access right that this version can deny."""
     bits = (1 << 13) - 1
     for needed, bit in ((2, _REFER), (3, _TRUNCATE), (5, _IOCTL_DEV)):
         bits |= bit if version >= needed else 0
@@ -42,9 +42,9 @@ def _handled(version: int) -> int:
 
 
 def ruleset(version: int, readable: Iterable[str], writable: Iterable[str], devices: Iterable[str]) -> int:
-    """A descriptor of a new ruleset: trees to read, trees to write, device files to read and write.
+    """Return a descriptor of a new ruleset: trees to read, trees to write, device files to read and write.
 
-    Where the kernel can, TCP is denied too, and signals and abstract sockets beyond the run. Raises OSError.
+    If the kernel can, it also denies TCP, and signals and abstract sockets beyond the run. Raises OSError.
     """
     files = _handled(version)
     attributes = _RulesetAttributes(files, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
@@ -62,7 +62,7 @@ def _allow(ruleset_fd: int, path: str, rights: int) -> None:
     try:
         parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # nothing there, nothing to allow
+        return  # it does not exist
     try:
         if not os.path.isdir(path):
             rights &= _ON_FILES
@@ -73,5 +73,5 @@ def _allow(ruleset_fd: int, path: str, rights: int) -> None:
 
 
 def restricting(ruleset_fd: int) -> syscalls.Prepared:
-    """The call that puts the ruleset on the calling thread, for good. Needs no_new_privs."""
+    """Return the call that applies the ruleset to the calling thread, irrevocably. Needs no_new_privs."""
     return syscalls.Prepared("landlock_restrict_self", ruleset_fd, 0)

@@ -1,4 +1,4 @@
-"""The base of tier A: an unprivileged user in its own namespaces, on a read-only root that holds Python and no more."""
+"""Namespaces of tier A: an unprivileged user on a read-only root with only Python and the system libraries."""
 
 import os
 import sys
@@ -6,13 +6,13 @@ import sys
 from . import syscalls
 from .syscalls import MS_BIND, MS_NODEV, MS_NOSUID, MS_PRIVATE, MS_REC
 
-BOX = "/box"  # a run's own tmpfs is mounted on /box/work
+BOX = "/box"  # the tmpfs of a run is mounted on /box/work
 WORK = "/box/work"
 INNER_ID = 1000
-UID_BASE = 0x70000000  # no distribution hands these out, so nobody else's process has the same uid
+UID_BASE = 0x70000000  # no distribution assigns these, so no other process has the same uid
 _NOBODY = 65534
 _DEVICES = ("null", "zero", "urandom")
-# Any directory that hides none of the trees will do: the new root is mounted over it, in a namespace of its own.
+# The new root is mounted over the first of these that contains none of the trees, in a namespace of its own.
 _STAGES = ("/mnt", "/media", "/srv", "/tmp", "/run")
 _RDONLY, _NOSUID, _NODEV = 1, 2, 4  # MOUNT_ATTR_*
 
@@ -27,7 +27,7 @@ _NEW = (
 
 
 def python_trees(packages: tuple[str, ...] = ()) -> list[str]:
-    """The directories that a running interpreter reads from: system libraries, its prefix, offered packages."""
+    """Return the directories that an interpreter reads: system libraries, its prefix, offered packages."""
     wanted = ["/usr", "/lib", "/lib64", "/lib32", "/opt/python", sys.base_prefix, sys.base_exec_prefix]
     wanted += [path for path in sys.path if os.path.isdir(path)] + list(packages)
     trees: list[str] = []
@@ -38,12 +38,12 @@ def python_trees(packages: tuple[str, ...] = ()) -> list[str]:
 
 
 def future_user() -> int:
-    """Whom `leave_root` tries first to become."""
+    """Return the user that `leave_root` tries first."""
     return UID_BASE | os.getpid() if os.geteuid() == 0 else os.geteuid()
 
 
 def leave_root() -> None:
-    """Become an unprivileged user for good, one that no other process runs as. Does nothing for other users."""
+    """Become an unprivileged user that no other process has. Does nothing unless this is root."""
     if os.geteuid() != 0:
         return
     os.setgroups([])
@@ -57,11 +57,11 @@ def leave_root() -> None:
     raise OSError("Cannot leave root: neither a private uid nor 65534 is mapped here")
 
 
-def open_up(trees: list[str]) -> None:
-    """As root, before leaving root: make trees inside a directory closed to others, such as /root, reachable.
+def make_reachable(trees: list[str]) -> None:
+    """As root, before leaving root: make trees reachable that lie in a directory closed to others, such as /root.
 
-    The closed directory is covered, in a mount namespace of this process's own, by one that holds the trees alone.
-    Raises OSError where that is not possible and a tree could not be read.
+    In a mount namespace of this process, the closed directory is covered by one that contains only the trees.
+    Raises OSError if that is not possible and a tree could not be read.
     """
     closed: dict[str, list[str]] = {}
     for tree in trees:
@@ -86,10 +86,10 @@ def open_up(trees: list[str]) -> None:
 
 
 def enter(trees: list[str]) -> None:
-    """Move this process into the base; its next child is process 1 of a new pid namespace. Raises OSError.
+    """Move this process into new namespaces; its next child is process 1 of a pid namespace. Raises OSError.
 
-    Root builds the new file system first, because the interpreter may lie where only root may look (a home), and
-    leaves root before the user namespace is made: root inside one would not be held by RLIMIT_NPROC.
+    Root builds the new file system first, because the interpreter may be in a directory that only root may read, and
+    leaves root before it creates the user namespace: RLIMIT_NPROC does not limit root inside one.
     """
     process = os.open("/proc/self", os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -122,7 +122,7 @@ def _new_user(process: int, flags: int) -> None:
 
 
 def _change_root(trees: list[str]) -> None:
-    """Make a small read-only root out of `trees` and move into it; the old one is out of reach afterwards."""
+    """Make a small read-only root out of `trees` and move into it; detach the old one."""
     syscalls.mount("none", "/", flags=MS_REC | MS_PRIVATE)
     stages = [path for path in _STAGES if os.path.isdir(path) and not any(t.startswith(path) for t in trees)]
     if not stages:
@@ -149,7 +149,7 @@ def _change_root(trees: list[str]) -> None:
 
 
 def fresh_pid_namespace(own: int) -> list[syscalls.Prepared]:
-    """Calls that make the next child process 1 of a new pid namespace; `own` is a pidfd of the calling process."""
+    """Return the calls that make the next child process 1 of a new pid namespace; `own`: pidfd of this process."""
     # A second unshare is refused while the first one's namespace still waits for children: return to our own first.
     return [
         syscalls.Prepared("setns", own, syscalls.CLONE_NEWPID),
@@ -158,12 +158,12 @@ def fresh_pid_namespace(own: int) -> list[syscalls.Prepared]:
 
 
 def pidfd_of_self() -> int:
-    """A descriptor of this process, usable where no /proc is mounted."""
+    """Return a descriptor of this process that works without /proc."""
     return syscalls.call("pidfd_open", os.getpid(), 0)
 
 
 def private_work(size_mb: int, inodes: int) -> list[syscalls.Prepared]:
-    """Calls that give a process an empty, sized directory at WORK, and System V objects, that nobody else sees."""
+    """Return the calls that give a process a private, empty, sized directory at WORK, and private System V objects."""
     options = f"mode=700,size={size_mb}m,nr_inodes={inodes}"
     return [
         syscalls.Prepared("unshare", syscalls.CLONE_NEWNS | syscalls.CLONE_NEWIPC),

@@ -1,4 +1,4 @@
-"""The system call filter of a run: an allowlist, everything else fails with EPERM."""
+"""The system call filter of a run: an allowlist; every other call fails with EPERM."""
 
 import ctypes
 import errno
@@ -36,20 +36,20 @@ poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll
 signalfd4 sendto recvfrom sendmsg recvmsg shutdown getsockname getpeername getsockopt arch_prctl capget
 """.split()
 
-# These change files that Landlock does not guard, so they are allowed only where no host file is in sight (tier A).
+# These change files that Landlock does not protect, so they are allowed only if no host file is visible (tier A).
 _METADATA = ["chmod", "fchmod", "fchmodat", "utime", "utimes", "utimensat", "futimesat"]
 _PROCESSES = ["fork", "vfork", "execve", "execveat", "setsid", "setpgid"]
 _SIGNALS = ["kill", "tkill", "tgkill"]
 _CLONE_NEW = 0x7E020000  # every CLONE_NEW* flag that clone takes
 
-# Terminal and descriptor queries that Python's own io makes. TIOCSTI and the rest stay out.
+# Queries of terminals and descriptors by Python's io module. TIOCSTI and all others are denied.
 _IOCTLS = [0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451]  # TCGETS TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
 _PRCTLS = [syscalls.PR_SET_NAME, 16, 21, 39]  # set and get name, get seccomp, get no_new_privs
 _AF_UNIX, _SOCK_STREAM = 1, 1
 
-# What fcntl may do: descriptors, flags, the size of a pipe, seals, and asking for locks. F_SETOWN, F_SETOWN_EX and
-# F_SETSIG would signal other processes, which Landlock prevents from version 6 on only; F_SETLEASE and F_NOTIFY would
-# hold up and watch those who use a shared file.
+# Allowed commands of fcntl: descriptors, flags, the size of a pipe, seals, and queries of locks. F_SETOWN,
+# F_SETOWN_EX and F_SETSIG would signal other processes, which Landlock prevents only from version 6 on; F_SETLEASE and
+# F_NOTIFY would delay and watch other users of a shared file.
 _F_GETLK, _F_SETLK, _F_SETLKW, _F_OFD_GETLK, _F_OFD_SETLK, _F_OFD_SETLKW = 5, 6, 7, 36, 37, 38
 _FCNTLS = [0, 1, 2, 3, 4, _F_GETLK, _F_OFD_GETLK, 1030, 1031, 1032, 1033, 1034]
 
@@ -78,13 +78,13 @@ def _equal(value: int, if_true: int, if_false: int) -> bytes:
 
 
 def _one_of(index: int, values: list[int]) -> list[bytes]:
-    """Allow where the argument's low word is one of `values`, else EPERM."""
+    """Allow the call if the low word of the argument is one of `values`, else fail with EPERM."""
     tests = [_equal(value, len(values) - i, 0) for i, value in enumerate(values)]
     return [_load(_argument(index)), *tests, _DENY, _return(_ALLOW)]
 
 
 def _locking(processes: bool) -> list[bytes]:
-    """What fcntl does: its harmless commands; locks as `_rules` says."""
+    """Allow the harmless commands of fcntl, and locks as described in `_rules`."""
     succeed = _return(_ERRNO | 0)
     real = [_F_SETLK, _F_SETLKW] if processes else []
     unreal = [] if processes else [_F_SETLK, _F_SETLKW, _F_OFD_SETLK, _F_OFD_SETLKW]
@@ -140,11 +140,11 @@ def _decide(steps: list[tuple[int, list[bytes]]]) -> list[bytes]:
 def _rules(
     own_pid: int, processes: bool, metadata: bool, signals: bool, truncation: bool, shared: bool
 ) -> dict[str, list[bytes]]:
-    """What is done about every call that is not simply denied.
+    """Return the rules of all calls that are not simply denied.
 
-    Files can be locked that others use and a run may only read. Where nothing but one process has a run's own files,
-    locks on them mean nothing, so all are granted and none is made. A run with child processes has the kernel's record
-    locks, as SQLite needs them, and no others.
+    A run could lock files that others use and that it may only read. In a run of one process, locks on its own files
+    have no effect, so every lock reports success and none is made. A run with child processes has record locks of the
+    kernel, which SQLite needs, and no others.
     """
     allowed = [*_ALWAYS]
     for names, wanted in ((_METADATA, metadata), (_PROCESSES, processes), (_SIGNALS, signals)):
@@ -175,13 +175,13 @@ def _rules(
 def build(
     *, own_pid: int, processes: bool, metadata: bool, signals: bool, truncation: bool, shared: bool = True
 ) -> bytes:
-    """The BPF program.
+    """Return the BPF program.
 
     own_pid     the only process that kill, prlimit64 and sched_setaffinity may name, besides 0 for the last two
     processes   whether fork and exec are allowed
     metadata    whether chmod and utime are allowed
-    signals     whether any process may be signalled: only where something else keeps them inside the run
-    truncation  whether files may be truncated by path: only where something else keeps that to the run's own
+    signals     whether any process may be signalled, if something else restricts signals to the run
+    truncation  whether files may be truncated by path, if something else restricts that to the run's files
     shared      whether anonymous memory may be shared, which the limit of the data segment does not count
     """
     rules = _rules(own_pid, processes, metadata, signals, truncation, shared)
@@ -207,11 +207,11 @@ class _Program(ctypes.Structure):
 
 
 def installing(program: bytes) -> syscalls.Prepared:
-    """The call that puts the filter on the calling thread, for good. Needs no_new_privs."""
+    """Return the call that applies the filter to the calling thread, irrevocably. Needs no_new_privs."""
     argument = _Program(len(program) // 8, program)
     return syscalls.Prepared("seccomp", _SECCOMP_SET_MODE_FILTER, _FLAG_SPEC_ALLOW, ctypes.byref(argument))
 
 
 def works() -> bool:
-    """Whether this machine's architecture is known; installing may still fail."""
+    """Return whether the machine's architecture is supported; installing may still fail."""
     return syscalls.MACHINE in _AUDIT_ARCH and bool(syscalls.NUMBERS)

@@ -1,6 +1,6 @@
-"""The kernel's door: system call numbers of x86_64 and aarch64, and calls that Python has no function for.
+"""System calls that Python has no function for, with their numbers on x86_64 and aarch64.
 
-Importing it is safe on every system; calling into it elsewhere than Linux raises OSError.
+The module can be imported on every system; its calls raise OSError on others than Linux.
 """
 
 import ctypes
@@ -67,7 +67,7 @@ if LINUX:
 
 
 class Prepared:
-    """A system call with its arguments already converted, so that a fresh fork spends little on making it."""
+    """A system call with its arguments converted in advance, so that a fork spends little time on it."""
 
     __slots__ = ("_arguments", "_name", "_number")
 
@@ -89,7 +89,7 @@ class Prepared:
 
 
 def call(name: str, *arguments: object) -> int:
-    """Make a system call by name. Raises OSError, with ENOSYS where this machine has no such call."""
+    """Make a system call by name. Raises OSError, with ENOSYS if this machine has no such call."""
     return Prepared(name, *arguments)()
 
 
@@ -125,7 +125,7 @@ MNT_DETACH = 2
 
 
 def prepared_mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> Prepared:
-    """mount(2), to be made later."""
+    """Return a mount(2) call to be made later."""
     texts = [text.encode() or None for text in (source, target, kind, options)]
     return Prepared("mount", *texts[:3], flags, texts[3])
 
@@ -139,13 +139,13 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def set_mount_attributes(target: str, attributes: int, recursive: bool = True) -> None:
-    """Add MOUNT_ATTR_* to a mount and, if recursive, to those below it. Raises OSError."""
+    """Add MOUNT_ATTR_* to a mount and, if recursive, to the mounts below it. Raises OSError."""
     size = ctypes.sizeof(ctypes.c_uint64 * 4)
     structure = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
     call("mount_setattr", -100, target.encode(), 0x8000 if recursive else 0, ctypes.byref(structure), size)
 
 
 def dropped_capabilities() -> Prepared:
-    """capset(2) that empties the effective, permitted and inheritable sets."""
+    """Return the capset(2) call that empties the effective, permitted and inheritable sets."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     return Prepared("capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))

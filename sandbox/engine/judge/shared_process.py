@@ -1,35 +1,49 @@
 """The role for tests that must share a process with the code, such as those that mock parts of it.
 
-The code can reach everything here, the verdict included. Three checks make forgeries show that do not aim at this very
-program: a negative control (see `controls`), what the tests stand on is as it was before the code, and the asserts of
-the tests were executed.
+The code can reach everything in this process, the verdict included. Three checks detect forgeries that do not target
+this very program: a negative control (see `negative_control`), a comparison of built-in functions and unittest with a
+snapshot from before the code, and the count of executed asserts.
 """
 
 import sys
 import types
-from typing import Any
+from typing import TypedDict
 
 from ..candidate.definitions import define, find, report_of_definition
 from ..protocol import codec, frames
 from ..protocol.channel import Channel
-from ..testing.negative_control import Surroundings
-from ..testing.units import Recorder, controlled, units
-from . import role
-from .verdict import Tally
+from ..testing.negative_control import LibrarySnapshot
+from ..testing.recorder import BadTests, Recorder
+from ..testing.units import controlled, units
+from .imports import check_imports
+from .role import execute_support, provide_pytest
+from .verdict import BadTestsReport, Verdict, VerdictBuilder
 
 
-def run(job: dict[str, Any], channel: Channel) -> None:
-    """Define the code, run the tests in its namespace. Reports like a candidate that failed, or a judge."""
-    if "unittest" in job["tests"] if isinstance(job["tests"], str) else False:
-        import unittest  # noqa: F401  # before the code, so that its changes show
+class SharedProcessInput(TypedDict):
+    """The job of tests and code in one process; `control`: run the tests as a negative control."""
+
+    prompt: str
+    setup: str
+    tests: str | list[str]
+    entry_point: str | None
+    code: str
+    prelude: str
+    control: bool
+
+
+def run(job: SharedProcessInput, channel: Channel) -> None:
+    """Define the code, then run the tests in its namespace. Reports like a candidate that failed, or like a judge."""
+    if isinstance(job["tests"], str) and "unittest" in job["tests"]:
+        import unittest  # noqa: F401  # before the code, so that its changes are detected
     try:
-        role.check_imports(job)
-    except role.BadTests as error:
+        check_imports(job["setup"], job["tests"])
+    except BadTests as error:
         channel.send(frames.REPORT, codec.dumps({"bad_tests": str(error)}))
         return
     recorder = Recorder(control=job["control"])
-    role.offer_pytest(job, recorder)
-    before = Surroundings()
+    provide_pytest(job["setup"], job["tests"], recorder)
+    before = LibrarySnapshot()
     try:
         module = define(job["prompt"] + "\n", "prompt") if job["prompt"] else types.ModuleType("prompt")
     except BaseException:
@@ -40,13 +54,16 @@ def run(job: dict[str, Any], channel: Channel) -> None:
     except BaseException as error:
         channel.send(frames.REPORT, codec.dumps(report_of_definition(error)))
         return
-    namespace = vars(module) | vars(solution) | recorder.hooks() | {"__name__": "tests", "candidate": target}
+    namespace: dict[str, object] = (
+        vars(module) | vars(solution) | recorder.hooks() | {"__name__": "tests", "candidate": target}
+    )
     sys.modules["tests"] = types.ModuleType("tests")
+    report: Verdict | BadTestsReport
     try:
-        role.define(namespace, recorder, job["setup"], "setup")
+        execute_support(namespace, recorder, job["setup"], "setup")
         found = units(job["tests"], namespace, recorder, target)
-        report = Tally(recorder).run(controlled(found) if job["control"] else found)
-    except role.BadTests as error:
+        report = VerdictBuilder(recorder).run(controlled(found) if job["control"] else found)
+    except BadTests as error:
         report = {"bad_tests": str(error)}
     except SyntaxError as error:
         report = {"bad_tests": f"The tests do not compile: {error.msg} (line {error.lineno})."}

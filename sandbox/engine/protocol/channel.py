@@ -1,4 +1,4 @@
-"""A run's end of its pipes: one to the engine, and for a candidate and its judge in one engine, one between the two."""
+"""A run's end of its pipes: one to the engine, and for a candidate and its judge one between the two."""
 
 import os
 import select
@@ -14,7 +14,7 @@ _HEADER = struct.Struct(">IB")
 
 
 class Closed(BaseException):
-    """The other end is gone. Not an Exception, so that no `except` of tested code takes it for its own."""
+    """The other end is closed. Not an Exception, so that `except Exception` in tested code does not catch it."""
 
 
 class Channel:
@@ -25,15 +25,15 @@ class Channel:
         self._rest = b""
 
     def send(self, kind: int, payload: bytes = b"") -> None:
-        """Write one frame whole."""
+        """Write one complete frame."""
         data = _HEADER.pack(len(payload), kind) + payload
         written = os.write(self._fd, data)
         while written < len(data):
             written += os.write(self._fd, data[written : written + (1 << 20)])
 
     def receive(self) -> tuple[int, bytes]:
-        """The next frame as (kind, payload). Raises Closed at the end of the stream, frames.FrameTooLarge."""
-        # One read for most frames. Whatever else it brought belongs to the next.
+        """Return the next frame as (kind, payload). Raises Closed at the end of the stream, frames.FrameTooLarge."""
+        # Most frames need one read. The bytes after the frame belong to the next one.
         data = self._rest or self._read_some()
         while len(data) < _HEADER.size:
             data += self._read_some()
@@ -52,7 +52,7 @@ class Channel:
         return kind, data[_HEADER.size : end]
 
     def has_input(self) -> bool:
-        """Whether a frame has already come, or the end of the stream."""
+        """Return whether a frame, or the end of the stream, can be read without waiting."""
         return bool(self._rest) or bool(select.select([self._fd], [], [], 0)[0])
 
     def _read_some(self) -> bytes:

@@ -1,40 +1,41 @@
-"""Values on the wire: tagged JSON of exact built-in types, never pickle.
+"""Encoding of values in messages: tagged JSON of exact built-in types, never pickle.
 
-None, bool, text, 64-bit integers, finite floats and lists are themselves. Everything else is an object with one key:
+None, bool, text, 64-bit integers, finite floats and lists are encoded as themselves. Everything else is an object with
+one key, its tag:
 
     t tuple   s set   f frozenset   m mapping with text keys   d other mapping, as pairs   i integer, hexadecimal
     n nan, inf, -inf   b bytes   y bytearray   c complex   x [type, text] of the standard library
-    o what cannot cross, its type's name only; it equals nothing
+    o value that cannot be encoded: only the name of its type; it equals nothing
 
-Subclasses are flattened to the built-in they extend by that built-in's own methods, so nothing that the sender
-overrides takes part. Decoding builds only what is listed here, whatever the bytes say.
+An instance of a subclass is reduced to the built-in type that it extends, by that type's own methods, so nothing that
+the sender overrides takes part. Decoding builds only the types listed here.
 """
 
 import importlib
 import math
 import sys
 from collections import deque
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 from . import compact_json
 
 MAX_DEPTH = 150
 _SAFE_INT = 1 << 63
 _MAX_LIBRARY_TEXT = 8192
-_CROWDED = 16  # members with one and the same hash from which a set or mapping is taken for an attack
+_MANY_EQUAL_HASHES = 16  # a set or mapping with more members of one hash is taken for an attack
 
 T = TypeVar("T")
-Export = Callable[[Any], dict[str, Any] | None]
-Restore = Callable[[str, Any], Any]
+Export = Callable[[object], "dict[str, object] | None"]
+Restore = Callable[[str, object], object]
 
 
 class CodecError(ValueError):
-    """The bytes are not what an honest encoder writes."""
+    """The data is not the output of an honest encoder."""
 
 
 class Opaque:
-    """A value that could not cross. It equals nothing, itself included."""
+    """A value that could not be encoded. It equals nothing, not even itself."""
 
     __slots__ = ("name",)
 
@@ -53,22 +54,23 @@ class Opaque:
         return f"<{self.name} object>"
 
 
-def has_opaque(value: Any) -> bool:
-    """Whether a decoded value is, or holds, something that could not cross."""
+def has_opaque(value: object) -> bool:
+    """Return whether a decoded value is or contains one that could not be encoded."""
     if isinstance(value, list | tuple | set | frozenset | deque):
         return any(map(has_opaque, value))
     if isinstance(value, dict):
         return any(has_opaque(key) or has_opaque(item) for key, item in value.items())
-    if type(value).__name__ in _WITH_ITEMS:
-        return any(map(has_opaque, _WITH_ITEMS[type(value).__name__](value)))
+    known = _LIBRARY.get(type(value).__name__)
+    if known is not None and known.items is not None:
+        return any(map(has_opaque, known.items(value)))
     return isinstance(value, Opaque)
 
 
 # ---- encoding -------------------------------------------------------------------------------------------------------
 
 
-def _encode_scalar(value: Any) -> Any:
-    """Numbers and texts of a built-in's subclass too. NotImplemented for everything else."""
+def _encode_scalar(value: object) -> object:
+    """Encode a number or text, also of a built-in type's subclass. Return NotImplemented for everything else."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
@@ -89,41 +91,35 @@ def _encode_scalar(value: Any) -> Any:
     return NotImplemented
 
 
-def _encode_library(value: Any, export: Export | None, depth: int) -> Any:
-    """The standard library's value types, exact types only. NotImplemented for everything else."""
+def _encode_library(value: object, export: Export | None, depth: int) -> object:
+    """Encode a value type of the standard library, exact types only. Return NotImplemented for everything else."""
     kind = type(value)
     name = kind.__name__
-    # Imported only where code already uses them: a zygote without them forks faster.
-    module = sys.modules.get(_LIBRARY[name][0]) if name in _LIBRARY else None
-    if module is None or getattr(module, _NAMES.get(name, name), None) is not kind:
+    known = _LIBRARY.get(name)
+    if known is None:
         return NotImplemented
-    if name in _WITH_ITEMS:
-        return {"x": [name, [encode(item, export, depth) for item in _WITH_ITEMS[name](value)]]}
-    if name == "range":
-        return {"x": [name, f"{value.start:x} {value.stop:x} {value.step:x}"]}
-    if name == "Fraction":
-        return {"x": [name, f"{value.numerator:x} {value.denominator:x}"]}
-    if name == "timedelta":
-        return {"x": [name, f"{value.days} {value.seconds} {value.microseconds}"]}
-    if name in ("date", "datetime", "time"):
-        return {"x": [name, value.isoformat()]}
-    return {"x": [name, str(value)]}
+    # The modules are imported only if code uses them: forks of a zygote without them are faster.
+    module = sys.modules.get(known.module)
+    if module is None or getattr(module, known.attribute or name, None) is not kind:
+        return NotImplemented
+    if known.items is not None:
+        return {"x": [name, [encode(item, export, depth) for item in known.items(value)]]}
+    return {"x": [name, _TEXT_OF.get(name, str)(value)]}
 
 
-def _from_numpy(value: Any) -> Any:
-    """The built-in equivalent of a numpy scalar or array; NotImplemented for everything else."""
+def _from_numpy(value: object) -> object:
+    """Return the built-in equivalent of a numpy scalar or array; NotImplemented for everything else."""
     kind = type(value)
-    if getattr(kind, "__module__", None) == "numpy" and callable(getattr(kind, "tolist", None)):
-        return value.tolist()
-    return NotImplemented
+    to_list = getattr(kind, "tolist", None)
+    return to_list(value) if kind.__module__ == "numpy" and callable(to_list) else NotImplemented
 
 
-def encode(value: Any, export: Export | None = None, depth: int = 0) -> Any:
-    """JSON for any value. `export` may give a tagged object for what is not a built-in; None makes it opaque."""
+def encode(value: object, export: Export | None = None, depth: int = 0) -> object:
+    """Return the encoding of any value. `export` may return a tagged object for one that the codec does not know."""
     kind = type(value)
     if value is None or kind is bool or kind is str:
         return value
-    if kind is int and -_SAFE_INT <= value < _SAFE_INT:
+    if type(value) is int and -_SAFE_INT <= value < _SAFE_INT:
         return value
     if depth > MAX_DEPTH:
         return {"o": "too deeply nested"}
@@ -155,10 +151,11 @@ def encode(value: Any, export: Export | None = None, depth: int = 0) -> Any:
     return {"o": str.__str__(name)[:80] if isinstance(name, str) else "unknown"}
 
 
-def _encode_mapping(value: dict[Any, Any], export: Export | None, depth: int) -> Any:
+def _encode_mapping(value: dict[object, object], export: Export | None, depth: int) -> object:
+    """Encode a mapping: with text keys as `m`, else as pairs."""
     items = list(dict.items(value))
     if all(type(key) is str for key, _ in items):
-        return {"m": {key: encode(item, export, depth) for key, item in items}}
+        return {"m": {str(key): encode(item, export, depth) for key, item in items}}
     return {"d": [[encode(key, export, depth), encode(item, export, depth)] for key, item in items]}
 
 
@@ -168,90 +165,111 @@ def _encode_mapping(value: dict[Any, Any], export: Export | None, depth: int) ->
 _EXACT = frozenset({list, tuple, dict, str, int, float, complex, bytes, bytearray, set, frozenset})
 
 
-def _numbers(kind: Any, text: str) -> Any:
+class LibraryType(NamedTuple):
+    """A value type of the standard library.
+
+    module  has the type, as an attribute of the name `attribute` or else of the type's own name
+    build   makes an object of the type from its text, or from its items
+    items   gives the items of an object whose encoding is not a text; they are encoded themselves
+    """
+
+    module: str
+    build: Callable[..., object]
+    items: Callable[..., Iterable[object]] | None = None
+    attribute: str = ""
+
+
+def _from_hexadecimal(kind: Callable[..., object], text: str) -> object:
     return kind(*(int(part, 16) for part in text.split()))
 
 
-def _timezone(kind: Any, items: Any) -> Any:
+def _from_text(kind: Callable[..., object], text: str) -> object:
+    return kind(text)
+
+
+def _from_items(kind: Callable[..., object], items: list[object]) -> object:
+    return kind(*items)
+
+
+def _from_pairs(kind: Callable[..., object], items: Iterable[Iterable[object]]) -> object:
+    return kind(_mapping_of(items))
+
+
+def _timezone(kind: Callable[..., object], items: list[object]) -> object:
     offset, name = items
     return kind(offset, name) if name else kind(offset)
 
 
-# Type: the module that has it, and how its text becomes an object of it.
-_LIBRARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "Decimal": ("decimal", lambda kind, text: kind(text)),
-    "UUID": ("uuid", lambda kind, text: kind(text)),
-    "Fraction": ("fractions", _numbers),
-    "datetime": ("datetime", lambda kind, text: kind.fromisoformat(text)),
-    "date": ("datetime", lambda kind, text: kind.fromisoformat(text)),
-    "time": ("datetime", lambda kind, text: kind.fromisoformat(text)),
-    "timedelta": ("datetime", lambda kind, text: kind(*map(int, text.split()))),
-    "timezone": ("datetime", _timezone),
-    "range": ("builtins", _numbers),
-    "ellipsis": ("types", lambda kind, text: ...),
-    "NotImplementedType": ("types", lambda kind, text: NotImplemented),
-    "PurePosixPath": ("pathlib", lambda kind, text: kind(text)),
-    "PosixPath": ("pathlib", lambda kind, text: kind(text)),
-    "slice": ("builtins", lambda kind, items: kind(*items)),
-    "deque": ("collections", lambda kind, items: kind(items[1:], items[0])),
-    "Counter": ("collections", lambda kind, items: kind(_pairs(items))),
-    "OrderedDict": ("collections", lambda kind, items: kind(_pairs(items))),
-    "defaultdict": ("collections", lambda kind, items: kind(_factory(items[0]), _pairs(items[1:]))),
-    "dict_keys": ("_collections_abc", lambda kind, items: _pairs([(item, None) for item in items]).keys()),
-    "dict_values": ("_collections_abc", lambda kind, items: dict(enumerate(items)).values()),
-    "dict_items": ("_collections_abc", lambda kind, items: _pairs(items).items()),
-    "mappingproxy": ("types", lambda kind, items: kind(_pairs(items))),
-    "ChainMap": ("collections", lambda kind, items: kind(*items)),
-    "SimpleNamespace": ("types", lambda kind, items: kind(**dict(items))),
-    "Pattern": ("re", lambda kind, items: importlib.import_module("re").compile(*items)),
-    "array": ("array", lambda kind, items: kind(*items)),
-}
-_NAMES = {"ellipsis": "EllipsisType", "mappingproxy": "MappingProxyType"}  # by which the module has the type
-_WITH_ITEMS: dict[str, Callable[[Any], Any]] = {
-    "timezone": lambda value: (value.utcoffset(None), value.tzname(None)),
-    "slice": lambda value: (value.start, value.stop, value.step),
-    "deque": lambda value: (value.maxlen, *value),
-    "Counter": lambda value: dict.items(value),
-    "OrderedDict": lambda value: value.items(),
-    "defaultdict": lambda value: (value.default_factory, *dict.items(value)),
-    "mappingproxy": lambda value: value.items(),
-    "ChainMap": lambda value: value.maps,
-    "dict_keys": iter,
-    "dict_values": iter,
-    "dict_items": iter,
-    "SimpleNamespace": lambda value: vars(value).items(),
-    "Pattern": lambda value: (value.pattern, value.flags),
-    "array": lambda value: (value.typecode, value.tolist()),
-}
-
-
-def _factory(value: Any) -> Any:
-    return value if callable(value) else None
-
-
-def _pairs(items: Any) -> dict[Any, Any]:
-    """A mapping of keys whose hashes were not chosen to collide. Raises CodecError."""
+def _mapping_of(items: Iterable[Iterable[object]]) -> dict[object, object]:
+    """Return a mapping whose keys were not chosen to have one hash. Raises CodecError."""
     pairs = [(key, item) for key, item in items]
-    if crowded([key for key, _ in pairs]):
+    if have_colliding_hashes([key for key, _ in pairs]):
         raise CodecError("a mapping of keys with one hash")
     return dict(pairs)
+
+
+_VIEWS = "_collections_abc"
+_LIBRARY: dict[str, LibraryType] = {
+    "Decimal": LibraryType("decimal", _from_text),
+    "UUID": LibraryType("uuid", _from_text),
+    "PurePosixPath": LibraryType("pathlib", _from_text),
+    "PosixPath": LibraryType("pathlib", _from_text),
+    "Fraction": LibraryType("fractions", _from_hexadecimal),
+    "range": LibraryType("builtins", _from_hexadecimal),
+    "datetime": LibraryType("datetime", lambda kind, text: kind.fromisoformat(text)),
+    "date": LibraryType("datetime", lambda kind, text: kind.fromisoformat(text)),
+    "time": LibraryType("datetime", lambda kind, text: kind.fromisoformat(text)),
+    "timedelta": LibraryType("datetime", lambda kind, text: kind(*map(int, text.split()))),
+    "timezone": LibraryType("datetime", _timezone, lambda value: (value.utcoffset(None), value.tzname(None))),
+    "ellipsis": LibraryType("types", lambda kind, text: ..., attribute="EllipsisType"),
+    "NotImplementedType": LibraryType("types", lambda kind, text: NotImplemented),
+    "slice": LibraryType("builtins", _from_items, lambda value: (value.start, value.stop, value.step)),
+    "array": LibraryType("array", _from_items, lambda value: (value.typecode, value.tolist())),
+    "Pattern": LibraryType(
+        "re",
+        lambda kind, items: importlib.import_module("re").compile(*items),
+        lambda value: (value.pattern, value.flags),
+    ),
+    "deque": LibraryType(
+        "collections", lambda kind, items: kind(items[1:], items[0]), lambda value: (value.maxlen, *value)
+    ),
+    "Counter": LibraryType("collections", _from_pairs, lambda value: dict.items(value)),
+    "OrderedDict": LibraryType("collections", _from_pairs, lambda value: value.items()),
+    "defaultdict": LibraryType(
+        "collections",
+        lambda kind, items: kind(items[0] if callable(items[0]) else None, _mapping_of(items[1:])),
+        lambda value: (value.default_factory, *dict.items(value)),
+    ),
+    "ChainMap": LibraryType("collections", _from_items, lambda value: value.maps),
+    "mappingproxy": LibraryType("types", _from_pairs, lambda value: value.items(), "MappingProxyType"),
+    "SimpleNamespace": LibraryType("types", lambda kind, items: kind(**dict(items)), lambda value: vars(value).items()),
+    "dict_keys": LibraryType(_VIEWS, lambda kind, items: _mapping_of([(i, None) for i in items]).keys(), iter),
+    "dict_values": LibraryType(_VIEWS, lambda kind, items: dict(enumerate(items)).values(), iter),
+    "dict_items": LibraryType(_VIEWS, lambda kind, items: _mapping_of(items).items(), iter),
+}
+_TEXT_OF: dict[str, Callable[..., str]] = {  # of the others it is what `str` returns
+    "range": lambda value: f"{value.start:x} {value.stop:x} {value.step:x}",
+    "Fraction": lambda value: f"{value.numerator:x} {value.denominator:x}",
+    "timedelta": lambda value: f"{value.days} {value.seconds} {value.microseconds}",
+    **dict.fromkeys(("date", "datetime", "time"), lambda value: value.isoformat()),
+}
 
 
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-def crowded(keys: list[Any]) -> bool:
-    """Whether keys were chosen to have one hash: inserting n of them would take n * n steps."""
-    if len(keys) <= _CROWDED:
+def have_colliding_hashes(keys: list[object]) -> bool:
+    """Return whether keys were chosen to have one hash: inserting n of them would take n * n steps."""
+    if len(keys) <= _MANY_EQUAL_HASHES:
         return False
     hashes = sorted(map(hash, keys))
-    return any(a == b for a, b in zip(hashes, hashes[_CROWDED:], strict=False))
+    return any(a == b for a, b in zip(hashes, hashes[_MANY_EQUAL_HASHES:], strict=False))
 
 
-def decode(data: Any, restore: Restore | None = None, depth: int = 0) -> Any:
-    """The value that `data` stands for. `restore(tag, content)` builds tags that are not the codec's own.
+def decode(data: object, restore: Restore | None = None, depth: int = 0) -> object:
+    """Return the value that `data` encodes. Raises CodecError for data that `encode` does not produce.
 
-    Raises CodecError for anything that `encode` does not write.
+    restore  builds the value of a tag that is not the codec's own, from the tag and its content
     """
     if isinstance(data, list):
         if depth > MAX_DEPTH + 1:
@@ -271,64 +289,72 @@ def decode(data: Any, restore: Restore | None = None, depth: int = 0) -> Any:
         raise CodecError(f"tag {tag!r}: {type(error).__name__}") from None
 
 
-def _of_type(kind: type[T], content: Any) -> T:
-    """The content, if it is of the one type that an encoder writes there. Raises CodecError."""
+def of_type(kind: type[T], content: object) -> T:
+    """Return the content if it is of the type that an encoder produces there. Raises CodecError."""
     if type(content) is not kind:
         raise CodecError(f"{type(content).__name__} where {kind.__name__} belongs")
     return content
 
 
-def _decode_tagged(tag: str, content: Any, restore: Restore | None, depth: int) -> Any:
+def _decode_tagged(tag: str, content: object, restore: Restore | None, depth: int) -> object:
     if tag in ("t", "s", "f"):
-        items = [decode(item, restore, depth) for item in _of_type(list, content)]
+        items = [decode(item, restore, depth) for item in of_type(list, content)]
         if tag == "t":
             return tuple(items)
-        if crowded(items):
+        if have_colliding_hashes(items):
             return Opaque("set of members with one hash")
         return set(items) if tag == "s" else frozenset(items)
     if tag == "m":
-        return {key: decode(item, restore, depth) for key, item in content.items()}
+        return {key: decode(item, restore, depth) for key, item in of_type(dict, content).items()}
     if tag == "d":
-        entries = [_of_type(list, entry) for entry in _of_type(list, content)]
+        entries = [of_type(list, entry) for entry in of_type(list, content)]
         pairs = [(decode(key, restore, depth), decode(item, restore, depth)) for key, item in entries]
-        return Opaque("mapping of keys with one hash") if crowded([key for key, _ in pairs]) else dict(pairs)
+        return (
+            Opaque("mapping of keys with one hash") if have_colliding_hashes([key for key, _ in pairs]) else dict(pairs)
+        )
     if tag == "i":
-        return int(_of_type(str, content), 16)
+        return int(of_type(str, content), 16)
     if tag == "n":
-        return _NOT_FINITE[content]
+        return _NOT_FINITE[of_type(str, content)]
     if tag in ("b", "y"):
-        return bytes.fromhex(content) if tag == "b" else bytearray.fromhex(content)
+        text = of_type(str, content)
+        return bytes.fromhex(text) if tag == "b" else bytearray.fromhex(text)
     if tag == "c":
-        real, imaginary = (decode(part) for part in _of_type(list, content))
-        return complex(real, imaginary)
+        real, imaginary = (decode(part) for part in of_type(list, content))
+        return complex(of_type(float, real), of_type(float, imaginary))
     if tag == "x":
-        name, text = _of_type(list, content)
-        module, build = _LIBRARY[name]
-        kind = getattr(importlib.import_module(module), _NAMES.get(str(name), str(name)))
-        if name == "Pattern" and restore is None:  # compiled where the tests run, if at all
-            return Opaque(name)
-        if name in _WITH_ITEMS:
-            return build(kind, [decode(item, restore, depth) for item in _of_type(list, text)])
-        if len(_of_type(str, text)) > _MAX_LIBRARY_TEXT:  # reducing a fraction of a million digits would take seconds
-            raise CodecError(f"a {name} of {len(text)} characters")
-        return build(kind, text)
+        return _decode_library(of_type(list, content), restore, depth)
     if tag == "o":
-        return Opaque(_of_type(str, content)[:80])
+        return Opaque(of_type(str, content)[:80])
     if restore is None:
         raise CodecError(f"unknown tag {tag!r}")
     return restore(tag, content)
 
 
+def _decode_library(content: list[object], restore: Restore | None, depth: int) -> object:
+    name, encoded = content
+    known = _LIBRARY[of_type(str, name)]
+    kind = getattr(importlib.import_module(known.module), known.attribute or str(name))
+    if name == "Pattern" and restore is None:  # compiled only in the process that runs the tests
+        return Opaque("Pattern")
+    if known.items is not None:
+        return known.build(kind, [decode(item, restore, depth) for item in of_type(list, encoded)])
+    text = of_type(str, encoded)
+    if len(text) > _MAX_LIBRARY_TEXT:  # reducing a fraction of a million digits would take seconds
+        raise CodecError(f"a {name} of {len(text)} characters")
+    return known.build(kind, text)
+
+
 # ---- bytes ----------------------------------------------------------------------------------------------------------
 
 
-def dumps(data: Any) -> bytes:
-    """Encoded data as bytes."""
+def dumps(data: object) -> bytes:
+    """Return encoded data as bytes."""
     return compact_json.dumps(data)
 
 
-def loads(data: bytes) -> Any:
-    """Bytes as encoded data. Raises CodecError."""
+def loads(data: bytes) -> object:
+    """Return the encoded data that the bytes contain. Raises CodecError."""
     try:
         return compact_json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -1,17 +1,26 @@
-"""Values and exceptions of untrusted code, made fit for the wire whatever they do."""
+"""Descriptions of exceptions and encodings of values that untrusted code made, safe against both."""
 
 import resource
-from typing import Any
+from typing import TypedDict
 
 from . import codec
 
 _MAX_MESSAGE = 500
 
 
-def describe(error: BaseException, filename: str = "<solution>") -> dict[str, Any]:
-    """An exception: its type, the built-in that extends closest to it, its message, and its line in `filename`."""
+class ErrorReport(TypedDict):
+    """An exception: the name of its type, the closest built-in class of its ancestry, its message and its line."""
+
+    type: str
+    builtin: str
+    message: str
+    line: int | None
+
+
+def describe(error: BaseException, filename: str = "<solution>") -> ErrorReport:
+    """Return the description of an exception, with the line of `filename` that raised it."""
     if isinstance(error, MemoryError):
-        make_room()
+        use_memory_reserve()
     kind = type(error)
     builtin = next((c.__name__ for c in kind.__mro__ if c.__module__ == "builtins"), "Exception")
     line, trace = None, error.__traceback__
@@ -27,15 +36,15 @@ def describe(error: BaseException, filename: str = "<solution>") -> dict[str, An
 
 
 def text_of(error: BaseException) -> str:
-    """str(error), or nothing where that fails too."""
+    """Return str(error), or "" if that raises."""
     try:
         return str.__str__(str(error))
     except BaseException:
         return ""
 
 
-def encode_safely(value: Any, export: codec.Export | None = None) -> Any:
-    """Encode; a value that fights its encoder is opaque."""
+def encode_safely(value: object, export: codec.Export | None = None) -> object:
+    """Encode a value; one that raises while it is encoded becomes opaque."""
     try:
         return codec.encode(value, export)
     except MemoryError:
@@ -44,7 +53,7 @@ def encode_safely(value: Any, export: codec.Export | None = None) -> Any:
         return {"o": "object"}
 
 
-def make_room() -> None:
-    """After a MemoryError: allow what was kept back for saying so."""
+def use_memory_reserve() -> None:
+    """After a MemoryError, raise the memory limit by the reserve for reporting it."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))

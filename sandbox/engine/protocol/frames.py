@@ -1,4 +1,4 @@
-"""Framing on both pipes: between the pool and an engine, and between an engine and a run.
+"""Frames of both protocols: between the pool and an engine, and between an engine and a run.
 
 Pool and engine: length (4 bytes), session (2 bytes), kind (1 byte), payload. Session 0 is the engine itself.
 Engine and run:  length (4 bytes), kind (1 byte), payload. All numbers big-endian; length counts the payload.
@@ -6,7 +6,6 @@ Engine and run:  length (4 bytes), kind (1 byte), payload. All numbers big-endia
 
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 from . import compact_json
 
@@ -19,7 +18,7 @@ MAX_FRAME = 96 * 1024 * 1024
 # Pool to engine
 OPTIONS = ord("O")  # JSON; answered by READY
 START = ord("S")  # head JSON {limits, rest, link or linked_to}, then the job for the run
-DATA = ord("D")  # to a run: kind byte and payload of a frame; from it: some bytes of its frames, as they came
+DATA = ord("D")  # to a run: kind byte and payload of a frame; from it: bytes of its frames as they arrived
 KILL = ord("K")
 PING = ord("P")  # answered by PONG with the same payload
 
@@ -33,7 +32,7 @@ JOB = ord("J")  # to the run, first: its job
 BEGUN = ord("B")  # from the run, first: locked down, about to run the code
 REPORT = ord("V")  # from the run, for the pool
 PEER = ord("P")  # between candidate and judge, passed on by the pool where they have no pipe of their own
-PEER_GONE = ord("G")  # to one of them: the other's process is no more
+PEER_GONE = ord("G")  # to one of them: the other's process has ended
 
 
 class FrameTooLarge(Exception):
@@ -41,23 +40,23 @@ class FrameTooLarge(Exception):
 
 
 def to_engine(session: int, kind: int, payload: bytes = b"") -> bytes:
-    """One frame between pool and engine."""
+    """Return one frame between pool and engine."""
     return _ENGINE.pack(len(payload), session, kind) + payload
 
 
 def to_run(kind: int, payload: bytes = b"") -> bytes:
-    """One frame between engine and run."""
+    """Return one frame between engine and run."""
     return _RUN.pack(len(payload), kind) + payload
 
 
-def with_head(head: Any, *bodies: bytes) -> bytes:
-    """A payload made of a JSON head and bodies, each with its length."""
+def with_head(head: object, *bodies: bytes) -> bytes:
+    """Return a payload of a JSON head and bodies, each with its length."""
     parts = [compact_json.dumps(head), *bodies]
     return b"".join(_LENGTH.pack(len(part)) + part for part in parts)
 
 
-def split_head(payload: bytes) -> tuple[Any, list[bytes]]:
-    """The reverse of `with_head`. Raises ValueError where the lengths do not add up."""
+def split_head(payload: bytes) -> tuple[dict[str, object], list[bytes]]:
+    """Return the head and the bodies of a payload that `with_head` made. Raises ValueError if it is malformed."""
     parts, at = [], 0
     while at < len(payload):
         if at + 4 > len(payload):
@@ -70,11 +69,14 @@ def split_head(payload: bytes) -> tuple[Any, list[bytes]]:
         at += length
     if not parts:
         raise ValueError("no head")
-    return compact_json.loads(parts[0]), parts[1:]
+    head = compact_json.loads(parts[0])
+    if not isinstance(head, dict):
+        raise ValueError("a head that is not an object")
+    return head, parts[1:]
 
 
 class _Buffer:
-    """Bytes received so far, taken out frame by frame."""
+    """Received bytes, from which complete frames are taken out."""
 
     header: struct.Struct
 
@@ -86,7 +88,7 @@ class _Buffer:
         self._data += data
 
     def rest(self) -> bytes:
-        """What has not been taken out, and is now."""
+        """Take out the bytes that are not part of a frame taken out before."""
         rest = bytes(self._data)
         self._data.clear()
         return rest
@@ -110,7 +112,7 @@ class EngineBuffer(_Buffer):
     header = _ENGINE
 
     def frames(self) -> Iterator[tuple[int, int, bytes]]:
-        """Every complete frame as (session, kind, payload). Raises FrameTooLarge."""
+        """Take out every complete frame as (session, kind, payload). Raises FrameTooLarge."""
         for (session, kind), payload in self._frames():
             yield session, kind, payload
 
@@ -121,6 +123,6 @@ class RunBuffer(_Buffer):
     header = _RUN
 
     def frames(self) -> Iterator[tuple[int, bytes]]:
-        """Every complete frame as (kind, payload). Raises FrameTooLarge."""
+        """Take out every complete frame as (kind, payload). Raises FrameTooLarge."""
         for (kind,), payload in self._frames():
             yield kind, payload

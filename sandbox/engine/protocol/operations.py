@@ -1,22 +1,27 @@
-"""What can be done with an object of the other process: one plain function for each operation."""
+"""Operations on objects of the other process: one function for each."""
 
 import builtins
 import copy
 import math
 import operator
-from collections.abc import Callable
-from typing import Any
-
-_loop: Any = None
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
 
 
-def run_coroutine(awaitable: Any) -> Any:
-    """Run to its end, on one event loop for all: an asynchronous generator lives on between its items."""
-    import asyncio  # heavy, and few tests need it
+class _EventLoop(Protocol):
+    def run_until_complete(self, future: Awaitable[object]) -> object: ...
+
+
+_loop: _EventLoop | None = None
+
+
+def run_coroutine(awaitable: Awaitable[object]) -> object:
+    """Run an awaitable to its end. All share one event loop, which an asynchronous generator needs between items."""
+    import asyncio  # takes long to import, and few tests need it
 
     global _loop
 
-    async def wait() -> Any:
+    async def wait() -> object:
         return await awaitable
 
     if _loop is None:
@@ -24,12 +29,13 @@ def run_coroutine(awaitable: Any) -> Any:
     return _loop.run_until_complete(wait())
 
 
-def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _reflected(function: Callable[[object, object], object]) -> Callable[[object, object], object]:
     return lambda right, left: function(left, right)
 
 
-def _exit(manager: Any, kind: Any = None, error: Any = None, trace: Any = None) -> bool:
-    return bool(type(manager).__exit__(manager, kind, error, None))
+def _exit(manager: object, kind: object = None, error: object = None, trace: object = None) -> bool:
+    leave = getattr(type(manager), "__exit__")  # noqa: B009
+    return bool(leave(manager, kind, error, None))
 
 
 BINARY = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod".split()
@@ -42,7 +48,7 @@ ASKED = (
 ).split()
 AWAITED = "anext aenter aexit await".split()
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Callable[..., object]] = {
     **{name: getattr(operator, name) for name in (*COMPARISONS, *UNARY, *IN_PLACE)},
     **{name: getattr(operator, f"__{name}__") for name in BINARY if name != "divmod"},
     "divmod": divmod,
@@ -63,11 +69,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 SPECIALS = frozenset((*FUNCTIONS, "call", "class_getitem")) - {"getattr", "setattr", "delattr", "isinstance"}
-"""Special methods, without underscores, of which the other process is told that a class has them."""
+"""Special methods, without underscores, that are reported to the other process if a class has them."""
 
 
-def specials_in(namespaces: list[Any]) -> list[str]:
-    """The special methods that any of these class namespaces has; "no_hash" where hashing is ruled out."""
+def specials_in(namespaces: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return the special methods that any of these class namespaces has; "no_hash" for a class without a hash."""
     found = {name[2:-2] for names in namespaces for name in names if name[:2] == "__" == name[-2:]} & SPECIALS
     hashing = next((names["__hash__"] for names in namespaces if "__hash__" in names), True)
     if hashing is None:

@@ -1,4 +1,4 @@
-"""The replies that a judge accepts from a candidate, operation by operation. Any other reply is tampering.
+"""The replies that a judge accepts from a candidate, for each operation. Any other reply is tampering.
 
 A reply is a JSON object with the number `n` of its question and one kind of content:
 
@@ -8,13 +8,13 @@ A reply is a JSON object with the number `n` of its question and one kind of con
 
 The arguments of a call are numbered nodes (see `graph`). With `value`, `same` or `error` a call may also send
 `changed`: number of a node -> its new encoding. Instead of a reply the candidate may send {"callback", "name", "args",
-"kwargs"}, to use an object or function that it was given; the reply follows later.
+"kwargs"}, to use an object or function that was passed to it; the reply follows later.
 
-`OPERATIONS` is what the conformance rows and the fuzz tests are generated from. A new operation needs a row here.
+The conformance rows and the fuzz tests are generated from `OPERATIONS`. A new operation needs a row here.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, TypeGuard
 
 from . import codec
 from .operations import AWAITED, BINARY, COMPARISONS, FUNCTIONS, IN_PLACE, UNARY
@@ -31,56 +31,79 @@ _MAX_LENGTH = 2**63  # of anything that has a `__len__`
 # ---- encoded values -------------------------------------------------------------------------------------------------
 
 
-def is_text(value: Any) -> bool:
+def is_text(value: object) -> TypeGuard[str]:
     return type(value) is str
 
 
-def is_count(value: Any) -> bool:
+def is_count(value: object) -> TypeGuard[int]:
     return type(value) is int and 0 <= value < _MAX_COUNT
 
 
-def is_length(value: Any) -> bool:
+def is_length(value: object) -> bool:
     return type(value) is int and 0 <= value < _MAX_LENGTH
 
 
-def is_line(value: Any) -> bool:
+def is_line(value: object) -> bool:
     return value is None or is_count(value)
 
 
-def is_anything(value: Any) -> bool:
+def is_anything(value: object) -> bool:
     return True
 
 
-def is_null(value: Any) -> bool:
+def is_null(value: object) -> bool:
     return value is None
 
 
-def is_truth(value: Any) -> bool:
+def is_truth(value: object) -> bool:
     return type(value) is bool
 
 
-def is_integer(value: Any) -> bool:
+def is_integer(value: object) -> bool:
     return type(value) is int or _tag(value) == "i"
 
 
-def is_float(value: Any) -> bool:
+def is_float(value: object) -> bool:
     return type(value) is float or _tag(value) == "n"
 
 
-def is_handle(value: Any) -> bool:
+def is_handle(value: object) -> TypeGuard[dict[str, list[int]]]:
     return _tag(value) == "h"
 
 
-def _tag(value: Any) -> str | None:
-    """The tag of an encoded value; None for one that JSON holds as it is."""
-    return next(iter(value)) if type(value) is dict and len(value) == 1 else None
+def _tag(value: object) -> str | None:
+    """Return the tag of an encoded value; None for one that is encoded as itself."""
+    return str(next(iter(value))) if type(value) is dict and len(value) == 1 else None
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 
 
-def is_error(value: Any) -> bool:
-    """Whether this describes an exception, with the code's line."""
+class RaisedError(TypedDict):
+    """An exception of the code, see `error_reports.ErrorReport`, with what else tests may use of it.
+
+    args, attributes  encoded
+    bases             names of its class and the bases
+    origin            number of the tests' own exception that the code passed on
+    """
+
+    type: str
+    builtin: str
+    message: str
+    line: int | None
+    args: object
+    bases: list[str]
+    attributes: object
+    cause: "RaisedError | None"
+    origin: int | None
+
+
+HandleContent = tuple[int, str, list[str], list[str], str]
+"""Number, kind, names of the class and its bases, special methods, built-in type that it extends."""
+
+
+def is_error(value: object) -> bool:
+    """Return whether this describes an exception, with the line of the code that raised it."""
     if type(value) is not dict or not is_line(value.get("line")):
         return False
     return is_text(value.get("type")) and is_text(value.get("builtin")) and is_text(value.get("message"))
@@ -90,9 +113,9 @@ _ERROR_KEYS = frozenset({"type", "builtin", "message", "line", "args", "bases", 
 _MAX_CAUSES = 10
 
 
-def is_raised(value: Any, depth: int = 0) -> bool:
-    """Whether this is an exception of the code, with its arguments, attributes and cause."""
-    if not is_error(value) or value.keys() != _ERROR_KEYS or depth > _MAX_CAUSES:
+def is_raised(value: object, depth: int = 0) -> TypeGuard[RaisedError]:
+    """Return whether this is an exception of the code, with its arguments, attributes and cause."""
+    if not isinstance(value, dict) or not is_error(value) or value.keys() != _ERROR_KEYS or depth > _MAX_CAUSES:
         return False
     if not is_names(value["bases"]) or _tag(value["args"]) != "t" or _tag(value["attributes"]) != "m":
         return False
@@ -101,13 +124,13 @@ def is_raised(value: Any, depth: int = 0) -> bool:
     return value["cause"] is None or is_raised(value["cause"], depth + 1)
 
 
-def is_names(value: Any) -> bool:
-    """Whether these are names of a class and its bases."""
+def is_names(value: object) -> bool:
+    """Return whether these are names of a class and its bases."""
     return type(value) is list and 0 < len(value) <= MAX_NAMES and all(type(name) is str for name in value)
 
 
-def is_handle_content(content: Any) -> bool:
-    """Whether this is [number, kind, names, special methods, built-in type that it extends], the content of `h`."""
+def is_handle_content(content: object) -> TypeGuard[HandleContent]:
+    """Return whether this is the content of a handle, the tag `h`."""
     if type(content) is not list or len(content) != 5:
         return False
     number, kind, names, specials, base = content
@@ -118,12 +141,12 @@ def is_handle_content(content: Any) -> bool:
     return type(base) is str and (not base or base in BASES)
 
 
-def _is_end(value: Any) -> bool:
-    """Whether this ends an iteration: true, or with the value that a generator returned."""
+def _is_end(value: object) -> bool:
+    """Return whether this ends an iteration: true, or the value that a generator returned."""
     return value is True or (type(value) is dict and value.keys() == {"value"})
 
 
-_CONTENT: dict[str, Callable[[Any], bool]] = {
+_CONTENT: dict[str, Callable[[object], bool]] = {
     "value": is_anything,  # refined by the operation
     "same": is_count,
     "stop": _is_end,
@@ -132,7 +155,7 @@ _CONTENT: dict[str, Callable[[Any], bool]] = {
     "large": is_count,
 }
 _CALLBACK_KEYS = frozenset({"callback", "args", "kwargs"})
-_LENT = FUNCTIONS.keys() | {"call", "leave"}  # what the code may ask to be done with an object of the tests
+_ON_PASSED_OBJECTS = FUNCTIONS.keys() | {"call", "leave"}  # operations on an object of the tests
 
 
 # ---- the table ------------------------------------------------------------------------------------------------------
@@ -141,15 +164,15 @@ _USUAL = frozenset({"value", "error", "large"})
 
 
 class Operation(NamedTuple):
-    """What may come back from one operation.
+    """The replies that one operation allows.
 
-    value       whether an encoded value is of the type that the operation returns
+    value       checks that an encoded value is of the type that the operation returns
     kinds       kinds of reply
     changes     whether arguments may come back changed
-    calls_back  whether functions that the candidate was given may be called before the reply
+    calls_back  whether the candidate may call functions that were passed to it before it replies
     """
 
-    value: Callable[[Any], bool] = is_anything
+    value: Callable[[object], bool] = is_anything
     kinds: frozenset[str] = _USUAL
     changes: bool = False
     calls_back: bool = True
@@ -192,17 +215,17 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
-def check(reply: Any, operation: str, number: int, sent: Sequence[Any] = (), callbacks: int = 0) -> str:
+def check(
+    reply: dict[str, object], operation: str, number: int, sent: Sequence[object] = (), callbacks: int = 0
+) -> str:
     """Return the kind of a reply to question `number`, "callback" included.
 
     Raises CodecError for a reply that is not allowed.
 
     sent       the encoded arguments of the question
-    callbacks  how many functions the candidate was given
+    callbacks  number of objects that were passed to the candidate
     """
     rule = OPERATIONS[operation]
-    if type(reply) is not dict:
-        raise codec.CodecError("a reply that is no object")
     if "callback" in reply:
         if not (rule.calls_back and _is_callback(reply, callbacks)):
             raise codec.CodecError("a call of what it was not given")
@@ -218,7 +241,7 @@ def check(reply: Any, operation: str, number: int, sent: Sequence[Any] = (), cal
     content = reply[kind]
     if not (rule.value if kind == "value" else _CONTENT[kind])(content):
         raise codec.CodecError(f"a {kind} of the wrong type from {operation!r}")
-    if kind == "same" and content >= len(sent):
+    if kind == "same" and (not is_count(content) or content >= len(sent)):
         raise codec.CodecError("an argument that it was not given")
     changes = rule.changes and kind in ("value", "same", "error")
     if "changed" in reply and not (changes and _is_changed(reply["changed"], sent)):
@@ -226,8 +249,8 @@ def check(reply: Any, operation: str, number: int, sent: Sequence[Any] = (), cal
     return kind
 
 
-def allows(operation: str, reply: Any, number: int = 1) -> bool:
-    """Whether the table allows a reply to a question without arguments, to a candidate that was given no function."""
+def allows(operation: str, reply: dict[str, object], number: int = 1) -> bool:
+    """Return whether the table allows a reply to a question without arguments, if no object was passed."""
     try:
         check(reply, operation, number)
     except codec.CodecError:
@@ -235,12 +258,17 @@ def allows(operation: str, reply: Any, number: int = 1) -> bool:
     return True
 
 
-def _is_callback(reply: dict[str, Any], callbacks: int) -> bool:
+def _is_callback(reply: dict[str, object], callbacks: int) -> bool:
     if reply.keys() not in (_CALLBACK_KEYS, _CALLBACK_KEYS | {"name"}):
         return False
-    if type(reply["args"]) is not list or type(reply["kwargs"]) is not dict or reply.get("name", "call") not in _LENT:
+    if (
+        type(reply["args"]) is not list
+        or type(reply["kwargs"]) is not dict
+        or reply.get("name", "call") not in _ON_PASSED_OBJECTS
+    ):
         return False
-    return is_count(reply["callback"]) and reply["callback"] < callbacks
+    number = reply["callback"]
+    return is_count(number) and number < callbacks
 
 
 # ---- arguments that a call changed ----------------------------------------------------------------------------------
@@ -248,13 +276,13 @@ def _is_callback(reply: dict[str, Any], callbacks: int) -> bool:
 _CONTAINERS = frozenset("tmdsyvx")
 
 
-def may_change(encoded: Any) -> bool:
-    """Whether a call can change this argument: it is a container, or an instance of a class that both sides have."""
+def may_change(encoded: object) -> bool:
+    """Return whether a call can change this argument: a container, or an instance of a class of both processes."""
     return type(encoded) is list or _tag(encoded) in _CONTAINERS
 
 
-def _is_changed(changed: Any, sent: Sequence[Any]) -> bool:
-    """Whether each change is of an argument that was sent and can change, into a value of the same type."""
+def _is_changed(changed: object, sent: Sequence[object]) -> bool:
+    """Return whether each change is of an argument that was sent and can change, into a value of the same type."""
     if type(changed) is not dict:
         return False
     for index, now in changed.items():
@@ -266,12 +294,12 @@ def _is_changed(changed: Any, sent: Sequence[Any]) -> bool:
     return True
 
 
-def _form(encoded: Any) -> Any:
-    """What an object keeps of its encoding however it changes."""
+def _form(encoded: object) -> object:
+    """Return the part of an object's encoding that no change affects."""
     if type(encoded) is list:
         return list
     tag = _tag(encoded)
-    if tag in ("v", "x"):
+    if type(encoded) is dict and tag in ("v", "x"):
         content = encoded[tag]
         return (tag, content[0]) if type(content) is list and content and type(content[0]) is str else None
     return "m" if tag == "d" else tag

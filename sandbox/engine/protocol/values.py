@@ -1,4 +1,4 @@
-"""What crosses by name or by attributes: types of the standard library, instances of classes that both sides define."""
+"""Values encoded by name or by attributes: standard library types, instances of classes that both processes define."""
 
 import builtins
 import collections
@@ -6,15 +6,20 @@ import enum
 import importlib
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+
+from . import codec
 
 _MEMBER = "_member_"
 
 
-def attributes_of(value: Any, classes: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """(class name, attributes) of an instance of one of `classes`; None for everything else."""
+Classes = Mapping[str, type]
+"""Classes of the prompt that both processes define, by name."""
+
+
+def attributes_of(value: object, classes: Classes) -> tuple[str, dict[str, object]] | None:
+    """Return (class name, attributes) of an instance of one of `classes`; None for everything else."""
     kind = type(value)
     name = kind.__name__
     if classes.get(name) is not kind:
@@ -31,29 +36,27 @@ def _slots(kind: type) -> list[str]:
     return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
-def rebuild(content: Any, classes: dict[str, Any], decode: Callable[[Any], Any]) -> Any:
-    """The instance that (class name, encoded attributes) stands for, made of this process's own class.
+def rebuild(content: object, classes: Classes, decode: Callable[[object], object]) -> object:
+    """Return the instance that (class name, encoded attributes) describes, of this process's own class.
 
-    The class's own code is not asked, so the other side decides no more than the attributes' values.
+    No code of the class is called, so the other process decides nothing but the values of the attributes.
     Raises KeyError for a class that is not shared.
     """
-    name, data = content
-    attributes = decode(data)
-    if type(attributes) is not dict:
-        raise TypeError("attributes that are no mapping")
+    name, data = codec.of_type(list, content)
+    attributes = codec.of_type(dict, decode(data))
     instance = blank(name, attributes, classes)
     fill(instance, attributes, classes)
     return instance
 
 
-def blank(name: str, attributes: dict[str, Any], classes: dict[str, Any]) -> Any:
-    """An instance of a shared class without attributes; the member itself of an enumeration."""
+def blank(name: str, attributes: Mapping[str, object], classes: Classes) -> object:
+    """Return an instance of a shared class without attributes; for an enumeration, the member."""
     kind = classes[name]
-    return kind[attributes[_MEMBER]] if issubclass(kind, enum.Enum) else object.__new__(kind)
+    return kind[str(attributes[_MEMBER])] if issubclass(kind, enum.Enum) else object.__new__(kind)
 
 
-def fill(instance: Any, attributes: dict[str, Any], classes: dict[str, Any]) -> None:
-    """Set attributes of an instance of a shared class, without asking the class's own code."""
+def fill(instance: object, attributes: Mapping[str, object], classes: Classes) -> None:
+    """Set attributes of an instance of a shared class, without calling code of the class."""
     kind = type(instance)
     if classes.get(kind.__name__) is not kind:
         raise TypeError("attributes of an object that is not shared")
@@ -65,10 +68,10 @@ def fill(instance: Any, attributes: dict[str, Any], classes: dict[str, Any]) -> 
 
 
 def _is_behaviour(kind: type, name: str) -> bool:
-    """Whether the class computes something under that name, which no attribute may take the place of.
+    """Return whether the class computes the attribute of this name, so that a value must not replace it.
 
-    Everything with `__get__` does, such as methods, properties and cached properties. Slots hold data, and so do other
-    attributes of a class, which are defaults for those of its instances, unless they are constants by their name.
+    Everything with `__get__` is computed, such as methods, properties and cached properties. Slots contain data. Other
+    attributes of a class are defaults for those of its instances, unless their names are those of constants.
     """
     if name.startswith("__"):
         return True
@@ -78,16 +81,14 @@ def _is_behaviour(kind: type, name: str) -> bool:
     return callable(found) or hasattr(type(found), "__get__") or (found is not None and name.isupper())
 
 
-def crosses_by_value(kind: Any) -> bool:
-    """Whether the instances of a class of the prompt are their attributes and nothing else."""
-    if not isinstance(kind, type):
-        return False
+def crosses_by_value(kind: type) -> bool:
+    """Return whether the attributes of instances of a class of the prompt describe them completely."""
     return issubclass(kind, enum.Enum) or all(base.__module__ != "builtins" for base in kind.__mro__[:-1])
 
 
 # ---- types and functions of the standard library --------------------------------------------------------------------
 
-# Types that the code may give to the tests by name. None of them does anything with its arguments but keep them.
+# Types that the code may pass to the tests by name. They do nothing with their arguments except store them.
 _KNOWN = {
     **dict.fromkeys(
         "bool int float complex str bytes bytearray list tuple dict set frozenset object range".split(), ""
@@ -101,8 +102,8 @@ _KNOWN = {
 }
 
 
-def library_name(value: Any) -> str:
-    """The name of a type or function of the standard library, "module:name" or that of a built-in; else nothing."""
+def library_name(value: object) -> str:
+    """Return "module:name" of a type or function of the standard library, or the name of a built-in; else ""."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     if type(name) is not str or "<" in name:
         return ""
@@ -115,7 +116,7 @@ def library_name(value: Any) -> str:
         return ""
     for path in (module, module.lstrip("_")):
         try:
-            found: Any = sys.modules[path]
+            found: object = sys.modules[path]
             for part in name.split("."):
                 found = getattr(found, part)
         except (KeyError, AttributeError):
@@ -125,17 +126,17 @@ def library_name(value: Any) -> str:
     return ""
 
 
-def from_library(name: str) -> Any:
-    """What `library_name` named."""
+def from_library(name: str) -> object:
+    """Return the object of a `library_name`."""
     module, _, path = name.rpartition(":")
-    found: Any = importlib.import_module(module) if module else builtins
+    found: object = importlib.import_module(module) if module else builtins
     for part in path.split("."):
         found = getattr(found, part)
     return found
 
 
-def known_name(kind: Any) -> str:
-    """The name by which the code may give a type to the tests; else nothing."""
+def known_name(kind: object) -> str:
+    """Return the name by which the code may pass a type to the tests; else ""."""
     name = kind.__name__ if isinstance(kind, type) else ""
     module = _KNOWN.get(name)
     if module is None:
@@ -143,33 +144,34 @@ def known_name(kind: Any) -> str:
     return name if getattr(sys.modules.get(module or "builtins"), name, None) is kind else ""
 
 
-def known_type(name: Any) -> Any:
-    """The type of a `known_name`. Raises KeyError."""
-    module = _KNOWN[name]
-    return getattr(importlib.import_module(module) if module else builtins, name)
+def known_type(name: object) -> object:
+    """Return the type of a `known_name`. Raises KeyError."""
+    text = codec.of_type(str, name)
+    module = _KNOWN[text]
+    return getattr(importlib.import_module(module) if module else builtins, text)
 
 
 # ---- named tuples ---------------------------------------------------------------------------------------------------
 
 
-def is_named_tuple(value: Any) -> bool:
-    """Whether this is a tuple with names and nothing else."""
-    kind: Any = type(value)
+def is_named_tuple(value: object) -> bool:
+    """Return whether this is a tuple with names and nothing else."""
+    kind: type = type(value)
     fields = getattr(kind, "_fields", None)
     if kind.__mro__[1:] != (tuple, object) or type(fields) is not tuple:
         return False
     return adds_nothing(kind) and all(type(name) is str for name in fields)
 
 
-def named_tuple(content: Any, decode: Callable[[Any], Any]) -> Any:
-    """The named tuple that [name, fields, encoded items] stands for."""
-    name, fields, items = content
+def named_tuple(content: object, decode: Callable[[object], object]) -> object:
+    """Return the named tuple that [name, fields, encoded items] describes."""
+    name, fields, items = codec.of_type(list, content)
     kind = _tuple_class(str(name), tuple(map(str, fields)))
-    return kind._make([decode(item) for item in items])
+    return kind(*[decode(item) for item in items])
 
 
 @cache
-def _tuple_class(name: str, fields: tuple[str, ...]) -> Any:
+def _tuple_class(name: str, fields: tuple[str, ...]) -> Callable[..., object]:
     return collections.namedtuple(name, fields, rename=True)
 
 
@@ -183,14 +185,18 @@ _ADDS_NOTHING = frozenset(
 )
 
 
-def base_of(kind: Any) -> str:
-    """The built-in type that a class extends; else nothing."""
+def base_of(kind: type) -> str:
+    """Return the name of the built-in type that a class extends; else ""."""
     return next((base.__name__ for base in BASES if issubclass(kind, base)), "")
 
 
+def adds_nothing(kind: type) -> bool:
+    """Return whether a class that extends a built-in type has no methods and no members of its own."""
+    return _adds_nothing(kind)
+
+
 @cache
-def adds_nothing(kind: Any) -> bool:
-    """Whether a class that extends a built-in type has neither methods nor members of its own."""
+def _adds_nothing(kind: type) -> bool:
     own = [base for base in kind.__mro__ if base.__module__ != "builtins"]
     fields = getattr(kind, "_fields", ())
     return all(vars(base).keys() <= _ADDS_NOTHING | set(fields) for base in own)

@@ -1,24 +1,24 @@
-"""How far tests rely on the word of an object of the code, by how they came by it.
+"""Trust levels: which operations of the code tests may rely on, by how they got the object.
 
-Tests of a class ask its objects: that is what they are for. But an object that stands in the place of a number, a text
-or a set must not be told what the tests expect, or it would agree. So methods are called, and built-in operands passed,
-only on objects of a class that the tests name. What an object says of its class is the code's word, so objects that the
-tests did not make themselves may do less.
+Tests of a class have to call its methods. But an object in the place of a number, a text or a set must not receive the
+expected value, or it could agree with anything. So methods are called, and built-in operands passed, only on objects of
+a class that the tests name. The class that an object reports is not proof, since the code chooses it; so objects that
+the tests did not create themselves may do less.
 """
 
 CLASS = "class"  # a class that the tests name
-MADE = "made"  # the result of calling such a class
-DERIVED = "derived"  # what an operator made of a MADE or DERIVED object
+MADE = "made"  # an object that the tests created by calling such a class
+DERIVED = "derived"  # the result of an operator on a MADE or DERIVED object
 METHOD = "method"  # a function that is an attribute of one of the above
-NAMED = "named"  # anything else that the tests have by its name, such as a function or a module
-GIVEN = "given"  # what the code returned
-PART = "part"  # what it put inside an object of the prompt's class, whose methods would ask it
+NAMED = "named"  # anything else that the tests name, such as a function or a module
+GIVEN = "given"  # an object that the code returned
+PART = "part"  # an object of the code inside an instance of a class of the prompt, whose methods would call it
 
 TRUSTED = frozenset({CLASS, MADE, DERIVED, METHOD})
 COMPUTES = frozenset({MADE, DERIVED})
 
-# Methods by which built-in and library values are asked about what is expected.
-TELLING = frozenset(
+# Methods of built-in and library types that compare the object with an expected value.
+REVEALING = frozenset(
     """
     startswith endswith count index rindex find rfind match fullmatch
     isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper
@@ -28,10 +28,10 @@ TELLING = frozenset(
 )
 
 
-def may_call(standing: str, is_of_named_class: bool, name: str) -> bool:
-    """Whether tests may call the method of this name on an object."""
-    if standing in (CLASS, MADE):
+def may_call(trust: str, is_of_named_class: bool, name: str) -> bool:
+    """Return whether tests may call the method `name` of an object with this trust level."""
+    if trust in (CLASS, MADE):
         return True
-    if standing == PART or name in TELLING:
+    if trust == PART or name in REVEALING:
         return False
-    return standing == NAMED or is_of_named_class
+    return trust == NAMED or is_of_named_class

@@ -1,137 +1,145 @@
-"""The engine's own process: speaks with the pool, has the zygote start runs, relays their frames, drains their output.
+"""Event loop of an engine: talks to the pool, has the zygote start runs, passes on their frames and output.
 
-It holds one session per job. A candidate and its judge get a pipe between them (see `links`); where they live in two
-engines that cannot meet, their frames for each other go up to the pool, which passes them on.
-
-One spare run waits, locked down, for the next job: a job then need not wait for a fork.
+There is one session per job. A candidate and its judge get a pipe between them (see `links`). If they run in two
+engines that cannot meet, the pool passes on their frames.
 """
 
-import json
 import os
 import select
-import signal
 import socket
-import sys
 import time
-from typing import Any
+from typing import TypedDict, cast
 
-from ..isolation import lockdown
+from ..isolation import scratch
 from ..isolation.cgroups import Group
-from ..isolation.lockdown import Base
-from ..protocol import channel, frames
-from ..zygote import process as zygote
-from .digest import source_digest
-from .links import Links, meeting
-from .sessions import Run, Session
+from ..isolation.limits import INODES, THREADS, RunLimits, disk_mb
+from ..isolation.lockdown import Isolation
+from ..protocol import frames
+from ..zygote import messages
+from .links import Links
+from .run_starter import RunStarter
+from .sessions import Session
 
 _CHUNK = 1 << 18
-_BACKLOG = 4 << 20  # bytes waiting for a slow reader, from which its writer is not read any more
-_DISK_WATCH_S = 0.1
-_REST_S = 0.004
+_MAX_BACKLOG = 4 << 20  # bytes waiting for a slow reader; beyond this its writer is not read
+_DISK_CHECK_S = 0.1
+_READ_DELAY_S = 0.004
 
 
-class Engine:
+class StartHead(TypedDict):
+    """The head of a START frame.
+
+    link       whether to make a pipe for the judge of this session
+    linked_to  the session of the candidate whose pipe the run gets, or None
+    rest       whether to delay reading from the run, see `Session`
+    """
+
+    limits: RunLimits
+    link: bool
+    linked_to: int | None
+    rest: bool
+
+
+class EventLoop:
     """The event loop."""
 
-    def __init__(self, base: Base, control: socket.socket, read_fd: int, write_fd: int, links: Links) -> None:
-        self._base = base
+    def __init__(self, isolation: Isolation, control: socket.socket, read_fd: int, write_fd: int, links: Links) -> None:
+        self._isolation = isolation
         self._control = control
         self._links = links
         self._read_fd, self._write_fd = read_fd, write_fd
         self._incoming = frames.EngineBuffer()
         self._outgoing = bytearray()
         self._sessions: dict[int, Session] = {}
-        self._seats: dict[int, Session] = {}  # the same, by the seat of their run
-        self._owners: dict[int, Session] = {}  # descriptor -> session
-        self._ordered = 0  # runs so far
-        self._spare: Run | None = None
-        self._last_disk_mb = 0
+        self._by_run: dict[int, Session] = {}
+        self._by_fd: dict[int, Session] = {}
+        self._runs = RunStarter(isolation, control)
         self._poll = select.poll()
-        self._writing = False  # whether the poll waits for room in the pipe to the pool
+        self._polls_writing = False  # whether the poll waits for room in the pipe to the pool
         self._open = True
 
     def serve(self) -> None:
-        """Until the pool closes its end or the zygote dies."""
+        """Serve until the pool closes its end or the zygote ends."""
         os.set_blocking(self._read_fd, False)
         os.set_blocking(self._write_fd, False)
         self._poll.register(self._read_fd, select.POLLIN)
         self._poll.register(self._control, select.POLLIN)
         while self._open:
-            self._choose_readers()
-            for fd, events in self._poll.poll(self._patience()):
+            self._update_poll()
+            for fd, events in self._poll.poll(self._timeout_ms()):
                 self._handle(fd, events)
             self._enforce()
 
     # ---- the loop's parts -------------------------------------------------------------------------------------------
 
-    def _choose_readers(self) -> None:
-        """Write where something waits; leave unread what would only grow another backlog."""
+    def _update_poll(self) -> None:
+        """Choose the descriptors to poll; do not read a run while the backlog to the pool is large."""
         if self._outgoing:
             self._flush()
-        if self._writing != bool(self._outgoing):
-            self._writing = not self._writing
-            self._await_room()
-        crowded = len(self._outgoing) > _BACKLOG
+        if self._polls_writing != bool(self._outgoing):
+            self._polls_writing = not self._polls_writing
+            self._poll_writing()
+        is_backlogged = len(self._outgoing) > _MAX_BACKLOG
         now = time.monotonic()
         for session in self._sessions.values():
-            self._listen(session, crowded, now)
+            self._poll_session(session, is_backlogged, now)
 
-    def _await_room(self) -> None:
+    def _poll_writing(self) -> None:
         if self._read_fd == self._write_fd:
-            self._poll.register(self._read_fd, select.POLLIN | (select.POLLOUT if self._writing else 0))
-        elif self._writing:
+            self._poll.register(self._read_fd, select.POLLIN | (select.POLLOUT if self._polls_writing else 0))
+        elif self._polls_writing:
             self._poll.register(self._write_fd, select.POLLOUT)
         else:
             self._poll.unregister(self._write_fd)
 
-    def _listen(self, session: Session, crowded: bool, now: float) -> None:
-        """Have a session's descriptors polled for what is wanted now; most runs end before anything is."""
-        resting = session.rest_until > now
+    def _poll_session(self, session: Session, is_backlogged: bool, now: float) -> None:
+        """Register the descriptors of a session for the events that it waits for; most runs end before the first."""
+        is_delayed = session.read_after > now
         for fd, polled in session.open.items():
             is_pipe = fd == session.run.pipe.fileno()
-            wanted = 0 if resting or (crowded and is_pipe) else select.POLLIN
+            wanted = 0 if is_delayed or (is_backlogged and is_pipe) else select.POLLIN
             if is_pipe and session.sending:
                 wanted |= select.POLLOUT
             if wanted != polled:
                 session.open[fd] = wanted
                 if wanted:
                     self._poll.register(fd, wanted)
-                else:  # registered for nothing, it would still report its end
+                else:  # a registered descriptor reports its end even without events
                     self._poll.unregister(fd)
 
-    def _patience(self) -> float | None:
-        """Milliseconds until something must be enforced."""
+    def _timeout_ms(self) -> float | None:
+        """Return the milliseconds until a limit must be checked."""
         if not self._sessions:
             return None
         now = time.monotonic()
         sessions = self._sessions.values()
         soonest = min(session.deadline for session in sessions) - now
-        resting = [session.rest_until - now for session in sessions if session.rest_until > now]
-        soonest = min([soonest, *resting])
+        delays = [session.read_after - now for session in sessions if session.read_after > now]
+        soonest = min([soonest, *delays])
         if any(session.disk for session in sessions):
-            soonest = min(soonest, _DISK_WATCH_S)
+            soonest = min(soonest, _DISK_CHECK_S)
         return max(0.0, soonest) * 1000 + 0.5
 
     def _handle(self, fd: int, events: int) -> None:
         if fd == self._read_fd:
-            self._from_pool()
+            self._read_pool()
         elif fd == self._control.fileno():
-            self._from_zygote()
+            self._read_zygote()
         elif fd == self._write_fd:
             self._flush()
-        elif (session := self._owners.get(fd)) is not None:
+        elif (session := self._by_fd.get(fd)) is not None:
             if fd != session.run.pipe.fileno():
-                self._from_output(session, fd)
+                self._read_output(session, fd)
                 return
             if events & select.POLLOUT:
-                session.send_on()
+                session.flush()
             if events & ~select.POLLOUT:
-                self._from_run(session)
+                self._read_run(session)
 
     def _enforce(self) -> None:
         now = time.monotonic()
         for session in list(self._sessions.values()):
-            if session.why:
+            if session.kill_reason:
                 continue
             if now >= session.deadline:
                 self._kill(session, "wall")
@@ -140,7 +148,7 @@ class Engine:
 
     # ---- pool -------------------------------------------------------------------------------------------------------
 
-    def _from_pool(self) -> None:
+    def _read_pool(self) -> None:
         try:
             data = os.read(self._read_fd, _CHUNK)
         except BlockingIOError:
@@ -157,9 +165,9 @@ class Engine:
             elif kind == frames.KILL and number in self._sessions:
                 self._kill(self._sessions[number], "asked")
             elif kind == frames.PING:
-                self._tell(0, frames.PONG, payload)
+                self._send(0, frames.PONG, payload)
 
-    def _tell(self, number: int, kind: int, payload: bytes) -> None:
+    def _send(self, number: int, kind: int, payload: bytes) -> None:
         self._outgoing += frames.to_engine(number, kind, payload)
 
     def _flush(self) -> None:
@@ -174,124 +182,83 @@ class Engine:
     # ---- sessions ---------------------------------------------------------------------------------------------------
 
     def _start(self, number: int, payload: bytes) -> None:
-        head, (job,) = frames.split_head(payload)
+        head_data, (job,) = frames.split_head(payload)
+        head = cast(StartHead, head_data)
         limits = head["limits"]
-        disk_mb = lockdown.disk_mb(limits)
+        disk = disk_mb(limits)
         group: Group | None = None
         joining: list[int] = []
-        if limits["processes"] or self._base.packages:  # else limits of the process bound all of its memory
-            processes = lockdown.THREADS + limits["processes"]
-            group, joining = self._base.groups.group(number, limits["memory_mb"] << 20, processes)
-        alone = not (limits["processes"] or head["link"] or head["linked_to"] or joining)
-        run = self._take_spare(disk_mb) if alone else None
+        if limits["processes"] or self._isolation.packages:  # else the limits of the process cover all its memory
+            processes = THREADS + limits["processes"]
+            group, joining = self._isolation.groups.group(number, limits["memory_mb"] << 20, processes)
+        is_plain = not (limits["processes"] or head["link"] or head["linked_to"] or joining)
+        run = self._runs.take_spare(disk) if is_plain else None
         if run is None:
             try:
                 link = self._link(number, head)
-            except OSError:  # the other engine is no more, so that this one is of no use
+            except OSError:  # the other engine has ended, so this one is of no use
                 self._open = False
                 return
-            run = self._order(disk_mb, limits["processes"], joining, link)
-        disk = None
-        if not self._base.namespaces:
-            disk = (self._base.work_directory(run.seat), disk_mb << 20, lockdown.INODES)
+            run = self._runs.start(disk, limits["processes"], joining, link)
+        watched: tuple[str, int, int] | None = None
+        if not self._isolation.namespaces:
+            watched = (self._isolation.work_directory(run.run_id), disk << 20, INODES)
         session = Session(
             number,
             run,
             wall_s=limits["wall_s"],
             keep=limits["output_kb"] * 1024,
-            rest_s=_REST_S if head["rest"] else 0.0,
+            read_delay_s=_READ_DELAY_S if head["rest"] else 0.0,
             group=group,
-            disk=disk,
+            disk=watched,
         )
-        self._sessions[number] = self._seats[run.seat] = session
+        self._sessions[number] = self._by_run[run.run_id] = session
         for fd in session.open:
-            self._owners[fd] = session
+            self._by_fd[fd] = session
         session.send(frames.JOB, job)
-        if alone:
-            self._keep_spare(disk_mb)
+        if is_plain:
+            self._runs.keep_spare(disk)
 
-    def _order(self, disk_mb: int, processes: int, joining: list[int], link: list[int]) -> Run:
-        """Have the zygote start a run. The groups to join and the end of its link are closed here."""
-        self._ordered += 1
-        ours, theirs = socket.socketpair()
-        out, out_writer = os.pipe()
-        err, err_writer = os.pipe()
-        for fd in (out, err):
-            os.set_blocking(fd, False)
-        ours.setblocking(False)
-        order = zygote.ORDER.pack(zygote.START, self._ordered, disk_mb, processes, len(joining))
-        given = [theirs.detach(), out_writer, err_writer, *joining, *link]
-        socket.send_fds(self._control, [order], given)
-        for fd in given:
-            os.close(fd)
-        return Run(self._ordered, disk_mb, ours, out, err)
-
-    def _take_spare(self, disk_mb: int) -> Run | None:
-        spare = self._spare
-        if spare is None or spare.disk_mb != disk_mb:
-            return None
-        self._spare = None
-        return spare
-
-    def _keep_spare(self, disk_mb: int) -> None:
-        """Order the next run beforehand. One for other jobs gives way once two in a row did not want it."""
-        again, self._last_disk_mb = disk_mb == self._last_disk_mb, disk_mb
-        if self._spare is not None and again and self._spare.disk_mb != disk_mb:
-            self._end(self._spare.seat)
-            self._drop_spare()
-        if self._spare is None and again:
-            self._spare = self._order(disk_mb, 0, [], [])
-
-    def _drop_spare(self) -> None:
-        if self._spare is not None:
-            if not self._base.namespaces:
-                lockdown.remove_tree(self._base.work_directory(self._spare.seat))
-            self._spare.close()
-            self._spare = None
-
-    def _link(self, number: int, head: dict[str, Any]) -> list[int]:
-        """The run's end of the pipe between a candidate and its judge, if they are to have one."""
+    def _link(self, number: int, head: StartHead) -> list[int]:
+        """Return the run's end of the pipe between a candidate and its judge, if they have one."""
         if head["linked_to"]:
             return [self._links.take(head["linked_to"])]
         if not head["link"]:
             return []
-        candidates, judges = socket.socketpair()
-        self._links.give(number, judges)
-        return [candidates.detach()]
+        candidate_end, judge_end = socket.socketpair()
+        self._links.give(number, judge_end)
+        return [candidate_end.detach()]
 
-    def _from_run(self, session: Session) -> bool:
-        """Read and pass on what a run says; False when there is nothing more for now."""
+    def _read_run(self, session: Session) -> bool:
+        """Pass on data of a run. Return False if there is none left for now."""
         data = session.receive()
         if data == b"":
             self._forget(session, session.run.pipe.fileno())
-        if data and (words := session.words(data)):
-            self._tell(session.number, frames.DATA, words)
+        if data and (for_pool := session.data_for_pool(data)):
+            self._send(session.number, frames.DATA, for_pool)
         return bool(data)
 
-    def _from_output(self, session: Session, fd: int) -> bool:
-        """Read what a run prints; False when there is nothing more for now."""
+    def _read_output(self, session: Session, fd: int) -> bool:
+        """Read output of a run. Return False if there is none left for now."""
         more = session.drain(fd)
         if more is False:
             self._forget(session, fd)
         return bool(more)
 
     def _forget(self, session: Session, fd: int) -> None:
-        """Poll a descriptor no more."""
+        """Stop polling a descriptor."""
         if session.open.pop(fd, 0):
             self._poll.unregister(fd)
-        self._owners.pop(fd, None)
+        self._by_fd.pop(fd, None)
 
-    def _kill(self, session: Session, why: str) -> None:
-        if not session.why:
-            session.why = why
-            self._end(session.run.seat)
-
-    def _end(self, seat: int) -> None:
-        self._control.send(zygote.ORDER.pack(zygote.KILL, seat, 0, 0, 0))
+    def _kill(self, session: Session, reason: str) -> None:
+        if not session.kill_reason:
+            session.kill_reason = reason
+            self._runs.kill(session.run.run_id)
 
     # ---- zygote -----------------------------------------------------------------------------------------------------
 
-    def _from_zygote(self) -> None:
+    def _read_zygote(self) -> None:
         try:
             data = self._control.recv(4096)
         except ConnectionError:
@@ -299,34 +266,33 @@ class Engine:
         if not data:
             self._open = False
             return
-        kind, seat, code, cpu_us, peak = zygote.ENDED.unpack_from(data)
-        if self._spare is not None and seat == self._spare.seat:
-            self._drop_spare()
-        session = self._seats.pop(seat, None)
+        kind, run_id, code, cpu_us, peak = messages.ENDED.unpack_from(data)
+        self._runs.forget_ended_spare(run_id)
+        session = self._by_run.pop(run_id, None)
         if session is not None:
-            if kind == zygote.FAULT:
-                session.fault = data[zygote.ENDED.size :].decode("utf-8", "replace")
+            if kind == messages.FAULT:
+                session.fault = data[messages.ENDED.size :].decode("utf-8", "replace")
             self._finish(session, code, cpu_us / 1000, peak / (1 << 20))
 
     def _finish(self, session: Session, code: int, cpu_ms: float, peak_mb: float) -> None:
-        """The run has ended: take what is left of its words and output, and tell the pool."""
+        """Read the rest of an ended run's data and output, and report its end to the pool."""
         run = session.run
-        while run.pipe.fileno() in session.open and self._from_run(session):
+        while run.pipe.fileno() in session.open and self._read_run(session):
             pass
         for fd in (run.out, run.err):
-            while fd in session.open and self._from_output(session, fd):
+            while fd in session.open and self._read_output(session, fd):
                 pass
         for fd in list(session.open):
             self._forget(session, fd)
         run.close()
         del self._sessions[session.number]
         if session.disk:
-            lockdown.remove_tree(session.disk[0])
+            scratch.remove_tree(session.disk[0])
         if session.group is not None:
             cpu_ms, peak_mb = self._with_group(session, session.group, cpu_ms, peak_mb)
         head = {
             "code": code,
-            "why": session.why,
+            "why": session.kill_reason,
             "begun": session.begun,
             "fault": session.fault,
             "cpu_ms": round(cpu_ms, 3),
@@ -335,75 +301,12 @@ class Engine:
             "cut": session.cut,
         }
         out, err = bytes(session.output[run.out]), bytes(session.output[run.err])
-        self._tell(session.number, frames.EXIT, frames.with_head(head, out, err))
+        self._send(session.number, frames.EXIT, frames.with_head(head, out, err))
 
     def _with_group(self, session: Session, group: Group, cpu_ms: float, peak_mb: float) -> tuple[float, float]:
-        """The figures of a run that had a control group, its descendants included; and the group's end."""
+        """Return the figures of a run with a control group, including its descendants, and remove the group."""
         used = group.usage()
         if used.out_of_memory:
-            session.why = session.why or "memory"
-        self._base.groups.done(group)
+            session.kill_reason = session.kill_reason or "memory"
+        self._isolation.groups.done(group)
         return max(cpu_ms, used.cpu_ms), max(peak_mb, used.peak_mb)
-
-
-def _read_options(read_fd: int) -> dict[str, Any]:
-    """The first frame, which says how this engine is to be set up."""
-    buffer = frames.EngineBuffer()
-    while True:
-        data = os.read(read_fd, 4096)
-        if not data:
-            os._exit(0)
-        buffer.feed(data)
-        for _, kind, payload in buffer.frames():
-            if kind == frames.OPTIONS:
-                options: dict[str, Any] = json.loads(payload)
-                return options
-
-
-def _spare_low_descriptors() -> tuple[int, int]:
-    """Move the pool's pipes out of the way of what a run finds at 0 to 4, and put nothing there instead.
-
-    No stray print can reach them then, and a run's own descriptors never arrive under these numbers.
-    """
-    read_fd, write_fd = (os.dup2(fd, high, inheritable=False) for fd, high in ((0, 10), (1, 11)))
-    null = os.dup2(os.open(os.devnull, os.O_RDWR), 12)
-    for fd in range(channel.LINK + 1):
-        os.dup2(null, fd)
-    os.close(null)
-    return read_fd, write_fd
-
-
-def main() -> None:
-    """Serve the pool over stdin and stdout until it closes them."""
-    if os.getpid() != 1 and os.getsid(0) != os.getpid():
-        os.setsid()  # Ctrl-C in the pool's terminal is the pool's to handle
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    read_fd, write_fd = _spare_low_descriptors()
-    options = _read_options(read_fd)
-    packages = tuple(path for path in options.get("packages", ()) if os.path.isdir(path))
-    offered = sorted({name.removesuffix(".py") for path in packages for name in os.listdir(path)})
-    digest = source_digest(os.path.dirname(os.path.dirname(__file__)))  # while it can be read
-    links = meeting(options)  # while it can be reached
-    base = lockdown.survey(packages, options.get("strongest", "A"), options.get("landlock_abi"))
-    base.cgroups = bool(options.get("groups"))
-    sys.path[:] = [path for path in sys.path if path not in options.get("hide", ())] + list(packages)
-    base.enter()
-    control, zygote_end = socket.socketpair(socket.AF_UNIX, zygote.KIND)
-    pid = os.fork()
-    if pid == 0:
-        for fd in (read_fd, write_fd, control.fileno()):
-            os.close(fd)
-        if links is not None:
-            links.close()
-        zygote.main(base, zygote_end)
-    zygote_end.close()
-    engine = Engine(base, control, read_fd, write_fd, links or Links())
-    ready = {"tier": base.tier, "missing": base.missing, "digest": digest, "met": links is not None, "offered": offered}
-    os.write(write_fd, frames.to_engine(0, frames.READY, json.dumps(ready).encode()))
-    try:
-        engine.serve()
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        base.leave()
-        os._exit(0)

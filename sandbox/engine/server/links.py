@@ -1,39 +1,40 @@
-"""How a candidate and its judge come by the pipe between them, from one engine or from two.
+"""Pipes between a candidate and its judge, in one engine or in two.
 
-Two engines meet on an abstract unix socket whose name, a secret of the pool's, both are told before any code of others
-runs. It exists in the network namespace that their containers share and that has no interface to anywhere; the
-candidate's engine passes the judge's end of each pipe over it. No run can open a socket.
+Two engines meet on an abstract unix socket. Its name is a secret that the pool sends to both before any untrusted code
+runs. The socket exists in the network namespace that their containers share and that has no interfaces; the
+candidate's engine passes the judge's end of each pipe over it. Runs cannot open sockets.
 """
 
 import os
 import socket
+from collections.abc import Mapping
 
 _WAIT_S = 5.0
 _NUMBER = 4  # bytes of a session's number
 
 
 class Links:
-    """Within one engine: the judge's end waits here until the judge is started."""
+    """Pipes within one engine: the judge's end waits here until the judge starts."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, socket.socket] = {}
 
     def give(self, number: int, pipe: socket.socket) -> None:
-        """Keep *pipe* for the judge of session *number*, instead of any that was given before."""
+        """Keep a pipe for the judge of a session, in the place of an earlier one."""
         for stale in self._waiting.values():
             stale.close()
         self._waiting = {number: pipe}
 
     def take(self, number: int) -> int:
-        """The descriptor given for session *number*, which is the caller's from now on."""
+        """Return the descriptor given for a session; the caller owns it."""
         return self._waiting.pop(number).detach()
 
     def close(self) -> None:
-        """In a process that has no part in the meeting."""
+        """Close the socket, in a process that does not use it."""
 
 
 class GivingLinks(Links):
-    """The candidate's engine of two. Raises OSError where no judge's engine has come."""
+    """Pipes in the candidate's engine of two. Raises OSError if no judge's engine connects."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -46,7 +47,7 @@ class GivingLinks(Links):
         if self._judge is None:
             self._judge, _ = self._listener.accept()
             self._judge.settimeout(_WAIT_S)
-            self._listener.close()  # nobody else is expected
+            self._listener.close()  # no other engine may connect
         with pipe:
             socket.send_fds(self._judge, [number.to_bytes(_NUMBER, "big")], [pipe.fileno()])
 
@@ -55,7 +56,7 @@ class GivingLinks(Links):
 
 
 class TakingLinks(Links):
-    """The judge's engine of two. Raises OSError where the candidate's cannot be reached, or gives nothing."""
+    """Pipes in the judge's engine of two. Raises OSError if the candidate's cannot be reached or sends none."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -67,32 +68,35 @@ class TakingLinks(Links):
             raise
 
     def take(self, number: int) -> int:
-        while True:  # past those whose judge was never started
+        while True:  # skip pipes whose judge was never started
             data, pipes, _, _ = socket.recv_fds(self._candidate, _NUMBER, 1)
             if len(pipes) == 1 and data == number.to_bytes(_NUMBER, "big"):
                 return pipes[0]
             for pipe in pipes:
                 os.close(pipe)
             if not data:
-                raise ConnectionError("the candidate's engine is gone")
+                raise ConnectionError("the candidate's engine has ended")
 
     def close(self) -> None:
         self._candidate.close()
 
 
 def _socket() -> socket.socket:
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # what is sent at once is received at once
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # keeps the boundaries of messages
     made.settimeout(_WAIT_S)
     return made
 
 
-def meeting(options: dict[str, str]) -> Links | None:
-    """What the pool asked for; None where the other engine cannot be reached, so that the pool must pass words on."""
+def connect(options: Mapping[str, object]) -> Links | None:
+    """Return the links for the engine's options; None if the other engine cannot be reached.
+
+    The pool has to pass on frames then.
+    """
     try:
         if "listen" in options:
-            return GivingLinks(options["listen"])
+            return GivingLinks(str(options["listen"]))
         if "join" in options:
-            return TakingLinks(options["join"])
+            return TakingLinks(str(options["join"]))
     except OSError:
         return None
     return Links()

@@ -1,4 +1,4 @@
-"""One job and the run that has it: what is still to be said to the run, what it says and prints, what it may use."""
+"""Sessions: each has one job and its run, the data to and from the run, and the limits that the engine checks."""
 
 import os
 import socket
@@ -9,13 +9,13 @@ from ..isolation.cgroups import Group
 from ..protocol import frames
 
 _CHUNK = 1 << 18
-_MUCH = 32_768  # bytes read at once, after which more is to be expected at once
+_LARGE_READ = 32_768  # bytes read at once, after which more is expected without delay
 
 
 class Run(NamedTuple):
-    """A process of the zygote's, from the order for it to its end; it waits for a job first."""
+    """A process that the zygote forked. It waits for a job."""
 
-    seat: int
+    run_id: int
     disk_mb: int
     pipe: socket.socket
     out: int
@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
 
 class Session:
-    """A job from START to EXIT. Nothing here blocks; what is read comes back as None when there is nothing for now."""
+    """A job from START to EXIT. Nothing here blocks."""
 
     def __init__(
         self,
@@ -37,36 +37,36 @@ class Session:
         *,
         wall_s: float,
         keep: int,
-        rest_s: float,
+        read_delay_s: float,
         group: Group | None = None,
         disk: tuple[str, int, int] | None = None,
     ) -> None:
         """
-        keep    bytes of stdout, and of stderr
-        rest_s  for which its words may wait: reading each at once costs more than it brings
-        disk    without namespaces: directory, and bytes and files allowed in it
+        keep          bytes of stdout, and of stderr, to keep
+        read_delay_s  seconds before the next read after a small one, so that several frames are read at once
+        disk          without namespaces: directory, and bytes and files allowed in it
         """
         self.number, self.run, self.group, self.disk = number, run, group, disk
         self.started = time.monotonic()
         self.deadline = self.started + wall_s
-        self.rest, self.rest_until = rest_s, self.started + rest_s
+        self.read_delay, self.read_after = read_delay_s, self.started + read_delay_s
         self.keep, self.cut = keep, False
         self.buffer = frames.RunBuffer()
         self.sending = bytearray()
         self.output = {run.out: bytearray(), run.err: bytearray()}
-        # Descriptors that have not come to their end, and the events they are polled for.
+        # Descriptors that have not reached their end, and the events that they are polled for.
         self.open = {run.pipe.fileno(): 0, run.out: 0, run.err: 0}
         self.begun = False
         self.fault = ""
-        self.why = ""  # why the engine killed it
+        self.kill_reason = ""  # why the engine killed it
 
     def send(self, kind: int, payload: bytes) -> None:
-        """Say something to the run, now or when it reads on."""
+        """Send a frame to the run, now or when it can take it."""
         self.sending += frames.to_run(kind, payload)
-        self.send_on()
+        self.flush()
 
-    def send_on(self) -> None:
-        """Say what waits, as far as the run takes it."""
+    def flush(self) -> None:
+        """Send waiting data as far as the run takes it."""
         try:
             while self.sending:
                 sent = self.run.pipe.send(self.sending)
@@ -74,24 +74,24 @@ class Session:
         except BlockingIOError:
             pass
         except OSError:
-            self.sending.clear()  # it is gone; its exit is on the way
+            self.sending.clear()  # it has ended, and its exit will be reported
 
     def receive(self) -> bytes | None:
-        """Read what the run says; nothing at the end."""
+        """Read data of the run. Return b"" at its end, None if there is none for now."""
         try:
             data = self.run.pipe.recv(_CHUNK)
         except BlockingIOError:
             return None
         except OSError:
             data = b""
-        self._heard(data)
+        self._delay_next_read(data)
         return data
 
-    def words(self, data: bytes) -> bytes:
-        """Of what it says, what is for the pool: everything after BEGUN."""
+    def data_for_pool(self, data: bytes) -> bytes:
+        """Return the part of the run's data that is for the pool: everything after BEGUN."""
         if self.begun:
             return data
-        # Until BEGUN no untrusted code has run, so what comes first is the engine's own word.
+        # Until BEGUN no untrusted code has run, so frames before it can be trusted.
         self.buffer.feed(data)
         for kind, payload in self.buffer.frames():
             self.begun = kind == frames.BEGUN
@@ -101,29 +101,29 @@ class Session:
         return b""
 
     def drain(self, fd: int) -> bool | None:
-        """Read what the run prints, and keep what fits; False at the end."""
+        """Read output of the run and keep what fits. Return False at the end, None if there is none for now."""
         try:
             data = os.read(fd, _CHUNK)
         except BlockingIOError:
             return None
-        self._heard(data)
+        self._delay_next_read(data)
         kept = self.output[fd]
         room = self.keep - len(kept)
         kept += data[: max(0, room)]
         self.cut = self.cut or len(data) > room
         return bool(data)
 
-    def _heard(self, data: bytes) -> None:
-        """Leave it alone for a moment, unless it has more to say at once."""
-        if data and len(data) < _MUCH:
-            self.rest_until = time.monotonic() + self.rest
+    def _delay_next_read(self, data: bytes) -> None:
+        """Delay the next read, unless this one was large."""
+        if data and len(data) < _LARGE_READ:
+            self.read_after = time.monotonic() + self.read_delay
 
     def overflows(self) -> bool:
-        """Whether it has more files than it may, where no file system of its own keeps it from that."""
-        return self.disk is not None and _used_too_much(*self.disk)
+        """Return whether the run exceeds its disk limits, if it has no file system of its own."""
+        return self.disk is not None and _exceeds(*self.disk)
 
 
-def _used_too_much(folder: str, max_bytes: int, max_files: int) -> bool:
+def _exceeds(folder: str, max_bytes: int, max_files: int) -> bool:
     size, count, folders = 0, 0, [folder]
     while folders:
         try:
@@ -137,5 +137,5 @@ def _used_too_much(folder: str, max_bytes: int, max_files: int) -> bool:
                     if count > max_files or size > max_bytes:
                         return True
         except OSError:
-            continue  # it changed under the walk
+            continue  # it changed during the walk
     return False

@@ -1,92 +1,104 @@
-"""Test functions and methods as units: once for each set of parameters, with their fixtures set up and torn down."""
+"""Test functions and methods: one run for each set of parameters, with their fixtures set up and torn down."""
 
-from collections.abc import Callable, Iterable, Iterator
+import types
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import TypeVar, cast
 
-from .pytest_api import SCOPES, Fixture, Mark, Parameters, Unsupported, is_skipped, marks_of, parameters_of
+from .pytest_marks import SCOPES, Fixture, Mark, Parameters, Unsupported, is_skipped, marks_of, parameters_of
 
-_GENERATOR = 0x20  # of code flags
+T = TypeVar("T")
+_GENERATOR = 0x20  # flags of code objects
 _COROUTINE = 0x80
 
 BUILT_IN = frozenset(
     "tmp_path tmp_path_factory tmpdir tmpdir_factory monkeypatch capsys capfd capsysbinary capfdbinary caplog recwarn "
     "cache pytestconfig record_property doctest_namespace mocker".split()
 )
-"""Fixtures of pytest and pytest-mock that work on the process that they are in."""
+"""Fixtures of pytest and pytest-mock that act on their own process."""
 
 
 class UnknownFixture(Exception):
     """A test takes an argument that is neither a fixture nor a parameter."""
 
 
-def argument_names(function: Any) -> list[str]:
-    """The arguments without a default, `self` included, of a function or of what decorators wrap."""
+def argument_names(function: object) -> list[str]:
+    """Return the arguments without a default, `self` included, of a function or of the one that decorators wrap."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     code = getattr(function, "__code__", None)
-    if code is None:
+    if not isinstance(code, types.CodeType):
         return []
     positional = list(code.co_varnames[: code.co_argcount])
-    defaults = function.__defaults__ or ()
+    defaults = getattr(function, "__defaults__", None) or ()
+    keyword_defaults = getattr(function, "__kwdefaults__", None) or {}
     keyword = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     needed = positional[: len(positional) - len(defaults)] if defaults else positional
-    return needed + [name for name in keyword if name not in (function.__kwdefaults__ or {})]
+    return needed + [name for name in keyword if name not in keyword_defaults]
 
 
-class Request:
+Scope = str | type
+"""function, module, or the class of the tests."""
+
+
+class FixtureRequest:
     """The fixture `request`."""
 
-    def __init__(self, runner: "_Run", param: Any, scope: Any) -> None:
+    def __init__(self, runner: "_Run", param: tuple[object, int] | None, scope: Scope) -> None:
         self._runner, self._scope = runner, scope
         self._param = param
         self.node = runner.test
         self.function, self.cls, self.instance = runner.test.function, runner.test.kind, runner.instance
 
     @property
-    def param(self) -> Any:
+    def param(self) -> object:
         if self._param is None:
             raise AttributeError("request.param: the fixture has no params")
         return self._param[0]
 
-    def addfinalizer(self, finalizer: Callable[[], Any]) -> None:
+    def addfinalizer(self, finalizer: Callable[[], object]) -> None:
         self._runner.suite.finalizers.setdefault(self._scope, []).append(finalizer)
 
-    def getfixturevalue(self, name: str) -> Any:
+    def getfixturevalue(self, name: str) -> object:
         return self._runner.value(name)
 
 
 @dataclass
 class Test:
-    """One test with one set of parameters. `name` as pytest shows it; `ends`: scopes that end with it."""
+    """One test with one set of parameters.
+
+    name    as pytest shows it
+    params  fixture -> (value, index) of its own parameters
+    ends    scopes that end with this test
+    """
 
     name: str
     function_name: str
-    function: Any
+    function: Callable[..., object]
     kind: type | None
     names: list[str]
-    values: dict[str, Any]
-    params: dict[str, tuple[Any, int]]  # fixture -> (value, number) of its own parameters
-    ends: list[Any] = field(default_factory=list)
+    values: dict[str, object]
+    params: dict[str, tuple[object, int]]
+    ends: list[Scope] = field(default_factory=list)
 
 
 class Suite:
-    """All tests of one text, with the fixtures that its names are."""
+    """All tests of one text, with the fixtures that it defines."""
 
-    def __init__(self, namespace: dict[str, Any]) -> None:
+    def __init__(self, namespace: dict[str, object]) -> None:
         self._namespace = namespace
         self._fixtures = {f.name: f for f in namespace.values() if isinstance(f, Fixture)}
         self._of_kind: dict[type, dict[str, Fixture]] = {}
         marks = namespace.get("pytestmark", [])
         self._marks = [m for m in (marks if isinstance(marks, list | tuple) else [marks]) if isinstance(m, Mark)]
-        self.kept: dict[tuple[Any, str, int], Any] = {}
-        self.finalizers: dict[Any, list[Callable[[], Any]]] = {}
-        self.prepared: set[Any] = set()
+        self.kept: dict[tuple[Scope, str, int], object] = {}  # values of fixtures
+        self.finalizers: dict[Scope, list[Callable[[], object]]] = {}
+        self.prepared: set[Scope] = set()
 
     def tests(self, functions: Iterable[str], kinds: Iterable[type]) -> list[tuple[Test, Callable[[], None]]]:
-        """Each test and what runs it, in order. Raises UnknownFixture."""
+        """Return each test with the function that runs it, in order. Raises UnknownFixture."""
         found = [test for name in functions for test in self._expand(name, self._namespace.get(name), None)]
         for kind in kinds:
             names = dict.fromkeys(n for base in reversed(kind.__mro__) for n in vars(base) if n.startswith("test"))
@@ -99,7 +111,10 @@ class Suite:
         return [(test, partial(self._run, test)) for test in found]
 
     def fixture(self, name: str, kind: type | None, below: Fixture | None = None) -> Fixture | None:
-        """The fixture of this name; for a fixture that takes one of its own name, the one that it replaces."""
+        """Return the fixture of this name.
+
+        below  a fixture that takes one of its own name: return the one that it replaces
+        """
         layers = [self._fixtures] if kind is None else [self._fixtures_of(kind), self._fixtures]
         found = [layer[name] for layer in layers if name in layer]
         if below is not None and below in found:
@@ -112,7 +127,7 @@ class Suite:
             self._of_kind[kind] = {f.name: f for f in members if isinstance(f, Fixture)}
         return self._of_kind[kind]
 
-    def _expand(self, name: str, function: Any, kind: type | None) -> Iterator[Test]:
+    def _expand(self, name: str, function: object, kind: type | None) -> Iterator[Test]:
         marks = [*marks_of(function), *(marks_of(kind) if kind else []), *self._marks] if callable(function) else []
         if not callable(function) or is_skipped(marks):
             return
@@ -127,7 +142,7 @@ class Suite:
             arguments = arguments[1:]
         if hasattr(function, "patchings"):  # its other arguments are mocks
             arguments = [a for a in arguments if a in direct or a in BUILT_IN or self.fixture(a, kind)]
-        used = [text for mark in marks if mark.name == "usefixtures" for text in mark.args]
+        used = [str(text) for mark in marks if mark.name == "usefixtures" for text in mark.args]
         layers = {**self._fixtures, **(self._fixtures_of(kind) if kind else {})}
         wanted = [f.name for f in layers.values() if f.autouse] + used + arguments
         closure: dict[str, Fixture] = {}
@@ -142,7 +157,7 @@ class Suite:
             )
         sets = [*(parameters for _, parameters in own), *given]
         for numbers in product(*(range(len(parameters.values)) for parameters in sets)):
-            values: dict[str, Any] = {}
+            values: dict[str, object] = {}
             for parameters, number in zip(given, numbers[len(own) :], strict=True):
                 values.update(zip(parameters.names, parameters.values[number], strict=True))
             params = {n: (p.values[i][0], i) for (n, p), i in zip(own, numbers, strict=False)}
@@ -194,31 +209,34 @@ class Suite:
         if error is not None:
             raise error
 
-    def once(self, scope: Any, key: Any, setup: Any, teardown: Any) -> None:
+    def once(self, scope: Scope, setup: Callable[[], object] | None, teardown: Callable[[], object] | None) -> None:
         """Call `setup` unless it was called for this scope, and `teardown` at its end."""
-        if key in self.prepared:
+        if scope in self.prepared:
             return
-        self.prepared.add(key)
+        self.prepared.add(scope)
         if setup is not None:
             setup()
         if teardown is not None:
             self.finalizers.setdefault(scope, []).append(teardown)
 
-    def named(self, *names: str) -> Any:
-        """The first of these functions that the tests define at module level."""
-        return next((self._namespace[n] for n in names if callable(self._namespace.get(n))), None)
+    def function(self, name: str) -> Callable[..., object] | None:
+        """Return a function that the tests define at module level, or None."""
+        found = self._namespace.get(name)
+        return found if callable(found) else None
 
 
 def fixture_arguments(fixture: Fixture) -> list[str]:
     return [name for name in argument_names(fixture.function) if name != "self"]
 
 
-def _member(kind: type, name: str) -> Any:
+def _member(kind: type, name: str) -> object:
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
-def _with(function: Any, argument: Any, own: int = 0) -> Any:
-    """A call of a setup function, which may take what it sets up."""
+def _with_argument(
+    function: Callable[..., object] | None, argument: object, own: int = 0
+) -> Callable[[], object] | None:
+    """Return a setup function with the argument that it may take: the function that it prepares."""
     if function is None:
         return None
     return partial(function, argument) if len(argument_names(function)) > own else function
@@ -233,37 +251,37 @@ class _Run:
 
     def call(self) -> None:
         suite, test = self.suite, self.test
-        suite.once("module", "module", suite.named("setup_module"), suite.named("teardown_module"))
+        suite.once("module", suite.function("setup_module"), suite.function("teardown_module"))
         if test.kind is None:
-            setup = _with(suite.named("setup_function"), test.function)
-            suite.once("function", "function", setup, _with(suite.named("teardown_function"), test.function))
+            setup = _with_argument(suite.function("setup_function"), test.function)
+            suite.once("function", setup, _with_argument(suite.function("teardown_function"), test.function))
         else:
             kind = test.kind
-            suite.once(kind, kind, getattr(kind, "setup_class", None), getattr(kind, "teardown_class", None))
+            suite.once(kind, getattr(kind, "setup_class", None), getattr(kind, "teardown_class", None))
             setup, teardown = (getattr(self.instance, f"{what}_method", None) for what in ("setup", "teardown"))
             function = test.function
-            suite.once("function", "function", _with(setup, function, 1), _with(teardown, function, 1))
+            suite.once("function", _with_argument(setup, function, 1), _with_argument(teardown, function, 1))
         found = {name: self.value(name) for name in test.names}
         arguments = set(argument_names(test.function))
         taken = {name: value for name, value in {**found, **test.values}.items() if name in arguments}
         function = getattr(self.instance, test.function_name) if test.kind else test.function
         result = function(**taken)
         if hasattr(result, "__await__"):
-            import asyncio  # heavy, and few tests need it
+            import asyncio  # takes long to import, and few tests need it
 
-            asyncio.run(result)
+            asyncio.run(cast("Coroutine[object, object, object]", result))
 
-    def value(self, name: str, below: Fixture | None = None, requester: Fixture | None = None) -> Any:
-        """The value of a fixture, which is set up unless it is already."""
+    def value(self, name: str, below: Fixture | None = None, requester: Fixture | None = None) -> object:
+        """Return the value of a fixture; set it up unless it is already."""
         test, suite = self.test, self.suite
         if name in test.values:
             return test.values[name]
         if name == "request":
             param = test.params.get(requester.name) if requester else None
-            return Request(self, param, self._scope(requester) if requester else "function")
+            return FixtureRequest(self, param, self._scope(requester) if requester else "function")
         found = suite.fixture(name, test.kind, below)
         if found is None:
-            raise Unsupported(f"the tests use the fixture `{name}`, which works on the process that it is in")
+            raise Unsupported(f"the tests use the fixture `{name}`, which acts on its own process")
         scope = self._scope(found)
         number = test.params[name][1] if name in test.params else 0
         key = scope, f"{name} {id(found)}", number
@@ -271,25 +289,23 @@ class _Run:
             suite.kept[key] = self._made(found, scope)
         return suite.kept[key]
 
-    def _scope(self, fixture: Fixture) -> Any:
+    def _scope(self, fixture: Fixture) -> Scope:
         if fixture.scope == "class" and self.test.kind is not None:
             return self.test.kind
         return "function" if fixture.scope in ("function", "class") else "module"
 
-    def _made(self, fixture: Fixture, scope: Any) -> Any:
-        function = fixture.function
-        if hasattr(function, "__func__"):
-            function = function.__func__
+    def _made(self, fixture: Fixture, scope: Scope) -> object:
+        function = getattr(fixture.function, "__func__", fixture.function)
         taken = {n: self.value(n, fixture if n == fixture.name else None, fixture) for n in fixture_arguments(fixture)}
         args = (self.instance,) if argument_names(function)[:1] == ["self"] else ()
         flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
         if flags & _COROUTINE:
             raise Unsupported(f"the fixture {fixture.name} is a coroutine")
         made = function(*args, **taken)
-        return self._finished(made, scope) if flags & _GENERATOR else made
+        return self._finished(cast("Iterator[object]", made), scope) if flags & _GENERATOR else made
 
-    def _finished(self, generator: Iterator[Any], scope: Any) -> Any:
-        """What a fixture yields; the rest of it runs at the end of its scope."""
+    def _finished(self, generator: Iterator[T], scope: Scope) -> T:
+        """Return the value that a fixture yields; the rest of the fixture runs at the end of its scope."""
         value = next(generator)
 
         def finish() -> None:

@@ -1,8 +1,8 @@
-"""The negative control of tests that share a process with the code.
+"""Negative control of tests that share a process with the code.
 
-The tests run once more. Each comparison gives its real result, so that they take the same way, and is then made again
-with expectations that no honest value meets: a sentinel, and the real expectation changed. Code whose objects meet
-those as well passes whatever it is compared with.
+The tests run a second time. Each comparison returns its real result, so that the tests take the same path, and is then
+repeated with expectations that no honest value meets: a sentinel, and the real expectation changed. Code whose objects
+meet those as well would pass any test.
 """
 
 import ast
@@ -10,9 +10,8 @@ import operator
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
 
 _COMPARE = "__llm_eval_compare__"
 _PREDICATE = "__llm_eval_predicate__"
@@ -20,13 +19,13 @@ _ASSERT = "__llm_eval_assert__"
 _METHOD = "__llm_eval_method__"
 
 _HUGE = 10**30
-_MOST_MEMBERS = 50  # of a container whose members are changed one by one
+_MAX_MEMBERS = 50  # of a container whose members are changed one by one
 
-# Methods of text and sets that a test may ask for a truth; of other objects they are asked with changed arguments.
+# Methods of text and sets that return a truth value; on other objects they are repeated with changed arguments.
 _PREDICATES = frozenset({"startswith", "endswith", "issubset", "issuperset", "equals", "match"})
 
-# Truth methods of unittest, with arguments that each must refuse.
-_REFUSED: dict[str, tuple[Any, ...]] = {
+# Methods of unittest, with arguments for which each must fail.
+_FAILING_ARGUMENTS: dict[str, tuple[object, ...]] = {
     "assertTrue": (False,),
     "assertFalse": (True,),
     "assertIsNotNone": (None,),
@@ -38,11 +37,14 @@ _REFUSED: dict[str, tuple[Any, ...]] = {
     "assertIn": (0, ()),
     "assertNotIn": (0, (0,)),
 }
-_WILDCARDS = {"_ANY": "ANY", "approx": "approx"}  # types whose objects equal much by design, and how tests name them
+_WILDCARDS = {
+    "_ANY": "ANY",
+    "approx": "approx",
+}  # types whose objects equal many values by design, and their names in tests
 
 
 class Sentinel:
-    """An expectation that no answer meets."""
+    """An expectation that no value meets."""
 
     def __eq__(self, other: object) -> bool:
         return False
@@ -51,27 +53,26 @@ class Sentinel:
 
 
 class NotChanged(Exception):
-    """There is no changed value of this type that is sure to be unequal."""
+    """No value of this type is known to be unequal to the given one."""
 
 
-def changed(value: Any) -> Any:
-    """Another value of the same type, which code cannot foresee. Raises NotChanged."""
-    kind = type(value)
-    if kind is bool:
+def changed(value: object) -> object:
+    """Return another value of the same type, which code cannot predict. Raises NotChanged."""
+    if type(value) is bool:
         return not value
-    if kind in (int, float):
+    if type(value) is int or type(value) is float:
         return value + 10**6 + int.from_bytes(os.urandom(3), "big")
-    if kind is str:
+    if type(value) is str:
         return value + os.urandom(8).hex()
-    if kind is bytes:
+    if type(value) is bytes:
         return value + os.urandom(8)
-    if kind is list or kind is tuple:
-        return kind([changed(value[0]), *value[1:]] if value else [_token()])
-    if kind is set or kind is frozenset:
-        return kind([*value, _token()])
-    if kind is dict:
+    if type(value) is list or type(value) is tuple:
+        return type(value)([changed(value[0]), *value[1:]] if value else [_token()])
+    if type(value) is set or type(value) is frozenset:
+        return type(value)([*value, _token()])
+    if type(value) is dict:
         return {**value, _token(): 0}
-    raise NotChanged(kind.__name__)
+    raise NotChanged(type(value).__name__)
 
 
 def _token() -> str:
@@ -79,58 +80,61 @@ def _token() -> str:
 
 
 class Control:
-    """Makes every comparison of the tests once more; `held` counts those that hold though they must not."""
+    """Repeats every comparison of the tests; `held` counts those that hold although they must not."""
 
-    def __init__(self, operators: dict[str, Callable[[Any, Any], Any]]) -> None:
+    def __init__(self, operators: Mapping[str, Callable[..., object]]) -> None:
         self._operators = operators
         self._wildcards: set[str] = set()
         self.held = 0
         self.total = 0
 
     def note(self, source: str) -> None:
-        """Look for wildcards that the tests themselves compare with."""
+        """Record the wildcards that the tests themselves compare with."""
         self._wildcards |= {name for name, word in _WILDCARDS.items() if word in source}
 
-    def hooks(self) -> dict[str, Any]:
+    def hooks(self) -> dict[str, object]:
+        """Return the names that instrumented tests call."""
         return {_ASSERT: self.check, _METHOD: self.call, _COMPARE: self.compare, _PREDICATE: self.predicate}
 
-    def check(self, value: Any) -> bool:
-        """In the place of an assert's condition: goes on, so that the next is reached too."""
+    def check(self, value: object) -> bool:
+        """Replaces the condition of an assert. Returns True, so that the next assert is reached too."""
         self.total += 1
         return True
 
-    def compare(self, name: str, left: Any, right: Any) -> Any:
-        """In the place of a comparison."""
+    def compare(self, name: str, left: object, right: object) -> object:
+        """Replaces a comparison."""
         result = self._operators[name](left, right)
-        self.held += any(_meets(held) for held in self._lies(name, left, right))
+        self.held += any(_holds(comparison) for comparison in self._false_comparisons(name, left, right))
         return result
 
-    def predicate(self, name: str, target: Any, *args: Any) -> Any:
-        """In the place of a call such as `x.startswith(y)`."""
+    def predicate(self, name: str, target: object, *args: object) -> object:
+        """Replaces a call such as `x.startswith(y)`."""
         result = getattr(target, name)(*args)
         if type(target).__module__ != "builtins" and args:
             try:
                 others = tuple(map(changed, args))
             except NotChanged:
                 return result
-            self.held += _meets(lambda: getattr(target, name)(*others))
+            self.held += _holds(lambda: getattr(target, name)(*others))
         return result
 
-    def call(self, name: str, method: Callable[..., Any], *operands: Any, **options: Any) -> None:
-        """In the place of a call of one of unittest's methods; those that fail do so in the real run."""
+    def call(self, name: str, method: Callable[..., object], *operands: object, **options: object) -> None:
+        """Replaces a call of a method of unittest. One that fails does so in the real run."""
         self.total += 1
-        if name in _REFUSED:
-            self.held += not _refuses(method, *_REFUSED[name])
+        if name in _FAILING_ARGUMENTS:
+            self.held += not _fails(method, *_FAILING_ARGUMENTS[name])
         elif len(operands) > 1:
-            self.held += not _refuses(method, operands[0], Sentinel())
-            for pair in _changed_pairs(*operands[:2]):
-                self.held += not _refuses(method, *pair, **options)
+            self.held += not _fails(method, operands[0], Sentinel())
+            for pair in _changed_pairs(operands[0], operands[1]):
+                self.held += not _fails(method, *pair, **options)
         if len(operands) > 1 and name in ("assertIn", "assertNotEqual", "assertGreater", "assertLess"):
             compared = {"assertIn": "In", "assertNotEqual": "NotEq", "assertGreater": "Gt", "assertLess": "Lt"}[name]
-            self.held += any(_meets(held) for held in self._lies(compared, *operands[:2]))
+            comparisons = self._false_comparisons(compared, operands[0], operands[1])
+            self.held += any(map(_holds, comparisons))
 
-    def _lies(self, name: str, left: Any, right: Any) -> Iterator[Callable[[], Any]]:
-        """Comparisons that hold for nothing honest."""
+    def _false_comparisons(self, name: str, left: object, right: object) -> Iterator[Callable[[], object]]:
+        """Yield comparisons that hold for no honest object."""
+        operators = self._operators
         for value, other in ((left, right), (right, left)):
             if type(value).__name__ in self._wildcards or type(value) in _PLAIN:
                 continue
@@ -138,23 +142,23 @@ class Control:
             for unequal in _unequal(other, members=name == "In"):
                 yield partial(operator.eq, value, unequal)
         if name in ("In", "NotIn") and type(right) not in _CONTAINERS:
-            yield lambda: Sentinel() in right
+            yield lambda: operators["In"](Sentinel(), right)
         if name == "NotEq":
             yield lambda: left != right and left == right
         if name in ("Lt", "LtE", "Gt", "GtE"):
-            yield lambda: left < right and left > right
+            yield lambda: operators["Lt"](left, right) and operators["Gt"](left, right)
             if type(left) not in _PLAIN:
-                yield lambda: self._operators[name](left, -_HUGE if name in ("Lt", "LtE") else _HUGE)
+                yield lambda: operators[name](left, -_HUGE if name in ("Lt", "LtE") else _HUGE)
 
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, bytearray, range})
 _CONTAINERS = _PLAIN | {list, tuple, set, frozenset, dict}
 
 
-def _unequal(expected: Any, members: bool) -> list[Any]:
+def _unequal(expected: object, members: bool) -> list[object]:
     values = [expected]
-    if members and type(expected) in (list, tuple, set, frozenset, dict):
-        values = list(expected)[:_MOST_MEMBERS]
+    if members and isinstance(expected, list | tuple | set | frozenset | dict) and type(expected) in _CONTAINERS:
+        values = list(expected)[:_MAX_MEMBERS]
     found = []
     for value in values:
         try:
@@ -164,21 +168,21 @@ def _unequal(expected: Any, members: bool) -> list[Any]:
     return found
 
 
-def _changed_pairs(first: Any, second: Any) -> Iterator[tuple[Any, Any]]:
+def _changed_pairs(first: object, second: object) -> Iterator[tuple[object, object]]:
     for value in _unequal(second, members=False):
         yield first, value
     for value in _unequal(first, members=False):
         yield value, second
 
 
-def _meets(comparison: Callable[[], Any]) -> bool:
+def _holds(comparison: Callable[[], object]) -> bool:
     try:
         return bool(comparison())
     except Exception:
         return False
 
 
-def _refuses(method: Callable[..., Any], *operands: Any, **options: Any) -> bool:
+def _fails(method: Callable[..., object], *operands: object, **options: object) -> bool:
     try:
         method(*operands, **options)
     except Exception:
@@ -186,8 +190,8 @@ def _refuses(method: Callable[..., Any], *operands: Any, **options: Any) -> bool
     return False
 
 
-class Instrument(ast.NodeTransformer):
-    """Puts a control's hooks in the place of asserts, comparisons and calls."""
+class ControlInstrument(ast.NodeTransformer):
+    """Replaces asserts, comparisons and calls by the hooks of a control."""
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         condition = self.visit(node.test)
@@ -208,7 +212,7 @@ class Instrument(ast.NodeTransformer):
         name = ast.copy_location(ast.Constant(function.attr), node)
         if function.attr in _PREDICATES and node.args and not node.keywords:
             return _hook(_PREDICATE, node, name, function.value, *node.args)
-        if is_method_of_self(node) and (function.attr in _REFUSED or function.attr in EQUALITIES):
+        if is_method_of_self(node) and (function.attr in _FAILING_ARGUMENTS or function.attr in EQUALITIES):
             call = _hook(_METHOD, node, name, function, *node.args)
             call.keywords = node.keywords
             return call
@@ -222,7 +226,7 @@ EQUALITIES = frozenset(
 
 
 def is_method_of_self(node: ast.AST) -> bool:
-    """Whether this is a call `self.name(argument, ...)`."""
+    """Return whether this is a call `self.name(argument, ...)`."""
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -237,14 +241,14 @@ def _hook(hook: str, place: ast.expr, *args: ast.expr) -> ast.Call:
     return ast.fix_missing_locations(ast.copy_location(call, place))
 
 
-class Surroundings:
-    """What tests stand on in their process: built-in functions and unittest's classes, as they were before the code."""
+class LibrarySnapshot:
+    """Built-in functions and the classes of unittest as they were before the code was defined."""
 
     def __init__(self) -> None:
         self._before = {name: _members(name) for name in _WATCHED}
 
     def changed(self) -> str:
-        """What is no longer as it was, or nothing."""
+        """Return what has been replaced since, as a sentence; else ""."""
         for name, before in self._before.items():
             now = _members(name)
             for member, value in before.items():
@@ -256,9 +260,9 @@ class Surroundings:
 _WATCHED = ("builtins", "operator", "unittest.case.TestCase", "unittest.loader.TestLoader", "unittest.suite.TestSuite")
 
 
-def _members(name: str) -> dict[str, Any]:
+def _members(name: str) -> dict[str, object]:
     module, _, kind = name.rpartition(".")
-    found: Any = sys.modules.get(name) or sys.modules.get(module)
+    found: object = sys.modules.get(name) or sys.modules.get(module)
     if found is not None and not isinstance(found, types.ModuleType):
         return {}
     if name not in sys.modules:

@@ -1,170 +1,18 @@
-"""Executes tests and keeps count: asserts that held, units that passed, and what the first failure was."""
+"""Divides tests into units, each of which passes or fails, and runs them."""
 
 import ast
-import operator
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from . import fixtures, negative_control
-from .negative_control import EQUALITIES, is_method_of_self
-
-_ASSERT = "__llm_eval_assert__"
-_METHOD = "__llm_eval_method__"
-LISTED = "__llm_eval_listed__"
-"""What tests of values call their answers by: JSON has no tuples, so tuples count as lists."""
-
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "Eq": operator.eq,
-    "NotEq": operator.ne,
-    "Lt": operator.lt,
-    "LtE": operator.le,
-    "Gt": operator.gt,
-    "GtE": operator.ge,
-    "Is": operator.is_,
-    "IsNot": operator.is_not,
-    "In": lambda a, b: a in b,
-    "NotIn": lambda a, b: a not in b,
-}
-
-
-class BadTests(Exception):
-    """The tests cannot be run, whatever the code is."""
-
-
-class Recorder:
-    """Counts asserts. With `control` the tests are a negative control, see `controls`."""
-
-    def __init__(self, control: bool = False) -> None:
-        self.control = negative_control.Control(_OPERATORS) if control else None
-        self.asserts: list[ast.expr] = []  # the condition of each
-        self.passed = self.total = 0
-        self.failed: tuple[int, str, tuple[Any, ...]] | None = None  # assert, operator, operands
-
-    def check(self, index: int, name: str, *operands: Any) -> bool:
-        """What an assert's condition is replaced by."""
-        self.total += 1
-        self.failed = index, name, operands
-        held = bool(_OPERATORS[name](*operands)) if name else bool(operands[0])
-        if held:
-            self.passed += 1
-            self.failed = None
-        return held
-
-    def call(self, index: int, name: str, method: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-        """What a call that counts as an assert is replaced by."""
-        self.total += 1
-        self.failed = index, "Eq" if name in EQUALITIES else "", operands
-        result = method(*operands, **options)
-        self.passed += 1
-        self.failed = None
-        return result
-
-    def count_raises(self, held: bool) -> None:
-        """Count a `pytest.raises`: once when its block ends, and once if it held."""
-        if self.control is not None:
-            self.control.total += not held
-        elif held:
-            self.passed += 1
-        else:
-            self.total += 1
-
-    def compile(self, source: str, filename: str, tree: ast.Module | None = None) -> Any:
-        """The code of `source` with every assert reporting to this recorder. Raises SyntaxError.
-
-        tree  of the source, where there is one already; it is changed
-        """
-        tree = tree or ast.parse(source, filename)
-        if self.control is not None:
-            self.control.note(source)
-            instrumented = negative_control.Instrument().visit(tree)
-        else:
-            instrumented = _Instrument(self.asserts, methods="self" in source or "testing" in source).visit(tree)
-        return compile(instrumented, filename, "exec", dont_inherit=True)
-
-    def hooks(self) -> dict[str, Any]:
-        """Names that compiled code needs."""
-        own = {_ASSERT: self.check, _METHOD: self.call} if self.control is None else self.control.hooks()
-        return {LISTED: without_tuples, **own}
-
-    @property
-    def held(self) -> int:
-        """Comparisons of a control that hold though they must not."""
-        return self.control.held if self.control is not None else 0
-
-    @property
-    def executed(self) -> int:
-        """Asserts executed so far."""
-        return self.total if self.control is None else self.control.total
-
-
-def without_tuples(value: Any) -> Any:
-    """The value with lists for its tuples."""
-    if isinstance(value, list | tuple):
-        return [without_tuples(item) for item in value]
-    if type(value) is dict:
-        return {key: without_tuples(item) for key, item in value.items()}
-    return value
-
-
-class _Instrument(ast.NodeTransformer):
-    def __init__(self, asserts: list[ast.expr], methods: bool) -> None:
-        """`methods`: there may be calls that count as asserts, which stand in expressions."""
-        self._asserts, self._methods = asserts, methods
-
-    def _number(self, node: ast.expr) -> ast.Constant:
-        self._asserts.append(node)
-        return ast.Constant(len(self._asserts) - 1, **_place(node))
-
-    def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, ast.expr) and not self._methods:
-            return node
-        return super().visit(node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        if is_counted(node):
-            place = _place(node)
-            name = ast.Constant(node.func.attr, **place)  # type: ignore[attr-defined]
-            hook = ast.Name(_METHOD, ast.Load(), **place)
-            return ast.Call(hook, [self._number(node), name, node.func, *node.args], node.keywords, **place)
-        return self.generic_visit(node)
-
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        test, place = node.test, _place(node.test)
-        if isinstance(test, ast.Compare) and len(test.ops) == 1:
-            values = [ast.Constant(type(test.ops[0]).__name__, **place), test.left, test.comparators[0]]
-        else:
-            values = [ast.Constant("", **place), test]
-        hook = ast.Call(ast.Name(_ASSERT, ast.Load(), **place), [self._number(test), *values], [], **place)
-        return ast.Assert(hook, node.msg, **_place(node))
-
-
-def _place(node: ast.expr | ast.stmt) -> dict[str, Any]:
-    """Where a node stands, for those that take its place."""
-    end = {"end_lineno": node.end_lineno, "end_col_offset": node.end_col_offset}
-    return {"lineno": node.lineno, "col_offset": node.col_offset, **end}
-
-
-_COUNTED = EQUALITIES | {"assertTrue", "assertFalse"}
-
-
-def is_counted(node: ast.AST) -> bool:
-    """Whether this is a call that counts as an assert: a unittest method, or one of numpy.testing's functions."""
-    if is_method_of_self(node):
-        return node.func.attr in _COUNTED  # type: ignore[attr-defined]
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr.startswith("assert_")
-        and ast.unparse(node.func.value) in ("np.testing", "numpy.testing")
-    )
+from . import fixtures, unittest_cases
+from .recorder import BadTests, Recorder, is_counted
 
 
 class Unit(NamedTuple):
-    """One thing that passes or fails: an assert line, a test function or method; nameless: the text, or its `check`.
+    """One thing that passes or fails: an assert line, a test function or method; or, without a name, the whole text.
 
-    must_assert  it holds asserts and not one of them being executed would be no proof of anything
+    must_assert  it contains asserts, and passing without executing one of them would prove nothing
     defines      it only defines the units that follow
     """
 
@@ -177,14 +25,14 @@ class Unit(NamedTuple):
 
 def units(
     tests: str | list[str],
-    namespace: dict[str, Any],
+    namespace: dict[str, object],
     recorder: Recorder,
-    candidate: Any,
+    candidate: object,
     tree: ast.Module | None = None,
 ) -> Iterator[Unit]:
-    """The units of `tests`, in order. What stands at module level is executed first.
+    """Yield the units of `tests`, in order. Statements at module level are executed first.
 
-    tree  of tests that are one text, where there is one already; it is changed
+    tree  the parsed tests, if they are one text and it exists already; it is changed
     """
     if not isinstance(tests, str):
         for number, line in enumerate(tests, start=1):
@@ -206,23 +54,19 @@ def units(
     classes = {s.name: _asserting_methods(s) for s in tree.body if isinstance(s, ast.ClassDef) and _is_test_class(s)}
     must = _has_assert(tree)
     defines = is_check or bool(found or classes)
-    program = partial(exec, recorder.compile(tests, "<tests>", tree), namespace)  # from here on the tree is another
+    program = partial(exec, recorder.compile(tests, "<tests>", tree), namespace)  # this changes the tree
     yield Unit("", None, program, must_assert=must and not defines, defines=defines)
     if is_check:
         yield Unit("", None, partial(_call, namespace, "check", candidate), must_assert=must)
         return
-    cases, kinds = [], []
-    unittest = sys.modules.get("unittest")  # large, so imported by the tests that use it and nobody else
-    for kind in (namespace.get(name) for name in classes):
-        if unittest is not None and isinstance(kind, type) and issubclass(kind, unittest.TestCase):
-            cases.append(kind)
-        elif isinstance(kind, type):
-            kinds.append(kind)
+    found_classes = [kind for name in classes if isinstance(kind := namespace.get(name), type)]
+    cases = [kind for kind in found_classes if unittest_cases.is_test_case(kind)]
+    kinds = [kind for kind in found_classes if kind not in cases]
     try:
         tests_found = fixtures.Suite(namespace).tests(found, kinds)
     except fixtures.UnknownFixture as error:
         raise BadTests(str(error)) from None
-    except BaseException as error:  # by values that may come from the code: its fault or the tests', as in any unit
+    except BaseException as error:  # parameters may come from the code, so it counts like an error in any unit
         yield Unit("", None, partial(_raise, error))
         return
     if found and not tests_found and not cases and not kinds:
@@ -233,9 +77,9 @@ def units(
         else:
             yield Unit(test.name, None, run, test.function_name in classes.get(test.kind.__name__, ()))
     for kind in cases:
-        for name in unittest.TestLoader().getTestCaseNames(kind):  # type: ignore[union-attr]
+        for name in unittest_cases.test_names(kind):
             asserts = name in classes.get(kind.__name__, ())
-            yield Unit(f"{kind.__name__}.{name}", None, partial(_run_case, unittest, kind, name), asserts)
+            yield Unit(f"{kind.__name__}.{name}", None, partial(unittest_cases.run_test, kind, name), asserts)
 
 
 def _asserting_methods(statement: ast.ClassDef) -> set[str]:
@@ -243,8 +87,11 @@ def _asserting_methods(statement: ast.ClassDef) -> set[str]:
     return {s.name for s in methods if _has_assert(s)}
 
 
-def _call(namespace: dict[str, Any], name: str, *args: Any) -> None:
-    namespace[name](*args)
+def _call(namespace: dict[str, object], name: str, *args: object) -> None:
+    function = namespace[name]
+    if not callable(function):
+        raise TypeError(f"{name} is not callable")
+    function(*args)
 
 
 def _raise(error: BaseException) -> None:
@@ -252,7 +99,7 @@ def _raise(error: BaseException) -> None:
 
 
 def _has_assert(tree: ast.AST) -> bool:
-    """Whether there are asserts to be reached. `assert False` is not: it stands where the tests must not come."""
+    """Return whether there are asserts to be reached. `assert False` is not one: tests must not reach it."""
     return any(
         (isinstance(node, ast.Assert) and not _is_constant(node.test, False))
         or (is_counted(node) and not _fails_always(node))
@@ -262,7 +109,7 @@ def _has_assert(tree: ast.AST) -> bool:
 
 
 def _is_raises(node: ast.AST) -> bool:
-    """Whether this is a call `pytest.raises(...)` or `raises(...)`."""
+    """Return whether this is a call `pytest.raises(...)` or `raises(...)`."""
     return isinstance(node, ast.Call) and ast.unparse(node.func) in ("pytest.raises", "raises")
 
 
@@ -271,7 +118,7 @@ def _is_constant(node: ast.expr, truth: bool) -> bool:
 
 
 def _fails_always(node: ast.AST) -> bool:
-    """Whether this is `self.assertTrue(False)` or `self.assertFalse(True)`."""
+    """Return whether this is `self.assertTrue(False)` or `self.assertFalse(True)`."""
     assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     return node.func.attr in ("assertTrue", "assertFalse") and _is_constant(
         node.args[0], node.func.attr == "assertFalse"
@@ -283,13 +130,13 @@ def _is_test_class(statement: ast.ClassDef) -> bool:
 
 
 def _calls_check(tree: ast.Module) -> bool:
-    """Whether the text calls its own `check`."""
+    """Return whether the text calls its own `check`."""
     calls = [s.value for s in tree.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
     return any(isinstance(call.func, ast.Name) and call.func.id == "check" for call in calls)
 
 
 def asserts_nothing(tests: ast.Module) -> bool:
-    """Whether nothing in the tests could ever fail by intention."""
+    """Return whether the tests contain nothing that is meant to fail."""
     for node in ast.walk(tests):
         if isinstance(node, ast.Assert | ast.Raise):
             return False
@@ -301,7 +148,7 @@ def asserts_nothing(tests: ast.Module) -> bool:
 
 
 def controlled(found: Iterable[Unit]) -> Iterator[Unit]:
-    """The units of a control, none of which passes."""
+    """Yield the units of a negative control, none of which passes."""
     for unit in found:
         yield unit if unit.defines else unit._replace(run=partial(_then_fail, unit.run), must_assert=False)
 
@@ -311,54 +158,8 @@ def _then_fail(run: Callable[[], None]) -> None:
     raise AssertionError("the negative control")
 
 
-class _Result:
-    """What unittest reports to: keeps the exception of a test method as it was raised."""
-
-    shouldStop = False
-
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
-        self.skipped = False
-        self.ran = False
-
-    def startTest(self, test: Any) -> None:
-        self.ran = True
-
-    def stopTest(self, test: Any) -> None: ...
-
-    def addSuccess(self, test: Any) -> None: ...
-
-    def addFailure(self, test: Any, err: Any) -> None:
-        self.error = self.error or err[1]
-
-    def addError(self, test: Any, err: Any) -> None:
-        self.error = self.error or err[1]
-
-    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
-        self.error = self.error or (err and err[1])
-
-    def addSkip(self, test: Any, reason: str) -> None:
-        self.skipped = True
-
-    def addExpectedFailure(self, test: Any, err: Any) -> None: ...
-
-    def addUnexpectedSuccess(self, test: Any) -> None:
-        self.error = self.error or AssertionError("unexpected success")
-
-    def addDuration(self, test: Any, elapsed: float) -> None: ...
-
-
-def _run_case(unittest: Any, kind: Any, name: str) -> None:
-    result = _Result()
-    unittest.TestSuite([kind(name)]).run(result)
-    if result.error is not None:
-        raise result.error
-    if not result.ran and not result.skipped:
-        raise RuntimeError(f"{kind.__name__}.{name} was not run")
-
-
 def line_in_tests(error: BaseException) -> int | None:
-    """The line of the tests' text at which an exception passed through it last."""
+    """Return the last line of the tests that is in the traceback of an exception."""
     line, trace = None, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == "<tests>":

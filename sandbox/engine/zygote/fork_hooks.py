@@ -1,4 +1,4 @@
-"""Keeps forks cheap."""
+"""Fork hooks of imported modules, which runs must not execute."""
 
 import os
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_hooks() -> Iterator[None]:
-    """Let modules imported inside register nothing that would run in every fork.
+    """Ignore the fork hooks that modules register when they are imported.
 
-    What they register tidies up after threads, of which a zygote has none, and reseeds `random`, which is to give the
-    same numbers in every run. It would cost each fork a quarter of a millisecond.
+    `random` would reseed itself in every fork, but every run must start with the same random numbers. The other hooks
+    clean up after threads, and a zygote has none. Together they would cost each fork a quarter of a millisecond.
     """
     register, os.register_at_fork = os.register_at_fork, lambda **_: None
     try:

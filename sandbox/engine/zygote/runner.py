@@ -1,20 +1,19 @@
-"""A fresh fork of the zygote: locks itself down, reads its job, and takes the role that the job names."""
+"""A fork of the zygote: locks itself down, reads its job, and takes the role that the job names."""
 
 import _signal  # type: ignore[import-not-found]  # the module `signal` wraps it in enums, which costs a fresh fork more than the calls
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from ..candidate import function_call, program
 from ..candidate import role as candidate_role
-from ..isolation import attacks
-from ..isolation.lockdown import Base, Request
+from ..isolation import attacks, limits
+from ..isolation.lockdown import Isolation, RunOptions
 from ..judge import role as judge_role
 from ..judge import shared_process
 from ..protocol import channel, codec, frames
 
-ROLES: dict[str, Callable[[dict[str, Any], channel.Channel], None]] = {
+ROLES: dict[str, Callable[..., None]] = {  # each takes the job of its role, and the pipe to the engine
     "candidate": candidate_role.run,
     "judge": judge_role.run,
     "program": program.run,
@@ -26,8 +25,11 @@ ROLES: dict[str, Callable[[dict[str, Any], channel.Channel], None]] = {
 _exit = os._exit
 
 
-def main(base: Base, request: Request, descriptors: list[int]) -> None:
-    """Never returns. `descriptors`: the pipe to the engine, stdout, stderr, the groups to join, the link if any."""
+def main(isolation: Isolation, request: RunOptions, descriptors: list[int]) -> None:
+    """Run one job and end the process.
+
+    descriptors  the pipe to the engine, stdout, stderr, the control groups to join, the pipe to the judge if any
+    """
     code = 1
     try:
         _signal.set_wakeup_fd(-1)
@@ -37,24 +39,24 @@ def main(base: Base, request: Request, descriptors: list[int]) -> None:
         link = descriptors[3 + request.groups :]
         for fd, low in zip(descriptors[:3] + link, (channel.FD, 1, 2, channel.LINK), strict=False):
             os.dup2(fd, low)
-        base.close_descriptors(linked=bool(link))
+        isolation.close_descriptors(linked=bool(link))
         pipe = channel.Channel()
         os.setsid()
-        base.lock_down(request)
+        isolation.lock_down(request)
         kind, payload = pipe.receive()
         if kind != frames.JOB:
             raise ValueError(f"expected a job, got kind {kind}")
         head, bodies = frames.split_head(payload)
         if head.get("stdin"):
-            program.give_stdin(bodies.pop())
-        _write_files(head.get("files", []), bodies)
-        base.limit(head["limits"])
+            program.set_stdin(bodies.pop())
+        _write_files(codec.of_type(list, head.get("files", [])), bodies)
+        isolation.limit(limits.limits_of(head))
         pipe.send(frames.BEGUN)
-    except BaseException as error:  # not the fault of the code, which has not run yet
-        _say_fault(error)
+    except BaseException as error:  # not a failure of the code, which has not run yet
+        _report_fault(error)
         _exit(code)
     try:
-        ROLES[head["role"]](head, pipe)
+        ROLES[codec.of_type(str, head["role"])](head, pipe)
         code = 0
     except SystemExit as error:  # a program that ends itself
         code = program.exit_code(error)
@@ -63,7 +65,7 @@ def main(base: Base, request: Request, descriptors: list[int]) -> None:
     except BaseException as error:
         code = program.report_crash(error, pipe)
     finally:
-        program.leave(code)
+        program.exit_process(code)
 
 
 def _write_files(names: list[str], contents: list[bytes]) -> None:
@@ -78,7 +80,7 @@ def _write_files(names: list[str], contents: list[bytes]) -> None:
         sys.path.insert(0, os.getcwd())
 
 
-def _say_fault(error: BaseException) -> None:
+def _report_fault(error: BaseException) -> None:
     text = f"{type(error).__name__}: {error}"[:500]
     try:
         os.write(channel.FD, frames.to_run(frames.REPORT, codec.dumps({"fault": text})))

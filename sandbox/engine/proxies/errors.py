@@ -1,0 +1,21 @@
+"""Exceptions by which a judge learns that the candidate is lost, cheats, or raised something itself."""
+
+
+class CandidateGone(BaseException):
+    """The candidate's process ended. Not an Exception, so that `except Exception` in a test does not catch it."""
+
+
+class Tampered(BaseException):
+    """The candidate sent a message that no honest candidate sends."""
+
+
+class TooLarge(BaseException):
+    """The candidate's result is larger than allowed."""
+
+
+class Missing(BaseException):
+    """The code does not define a name that the tests use."""
+
+
+class RemoteError(Exception):
+    """An exception of the code whose class has no counterpart in the tests' process."""

@@ -1,0 +1,321 @@
+"""Connection of a judge to its candidate: numbered questions, each with one reply."""
+
+from _thread import allocate_lock, get_ident  # `threading` is not loaded in the zygote, and few tests need it
+from collections.abc import Callable
+
+from ..protocol import codec, frames, replies
+from ..protocol.channel import Channel, Closed
+from ..protocol.graph import Flattener
+from ..protocol.operations import BINARY
+from . import passed_objects, trust_levels
+from .consistency import CHANGES, ReplyHistory
+from .conversion import ValueConverter
+from .errors import CandidateGone, Missing, Tampered, TooLarge
+from .proxy import Proxy, ProxyState, state_of
+from .special_methods import make_proxy
+
+_OPAQUE = b'{"o":'  # the start of an encoded opaque value; inside a text the quotation mark would be escaped
+_UNREADABLE = (codec.CodecError, KeyError, IndexError, TypeError, AttributeError, ValueError)
+
+
+class Peer:
+    """Asks the candidate, one numbered question after another."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        namespace: dict[str, object],
+        shared: list[str],
+        classes: frozenset[str] = frozenset(),
+        functions: frozenset[str] = frozenset(),
+    ) -> None:
+        """
+        namespace           the names of the tests and of the prompt
+        shared              classes of the prompt, which both processes define
+        classes, functions  names that the prompt gives to classes and functions
+        """
+        self._channel = channel
+        self._classes, self._functions = classes, functions
+        self._number = 0
+        self._lock = allocate_lock()
+        self._asking_thread = 0  # the thread that holds the lock
+        self._history = ReplyHistory()
+        self._failed_assert: AssertionError | None = None  # in a function of the tests that the code called
+        self.values = ValueConverter(self, namespace, shared)
+        self.named_classes: set[str] = set()  # classes of the code that the tests name
+        self.plain_values: dict[int, object] = {}  # handle -> value of the built-in type that the object extends
+        self.raise_lines: frozenset[int] = frozenset()  # lines at which the tests raise exceptions themselves
+        self.on_lost: Callable[[BaseException], None] = lambda signal: None  # called before a loss is raised
+        self.too_large: TooLarge | None = None  # the last result that was
+        self.unsupported = ""  # the first thing in the tests that has another result here than in the code's process
+        self.inconsistent = ""  # how an object replied differently to the same question
+        self.answered = 0  # questions answered so far
+        self.found = 0  # of these, those that only gave a proxy for a name
+
+    # ---- for tests --------------------------------------------------------------------------------------------------
+
+    def find(self, name: str) -> object:
+        """Return what the code defines as "name" or "module:name". Raises Missing."""
+        value = self.ask("get", name=name)
+        if isinstance(value, Proxy):
+            self.found += 1
+            value = self.named(name, value)
+        return value
+
+    def named(self, name: str, value: Proxy) -> Proxy:
+        """Return a proxy for something that the tests name.
+
+        It is not the proxy that they get if the code returns the same object: that object they do not name.
+        """
+        state = state_of(value)
+        is_class = self._is_class(name, state)
+        if is_class:
+            self.named_classes.add(state.class_name)
+        trust = trust_levels.CLASS if is_class else trust_levels.NAMED
+        return make_proxy(ProxyState(self, state.handle, state.kind, state.names, state.specials, state.base, trust))
+
+    def _is_class(self, name: str, state: ProxyState) -> bool:
+        """Return whether the tests take it for a class. Its kind alone is no proof: the code chooses that."""
+        last = name.rpartition(":")[2].rpartition(".")[2]
+        if state.kind != "class" or last in self._functions:
+            return False
+        return last in self._classes or last.lstrip("_")[:1].isupper()
+
+    @property
+    def influenced(self) -> bool:
+        """Whether anything that the code decides has reached this process."""
+        return self.answered > self.found
+
+    def note(self, reason: str) -> None:
+        """Record the first thing in the tests that needs the process of the code."""
+        self.unsupported = self.unsupported or reason
+
+    # ---- questions --------------------------------------------------------------------------------------------------
+
+    def encode(self, value: object) -> object:
+        return self.values.encode(value)
+
+    def call(
+        self,
+        handle: int,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        *,
+        trusted: bool = False,
+        grants: str = trust_levels.GIVEN,
+    ) -> object:
+        """Call an object of the code. Containers are sent as numbered nodes, so that each keeps its identity."""
+        flat = Flattener(self.values.export, self.values.shared)
+        positional = [flat.child(arg) for arg in args]
+        named = {name: flat.child(arg) for name, arg in kwargs.items()}
+        nodes = flat.nodes()
+        return self.ask(
+            "call",
+            tuple(flat.objects),
+            trusted=trusted,
+            grants=grants,
+            on=handle,
+            args=positional,
+            kwargs=named,
+            nodes=nodes,
+        )
+
+    def ask(
+        self,
+        operation: str,
+        changing: tuple[object, ...] = (),
+        *,
+        trusted: bool = False,
+        grants: str = trust_levels.GIVEN,
+        watched: bool = True,
+        **request: object,
+    ) -> object:
+        """Return the decoded reply; arguments in `changing` that the call changed are changed here too.
+
+        trusted  whether an object of a class that the tests name is asked
+        watched  whether the same question must get the same reply, see `consistency`
+        grants   the trust level of an object that comes back for the first time
+
+        Raises Tampered for every reply that the table in `replies` does not allow. Tests may catch every exception, so
+        `on_lost` and `too_large` make sure that the loss of a candidate is not taken for a reply.
+        """
+        thread = get_ident()
+        is_nested = self._asking_thread == thread  # in a function that the code called back
+        if not is_nested:
+            self._lock.acquire()  # one question at a time, from any thread of the tests
+            self._asking_thread = thread
+        try:
+            return self._ask(operation, changing, trusted, grants, watched, request)
+        except (CandidateGone, Tampered, Missing) as signal:
+            self.on_lost(signal)
+            raise
+        except TooLarge as signal:
+            self.too_large = signal
+            raise
+        finally:
+            if not is_nested:
+                self._asking_thread = 0
+                self._lock.release()
+
+    def _ask(
+        self,
+        operation: str,
+        changing: tuple[object, ...],
+        trusted: bool,
+        grants: str,
+        watched: bool,
+        request: dict[str, object],
+    ) -> object:
+        if self._channel.has_input():
+            self._receive()
+            raise Tampered("an answer came before its question")
+        self._number += 1
+        number = self._number
+        self._send({"op": operation, "n": number, **request})
+        asked = str(request["name"]) if operation == "apply" else operation
+        nodes = request.get("nodes")
+        sent: list[object] = nodes if isinstance(nodes, list) else []
+        while True:
+            payload = self._receive()
+            try:
+                reply = codec.of_type(dict, codec.loads(payload))
+                kind = replies.check(reply, asked, number, sent, len(self.values.passed))
+                if kind != "callback":
+                    self.values.is_reply_trusted = trusted
+                    value, error = self._read(reply, kind, changing, grants)
+            except _UNREADABLE as problem:
+                why = str(problem) if isinstance(problem, codec.CodecError) else type(problem).__name__
+                raise Tampered(f"an answer that cannot be read ({why})") from None
+            if kind == "callback":
+                self._call_back(reply)
+                continue
+            self.answered += 1
+            self._compare(operation, request, kind, reply[kind], watched)
+            if self._failed_assert is not None:  # even if the code caught it
+                failed, self._failed_assert = self._failed_assert, None
+                raise failed
+            if error is not None:
+                raise error
+            return value
+
+    def _read(
+        self, reply: dict[str, object], kind: str, changing: tuple[object, ...], grants: str
+    ) -> tuple[object, BaseException | None]:
+        """Return the value of a checked reply, or the exception that it stands for."""
+        values = self.values
+        content = reply[kind]
+        builder = values.builder(changing)
+        if kind == "value" and isinstance(content, dict) and "z" in content:
+            nodes, content = content["z"]
+            builder.add(nodes)
+        for index, node in codec.of_type(dict, reply.get("changed", {})).items():
+            builder.fill(int(index), node)
+        if kind == "value":
+            is_new = replies.is_handle(content) and not values.has_proxy(content["h"][0])
+            value = builder.child(content)
+            if is_new and grants != trust_levels.GIVEN and isinstance(value, Proxy):
+                state_of(value).trust = grants
+            return value, None
+        if replies.is_raised(content) and kind == "error":
+            return None, values.exception(content)
+        if kind == "stop":
+            if isinstance(content, dict):
+                return None, StopIteration(values.decode(content["value"]))
+            return None, StopIteration()
+        if kind == "same":
+            value = changing[codec.of_type(int, content)]
+            if isinstance(value, Proxy):
+                values.note_returned(value)
+            return value, None
+        return None, TooLarge(content) if kind == "large" else Missing(content)
+
+    def _compare(self, operation: str, request: dict[str, object], kind: str, content: object, watched: bool) -> None:
+        """Compare a reply with an earlier one to the same question."""
+        if operation == "call":
+            self._history.forget()
+            return
+        name = str(request["name"])
+        on, args = request.get("on", -1), request.get("args", [])
+        if operation == "get":
+            on, args, name = -1, [name], "get"
+        if not watched:
+            if name == "next" or name in CHANGES or name in BINARY:
+                self._history.forget()
+            return
+        assert isinstance(on, int) and isinstance(args, list)
+        if not self._history.is_consistent(on, name, args, kind, content):
+            asked = f"getattr {args[0]}" if name == "getattr" else name
+            self.inconsistent = (
+                f"an object of the code replies differently to the same question ({asked}), and the tests did not call "
+                "the code in between"
+            )
+            self.note(self.inconsistent)
+
+    # ---- messages ---------------------------------------------------------------------------------------------------
+
+    def _send(self, message: dict[str, object]) -> None:
+        payload = codec.dumps(message)
+        if _OPAQUE in payload:
+            self.note("the code was given an object that cannot cross to its process")
+        try:
+            self._channel.send(frames.PEER, payload)
+        except OSError:
+            raise CandidateGone from None
+
+    def _receive(self) -> bytes:
+        try:
+            kind, payload = self._channel.receive()
+        except (Closed, OSError):
+            raise CandidateGone from None
+        except frames.FrameTooLarge as error:
+            raise Tampered(str(error)) from None
+        if kind == frames.PEER_GONE:
+            raise CandidateGone
+        if kind != frames.PEER:
+            raise Tampered("a frame of a kind that it may not send")
+        if _OPAQUE in payload:
+            self.note("the code returned an object that cannot cross to the tests' process")
+        return payload
+
+    # ---- calls of the tests' objects by the code --------------------------------------------------------------------
+
+    def _call_back(self, request: dict[str, object]) -> None:
+        """Use an object of the tests for the code, and send the result."""
+        values = self.values
+        values.is_reply_trusted = False
+        try:
+            target = values.passed[codec.of_type(int, request["callback"])]
+            args = [values.decode(arg) for arg in codec.of_type(list, request["args"])]
+            kwargs = {str(name): values.decode(arg) for name, arg in codec.of_type(dict, request["kwargs"]).items()}
+        except _UNREADABLE as problem:
+            raise Tampered(f"a call of what it was not given ({type(problem).__name__})") from None
+        self.answered += 1
+        name = str(request.get("name", "call"))
+        reply: dict[str, object]
+        try:
+            if name == "call":
+                if not callable(target):
+                    raise TypeError(f"'{type(target).__name__}' object is not callable")
+                result = target(*args, **kwargs)
+            else:
+                result = passed_objects.apply_operation(target, name, args)
+            reply = {"returned": values.encode(result)}
+        except passed_objects.Refused as error:
+            self.note(f"the code asks an object of the tests for {error}")
+            reply = {"raised": {"g": "AttributeError"}, "args": {"t": [str(error)]}, "origin": None}
+        except StopIteration as stop:
+            reply = {"stopped": values.encode(stop.value)}
+        except Exception as error:
+            reply = self._raised(error)
+        self._send(reply)
+
+    def _raised(self, error: Exception) -> dict[str, object]:
+        """Return the reply for an exception of the tests, without the text of a failed assert, which shows values."""
+        if isinstance(error, AssertionError):
+            self._failed_assert = self._failed_assert or error
+            args = codec.encode(())
+        else:
+            args = codec.encode(tuple(error.args), self.values.export)
+        kind = type(error)
+        raised = {"g": kind.__name__} if kind.__module__ == "builtins" else self.values.export_exception_class(kind)
+        return {"raised": raised, "args": args, "origin": self.values.number_of(error)}
