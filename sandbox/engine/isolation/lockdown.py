@@ -5,7 +5,6 @@ missing too, so only a separate process, resource limits and an unprivileged use
 """
 
 import os
-import resource
 import struct
 from typing import NamedTuple
 
@@ -118,18 +117,6 @@ class Isolation:
             ruleset = landlock.ruleset(self.landlock, ["/"], [namespaces.BOX], _DEVICES)
             os.dup2(ruleset, _RULESET_FD, inheritable=False)
             os.close(ruleset)
-
-    def rehearse(self, run_limits: RunLimits) -> None:
-        """In the zygote: execute the steps of a fork by calls that change nothing."""
-        for number, _, _ in self._resource_limits(run_limits):
-            limits.lower(number, *resource.getrlimit(number))
-        if self.namespaces:
-            harmless = Prepared("getppid")
-            trial = Isolation(self.trees, namespaces=True)
-            trial._close = {False: [harmless] * 2}
-            trial._steps = {(0, False): [harmless] * 9}
-            trial.close_descriptors(linked=False)
-            trial.lock_down(RunOptions(run_id=0, disk_mb=0, processes=0))
 
     def leave(self) -> None:
         """Remove the control groups and the directory of the engine."""

@@ -9,7 +9,7 @@ import sys
 
 from ..isolation import lockdown
 from ..isolation.lockdown import Isolation, RunOptions
-from . import rehearsal, runner, warm_up
+from . import preload, runner
 from .messages import ENDED, EXITED, FAULT, KILL, ORDER
 
 _MAX_MESSAGE = 4096
@@ -139,8 +139,6 @@ def main(isolation: Isolation, control: socket.socket) -> None:
     """Run the zygote. Never returns."""
     lockdown.die_with_parent()
     lockdown.adopt_orphans()
-    warm_up.load()
+    preload.load()
     isolation.prepare_zygote()
-    rehearsal.rehearse(isolation)
-    warm_up.freeze()
     Zygote(isolation, control).serve()

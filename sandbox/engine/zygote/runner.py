@@ -1,7 +1,7 @@
 """A fork of the zygote: locks itself down, reads its job, and takes the role that the job names."""
 
-import _signal  # type: ignore[import-not-found]  # the module `signal` wraps it in enums, which costs a fresh fork more than the calls
 import os
+import signal
 import sys
 from collections.abc import Callable
 
@@ -32,8 +32,8 @@ def main(isolation: Isolation, request: RunOptions, descriptors: list[int]) -> N
     """
     code = 1
     try:
-        _signal.set_wakeup_fd(-1)
-        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for group in descriptors[3 : 3 + request.groups]:
             os.write(group, b"0")
         link = descriptors[3 + request.groups :]

@@ -12,9 +12,16 @@ from sandbox.connections.engine_pair import EnginePair
 from sandbox.connections.events import Event, RunEnd, RunMessage
 from sandbox.engine.protocol import codec, frames, replies
 from sandbox.engine.protocol.channel import Channel
+<<<<<<< HEAD
 from sandbox.engine.proxies.remote import CandidateGone, Missing, Peer, Remote, RemoteError, Tampered, TooLarge
 from sandbox.errors import InfrastructureFailed
 from sandbox.verdicts.execution import run_job
+=======
+from sandbox.engine.proxies.errors import CandidateGone, Missing, RemoteError, Tampered, TooLarge
+from sandbox.engine.proxies.peer import Peer
+from sandbox.engine.proxies.proxy import Proxy
+from sandbox.verdicts import supervisor
+>>>>>>> 6d69957 (Remove the rehearsal, heap filling and JSON internals of the sandbox engine)
 from sandbox.verdicts.jobs import CallJob, FunctionJob, Job, ProgramJob
 from sandbox.verdicts.results import Outcome, Status
 
@@ -213,7 +220,7 @@ def check_answers(data: bytes) -> None:
             continue
         assert (value == SECRET) is False
         assert (value == SECRET) is False
-        assert not (isinstance(value, Remote) and value in (SECRET, 0, None, True))
+        assert not (isinstance(value, Proxy) and value in (SECRET, 0, None, True))
     assert SECRET not in map(str, argument)
 
 
@@ -230,7 +237,7 @@ _RESULTS: dict[str, Callable[[Any], bool]] = {
     "bool": lambda value: type(value) is bool,
     "int": lambda value: type(value) is int,
     "float": lambda value: type(value) is float,
-    "iter": lambda value: isinstance(value, Remote),
+    "iter": lambda value: isinstance(value, Proxy),
     **dict.fromkeys(("str", "repr"), lambda value: type(value) is str),
     **dict.fromkeys(("setattr", "delattr", "setitem", "delitem"), lambda value: value is None),
 }

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from sandbox.engine.candidate import service
 from sandbox.engine.protocol import codec, frames, operations, replies
-from sandbox.engine.proxies import remote
-from sandbox.engine.proxies.remote import Peer, RemoteError, Tampered
+from sandbox.engine.proxies import proxy, special_methods
+from sandbox.engine.proxies.errors import RemoteError, Tampered
+from sandbox.engine.proxies.peer import Peer
 from tests.sandbox.engine.protocol.test_fuzz import values
 from tests.sandbox.fuzz.targets import OPERATIONS, Wire, check_replies
 
@@ -68,22 +69,22 @@ def ask(operation: str, reply: dict[str, Any]) -> Any:
 
 def asked_by_the_judge() -> set[str]:
     """Names of operations that the source of the judge's proxies asks for."""
-    tree = ast.parse(inspect.getsource(remote))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
-    asking = {"_asks", "_computes", "_compares", "_llm_apply"}
-    names = [
-        call.args[0].value
-        for call in calls
-        if getattr(call.func, "id", getattr(call.func, "attr", "")) in asking and isinstance(call.args[0], ast.Constant)
-    ]
-    return {str(name) for name in names} | remote._METHODS.keys()
+    asking = {"asks", "computes", "compares", "apply", "_returns_object", "_awaits"}
+    names = set()
+    for module in (proxy, special_methods):
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in asking:
+                names |= {
+                    arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+                }
+    return names | special_methods.METHODS.keys()
 
 
 def test_every_operation_that_the_judge_asks_for_is_in_the_table_and_is_carried_out() -> None:
     asked = asked_by_the_judge()
     assert len(asked) > 30
     assert asked <= replies.OPERATIONS.keys()
-    assert replies.OPERATIONS.keys() <= service._OPERATIONS.keys() | operations.FUNCTIONS.keys() | {"plain"}
+    assert replies.OPERATIONS.keys() <= service.OPERATIONS.keys() | operations.FUNCTIONS.keys() | {"plain"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -37,7 +37,7 @@ def test_within_one_engine_the_last_pipe_given_is_taken_and_others_are_closed() 
 
 
 def test_between_two_engines_every_pipe_arrives_and_those_not_taken_are_closed(name: str) -> None:
-    giver, taker = links.meeting({"listen": name}), links.meeting({"join": name})
+    giver, taker = links.connect({"listen": name}), links.connect({"join": name})
     assert giver and taker
     assert carries(*pipe_to(taker, giver, 1))
     stale, given = socket.socketpair()
@@ -47,7 +47,7 @@ def test_between_two_engines_every_pipe_arrives_and_those_not_taken_are_closed(n
 
 
 def test_the_judges_engine_may_ask_before_the_pipe_is_given(name: str) -> None:
-    giver, taker = links.meeting({"listen": name}), links.meeting({"join": name})
+    giver, taker = links.connect({"listen": name}), links.connect({"join": name})
     assert giver and taker
     ours, given = socket.socketpair()
     later = threading.Timer(0.1, giver.give, (7, given))
@@ -58,16 +58,16 @@ def test_the_judges_engine_may_ask_before_the_pipe_is_given(name: str) -> None:
 
 
 def test_nobody_joins_where_nobody_listens_or_a_second_time(name: str) -> None:
-    assert links.meeting({"join": name}) is None
-    giver, taker = links.meeting({"listen": name}), links.meeting({"join": name})
+    assert links.connect({"join": name}) is None
+    giver, taker = links.connect({"listen": name}), links.connect({"join": name})
     assert giver and taker
     assert carries(*pipe_to(taker, giver, 1))
-    assert links.meeting({"join": name}) is None
+    assert links.connect({"join": name}) is None
 
 
 def test_what_is_not_a_pipe_of_this_run_is_not_taken_for_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "_WAIT_S", 0.2)
-    giver, taker = links.meeting({"listen": name}), links.meeting({"join": name})
+    giver, taker = links.connect({"listen": name}), links.connect({"join": name})
     assert isinstance(giver, links.GivingLinks) and taker
     assert carries(*pipe_to(taker, giver, 1))
     assert giver._judge
@@ -82,7 +82,7 @@ def test_what_is_not_a_pipe_of_this_run_is_not_taken_for_one(name: str, monkeypa
 
 
 def test_an_engine_whose_other_is_gone_says_so(name: str) -> None:
-    giver, taker = links.meeting({"listen": name}), links.meeting({"join": name})
+    giver, taker = links.connect({"listen": name}), links.connect({"join": name})
     assert isinstance(giver, links.GivingLinks) and isinstance(taker, links.TakingLinks)
     assert carries(*pipe_to(taker, giver, 1))
     assert giver._judge

@@ -1,4 +1,4 @@
-"""What an engine finds out about its machine: weaker only where the system says no, never by a mistake of its own."""
+"""Detection of isolation: a mechanism is missing only if the system refuses it, never by a mistake of the engine."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 from sandbox.client.options import PoolOptions
 from sandbox.client.pool import Pool
 from sandbox.client.self_test import Attack, SelfTest
-from sandbox.engine.isolation import landlock, lockdown, seccomp, syscalls
+from sandbox.engine.isolation import detection, landlock, scratch, seccomp, syscalls
 from sandbox.verdicts.jobs import ProgramJob
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Only Linux has anything to survey.")
@@ -25,17 +25,17 @@ def mistake() -> None:
     {}["x"]
 
 
-def test_what_the_system_refuses_is_missing_with_its_reason() -> None:
-    assert "Operation not permitted" in lockdown._try(no)
-    assert lockdown._try(lambda: None) == ""
+def test_refused_mechanism_is_missing_with_its_reason() -> None:
+    assert "Operation not permitted" in detection.try_in_fork(no)
+    assert detection.try_in_fork(lambda: None) == ""
 
 
-def test_a_mistake_is_not_taken_for_a_refusal() -> None:
+def test_mistake_in_attempt_raises() -> None:
     with pytest.raises(RuntimeError, match="KeyError"):
-        lockdown._try(mistake)
+        detection.try_in_fork(mistake)
 
 
-def test_a_machine_with_namespaces_and_landlock_reaches_tier_a() -> None:
+def test_machine_with_namespaces_and_landlock_reaches_tier_a() -> None:
     unshare = shutil.which("unshare")
     tried = [str(unshare), "--user", "--map-root-user", "--mount", "--pid", "--fork", "true"]
     if unshare is None or subprocess.run(tried, capture_output=True).returncode or not landlock.abi():
@@ -45,7 +45,7 @@ def test_a_machine_with_namespaces_and_landlock_reaches_tier_a() -> None:
         assert (pool.tier, pool.self_test.missing) == ("A", {})
 
 
-def test_a_tree_of_any_depth_and_mode_is_removed(tmp_path: object) -> None:
+def test_remove_tree_handles_any_depth_and_mode(tmp_path: object) -> None:
     deep = path = f"{tmp_path}/run"
     subprocess.run(["mkdir", path], check=True)
     for _ in range(300):
@@ -56,13 +56,13 @@ def test_a_tree_of_any_depth_and_mode_is_removed(tmp_path: object) -> None:
     subprocess.run(["ln", "-s", str(tmp_path), f"{path}/link"], check=True)
     subprocess.run(["touch", f"{tmp_path}/outside", f"{path}/file"], check=True)
     subprocess.run(["chmod", "000", f"{path}/directory"], check=True)
-    lockdown.remove_tree(path)
+    scratch.remove_tree(path)
     left = subprocess.run(["ls", str(tmp_path)], capture_output=True, text=True).stdout.split()
     assert left == ["outside"]
 
 
 @pytest.mark.parametrize("version", [1, 3])
-def test_engines_use_no_higher_landlock_version_than_asked_for(version: int) -> None:
+def test_landlock_abi_option_limits_the_version(version: int) -> None:
     if landlock.abi() < version:
         pytest.skip(f"This kernel has Landlock {landlock.abi()}.")
     options = PoolOptions(backend="local", strongest="B", landlock_abi=version, accept=frozenset("ABC"), workers=1)
@@ -74,7 +74,7 @@ def test_engines_use_no_higher_landlock_version_than_asked_for(version: int) -> 
     assert ("Invalid cross-device link" in outcome.message, outcome.ok) == (version == 1, version > 1)
 
 
-def test_a_readable_file_is_not_truncated_below_landlock_3(tmp_path: Path) -> None:
+def test_readable_file_is_not_truncated_below_landlock_3(tmp_path: Path) -> None:
     if not landlock.abi():
         pytest.skip("This kernel has no Landlock.")
     shared = tmp_path / "shared"
@@ -92,11 +92,11 @@ def test_a_readable_file_is_not_truncated_below_landlock_3(tmp_path: Path) -> No
                 continue
         os.truncate(shared, 0)
 
-    assert "not permitted" in lockdown._try(attack)
+    assert "not permitted" in detection.try_in_fork(attack)
     assert shared.read_text() == "kept"
 
 
-def test_an_attack_that_succeeds_takes_the_tier_away() -> None:
+def test_successful_attack_lowers_the_tier() -> None:
     denied = [Attack("truncate a host file", True, ""), Attack("see that a host file exists", False, "")]
     assert SelfTest("B", {}, denied).tier == "B"
     for name in ("truncate a host file", "have another process signalled"):

@@ -1,7 +1,7 @@
-"""Imports of the zygote: what most runs need is loaded before the first fork."""
+"""State of the zygote before its first fork: imported modules, the environment and the random numbers of runs."""
 
-import gc
 import os
+import random
 import sys
 
 from .fork_hooks import no_hooks
@@ -16,7 +16,7 @@ random re string time typing
 
 
 def load() -> None:
-    """Import the modules, and set the environment of runs."""
+    """Import the modules, set the environment of runs, and seed `random`, so that all runs draw the same numbers."""
     with no_hooks():
         for name in _MODULES:
             __import__(name)
@@ -25,9 +25,4 @@ def load() -> None:
     os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
     sys.dont_write_bytecode = True
     sys.argv = [""]
-
-
-def freeze() -> None:
-    """Exempt all objects from garbage collection, so that a collection in a fork does not write to their pages."""
-    gc.collect()
-    gc.freeze()
+    random.seed(0)
