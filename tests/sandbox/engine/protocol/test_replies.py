@@ -77,7 +77,7 @@ def asked_by_the_judge() -> set[str]:
                 names |= {
                     arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
                 }
-    return names | special_methods.METHODS.keys()
+    return (names | special_methods.METHODS.keys()) - {"__doc__"}  # an attribute that the proxies ask for
 
 
 def test_every_operation_that_the_judge_asks_for_is_in_the_table_and_is_carried_out() -> None:
