@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from sandbox.connections.events import Event, RunEnd, RunMessage
 from sandbox.connections.transports import Transport
@@ -160,7 +161,8 @@ class EngineConnection:
             self.kill(session)
 
     def _read_end(self, session: int, payload: bytes) -> RunEnd:
-        head, (stdout, stderr) = frames.split_head(payload)
+        data, (stdout, stderr) = frames.split_head(payload)
+        head = cast(frames.ExitHead, data)
         self._ignored.discard(session)
         too_large = self._runs.pop(session) is None
         return RunEnd(

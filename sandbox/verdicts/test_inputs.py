@@ -6,8 +6,9 @@ import re
 import sys
 from pathlib import PurePosixPath
 
-from sandbox.engine.judge import role as judge
-from sandbox.engine.testing import units
+from sandbox.engine.judge.imports import LIBRARIES
+from sandbox.engine.judge.prompt import is_stub
+from sandbox.engine.testing.recorder import LISTED
 from sandbox.verdicts.jobs import FunctionJob
 from sandbox.verdicts.parsing import parse
 
@@ -26,7 +27,7 @@ def _format_value_test(test: dict[str, object]) -> str:
         f"{key}={_format_value(value)}" for key, value in kwargs.items()
     ]
     expect = _format_value(replace_tuples(test["expect"]))
-    return f"assert {units.LISTED}(candidate({', '.join(arguments)})) == {expect}"
+    return f"assert {LISTED}(candidate({', '.join(arguments)})) == {expect}"
 
 
 def _format_value(value: object) -> str:
@@ -67,7 +68,7 @@ def build_prelude(job: FunctionJob) -> str:
 def find_project_modules(job: FunctionJob) -> list[str]:
     """Return the top-level modules of the job's files that no module of the libraries hides."""
     tops = {PurePosixPath(path).parts[0] for path in job.files if path.endswith(".py")}
-    return sorted({top.removesuffix(".py") for top in tops} - sys.stdlib_module_names - judge.LIBRARIES)
+    return sorted({top.removesuffix(".py") for top in tops} - sys.stdlib_module_names - LIBRARIES)
 
 
 def _parse_prompt(job: FunctionJob) -> list[ast.stmt]:
@@ -85,4 +86,4 @@ def _is_complete(statement: ast.stmt, job: FunctionJob) -> bool:
     """Return whether this defines something that the code does not have to define."""
     if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False
-    return statement.name != job.entry_point and not judge.is_stub(statement)
+    return statement.name != job.entry_point and not is_stub(statement)

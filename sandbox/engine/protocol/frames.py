@@ -6,6 +6,7 @@ Engine and run:  length (4 bytes), kind (1 byte), payload. All numbers big-endia
 
 import struct
 from collections.abc import Iterator
+from typing import TypedDict
 
 from . import compact_json
 
@@ -25,7 +26,7 @@ PING = ord("P")  # answered by PONG with the same payload
 # Engine to pool
 READY = ord("R")
 PONG = ord("Q")
-EXIT = ord("X")  # head JSON {code, why, begun, fault, cpu_ms, wall_ms, peak_mb, ...}, then stdout, then stderr
+EXIT = ord("X")  # head JSON, see ExitHead; then stdout, then stderr
 
 # Between an engine and a run
 JOB = ord("J")  # to the run, first: its job
@@ -33,6 +34,25 @@ BEGUN = ord("B")  # from the run, first: locked down, about to run the code
 REPORT = ord("V")  # from the run, for the pool
 PEER = ord("P")  # between candidate and judge, passed on by the pool where they have no pipe of their own
 PEER_GONE = ord("G")  # to one of them: the other's process has ended
+
+
+class ExitHead(TypedDict):
+    """The head of an EXIT frame.
+
+    code   exit code, or minus a signal
+    why    why the engine killed the run: "", wall, disk, memory or asked
+    begun  whether the code was started; if not, `fault` has the reason
+    cut    whether output was cut
+    """
+
+    code: int
+    why: str
+    begun: bool
+    fault: str
+    cpu_ms: float
+    wall_ms: float
+    peak_mb: float
+    cut: bool
 
 
 class FrameTooLarge(Exception):

@@ -290,7 +290,7 @@ class EventLoop:
             scratch.remove_tree(session.disk[0])
         if session.group is not None:
             cpu_ms, peak_mb = self._with_group(session, session.group, cpu_ms, peak_mb)
-        head = {
+        head: frames.ExitHead = {
             "code": code,
             "why": session.kill_reason,
             "begun": session.begun,

@@ -249,7 +249,7 @@ def _is_in(item: object, container: object) -> bool:
 
 def _create_set(create: Callable[..., object], *values: object) -> object:
     """Return a set unless the hashes of its members were chosen to collide. Raises NeedsJudge."""
-    if values and isinstance(values[0], list | tuple) and codec.crowded(list(values[0])):
+    if values and isinstance(values[0], list | tuple) and codec.have_colliding_hashes(list(values[0])):
         raise NeedsJudge
     return create(*values)
 

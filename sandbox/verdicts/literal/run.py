@@ -119,7 +119,7 @@ def _decode(answer: Report) -> object:
         return answer["value"]
     payload = answer["payload"]
     assert isinstance(payload, bytes)
-    return codec.decode(codec.loads(payload)["value"])
+    return codec.decode(codec.of_type(dict, codec.loads(payload))["value"])
 
 
 def _create_failure(test: LiteralTest) -> Failure:

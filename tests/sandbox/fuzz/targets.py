@@ -12,16 +12,11 @@ from sandbox.connections.engine_pair import EnginePair
 from sandbox.connections.events import Event, RunEnd, RunMessage
 from sandbox.engine.protocol import codec, frames, replies
 from sandbox.engine.protocol.channel import Channel
-<<<<<<< HEAD
-from sandbox.engine.proxies.remote import CandidateGone, Missing, Peer, Remote, RemoteError, Tampered, TooLarge
-from sandbox.errors import InfrastructureFailed
-from sandbox.verdicts.execution import run_job
-=======
 from sandbox.engine.proxies.errors import CandidateGone, Missing, RemoteError, Tampered, TooLarge
 from sandbox.engine.proxies.peer import Peer
 from sandbox.engine.proxies.proxy import Proxy
-from sandbox.verdicts import supervisor
->>>>>>> 6d69957 (Remove the rehearsal, heap filling and JSON internals of the sandbox engine)
+from sandbox.errors import InfrastructureFailed
+from sandbox.verdicts.execution import run_job
 from sandbox.verdicts.jobs import CallJob, FunctionJob, Job, ProgramJob
 from sandbox.verdicts.results import Outcome, Status
 
