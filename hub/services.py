@@ -5,13 +5,14 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from django.contrib.auth.models import User
 from django.core.files import File
 from django.db import transaction
 from django.utils import timezone
 
+from hub.bundles.cases import PreparedCase
 from hub.bundles.loader import Bundle, open_bundle
 from hub.bundles.validation import bundle_problems
 from hub.common.errors import UserError
@@ -91,7 +92,7 @@ def _next(version: str) -> str:
     return f"{major}.{minor}.{int(patch) + 1}"
 
 
-def _case_line(item: Any) -> str:
+def _case_line(item: PreparedCase) -> str:
     values = [item.position, item.case.id, item.case.to_json(), item.input_digest, item.scoring_digest]
     return json.dumps(values, separators=(",", ":")) + "\n"
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 from hub.common import wording
 from hub.common.problems import Problem
@@ -163,7 +163,7 @@ class RecordedCalls:
     every answer of the case, and `model: gold` or `model: wrong` (with `attempt`) those alone.
     """
 
-    rows: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    rows: dict[tuple[object, ...], str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str, open_file: Opener) -> "RecordedCalls":
@@ -202,7 +202,7 @@ class RecordedCalls:
         raise ModelError("no_recording", f"the bundle has no recording of {key.purpose} for case {key.case!r}.")
 
 
-def _recording_key(row: Mapping[str, JSON]) -> tuple[Any, ...]:
+def _recording_key(row: Mapping[str, JSON]) -> tuple[object, ...]:
     purpose = row["purpose"]
     which = row.get("turn", 0) if purpose == "user" else row.get("rule", "")
     case = str(row.get("case", row.get("id", "")))

@@ -206,7 +206,7 @@ def _data_offset(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
         name = file.read(name_size)
         same = flags == entry.flag_bits and method == entry.compress_type
         if mark == b"PK\x03\x04" and same and name == entry.orig_filename.encode(encoding, "replace"):
-            return entry.header_offset + _LOCAL.size + name_size + extra_size
+            return int(entry.header_offset + _LOCAL.size + name_size + extra_size)
     raise ArchiveError(
         "the entry's own header says otherwise than the directory.", "Pack it again.", entry=entry.filename
     )

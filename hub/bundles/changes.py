@@ -3,7 +3,6 @@
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import yaml
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -73,7 +72,7 @@ def manifest_yaml(version: EnvironmentVersion) -> str:
     return _yaml(version.manifest)
 
 
-def _yaml(manifest: dict[str, Any]) -> str:
+def _yaml(manifest: dict[str, object]) -> str:
     return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 

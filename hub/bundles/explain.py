@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import ErrorDetails
 
 from hub.common.documents.validation import describe_error, format_value
 from hub.manifest.schema import Answers, Dataset, Join, Manifest, Scoring
@@ -35,7 +35,7 @@ _KNOWN: Mapping[str, type[BaseModel]] = {
 }
 
 
-def explain(item: Any, path: Sequence[str | int]) -> tuple[str, str]:
+def explain(item: ErrorDetails, path: Sequence[str | int]) -> tuple[str, str]:
     """Return (problem, remedy) for an entry of `ValidationError.errors()` at *path*."""
     last = str(path[-1]) if path else ""
     remedy = _REMEDIES.get(next((str(p) for p in reversed(path) if isinstance(p, str)), ""), "")

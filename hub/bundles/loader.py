@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from hub.bundles.archive import (
     MAX_ENTRIES,
@@ -203,15 +204,16 @@ class Bundle:
         except ValidationError:
             return None  # without a valid `dataset` nothing else can be checked
 
-    def _problem(self, item: Any) -> Problem:
+    def _problem(self, item: ErrorDetails) -> Problem:
         """Return a pydantic error as a Problem; the names of union members are removed from the key path."""
-        value: Any = self.yaml.value
+        value: object = self.yaml.value
         path: list[str | int] = []
         for part in item["loc"]:
-            if _has(value, part):
-                value = value[part]
-            elif part != item["loc"][-1] or item["type"] != "missing":
-                continue
+            try:
+                value = _child(value, part)
+            except LookupError:
+                if part != item["loc"][-1] or item["type"] != "missing":
+                    continue
             path.append(part)
         message, remedy = explain(item, path)
         return self.problem(path, message, remedy)
@@ -232,7 +234,7 @@ class Bundle:
         return self.text(README) if README in self.files else ""
 
     @cached_property
-    def certificate(self) -> dict[str, Any] | None:
+    def certificate(self) -> dict[str, object] | None:
         """The certificate in the folder, if it has this bundle's digest."""
         if CERTIFICATE not in self._source.files or self._source.files[CERTIFICATE].size > yaml_source.MAX_BYTES:
             return None
@@ -278,10 +280,13 @@ class Bundle:
         write_archive(file, self.files, self.file)
 
 
-def _has(value: Any, part: str | int) -> bool:
+def _child(value: object, part: str | int) -> object:
+    """Return the value at a key or index. Raises LookupError."""
     if isinstance(value, dict):
-        return part in value
-    return isinstance(value, list) and isinstance(part, int) and part < len(value)
+        return value[part]
+    if isinstance(value, list) and isinstance(part, int):
+        return value[part]
+    raise LookupError(part)
 
 
 def open_bundle(path: str | Path) -> Bundle:

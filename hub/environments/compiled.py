@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -175,7 +175,7 @@ def code_paths(manifest: Manifest) -> set[str]:
     return paths
 
 
-def _options(model: type[ModelT], raw: Mapping[str, Any], variables: Mapping[str, Any], where: str) -> ModelT:
+def _options(model: type[ModelT], raw: Mapping[str, object], variables: Mapping[str, object], where: str) -> ModelT:
     try:
         return model.model_validate(templates.render({**_templates(model), **raw}, variables))
     except templates.RenderError as error:
@@ -223,7 +223,7 @@ def _below(where: str, problem: Problem) -> Problem:
     return replace(problem, path=f"{where}.{problem.path}")
 
 
-def _option_problems(where: str, model: type[BaseModel], options: Mapping[str, Any]) -> Iterable[Problem]:
+def _option_problems(where: str, model: type[BaseModel], options: Mapping[str, object]) -> Iterable[Problem]:
     known = {field.alias or name: field for name, field in model.model_fields.items()}
     for key, value in options.items():
         if key not in known:

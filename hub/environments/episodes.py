@@ -5,8 +5,9 @@ replayed.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict, cast
 
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.scoring import EpisodeScore, combine, rule_score
@@ -17,6 +18,18 @@ from hub.protocols.messages import JSON, Message, Tool, text_of
 from hub.scorers.base import Submission
 
 MAX_STATE_BYTES = 1024 * 1024
+
+
+class EpisodeState(TypedDict, total=False):
+    """JSON state of an episode. `harness` is the state of its harness; empty before the reset."""
+
+    harness: JSON
+    messages: list[Message]
+    tools: list[Tool]
+    turns: int
+    done: bool
+    reward: float | None
+    stop: str
 
 
 class EpisodeError(Exception):
@@ -58,7 +71,7 @@ class Episode:
         seed: int = 0,
         services: Services,
         max_turns: int | None = None,
-        state: dict[str, Any] | None = None,
+        state: Mapping[str, object] | None = None,
     ) -> None:
         """*key* is the answer's key; *max_turns* is the run's own limit beside the harness's. Raises CaseError."""
         self.environment = environment
@@ -73,7 +86,7 @@ class Episode:
             files=environment.files,
             services=services,
         )
-        self.state: dict[str, Any] = state or {}
+        self.state = cast(EpisodeState, dict(state or {}))
 
     @property
     def messages(self) -> list[Message]:

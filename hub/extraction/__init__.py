@@ -4,8 +4,9 @@ from hub.extraction.choices.answers import choice
 from hub.extraction.fences import Fence, fences
 from hub.extraction.json_values import NoJSON, complete_json, json_value, json_values
 from hub.extraction.normalization import answer_text, clean, without_reasoning
-from hub.extraction.numeric.answers import NumberReading, number, quantity, read_number
+from hub.extraction.numeric.answers import number, quantity, read_number
 from hub.extraction.numeric.quantities import Quantity, numbers, quantities
+from hub.extraction.numeric.values import NumberReading
 from hub.extraction.python_code.programs import Code, code, continue_prefix
 from hub.extraction.python_code.syntax import defines, undefined_names
 from hub.extraction.statements import final_answer

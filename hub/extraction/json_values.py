@@ -4,7 +4,6 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from hub.extraction.fences import fences
 from hub.extraction.normalization import answer_text
@@ -23,7 +22,7 @@ class NoJSON(ValueError):
     """The text contains no JSON value; the message says where parsing failed."""
 
 
-def json_value(text: str) -> Any:
+def json_value(text: str) -> object:
     """Return the JSON value of *text*: the first of `json_values`. Raises NoJSON."""
     values = json_values(text)
     if values:
@@ -36,7 +35,7 @@ def json_value(text: str) -> Any:
     raise NoJSON("no JSON value could be read (NaN and Infinity are not JSON)")
 
 
-def json_values(text: str) -> list[Any]:
+def json_values(text: str) -> list[object]:
     """Return every JSON value in *text*, the most likely first.
 
     That is the whole text; else what stands in fences, the last first; else the objects and arrays within prose, the
@@ -50,7 +49,7 @@ def json_values(text: str) -> list[Any]:
     return fenced + list(reversed(_within(text)))
 
 
-def complete_json(text: str) -> Any | None:
+def complete_json(text: str) -> object | None:
     """Return a truncated object or array, closed after its last complete member; None if there is none.
 
     The incomplete member is dropped: half a number or half a sentence would be another value.
@@ -85,7 +84,7 @@ def _brackets(node: "_Closing | None") -> Iterator[str]:
         yield bracket
 
 
-def _loaded(texts: Sequence[str]) -> list[Any]:
+def _loaded(texts: Sequence[str]) -> list[object]:
     values = []
     for text in texts:
         try:
@@ -95,7 +94,7 @@ def _loaded(texts: Sequence[str]) -> list[Any]:
     return values
 
 
-def _within(text: str) -> list[Any]:
+def _within(text: str) -> list[object]:
     """Return the outermost objects and arrays of *text*, in order."""
     decoder = json.JSONDecoder(parse_constant=_refuse)
     values = []
@@ -115,5 +114,5 @@ def _next_open(text: str, start: int) -> int:
     return match.start() if match else -1
 
 
-def _refuse(constant: str) -> Any:
+def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is not JSON")

@@ -1,7 +1,7 @@
 """Schema of environment.yaml as pydantic models. Unknown keys are errors; no file is read here."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
@@ -66,7 +66,7 @@ class Dataset(Strict):
     join: Join | None = None
     columns: list[str] | None = None
     where: str | None = None
-    fields: dict[str, Any] = Field(default_factory=dict)
+    fields: dict[str, object] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_source(self) -> "Dataset":
@@ -102,7 +102,7 @@ class HarnessSpec(BaseModel):
     type: str = "single_turn"
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         return dict(self.__pydantic_extra__ or {})
 
 
@@ -117,7 +117,7 @@ class RuleSpec(BaseModel):
     required: bool = False
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         return dict(self.__pydantic_extra__ or {})
 
 
@@ -145,7 +145,7 @@ class Answers(Strict):
     """Gold or wrong answers made from each row: `content` for one turn, `messages` for several."""
 
     content: str | None = None
-    messages: str | list[Any] | None = None
+    messages: str | list[object] | None = None
 
     @model_validator(mode="after")
     def _one(self) -> "Answers":
@@ -154,7 +154,7 @@ class Answers(Strict):
         return self
 
 
-def _answer_kind(value: Any) -> str:
+def _answer_kind(value: object) -> str:
     return "template" if isinstance(value, dict | Answers) else "file"
 
 
@@ -200,7 +200,7 @@ class Manifest(Strict):
         return value
 
 
-def version_key(version: str) -> tuple[Any, ...]:
+def version_key(version: str) -> tuple[object, ...]:
     """Return a sort key in the order of Semantic Versioning: numbers by value, a pre-release before its release."""
     core, _, pre = version.partition("-")
     numbers = tuple(int(part) for part in core.split("."))

@@ -22,7 +22,7 @@ class CaseData:
     metadata: dict[str, JSON] = field(default_factory=dict)
     row: dict[str, JSON] = field(default_factory=dict)
 
-    def variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, object]:
         """What templates may name: every column of the row, with the mapped fields over them, and `row`."""
         return {
             **self.row,

@@ -58,7 +58,7 @@ class CompiledTemplate:
         self._expression = env.compile_expression(expression, undefined_to_none=False) if expression else None
         self._template = None if expression else env.from_string(source)
 
-    def render(self, variables: Mapping[str, Any]) -> Any:
+    def render(self, variables: Mapping[str, object]) -> object:
         """The text, or the value of a lone expression. Raises whatever the template's filters raise."""
         if self._expression is not None:
             value = self._expression(variables)
@@ -100,7 +100,7 @@ def _regex_search(text: str, pattern: str, group: int | str = 0) -> str:
     return "" if match is None else str(match[group])
 
 
-def _first_alternatives(parameters: dict[str, Any]) -> dict[str, Any]:
+def _first_alternatives(parameters: dict[str, list[object]]) -> dict[str, object]:
     """One answer out of {parameter: [accepted values]}; "" among the values marks one that may be left out.
 
     Mappings inside are of the same form, alone or in a list, as function-calling benchmarks write them.
@@ -109,7 +109,7 @@ def _first_alternatives(parameters: dict[str, Any]) -> dict[str, Any]:
     return {name: _settle(value) for name, value in chosen.items() if value is not None}
 
 
-def _settle(value: Any) -> Any:
+def _settle(value: object) -> object:
     if isinstance(value, list):
         return [_settle(item) for item in value]
     if isinstance(value, dict) and all(isinstance(item, list) for item in value.values()):

@@ -1,12 +1,12 @@
-"""Templates that only look up, compare and repeat data, interpreted here without compiling anything.
+"""Interpreter of templates that only look up, compare and repeat data. Nothing is compiled.
 
-Nothing in this subset makes a value: there are no operators that build, no filters, calls or assignments. A rendering
-is therefore bounded by the number of its steps and the length of its text, and both are counted. A template outside
-of the subset, or one that meets anything but plain data, raises NotPlain and is rendered by a worker process.
+No template of this subset creates values: it has no arithmetic, filters, calls or assignments. The steps of a rendering
+and the length of its text are counted and limited. Other templates, and templates that use values other than plain
+data, raise NotPlain and are rendered by a worker process.
 """
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from hub.templating.environment import MAX_RENDERED, TemplateEnvironment, TooLon
 
 MAX_STEPS = 200_000  # about 0.1 s
 
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+_COMPARE: dict[str, Callable[[Any, Any], object]] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
@@ -29,7 +29,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 _TESTS = frozenset(
     {"defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "mapping", "sequence"}
 )
-_LOOP: dict[str, Callable[[int, int], Any]] = {
+_LOOP: dict[str, Callable[[int, int], object]] = {
     "index": lambda i, n: i + 1,
     "index0": lambda i, n: i,
     "revindex": lambda i, n: n - i,
@@ -38,20 +38,20 @@ _LOOP: dict[str, Callable[[int, int], Any]] = {
     "last": lambda i, n: i == n - 1,
     "length": lambda i, n: n,
 }
-_SPECIAL = frozenset({"loop", "self", "super", "caller"})  # names that Jinja2 gives a meaning
+_SPECIAL = frozenset({"loop", "self", "super", "caller"})  # names that Jinja2 defines
 _DATA = (str, int, float, bool, type(None), list, dict, tuple, Undefined)
 
 
 class NotPlain(Exception):
-    """The template does more than this module interprets."""
+    """Template that this module does not interpret."""
 
 
 @dataclass(slots=True)
 class _Scope:
     """The state of one rendering."""
 
-    variables: Mapping[str, Any]
-    names: dict[str, Any] = field(default_factory=dict)  # of loops
+    variables: Mapping[str, object]
+    names: dict[str, object] = field(default_factory=dict)  # of loops
     loop: tuple[int, int] = (0, 0)  # index and length of the innermost loop
     steps: int = 0
     size: int = 0
@@ -69,12 +69,12 @@ class _Scope:
         self.pieces.append(text)
 
 
-_Expression = Callable[[_Scope], Any]
+_Expression = Callable[[_Scope], object]
 _Statement = Callable[[_Scope], None]
 
 
 class PlainTemplate:
-    """A template of the subset. Raises NotPlain, also when it is rendered."""
+    """Template of the subset. Raises NotPlain, also when it is rendered."""
 
     def __init__(self, env: TemplateEnvironment, source: str, tree: nodes.Template) -> None:
         compiler = _Compiler(env)
@@ -82,13 +82,16 @@ class PlainTemplate:
         self._expression = compiler.expression(lone) if lone is not None else None
         self._body = compiler.body(tree.body) if lone is None else None
 
-    def render(self, variables: Mapping[str, Any]) -> Any:
-        """The text, or the value of a lone expression. Raises UndefinedError, SecurityError, TypeError or TooLong."""
+    def render(self, variables: Mapping[str, object]) -> object:
+        """Return the text, or the value of a lone expression.
+
+        Raises UndefinedError, SecurityError, TypeError or TooLong.
+        """
         scope = _Scope(variables)
         if self._expression is not None:
             value = self._expression(scope)
             if isinstance(value, Undefined):
-                str(value)  # raises with the name that is missing
+                str(value)  # raises UndefinedError with the missing name
             return value
         assert self._body is not None
         self._body(scope)
@@ -96,7 +99,7 @@ class PlainTemplate:
 
 
 class _Compiler:
-    """Turns a syntax tree into functions. Raises NotPlain for what is not in the subset."""
+    """Compiler of syntax trees to functions. Raises NotPlain for nodes outside of the subset."""
 
     def __init__(self, env: TemplateEnvironment) -> None:
         self._env = env
@@ -154,11 +157,9 @@ class _Compiler:
         self._depth -= 1
 
         def run(scope: _Scope) -> None:
-            items = iterable(scope)
-            if isinstance(items, Undefined):
-                iter(items)  # raises with the name that is missing
-            if not items:
-                iter(items)  # raises TypeError for what is no collection
+            items = cast("Collection[object]", iterable(scope))
+            if isinstance(items, Undefined) or not items:
+                iter(items)  # raises UndefinedError with the missing name, and TypeError for other values
                 otherwise(scope)
                 return
             outer, names = scope.loop, scope.names
@@ -185,7 +186,7 @@ class _Compiler:
         if name in _SPECIAL:
             raise NotPlain
 
-        def run(scope: _Scope) -> Any:
+        def run(scope: _Scope) -> object:
             scope.step()
             if name in scope.names:
                 return scope.names[name]
@@ -202,7 +203,7 @@ class _Compiler:
         return lambda scope: value
 
     def _constants(self, node: nodes.List | nodes.Tuple | nodes.Dict) -> _Expression:
-        """A literal of literals. With names inside, `[[x, x], [x, x]]` would multiply the data."""
+        """Compile a literal of literals. With names in it, `[[x, x], [x, x]]` would multiply the data."""
         if next(node.find_all((nodes.Name, nodes.Call, nodes.Filter)), None) is not None:
             raise NotPlain
         value = _constant(node)
@@ -228,7 +229,7 @@ class _Compiler:
 
     def _neg(self, node: nodes.Neg) -> _Expression:
         inner = self.expression(node.node)
-        return lambda scope: -inner(scope)
+        return lambda scope: -cast(float, inner(scope))
 
     def _and(self, node: nodes.And) -> _Expression:
         left, right = self.expression(node.left), self.expression(node.right)
@@ -248,8 +249,9 @@ class _Compiler:
         first = self.expression(node.expr)
         others = [(_COMPARE[operand.op], self.expression(operand.expr)) for operand in node.ops]
 
-        def run(scope: _Scope) -> Any:
-            left, result = first(scope), True
+        def run(scope: _Scope) -> object:
+            left = first(scope)
+            result: object = True
             for compare, expression in others:
                 scope.step()
                 right = expression(scope)
@@ -265,7 +267,7 @@ class _Compiler:
         if node.name not in _TESTS or node.args or node.kwargs or node.dyn_args or node.dyn_kwargs:
             raise NotPlain
         inner = self.expression(node.node)
-        test = cast("Callable[[Any], bool]", self._env.tests[node.name])
+        test = cast("Callable[[object], bool]", self._env.tests[node.name])
         return lambda scope: test(inner(scope))
 
 
@@ -287,7 +289,7 @@ _EXPRESSIONS: dict[type[nodes.Node], Callable[[_Compiler, Any], _Expression]] = 
 }
 
 
-def _constant(node: nodes.Node) -> Any:
+def _constant(node: nodes.Node) -> object:
     if isinstance(node, nodes.Const):
         return node.value
     if isinstance(node, nodes.List):
@@ -299,21 +301,21 @@ def _constant(node: nodes.Node) -> Any:
     raise NotPlain
 
 
-def _data(value: Any) -> Any:
-    """*value* if it is data. Methods and the like are the worker's business."""
+def _data(value: object) -> object:
+    """Return *value* if it is data. Raises NotPlain for methods and other objects."""
     if isinstance(value, _DATA):
         return value
     raise NotPlain
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, list | dict | tuple) and size_of(value, MAX_RENDERED) > MAX_RENDERED:
         raise TooLong
     return str(value)
 
 
-def size_of(value: Any, enough: int) -> int:
-    """Roughly the characters that *value* has as JSON; counting ends once there are more than *enough*."""
+def size_of(value: object, enough: int) -> int:
+    """Return the approximate length of *value* as JSON; counting stops at more than *enough* characters."""
     if isinstance(value, str):
         return len(value)
     size, waiting = 0, [value]

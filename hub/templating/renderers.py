@@ -8,12 +8,12 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 
@@ -62,7 +62,7 @@ class _Renderer:
         except OSError as error:
             raise _Lost(str(error)) from None
 
-    def receive(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, object]:
         size = worker.SIZE.unpack(self._read(worker.SIZE.size))[0]
         if size > _MAX_ANSWER:
             raise _Lost("an answer that is too long")
@@ -126,9 +126,9 @@ class Renderers:
 
     # ---- rendering ---------------------------------------------------------------------------------------------------
 
-    def render(self, items: Sequence[tuple[Key, Mapping[str, Any]]]) -> list[list[Any] | ItemError]:
+    def render(self, items: Sequence[tuple[Key, Mapping[str, object]]]) -> list[list[object] | ItemError]:
         """The values of each item's templates for its variables, in order. Raises TemplatesUnavailable."""
-        results: list[list[Any] | ItemError] = []
+        results: list[list[object] | ItemError] = []
         key = tuple(dict.fromkeys(source for sources, _ in items for source in sources))
         numbers = {source: i for i, source in enumerate(key)}
         while len(results) < len(items):
@@ -144,10 +144,10 @@ class Renderers:
             results += self._batch(key, batch, counts)
         return results
 
-    def _batch(self, key: Key, items: Sequence[bytes], counts: Sequence[int]) -> list[list[Any] | ItemError]:
+    def _batch(self, key: Key, items: Sequence[bytes], counts: Sequence[int]) -> list[list[object] | ItemError]:
         """The results of *items*, or of those up to one that ended its renderer; *counts* are their templates'."""
         renderer = self._lease(key)
-        results: list[list[Any] | ItemError] = []
+        results: list[list[object] | ItemError] = []
         keep = False
         try:
             renderer.send(b'{"sources":%b,"items":[%b]}' % (_json(key), b",".join(items)))
@@ -195,7 +195,7 @@ class Renderers:
                 try:
                     socket.send_fds(control, [worker.ORDER.pack(worker.FORK, 0)], [theirs.fileno()])
                     pid = worker.ANSWER.unpack(control.recv(worker.ANSWER.size))[0]
-                except (OSError, ValueError, worker.struct.error) as error:
+                except (OSError, ValueError, struct.error) as error:
                     self._close_control()
                     raise TemplatesUnavailable(f"the process that renders them ended ({error}).") from None
         except BaseException:
@@ -230,7 +230,7 @@ class Renderers:
             try:
                 self._control.sendall(worker.ORDER.pack(worker.END, renderer.pid))
                 return int(worker.ANSWER.unpack(self._control.recv(worker.ANSWER.size))[0])
-            except (OSError, worker.struct.error):
+            except (OSError, struct.error):
                 self._close_control()
                 return -1
 
@@ -266,11 +266,11 @@ class Renderers:
         self._control = self._process = None
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def _result(message: Mapping[str, Any], count: int) -> list[Any] | ItemError:
+def _result(message: Mapping[str, object], count: int) -> list[object] | ItemError:
     """Raises _Lost for what is not an answer."""
     values, error = message.get("values"), message.get("error")
     if isinstance(values, list) and len(values) == count:

@@ -7,7 +7,6 @@ rendered in a process with little memory and processor time (`renderers`), where
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from jinja2 import TemplateError, UndefinedError, nodes
 
@@ -19,7 +18,7 @@ from hub.templating.renderers import RENDERERS, ItemError
 MAX_SOURCE = 256 * 1024  # characters of one template
 MAX_TOTAL = 16 * 1024 * 1024  # characters, roughly, of everything rendered for one value
 
-Job = tuple[Any, Mapping[str, Any]]  # a value with templates in it, and their variables
+Job = tuple[object, Mapping[str, object]]  # a value with templates in it, and their variables
 
 
 class RenderError(ValueError):
@@ -58,11 +57,11 @@ class _Template:
     def failure(self, message: str) -> RenderError:
         return RenderError(f"template {_short(self.source)} does not render: {message}")
 
-    def undefined(self, message: str, variables: Mapping[str, Any]) -> RenderError:
+    def undefined(self, message: str, variables: Mapping[str, object]) -> RenderError:
         missing = re.fullmatch(r"'(\w+)' is undefined", message)
         return self.failure(f"{message}; {suggest(missing[1], variables)}" if missing else message)
 
-    def interpret(self, variables: Mapping[str, Any]) -> Any:
+    def interpret(self, variables: Mapping[str, object]) -> object:
         """The value if it can be had in this process. Raises NotPlain or RenderError."""
         if self.plain is None:
             raise NotPlain
@@ -94,7 +93,7 @@ def _parsed(source: str) -> _Template:
 # ---- rendering -------------------------------------------------------------------------------------------------------
 
 
-def render(value: Any, variables: Mapping[str, Any]) -> Any:
+def render(value: object, variables: Mapping[str, object]) -> object:
     """*value* with every string in it, at any depth, rendered. Keys are left as they are.
 
     Raises RenderError, naming the template, or TemplatesUnavailable if the templates need a renderer and none starts.
@@ -105,7 +104,7 @@ def render(value: Any, variables: Mapping[str, Any]) -> Any:
     return result
 
 
-def render_many(jobs: Sequence[Job]) -> list[Any | RenderError]:
+def render_many(jobs: Sequence[Job]) -> list[object | RenderError]:
     """`render` for each job, with the error in the place of a value. Cheaper than one at a time."""
     drafts = [_Draft(value, variables) for value, variables in jobs]
     waiting = [draft for draft in drafts if draft.error is None and draft.waiting]
@@ -119,9 +118,9 @@ def render_many(jobs: Sequence[Job]) -> list[Any | RenderError]:
 class _Draft:
     """One job: the values of its templates in their order, some of which wait for a renderer."""
 
-    def __init__(self, value: Any, variables: Mapping[str, Any]) -> None:
+    def __init__(self, value: object, variables: Mapping[str, object]) -> None:
         self._value, self._variables = value, variables
-        self._values: list[Any] = []
+        self._values: list[object] = []
         self.waiting: list[tuple[int, _Template]] = []
         self.error: RenderError | None = None
         self._left = MAX_TOTAL
@@ -136,19 +135,19 @@ class _Draft:
         except RenderError as error:
             self.error = error
 
-    def _counted(self, template: _Template, value: Any) -> Any:
+    def _counted(self, template: _Template, value: object) -> object:
         self._left -= size_of(value, self._left)
         if self._left < 0:
             raise template.failure(f"with the others beside it, it has more than {MAX_TOTAL:,} characters")
         return value
 
-    def item(self) -> tuple[tuple[str, ...], dict[str, Any]]:
+    def item(self) -> tuple[tuple[str, ...], dict[str, object]]:
         """What a renderer needs: the templates, and those variables that they use."""
         names = {name for _, template in self.waiting for name in template.names}
         variables = {name: self._variables[name] for name in sorted(names) if name in self._variables}
         return tuple(template.source for _, template in self.waiting), variables
 
-    def fill(self, found: list[Any] | ItemError) -> None:
+    def fill(self, found: list[object] | ItemError) -> None:
         if isinstance(found, ItemError):
             template = self.waiting[found.pick][1]
             undefined = found.kind == "undefined"
@@ -160,11 +159,11 @@ class _Draft:
         except RenderError as error:
             self.error = error
 
-    def result(self) -> Any | RenderError:
+    def result(self) -> object | RenderError:
         return self.error or _assembled(self._value, iter(self._values))
 
 
-def _sources(value: Any) -> Iterator[str]:
+def _sources(value: object) -> Iterator[str]:
     """The templates in *value*, in the order of `_assembled`."""
     if isinstance(value, str):
         if is_template(value):
@@ -177,7 +176,7 @@ def _sources(value: Any) -> Iterator[str]:
             yield from _sources(item)
 
 
-def _assembled(value: Any, values: Iterator[Any]) -> Any:
+def _assembled(value: object, values: Iterator[object]) -> object:
     if isinstance(value, str):
         return next(values) if is_template(value) else value
     if isinstance(value, list):
@@ -187,12 +186,12 @@ def _assembled(value: Any, values: Iterator[Any]) -> Any:
     return value
 
 
-def truth(value: Any) -> bool:
+def truth(value: object) -> bool:
     """Whether a rendered condition holds: text such as "False", "no" and "0" is taken by its meaning."""
     return value.strip().lower() not in ("", "false", "no", "0", "none") if isinstance(value, str) else bool(value)
 
 
-def check(value: Any) -> list[str]:
+def check(value: object) -> list[str]:
     """The templates within *value* that do not compile, as sentences."""
     problems = []
     for source in _sources(value):

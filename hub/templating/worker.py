@@ -25,11 +25,11 @@ import signal
 import textwrap
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import NoReturn, TypedDict, cast
 
 import jinja2.debug  # used for errors only; imported now since a renderer can open no files
 from jinja2 import TemplateError, UndefinedError
-from jinja2.sandbox import SecurityError
+from jinja2.exceptions import SecurityError
 
 from hub.templating.environment import CompiledTemplate, TemplateEnvironment, TooLong
 from sandbox.engine.isolation import landlock, namespaces, seccomp, syscalls
@@ -48,6 +48,18 @@ ANSWER = struct.Struct("!i")  # a pid, or the wait status of an ended renderer
 SIZE = struct.Struct("!I")
 FORK, END = b"F", b"E"
 _LAST_WORDS = 64 << 20  # bytes of address space for reporting that the limit was reached
+
+
+class Item(TypedDict):
+    """Templates of a request to render, by their index, with the variables."""
+
+    pick: list[int]
+    variables: dict[str, object]
+
+
+class Request(TypedDict):
+    sources: list[str]
+    items: list[Item]
 
 
 class _TooSlow(BaseException):
@@ -165,7 +177,10 @@ def _too_slow(*_: object) -> NoReturn:
 
 
 def _rendered(
-    env: TemplateEnvironment, templates: dict[str, CompiledTemplate], sources: list[str], variables: Mapping[str, Any]
+    env: TemplateEnvironment,
+    templates: dict[str, CompiledTemplate],
+    sources: list[str],
+    variables: Mapping[str, object],
 ) -> bytes:
     """The answer to one item, as JSON. Raises nothing."""
     place = 0
@@ -207,7 +222,7 @@ def _start_clock() -> None:
     signal.setitimer(signal.ITIMER_PROF, CPU_S)
 
 
-def _encoded(values: list[Any]) -> bytes:
+def _encoded(values: list[object]) -> bytes:
     pieces, size = [], 0
     for piece in json.JSONEncoder(ensure_ascii=False, default=_as_list).iterencode({"values": values}):
         size += len(piece)
@@ -217,14 +232,14 @@ def _encoded(values: list[Any]) -> bytes:
     return "".join(pieces).encode("utf-8", "surrogatepass")
 
 
-def _as_list(value: Any) -> list[Any]:
+def _as_list(value: object) -> list[object]:
     """What filters and methods give besides data: iterators, views of mappings, ranges."""
     if isinstance(value, Iterable) and not isinstance(value, bytes):
         return list(value)
     raise TypeError(f"the value is a {type(value).__name__}, which is no data")
 
 
-def _send(message: Mapping[str, Any]) -> None:
+def _send(message: Mapping[str, object]) -> None:
     _answer(json.dumps(message).encode())
 
 
@@ -235,10 +250,10 @@ def _answer(data: bytes) -> None:
         view = view[os.write(0, view) :]
 
 
-def _receive() -> Any:
+def _receive() -> Request | None:
     """The next request, or None once the other side has closed the socket."""
     head = _read(SIZE.size)
-    return json.loads(_read(SIZE.unpack(head)[0])) if head else None
+    return cast(Request, json.loads(_read(SIZE.unpack(head)[0]))) if head else None
 
 
 def _read(size: int) -> bytes:

@@ -60,7 +60,7 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
             state=session.state,
         )
         try:
-            return await act(episode), episode.state, roles.calls
+            return await act(episode), dict(episode.state), roles.calls
         finally:
             await roles.aclose()
 

@@ -257,7 +257,7 @@ class _Program:
 
 
 def _first_line(node: ast.stmt) -> int:
-    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    return int(min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))]))
 
 
 def _segment(source: str, lines: Sequence[str], node: ast.stmt) -> str:
