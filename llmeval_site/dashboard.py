@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from hub.selectors import is_curator, open_defects
 from hub.web.queries import environments_filtered
 from review.queue.backlog import review_progress
-from runs.models import Run
+from runs.models import ACTIVE, Run
 from runs.results.figures import CellResult
 from runs.results.history import latest_results, result_before, same_cases
 from runs.results.outcomes import outcomes_of
@@ -32,7 +32,7 @@ class Panel:
 
 
 def _running(user: User) -> Context | None:
-    runs = visible_runs(user).filter(status__in=[Run.Status.QUEUED, Run.Status.RUNNING])[:SHOWN]
+    runs = visible_runs(user).filter(status__in=ACTIVE)[:SHOWN]
     outcomes = outcomes_of(runs)
     return {"runs": [(run, outcomes[run.pk], live_counts(run)) for run in runs]} if runs else None
 

@@ -291,10 +291,10 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE = {
     name: {"task": task, "schedule": seconds, "options": {"expires": seconds}}
     for name, task, seconds in (
-        ("sweep", "runs.look", 15.0),
+        ("execute queued runs", "runs.execute_queued", 15.0),
         ("sweep gates", "hub.gates", 15.0),
-        ("track", "runs.track", 600.0),
-        ("forget episodes", "runs.forget", 3600.0),
+        ("sync tracking", "runs.sync_tracking", 600.0),
+        ("delete expired rollouts", "runs.delete_expired_rollouts", 3600.0),
     )
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")

@@ -37,7 +37,7 @@ from runs.execution.storage import Reader
 from runs.models import Response, Run, RunModel
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
-from runs.stages import Stage, StageConfig, StageContext, StageEstimate
+from runs.stages import RunSize, Stage, StageConfig, StageContext, StageEstimate
 
 OTHER = "wrong-result"  # the category if the judge names an unknown one
 _AT_ONCE = 64  # pairs read and judged together
@@ -69,16 +69,15 @@ class ReviewStageConfig(StageConfig):
     max_pairs: Annotated[int, Field(ge=1)] | None = None
 
 
-def _pairs_at_most(run_config: Any, responses: int, across: Across) -> int:
-    """Return the largest number of pairs that *responses* responses can form, for estimates."""
-    models, attempts = len(run_config.models), run_config.attempts
-    cases = responses // max(1, models * attempts)
+def _pairs_at_most(size: RunSize, across: Across) -> int:
+    """Return the largest number of pairs that the responses of a run can form, for estimates."""
+    models, attempts = size.models, size.attempts
     between = len(list(combinations(range(models), 2))) * attempts
     within = models * len(list(combinations(range(attempts), 2)))
-    return cases * ({"models": between, "attempts": within}.get(across, between + within))
+    return size.cases * ({"models": between, "attempts": within}.get(across, between + within))
 
 
-class ReviewStage(Stage):
+class ReviewStage(Stage[ReviewStageConfig]):
     """Stage that opens pairs for review. It runs after the judge stage, so that reviewers see its suggestions."""
 
     key = "review"
@@ -86,8 +85,8 @@ class ReviewStage(Stage):
     order = 20
     Config = ReviewStageConfig
 
-    def estimate(self, run_config: Any, config: ReviewStageConfig, responses: int) -> StageEstimate:
-        pairs = _pairs_at_most(run_config, responses, config.across)
+    def estimate(self, size: RunSize, config: ReviewStageConfig) -> StageEstimate:
+        pairs = _pairs_at_most(size, config.across)
         shown = min(pairs, config.max_pairs or pairs)
         return StageEstimate(line=f"Review: up to {shown:,} pairs, {wording.counted(config.overlap, 'reviewer')} each.")
 
@@ -115,7 +114,7 @@ def _seed(run: Run) -> int:
     return int(run.config.get("seed", 0))
 
 
-class JudgeStage(Stage):
+class JudgeStage(Stage[JudgeStageConfig]):
     """Stage that asks a judge model for a suggestion for each pair. Failures of the judge are counted, not raised."""
 
     key = "judge"
@@ -130,8 +129,8 @@ class JudgeStage(Stage):
             **config.model_dump(include={"pairs", "across", "max_pairs"}),
         }
 
-    def estimate(self, run_config: Any, config: JudgeStageConfig, responses: int) -> StageEstimate:
-        pairs = min(_pairs_at_most(run_config, responses, config.across), config.max_pairs)
+    def estimate(self, size: RunSize, config: JudgeStageConfig) -> StageEstimate:
+        pairs = min(_pairs_at_most(size, config.across), config.max_pairs)
         calls, price = 2 * pairs, config.model.price
         cost: float | None = 0.0
         if PROVIDERS[config.model.provider].live:

@@ -1,4 +1,4 @@
-"""Where a config comes from and what it may therefore refer to."""
+"""Where a config comes from, which decides what it may refer to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,10 +7,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSource:
-    """Origin of a config, which decides what the config may name.
+    """Origin of a config, which decides what the config may refer to.
 
-    lookup: returns the value of an allowed environment variable, or None if it is not set. If lookup itself is None,
-    the config must not contain `${}` at all (web and REST).
+    name: for messages. base_dir: folder that paths are relative to; None if the config must not contain paths (web and
+    REST). lookup: returns the value of an environment variable, or None if it is not set; if lookup itself is None, the
+    config must not contain `${}` at all. variables: names that `${}` may contain. key_variables: names of variables
+    that hold keys.
     """
 
     name: str = "config"

@@ -8,7 +8,7 @@ from django.utils import timezone
 from hub.common import leases
 from hub.common.errors import Conflict
 from hub.common.leases import LeaseLost
-from runs.models import Run
+from runs.models import ACTIVE, Run
 
 __all__ = [
     "LEASE",
@@ -37,10 +37,9 @@ def take_lease(*, run: Run, owner: str) -> None:
 
 
 def take_next_lease(*, owner: str) -> Run | None:
-    """Take the lease of the oldest run that waits: queued, or left running by a process that ended."""
+    """Take and return the oldest run that waits: it is queued, or its process ended while it was running."""
     waiting = Run.objects.filter(
-        Q(status=Run.Status.QUEUED, lease_owner="")
-        | Q(status__in=[Run.Status.QUEUED, Run.Status.RUNNING], lease_until__lt=timezone.now())
+        Q(status=Run.Status.QUEUED, lease_owner="") | Q(status__in=ACTIVE, lease_until__lt=timezone.now())
     )
     for run in waiting.order_by("id")[:20]:
         if leases.take(run, owner, LEASE):

@@ -65,15 +65,16 @@ class Run(Leased):
     def __str__(self) -> str:
         return f"{self.name} (run {self.pk})"
 
+    @property
+    def attempts(self) -> int:
+        """Return the number of responses of each model to each case."""
+        return int(self.config.get("attempts", 1))
 
-# Statuses of runs that no process executes or will execute without a person asking for it.
-ENDED = [
-    Run.Status.COMPLETED,
-    Run.Status.INTERRUPTED,
-    Run.Status.STOPPED,
-    Run.Status.CANCELLED,
-    Run.Status.FAILED,
-]
+
+# Groups of statuses: a process executes an active run, or will; ended runs change only if a user resumes them.
+ACTIVE = [Run.Status.QUEUED, Run.Status.RUNNING]
+WITH_RESULTS = [Run.Status.COMPLETED, Run.Status.INTERRUPTED, Run.Status.STOPPED, Run.Status.CANCELLED]
+ENDED = [*WITH_RESULTS, Run.Status.FAILED]
 
 
 class RunEnvironment(models.Model):

@@ -1,6 +1,5 @@
-"""Reading runs: chunks of cases to play, what is stored already, runs by id."""
+"""Selectors that read runs: by id, by user, their cases, models and responses."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -12,16 +11,16 @@ from hub.models import Case, Environment
 from hub.selectors import environments_withheld, is_curator, may_see_content
 from runs.models import Response, Run, RunEnvironment, RunModel
 
-# Keys of a configured model that say where and with which key it is asked: for staff alone.
+# Keys of a model in a config that describe its endpoint. Only staff may see them.
 ENDPOINT_KEYS = frozenset({"base_url", "api_key_env"})
 
 
 class RunNotFound(NotFound):
-    """No run has that id."""
+    """There is no run with this id."""
 
 
 def get_run(run_id: int | str) -> Run:
-    """Raises RunNotFound, with a sentence."""
+    """Return the run with this id. Raises RunNotFound."""
     try:
         return Run.objects.get(pk=int(run_id))
     except (ValueError, OverflowError, Run.DoesNotExist):
@@ -31,7 +30,7 @@ def get_run(run_id: int | str) -> Run:
 
 
 def visible_runs(user: User | AnonymousUser) -> QuerySet[Run]:
-    """Runs whose environments *user* may see: a run shows its cases."""
+    """Return the runs that *user* may see: those whose environments the user may see, since a run shows their cases."""
     runs = Run.objects.select_related("created_by").defer("host")
     if is_curator(user):
         return runs
@@ -44,7 +43,7 @@ def visible_runs(user: User | AnonymousUser) -> QuerySet[Run]:
 
 
 def shown_config(run: Run, user: User | AnonymousUser) -> Any:
-    """The config of *run*, for all but staff without what it says of endpoints."""
+    """Return the config of *run*; without the description of endpoints unless *user* is staff."""
     return run.config if user.is_staff else _without_endpoints(run.config)
 
 
@@ -57,28 +56,22 @@ def _without_endpoints(value: Any) -> Any:
     return {key: _without_endpoints(item) for key, item in value.items() if key not in hidden}
 
 
-def case_chunk(part: RunEnvironment, after: int, size: int) -> list[Case]:
-    """The next *size* chosen cases behind position *after*, in order."""
-    cases = Case.objects.filter(version_id=part.version_id).order_by("position")
-    if part.case_positions is not None:
-        wanted = [position for position in part.case_positions if position > after][:size]
+def case_chunk(environment: RunEnvironment, after: int, size: int) -> list[Case]:
+    """Return the next *size* cases that the run evaluates after position *after*, in order."""
+    cases = Case.objects.filter(version_id=environment.version_id).order_by("position")
+    if environment.case_positions is not None:
+        wanted = [position for position in environment.case_positions if position > after][:size]
         return list(cases.filter(position__in=wanted))
-    return list(cases.filter(position__gt=after, position__lt=part.case_count)[:size])
+    return list(cases.filter(position__gt=after, position__lt=environment.case_count)[:size])
 
 
-def stored_attempts(model: RunModel, case_ids: Sequence[int]) -> set[tuple[int, int]]:
-    """(case id, attempt) of responses that need not be asked again: all but errored ones."""
-    rows = Response.objects.filter(run_model=model, case_id__in=case_ids).exclude(status=Response.Status.ERRORED)
-    return set(rows.values_list("case_id", "attempt"))
-
-
-# Aggregates over responses: what is known of their cost, and how many have a part that is not known.
+# Aggregates over responses: the sum of the known costs, and the number of responses with an unknown cost.
 KNOWN_COST = Sum(Coalesce("cost_usd", 0.0) + Coalesce("role_cost_usd", 0.0))
 UNKNOWN_COSTS = Count("id", filter=Q(cost_usd=None) | Q(role_cost_usd=None))
 
 
 def stored_counts(run: Run) -> tuple[dict[str, int], float, bool]:
-    """How many responses of each status are stored, their known cost in USD, and whether more of it is unknown."""
+    """Return the number of stored responses by status, their known cost in USD, and whether some costs are unknown."""
     rows = (
         Response.objects.filter(run_environment__run=run)
         .order_by()
@@ -94,33 +87,34 @@ def models_under_test(run: Run) -> list[RunModel]:
 
 
 def role_models(run: Run) -> dict[str, list[RunModel]]:
-    """Models that fill a role, by role, in seat order."""
+    """Return the models that fill a role, by role, in the order of the config."""
     roles: dict[str, list[RunModel]] = {}
     for model in run.models.exclude(role="").order_by("role", "position"):
         roles.setdefault(model.role, []).append(model)
     return roles
 
 
-REASON_WITHHELD = "Held out: reasons are for the owner of the environment and curators."
+REASON_WITHHELD = "Held out: only the owner of the environment and curators can see reasons."
 
 
 def reasons_withheld(user: User | AnonymousUser, response: Response) -> bool:
-    """Whether *user* may not read why *response* scored as it did, since that tells the target. Errors tell nothing."""
+    """Return whether *user* must not see the reason of *response*. It may reveal the target; an error does not."""
     environment = response.run_environment.version.environment
     return response.status != Response.Status.ERRORED and not may_see_content(user, environment)
 
 
 def withheld_environments(user: User | AnonymousUser, run: Run) -> QuerySet[RunEnvironment]:
-    """The parts of *run* on environments whose content is withheld from *user*."""
+    """Return the environments of *run* whose content is withheld from *user*."""
     return run.environments.filter(version__environment__in=environments_withheld(user).values("pk"))
 
 
 def responses_matching(
     rows: QuerySet[Response], *, q: str = "", flag: str = "", withheld: QuerySet[RunEnvironment] | None = None
 ) -> QuerySet[Response]:
-    """Those of *rows* that match. *flag*: truncated, refused or limit. *q* is part of a case's id or of a reason.
+    """Return the *rows* that match.
 
-    Reasons of the parts *withheld* are not searched: a search in them would tell them letter by letter.
+    q: a part of the case's id or of the reason. flag: truncated, refused or limit. withheld: environments whose reasons
+    are not searched, since searching would reveal them letter by letter.
     """
     if flag in ("truncated", "refused"):
         rows = rows.filter(**{flag: True})

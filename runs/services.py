@@ -1,33 +1,37 @@
-"""Writing runs: create one from a config that was found sound, and make one that has ended ready to go on."""
+"""Services that write runs: create, resume, cancel, interrupt."""
 
 import importlib.metadata
+import logging
 import platform
-from dataclasses import replace
-from typing import Any
+from contextlib import suppress
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from hub.protocols.messages import JSON
 from hub.services import import_bundle
 from runs.config.parsing import parse_config
 from runs.config.resolve import SelectedEnvironment, config_hash, fingerprint, source_for_command
 from runs.config.schema import RunConfig
-from runs.leases import LEASE
-from runs.models import Run, RunEnvironment, RunModel
+from runs.leases import LEASE, LeaseLost, RunBusy
+from runs.missing import expected_responses
+from runs.models import ACTIVE, Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
 from runs.tracking.config import TrackingConfig
+from runs.transitions import StatusConflict, change_status
 
-KEPT = "What was stored is kept."
+STORED_IS_KEPT = "Stored responses are kept."
+logger = logging.getLogger(__name__)
 
 
 def create_run(
     *, config: RunConfig, environments: list[SelectedEnvironment], user: User | None = None, owner: str = ""
 ) -> Run:
-    """Store a run, queued: for the workers, or for *owner*, who holds its lease from the start.
+    """Store a queued run: for the workers, or for *owner*, which then holds its lease from the start.
 
-    Bundles named by path are imported first.
+    Imports the bundles that the config names by path first.
     """
     versions = [item.version or import_bundle(bundle=item.path or "", owner=user) for item in environments]
     with transaction.atomic():
@@ -56,6 +60,14 @@ def create_run(
         for role, specs in config.role_specs().items():
             rows += [_model_row(run, spec, position=i, role=role) for i, spec in enumerate(specs)]
         RunModel.objects.bulk_create(rows)
+    logger.info(
+        "run %s created: %s environments, %s models, %s responses to come",
+        run.pk,
+        len(environments),
+        len(config.models),
+        expected_responses((item.count for item in environments), len(config.models), config.attempts),
+        extra={"run_id": run.pk, "user_id": user.pk if user else None},
+    )
     return run
 
 
@@ -77,7 +89,7 @@ def _model_row(run: Run, spec: ModelSpec, *, position: int, role: str = "") -> R
     )
 
 
-def _host() -> dict[str, Any]:
+def _host() -> dict[str, JSON]:
     packages = ("django", "openai", "mlflow", "pydantic")
     return {
         "machine": platform.node(),
@@ -88,47 +100,46 @@ def _host() -> dict[str, Any]:
 
 
 def config_of(run: Run) -> RunConfig:
-    """The stored config of *run*, read back. Raises ConfigError where a recording or variable is gone."""
-    source = replace(source_for_command(None, f"run {run.pk}"), lookup=settings.ENV.lookup)
-    # Paths were made absolute when the config was first read, so that any folder serves as their base.
-    from_root = replace(source, base_dir=settings.BASE_DIR)
-    return parse_config(run.config, from_root)
+    """Return the stored config of *run*. Raises ConfigError if a recording or variable of it no longer exists."""
+    source = source_for_command(settings.BASE_DIR, f"run {run.pk}")  # its paths are absolute, so any folder serves
+    return parse_config(run.config, source)
 
 
-def reopen_run(*, run: Run) -> None:
-    """Make a run that has ended ready to go on: models that were stopped get another chance."""
-    run.models.update(stopped="")
-    run.status, run.message, run.cancel_requested = Run.Status.QUEUED, "", False
-    run.finished_at = run.evaluated_at = None
-    run.save(update_fields=["status", "message", "finished_at", "evaluated_at", "cancel_requested"])
+def resume_run(*, run: Run, owner: str = "") -> bool:
+    """Make *run* ready to be executed again, with another chance for models that were stopped.
 
-
-def resume_run(*, run: Run) -> bool:
-    """Queue a run that has ended, for the workers to go on with; whether this call did it."""
+    owner: holder of the lease, if the caller is going to execute the run itself. Without an owner a run that has ended
+    is queued for the workers. Returns False if it is active, or held by another process.
+    """
     with transaction.atomic():
-        ended = Run.objects.filter(pk=run.pk).exclude(status__in=[Run.Status.QUEUED, Run.Status.RUNNING])
-        if not ended.update(status=Run.Status.QUEUED):
-            return False
-        reopen_run(run=run)
+        if owner and run.status in ACTIVE:  # left behind by a process that ended
+            Run.objects.filter(pk=run.pk, lease_owner=owner).update(cancel_requested=False)
+        else:
+            try:
+                change_status(run, Run.Status.QUEUED, owner=owner, cancel_requested=False)
+            except (StatusConflict, RunBusy):
+                return False
+        run.models.update(stopped="")
     return True
 
 
 def cancel_run(*, run: Run) -> None:
-    """Stop a run: at once where it waits, within seconds where it is being executed. Ended runs stay as they are."""
-    waiting = Run.objects.filter(pk=run.pk, status=Run.Status.QUEUED, lease_owner="")
-    if not waiting.update(status=Run.Status.CANCELLED, finished_at=timezone.now()):
-        Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.RUNNING]).update(cancel_requested=True)
+    """Cancel *run*: at once if no process executes it, otherwise within seconds. A run that has ended is unchanged."""
+    try:
+        change_status(run, Run.Status.CANCELLED)
+    except (StatusConflict, RunBusy):
+        Run.objects.filter(pk=run.pk, status__in=ACTIVE).update(cancel_requested=True)
+        run.refresh_from_db()
+
+
+def interrupt_run(*, run: Run, owner: str = "") -> None:
+    """Mark *run* as interrupted, unless it has ended or another process executes it."""
+    with suppress(StatusConflict, RunBusy, LeaseLost):
+        change_status(run, Run.Status.INTERRUPTED, owner=owner, message=STORED_IS_KEPT)
     run.refresh_from_db()
 
 
-def interrupt_run(*, run: Run) -> None:
-    """End a run whose process was told to stop before it could say so itself; nothing where it has ended."""
-    going = Run.objects.filter(pk=run.pk, status__in=[Run.Status.QUEUED, Run.Status.RUNNING])
-    going.update(status=Run.Status.INTERRUPTED, message=KEPT, finished_at=timezone.now())
-    run.refresh_from_db()
-
-
-def fail_run(*, run: Run, message: str) -> None:
-    """End a run that could not be executed, with the reason."""
-    run.status, run.message, run.finished_at = Run.Status.FAILED, message, timezone.now()
-    run.save(update_fields=["status", "message", "finished_at"])
+def fail_run(*, run: Run, message: str, owner: str) -> None:
+    """Mark *run* as failed, unless it has ended or *owner* no longer holds its lease."""
+    with suppress(StatusConflict, LeaseLost):
+        change_status(run, Run.Status.FAILED, owner=owner, message=message)

@@ -1,12 +1,12 @@
-"""What happens after a run's last response: a registry of stages, walked in order by commands, tasks and reports.
+"""Stages: what happens after the last response of a run, in order. A registry that upper apps add their stages to.
 
-A stage of an upper app registers itself from its AppConfig.ready(). `runs` knows only this interface.
+An app registers its stages in AppConfig.ready(). `runs` knows only this interface.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,21 +14,38 @@ from hub.common.registry import Registry
 from hub.protocols.calls import CallModel
 from hub.protocols.messages import JSON
 from runs.models import Run
+from runs.providers.base import ModelSpec
 
 
 class StageConfig(BaseModel):
-    """A stage's part of a run's config; unknown keys are refused."""
+    """Section of a stage in a run's config. Unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
-    def role_models(self) -> dict[str, list[Any]]:
-        """Models of its own that the stage asks: role -> model specs, seated in that order."""
+    def role_models(self) -> Mapping[str, list[ModelSpec]]:
+        """Return the models that the stage itself calls, by role."""
         return {}
+
+
+ConfigT = TypeVar("ConfigT", bound=StageConfig)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSize:
+    """Size of a run, for estimates. cases: of all environments together."""
+
+    cases: int
+    models: int
+    attempts: int
+
+    @property
+    def responses(self) -> int:
+        return self.cases * self.models * self.attempts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageEstimate:
-    """What a stage would do: `calls` to models, `cost_usd` where prices are known, and one line for a person."""
+    """Estimate of a stage: its calls of models, their cost (None if unknown), and a line of text for a dry run."""
 
     calls: int = 0
     cost_usd: float | None = 0.0
@@ -37,66 +54,73 @@ class StageEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageContext:
-    """What a stage may use while it executes. `call_model` counts every call into the run's cost and budget.
+    """Resources of a stage during its execution.
 
-    `progress(done, total)` shows how far it is; `stopping()` is true once the run was interrupted.
+    call_model: counts every call in the run's cost and budget. tracker: the Tracker of the run, if there is one.
+    progress: to be called with the number of finished and of all items. stopping: returns True once the run is
+    interrupted.
     """
 
     run: Run
     call_model: CallModel
-    tracker: Any = None  # the run's runs.tracking.stage.Tracker
+    tracker: object = None
     concurrency: int = 8
     progress: Callable[[int, int], None] = field(default=lambda done, total: None)
     stopping: Callable[[], bool] = field(default=lambda: False)
 
 
-class Stage(ABC):
-    """Something done once all responses are stored. Idempotent: a resumed run executes it again."""
+class Stage(ABC, Generic[ConfigT]):
+    """Step after the last response. Idempotent: a resumed run executes it again.
 
-    key: ClassVar[str]  # the config's key, and the key of its summary in `eval --json`
+    key: its key in the config, and of its summary in `eval --json`. order: stages run from low to high; tracking, which
+    logs the results of the others, comes last. implicit: runs even if the config does not have its section, with the
+    defaults of Config.
+    """
+
+    key: ClassVar[str]
     title: ClassVar[str]
-    order: ClassVar[int]  # stages run from low to high; tracking, which logs what the others found, comes last
+    order: ClassVar[int]
     Config: ClassVar[type[StageConfig]]
-    implicit: ClassVar[bool] = False  # runs even where the config does not name it, with the defaults of Config
+    implicit: ClassVar[bool] = False
 
-    def identity(self, config: Any) -> JSON:
-        """The part of *config* that can change a result and so belongs into the config's hash; None where none does."""
+    def identity(self, config: ConfigT) -> JSON:
+        """Return the part of *config* that can change a result, for the hash of the config; None if nothing can."""
         return None
 
     @abstractmethod
-    def estimate(self, run_config: Any, config: Any, responses: int) -> StageEstimate:
-        """For `--dry-run`. *run_config* is the RunConfig, *responses* how many the run will have."""
+    def estimate(self, size: RunSize, config: ConfigT) -> StageEstimate:
+        """Return what the stage would do in a run of this size, for `--dry-run`."""
 
     @abstractmethod
-    async def execute(self, context: StageContext, config: Any) -> dict[str, JSON]:
-        """Do it, and return the summary that is stored in Run.summaries[key].
+    async def execute(self, context: StageContext, config: ConfigT) -> dict[str, JSON]:
+        """Execute the stage, and return the summary that is stored in Run.summaries[key].
 
-        A failure that concerns the stage alone is part of its summary; raising would leave the run unfinished. A
-        summary with the key `stopped`, a sentence, says that the budget ended the stage: the run is stopped, and goes
-        on with this stage when it is resumed.
+        A failure of the stage belongs into its summary, under `error`. If the budget stops the stage, its summary has
+        the reason under `stopped`: the run is then stopped, and a resumed run continues with this stage.
         """
 
     def spent(self, run: Run) -> float | None:
-        """What the stage's calls of all sessions cost in USD, as stored; None where a part is not known."""
+        """Return the stored cost of the stage's calls in USD, earlier executions included; None if partly unknown."""
         return 0.0
 
-    def describe_summary(self, summary: dict[str, Any]) -> str:
-        """*summary* as a sentence of a report; empty where a report says it elsewhere."""
+    def describe_summary(self, summary: Mapping[str, JSON]) -> str:
+        """Return *summary* as a sentence for a report; empty if the report shows it elsewhere."""
         return ""
 
 
-STAGES: Registry[Stage] = Registry("stage")
+STAGES: Registry[Stage[StageConfig]] = Registry("stage")
 
 
-def register(stage: Stage) -> None:
-    """Add *stage*; the same key twice is a programming error."""
-    STAGES.register(stage.key, stage)
+def register(stage: Stage[ConfigT]) -> None:
+    """Add *stage* to the registry. Raises ValueError if its key is taken."""
+    # Each stage is called only with the config that its own Config validated.
+    STAGES.register(stage.key, cast("Stage[StageConfig]", stage))
 
 
-def stages() -> list[Stage]:
-    """All registered stages, in the order in which they run."""
+def stages() -> Sequence[Stage[StageConfig]]:
+    """Return all registered stages, in the order in which they run."""
     return sorted(STAGES.values(), key=lambda stage: (stage.order, stage.key))
 
 
-def stage(key: str) -> Stage | None:
+def stage(key: str) -> Stage[StageConfig] | None:
     return STAGES.get(key)

@@ -1,20 +1,19 @@
-"""The worker's side of runs: take the lease of what waits, execute it, look again."""
+"""Celery tasks of runs: execute queued runs, log runs in MLflow later, delete expired episodes of trainers."""
 
 import logging
 import threading
 from contextlib import closing
-from typing import Any
 
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
 from hub.common.leases import end_owner, new_owner
-from runs.config.parsing import ConfigError
-from runs.execution.dispatch import LOOK
-from runs.execution.runner import Execution, execute_run
+from runs.config.parsed import ConfigError
+from runs.execution.dispatch import EXECUTE_QUEUED
+from runs.execution.runner import ExecutionOptions, execute_run
 from runs.leases import LeaseLost, release_lease, take_next_lease
 from runs.models import Response, Run
-from runs.rollouts.services import delete_expired_rollouts
+from runs.rollouts import services as rollout_services
 from runs.services import config_of, fail_run
 from runs.tracking.client import Tracker
 from runs.tracking.config import TrackingConfig, tracking_config
@@ -24,11 +23,11 @@ from sandbox.errors import SandboxUnavailable
 logger = logging.getLogger(__name__)
 
 _shutting_down = threading.Event()
-_catching_up = threading.Lock()
+_syncing = threading.Lock()
 
 
 @worker_shutting_down.connect
-def _on_shutdown(**_: Any) -> None:
+def _note_shutdown(**_: object) -> None:
     _shutting_down.set()
 
 
@@ -42,8 +41,8 @@ class _WorkerListener:
         logger.warning("%s was stopped: %s", label, reason)
 
 
-@shared_task(name=LOOK, ignore_result=True)
-def look() -> None:
+@shared_task(name=EXECUTE_QUEUED, ignore_result=True)
+def execute_queued_runs() -> None:
     """Execute waiting runs, one after the other, until none waits or the worker shuts down."""
     while not _shutting_down.is_set():
         owner = new_owner()
@@ -54,17 +53,17 @@ def look() -> None:
         _execute(run, owner)
 
 
-@shared_task(name="runs.track", ignore_result=True)
-def catch_up() -> None:
-    """Log in MLflow what could not be logged when it ran, and judgments made since; next time, where MLflow is away."""
-    if not _catching_up.acquire(blocking=False):
+@shared_task(name="runs.sync_tracking", ignore_result=True)
+def sync_tracking() -> None:
+    """Log in MLflow the runs that are not logged yet, and those with newer judgments. If MLflow is down: next time."""
+    if not _syncing.acquire(blocking=False):
         return
     try:
         if runs := runs_to_log():
             with closing(Tracker.start(TrackingConfig())) as tracker:
                 _log_in_turn(runs, tracker)
     finally:
-        _catching_up.release()
+        _syncing.release()
 
 
 def _log_in_turn(runs: list[Run], tracker: Tracker) -> None:
@@ -73,29 +72,31 @@ def _log_in_turn(runs: list[Run], tracker: Tracker) -> None:
             return
         outcome = track(run, tracker, tracking_config(run))
         if outcome["state"] != Run.TrackingState.LOGGED:
-            logger.warning("run %s is not logged in MLflow yet: %s", run.pk, outcome["error"])
+            logger.warning("run %s is not logged in MLflow yet: %s", run.pk, outcome["error"], extra={"run_id": run.pk})
             return
 
 
-@shared_task(name="runs.forget", ignore_result=True)
-def forget() -> None:
-    """Forget trainers' episodes that have been kept for long enough."""
-    count = delete_expired_rollouts()
+@shared_task(name="runs.delete_expired_rollouts", ignore_result=True)
+def delete_expired_rollouts() -> None:
+    """Delete the episodes of trainers that have expired."""
+    count = rollout_services.delete_expired_rollouts()
     if count:
-        logger.info("%s episodes are forgotten", count)
+        logger.info("%s expired episodes were deleted", count)
 
 
 def _execute(run: Run, owner: str) -> None:
-    """A failure is the run's to tell; the worker goes on with the next."""
+    """Execute *run*. A failure is stored in the run; the worker continues with the next one."""
+    extra = {"run_id": run.pk}
     try:
-        how = Execution(stopping=_shutting_down.is_set)
-        execute_run(run=run, config=config_of(run), listener=_WorkerListener(), how=how, owner=owner)
+        options = ExecutionOptions(stopping=_shutting_down.is_set)
+        execute_run(run=run, config=config_of(run), listener=_WorkerListener(), options=options, owner=owner)
     except LeaseLost as error:
-        logger.warning("%s", error)
+        logger.warning("%s", error, extra=extra)
     except (ConfigError, SandboxUnavailable) as error:
-        fail_run(run=run, message=str(error))
+        logger.warning("run %s: %s", run.pk, error, extra=extra)
+        fail_run(run=run, message=str(error), owner=owner)
     except Exception as error:
-        logger.exception("run %s", run.pk)
-        fail_run(run=run, message=f"{type(error).__name__}: {error}")
+        logger.exception("run %s failed", run.pk, extra=extra)
+        fail_run(run=run, message=f"{type(error).__name__}: {error}", owner=owner)
     finally:
         release_lease(run=run, owner=owner)

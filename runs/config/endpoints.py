@@ -1,11 +1,11 @@
-"""Registered models as the specs that providers are made from."""
+"""Registered models as model specs."""
 
 from runs.models import ModelEndpoint
 from runs.providers.base import ModelSpec, Price
 
 
 def endpoint_spec(endpoint: ModelEndpoint) -> ModelSpec:
-    """The spec of a registered model, as if a config had named all of it."""
+    """Return the spec of a registered model, as if a config described it. Raises ValidationError."""
     options = {"model": endpoint.model, "base_url": endpoint.base_url, "api_key_env": endpoint.api_key_env}
     priced = endpoint.price_input is not None or endpoint.price_output is not None
     price = Price(

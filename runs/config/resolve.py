@@ -1,8 +1,7 @@
-"""From a config to what it names: environments found, cases chosen, models identified, all digested. Writes nothing."""
+"""Resolves a config: looks up its environments, selects cases and computes digests. Writes nothing."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 
@@ -14,8 +13,9 @@ from hub.common.errors import NotFound
 from hub.environments.compiled import CompiledEnvironment
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
+from hub.protocols.messages import JSON
 from hub.selectors import VersionNotFound, case_ids, compile_version, get_version
-from runs.config.parsing import Note, ParsedConfig
+from runs.config.parsed import ParsedConfig
 from runs.config.schema import EnvironmentRef, RunConfig
 from runs.config_source import ConfigSource
 from runs.providers.base import ModelSpec
@@ -23,20 +23,21 @@ from runs.providers.registry import PROVIDERS
 from runs.stages import stages
 
 _UNPRICED = (
-    "has no price, by which a budget is kept; add `price: {input: ..., output: ...}`, with 0 where it is free, "
-    "or leave `budget_usd` out"
+    "has no price, so the budget cannot be kept; add `price: {input: ..., output: ...}`, with 0 if it is free, or "
+    "remove `budget_usd`"
 )
 
 
 class UnknownCases(NotFound):
-    """An environment lacks cases that were asked for; the text is a sentence."""
+    """An environment does not have the cases that a config selects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedEnvironment:
-    """An environment of a config, found, and the cases chosen: positions, or None for the first *count*.
+    """Environment of a config, looked up, and its selected cases.
 
-    `version` is None while the environment is a bundle (`path`) that is still to be imported.
+    count: number of the cases. case_positions: their positions, or None for the first *count*. version: None if the
+    environment is a bundle at `path` that is not imported yet. cut: `first` has reduced the number of cases.
     """
 
     ref: EnvironmentRef
@@ -50,24 +51,32 @@ class SelectedEnvironment:
 
     @property
     def label(self) -> str:
-        """slug@version"""
+        """Return slug@version."""
         return f"{self.compiled.slug}@{self.compiled.manifest.version}"
 
     @property
-    def selection(self) -> dict[str, Any]:
-        """What chose the cases, as it is stored and hashed."""
+    def selection(self) -> dict[str, JSON]:
+        """Return what selected the cases, as it is stored and hashed."""
         return {**self.ref.selection, **({"first": self.count} if self.cut else {})}
 
     def first(self, number: int) -> "SelectedEnvironment":
-        """The first *number* of the chosen cases."""
+        """Return this environment with only the first *number* of its cases."""
         if number >= self.count:
             return self
         case_positions = None if self.case_positions is None else self.case_positions[:number]
         return replace(self, count=number, case_positions=case_positions, cut=True)
 
 
+@dataclass(frozen=True, slots=True)
+class ResolvedConfig:
+    """A valid config with its environments."""
+
+    config: RunConfig
+    environments: list[SelectedEnvironment]
+
+
 def source_for_command(base_dir: Path | None, name: str) -> ConfigSource:
-    """What a config on the command line may name: files beside it, and the variables that settings allow."""
+    """Return the source of a config on the command line: it may name files, and variables that settings allow."""
     return ConfigSource(
         name=name,
         base_dir=base_dir,
@@ -77,49 +86,51 @@ def source_for_command(base_dir: Path | None, name: str) -> ConfigSource:
     )
 
 
-def resolve_config(parsed: ParsedConfig) -> tuple[RunConfig, list[SelectedEnvironment]]:
-    """The config that was read, and every environment of it. Raises ConfigError with all that is wrong of either."""
-    found = _environments(parsed, parsed.note)
+def resolve_config(parsed: ParsedConfig) -> ResolvedConfig:
+    """Return the parsed config with all its environments. Raises ConfigError with every problem of both."""
+    environments = _find_environments(parsed)
     if parsed.config is not None and parsed.config.limits.budget_usd is not None:
-        told = [problem.path for problem in parsed.problems]
+        reported = [problem.path for problem in parsed.problems]
         for path in parsed.unpriced:
-            if yaml_source.dotted(path) not in told:  # else no model stands there at all
-                parsed.note(path, _UNPRICED)
-    return parsed.require_valid(), found
+            if yaml_source.dotted(path) not in reported:  # otherwise there is no model at this place
+                parsed.add_problem(path, _UNPRICED)
+    return ResolvedConfig(parsed.require_valid(), environments)
 
 
 def find_environments(config: RunConfig) -> list[SelectedEnvironment]:
-    """Look up every environment of *config*. Raises ConfigError with all that is missing or that no model fills."""
+    """Look up the environments of *config*. Raises ConfigError if one, or a model for one of its roles, is missing."""
     parsed = ParsedConfig(ConfigSource(base_dir=config.base_dir))
     parsed.environments = dict(enumerate(config.environments))
     parsed.roles, parsed.seed, parsed.config = frozenset(config.roles), config.seed, config
-    return resolve_config(parsed)[1]
+    return resolve_config(parsed).environments
 
 
-def _environments(parsed: ParsedConfig, note: Note) -> list[SelectedEnvironment]:
+def _find_environments(parsed: ParsedConfig) -> list[SelectedEnvironment]:
+    add_problem = parsed.add_problem
     found: list[SelectedEnvironment] = []
     places: dict[str, yaml_source.Path] = {}
     for i, ref in parsed.environments.items():
-        where: yaml_source.Path = ("environments", i)
+        place: yaml_source.Path = ("environments", i)
         try:
             item = _find(parsed, ref)
         except VersionNotFound as error:
-            note(where, str(error))
+            add_problem(place, str(error))
             continue
         except BundleError as error:
             for problem in error.problems:
-                note((*where, "path"), f"{ref.path}: {problem}")
+                add_problem((*place, "path"), f"{ref.path}: {problem}")
             continue
         except UnknownCases as error:
-            note((*where, "cases"), str(error))
+            add_problem((*place, "cases"), str(error))
             continue
         slug = item.compiled.slug
         if slug in places:
-            note(where, f"{slug} is also {yaml_source.dotted(places[slug])}; a run plays one version of an environment")
-        places.setdefault(slug, where)
+            other = yaml_source.dotted(places[slug])
+            add_problem(place, f"{slug} is also {other}; a run evaluates only one version of an environment")
+        places.setdefault(slug, place)
         for role in item.compiled.roles:
             if role not in parsed.roles:
-                note(where, f"{slug} asks a model by the role {role!r}; add it under `roles`")
+                add_problem(place, f"{slug} needs a model for the role {role!r}; add it under `roles`")
         found.append(item)
     return found
 
@@ -141,7 +152,7 @@ def _find(parsed: ParsedConfig, ref: EnvironmentRef) -> SelectedEnvironment:
 
 
 def _find_bundle(parsed: ParsedConfig, ref: EnvironmentRef, given: str) -> SelectedEnvironment:
-    """A bundle named by its path, looked through but not stored."""
+    """Validate a bundle at a path, without storing it."""
     base_dir = parsed.source.base_dir
     if base_dir is None:
         raise BundleError("bundles by path may be named on the command line only; upload the bundle instead")
@@ -163,7 +174,7 @@ def _find_bundle(parsed: ParsedConfig, ref: EnvironmentRef, given: str) -> Selec
 
 
 def _select_cases(seed: int, ref: EnvironmentRef, slug: str, ids: list[str]) -> tuple[int, list[int] | None]:
-    """How many cases, and their positions where they are not simply the first ones. *ids* are in order of position."""
+    """Return the number of selected cases, and their positions unless they are the first ones. ids: of all cases."""
     if ref.cases is not None:
         places = {case_id: position for position, case_id in enumerate(ids)}
         unknown = [case_id for case_id in ref.cases if case_id not in places]
@@ -171,22 +182,22 @@ def _select_cases(seed: int, ref: EnvironmentRef, slug: str, ids: list[str]) -> 
             near = f"; {wording.suggest(unknown[0], ids)}" if len(unknown) == 1 else ""
             more = f" and {len(unknown) - 10:,} more" if len(unknown) > 10 else ""
             raise UnknownCases(f"{slug} has no case {', '.join(map(repr, unknown[:10]))}{more}{near}")
-        chosen = sorted({places[case_id] for case_id in ref.cases})
-        return len(chosen), chosen
+        positions = sorted({places[case_id] for case_id in ref.cases})
+        return len(positions), positions
     if ref.sample is not None and ref.sample < len(ids):
-        # By hash rather than by shuffle: the same seed chooses the same cases whatever else the dataset gains.
+        # By hash, not by shuffle: the same seed selects the same cases even if the dataset grows.
         drawn = sorted(range(len(ids)), key=lambda i: digests.digest([seed, slug, ids[i]]))
-        chosen = sorted(drawn[: ref.sample])
-        return len(chosen), chosen
+        positions = sorted(drawn[: ref.sample])
+        return len(positions), positions
     return min(len(ids), ref.limit or len(ids)), None
 
 
-def config_hash(config: RunConfig, found: list[SelectedEnvironment]) -> str:
-    """SHA-256 of everything that can change a result; labels, concurrency, tracking and credentials cannot."""
+def config_hash(config: RunConfig, environments: list[SelectedEnvironment]) -> str:
+    """Return the SHA-256 of everything that can change a result: not labels, concurrency, tracking and credentials."""
     return digests.digest(
         {
             "environments": sorted(
-                ({"digest": item.digest, "selection": item.selection} for item in found),
+                ({"digest": item.digest, "selection": item.selection} for item in environments),
                 key=digests.canonical_json,
             ),
             "models": sorted(fingerprint(spec) for spec in config.models),
@@ -205,6 +216,6 @@ def config_hash(config: RunConfig, found: list[SelectedEnvironment]) -> str:
 
 
 def fingerprint(spec: ModelSpec) -> str:
-    """SHA-256 of all that decides a model's answers, its label aside."""
+    """Return the SHA-256 of everything that determines the replies of a model. Its label does not."""
     provider = PROVIDERS[spec.provider]
     return provider.fingerprint(spec, provider.Options.model_validate(spec.options))

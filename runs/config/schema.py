@@ -1,21 +1,23 @@
-"""A run's config as plain data: which keys it has, and what each may hold. runs/config/parsing.py reads one."""
+"""Schema of a run's config: its keys and their values. runs/config/parsing.py parses a config."""
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from hub.common.documents import validation
 from hub.manifest.schema import SLUG, VERSION
+from hub.protocols.messages import JSON
 from runs.providers.base import ModelSpec, one_line
+from runs.stages import StageConfig
 from sandbox.connections.backends import BackendChoice
 
 _REFERENCE = re.compile(rf"^({SLUG})(?:@({VERSION}))?$")
 
-# Items of the lists of a config, checked before anything in them is.
+# Limits of the lists of a config, checked before their items.
 MAX_ITEMS = {"environments": 500, "models": 200}
-MAX_SEATS = 50  # models that fill one role
+MAX_ROLE_MODELS = 50  # models that fill one role
 
 
 class _Strict(BaseModel):
@@ -23,7 +25,7 @@ class _Strict(BaseModel):
 
 
 class EnvironmentRef(_Strict):
-    """An environment of the hub (slug or slug@version) or a bundle's path, and which of its cases to play."""
+    """Environment of the hub (slug or slug@version) or path of a bundle, and the cases of it to evaluate."""
 
     environment: str | None = None
     path: str | None = None
@@ -33,14 +35,14 @@ class EnvironmentRef(_Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_text(cls, value: Any) -> Any:
+    def _from_text(cls, value: object) -> object:
         if not isinstance(value, str | dict):
             raise ValueError(f"must be an environment's slug, or a mapping (found {validation.format_value(value)})")
         return {"environment": value} if isinstance(value, str) else value
 
     @field_validator("cases", mode="before")
     @classmethod
-    def _case_ids(cls, value: Any) -> Any:
+    def _case_ids(cls, value: object) -> object:
         return [str(item) for item in value] if isinstance(value, list) else value
 
     @model_validator(mode="after")
@@ -52,7 +54,7 @@ class EnvironmentRef(_Strict):
             near = f"; did you mean {plain!r}?" if re.fullmatch(SLUG, plain) else ""
             raise ValueError(f"{self.environment!r} is not slug or slug@version, such as word-problems@1.0.0{near}")
         if sum(item is not None for item in (self.limit, self.sample, self.cases)) > 1:
-            raise ValueError("choose cases by one of `limit`, `sample` and `cases`")
+            raise ValueError("select cases with only one of `limit`, `sample` and `cases`")
         return self
 
     @property
@@ -64,15 +66,17 @@ class EnvironmentRef(_Strict):
         return (self.environment or "").partition("@")[2] or None
 
     @property
-    def selection(self) -> dict[str, Any]:
-        """{} for all cases, else the one key that chooses."""
+    def selection(self) -> dict[str, JSON]:
+        """Return the key that selects cases, with its value; {} for all cases."""
         return self.model_dump(include={"limit", "sample", "cases"}, exclude_none=True)
 
 
 class Limits(_Strict):
-    """`case_seconds`: one episode's own time; `turns`: assistant messages in it; `retries`: of one failed call.
+    """Limits of a run.
 
-    `identical_errors`: a model is stopped after this many errors of the same kind and text in a row (0: never).
+    case_seconds: time of one episode, without waiting and retries. turns: assistant messages in an episode. retries: of
+    one failed call. identical_errors: a model is stopped after this many errors of the same kind and text in a row (0:
+    never).
     """
 
     case_seconds: Annotated[float, Field(ge=1)] = 300.0
@@ -83,14 +87,14 @@ class Limits(_Strict):
 
 
 class SandboxConfig(_Strict):
-    """Which backend runs code, and which isolation tiers the run accepts (docs/sandbox.md)."""
+    """Backend that runs code, and the isolation tiers that the run accepts (docs/sandbox.md)."""
 
     backend: BackendChoice = "auto"
     accept: Annotated[list[Literal["A", "B", "C"]], Field(min_length=1)] = ["A", "B"]
 
 
 class RunConfig(_Strict):
-    """A whole config, validated. `stage_configs` holds the parsed part of each stage, by key."""
+    """Validated config of a run. `stage_configs` holds the validated config of each stage, by key."""
 
     name: Annotated[str, Field(min_length=1, max_length=120), AfterValidator(one_line)]
     environments: Annotated[list[EnvironmentRef], Field(min_length=1)]
@@ -101,24 +105,24 @@ class RunConfig(_Strict):
     roles: dict[str, Annotated[list[ModelSpec], Field(min_length=1)]] = Field(default_factory=dict)
     sandbox: SandboxConfig = Field(default_factory=SandboxConfig)
     seed: int = 0
-    stage_configs: dict[str, Any] = Field(default_factory=dict, exclude=True)
+    stage_configs: dict[str, StageConfig] = Field(default_factory=dict, exclude=True)
     base_dir: Path | None = Field(default=None, exclude=True)
 
     @field_validator("roles", mode="before")
     @classmethod
-    def _role_lists(cls, value: Any) -> Any:
+    def _role_lists(cls, value: object) -> object:
         if isinstance(value, dict):
             return {key: item if isinstance(item, list) else [item] for key, item in value.items()}
         return value
 
-    def stored(self) -> dict[str, Any]:
-        """The config as JSON, for Run.config; `parse` reads it back."""
+    def stored(self) -> dict[str, JSON]:
+        """Return the config as JSON, for Run.config; `parse_config` reads it back."""
         data = self.model_dump(mode="json", exclude_none=True)
         data.update({key: part.model_dump(mode="json", exclude_none=True) for key, part in self.stage_configs.items()})
         return data
 
     def role_specs(self) -> dict[str, list[ModelSpec]]:
-        """Every model that fills a role, those of the stages included, by role and in seat order."""
+        """Return the models that fill a role, those of stages included, by role and in the order of the config."""
         specs = dict(self.roles)
         for part in self.stage_configs.values():
             specs.update(part.role_models())

@@ -1,4 +1,4 @@
-"""Messages that make workers look for queued runs. The database is the queue: a lost message costs seconds."""
+"""Messages that make workers execute queued runs. The database is the queue: a lost message costs seconds."""
 
 import logging
 
@@ -9,7 +9,7 @@ from runs.models import Run
 
 logger = logging.getLogger(__name__)
 
-LOOK = "runs.look"
+EXECUTE_QUEUED = "runs.execute_queued"
 
 
 def dispatch_run(*, run: Run) -> None:
@@ -19,6 +19,11 @@ def dispatch_run(*, run: Run) -> None:
 
 def _send(run_id: int) -> None:
     try:
-        task_messages.send(LOOK)
+        task_messages.send(EXECUTE_QUEUED)
     except task_messages.BrokerUnavailable as error:
-        logger.warning("run %s waits for the next sweep of a worker: the broker cannot be reached (%s)", run_id, error)
+        logger.warning(
+            "run %s waits for the next sweep of a worker: the broker cannot be reached (%s)",
+            run_id,
+            error,
+            extra={"run_id": run_id},
+        )

@@ -1,7 +1,5 @@
 """Calls models for a run: chooses the model, uses the cache, counts costs, and keeps budget and time limits."""
 
-import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -9,7 +7,8 @@ from typing import Protocol
 from hub.common import digests
 from hub.protocols.calls import CallKey, ModelError, Reply, Usage, total_cost
 from hub.protocols.messages import JSON, Message, Tool
-from runs.providers.base import ModelRequest, ModelSpec, Provider
+from runs.execution.connections import Connection
+from runs.providers.base import ModelRequest
 from runs.providers.masking import mask
 
 
@@ -19,10 +18,6 @@ class CallCache(Protocol):
     async def get(self, key: str) -> Reply | None: ...
 
     async def put(self, key: str, call: CallKey, model: str, reply: Reply) -> None: ...
-
-
-# Request ids and the like: a word of ten characters and more with a digit in it.
-_IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)[\w-]{10,}")
 
 
 class CaseTimeExceeded(Exception):
@@ -72,49 +67,6 @@ class Budget:
 
 
 @dataclass(slots=True)
-class Connection:
-    """Model of the run, with everything that its calls share. `stopped` is the error that stopped it, if any.
-
-    A model is stopped by an error that every other call would meet too, and after `identical_errors` errors of the same
-    kind and text in a row (0: never).
-    """
-
-    label: str
-    spec: ModelSpec
-    provider: Provider
-    fingerprint: str
-    slots: asyncio.Semaphore
-    identical_errors: int = 0
-    run_model_id: int = 0
-    stopped: ModelError | None = None
-    _last: tuple[str, str] = ("", "")
-    _in_row: int = 0
-
-    def replied(self) -> None:
-        """Note that a reply arrived; errors are counted from zero again."""
-        self._last, self._in_row = ("", ""), 0
-
-    def failed(self, error: ModelError) -> ModelError:
-        """Count *error* and return the error to raise: itself, or the one that stops the model."""
-        same = (error.kind, _IDENTIFIER.sub("#", str(error)))
-        self._in_row = self._in_row + 1 if same == self._last else 1
-        self._last = same
-        if self.stopped is not None:
-            return error
-        if error.fatal:
-            self.stopped = error
-        elif self.identical_errors and self._in_row >= self.identical_errors:
-            times = f"{self._in_row} times in a row" if self._in_row > 1 else "once"
-            self.stopped = ModelError(
-                error.kind,
-                f"It met the same error {times}, as many as limits.identical_errors allows. Resume the run once the "
-                f"cause is fixed. {error}",
-                fatal=True,
-            )
-        return self.stopped or error
-
-
-@dataclass(slots=True)
 class ResponseTotals:
     """Tokens, costs and time of the calls of one response. `seconds_left`: remaining time of the episode."""
 
@@ -153,7 +105,7 @@ class ModelClient:
         budget: Budget,
         seed_of: "AttemptSeed",
     ) -> None:
-        """models: by label. roles: by role, in order of seats. cache: None to call the model every time."""
+        """models: by label. roles: by role, in the order of the config. cache: None to call the model every time."""
         self.models = models
         self.roles = roles
         self.budget = budget
@@ -203,10 +155,11 @@ class ModelClient:
     def _connection(self, key: CallKey) -> Connection:
         if not key.role:
             return self.models[key.model]
-        seats = self.roles.get(key.role, ())
-        if key.seat >= len(seats):
-            raise ModelError("configuration", f"No model fills the role {key.role!r} (seat {key.seat}); see `roles`.")
-        return seats[key.seat]
+        connections = self.roles.get(key.role, ())
+        if key.seat >= len(connections):
+            number = f" (number {key.seat + 1})" if connections else ""
+            raise ModelError("configuration", f"No model fills the role {key.role!r}{number}; add one under `roles`.")
+        return connections[key.seat]
 
     async def _complete(self, connection: Connection, request: ModelRequest) -> Reply:
         async with connection.slots:

@@ -1,9 +1,9 @@
-"""What a provider is: a way to reach a model. It knows its wire and nothing of runs, caches or prices."""
+"""Interface of providers: a provider obtains replies of one model. It knows nothing of runs, caches or prices."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -15,7 +15,7 @@ from runs.config_source import ConfigSource
 
 
 class Price(BaseModel):
-    """USD per million tokens. `cached_input` defaults to `input`. Reasoning tokens are output tokens."""
+    """Price in USD per million tokens. `cached_input` defaults to `input`. Reasoning tokens are output tokens."""
 
     model_config = ConfigDict(extra="forbid")
     input: Annotated[float, Field(ge=0)] = 0.0
@@ -24,18 +24,18 @@ class Price(BaseModel):
 
     @property
     def free(self) -> bool:
-        """Whether every token costs nothing, so that the cost is known without counting them."""
+        """Return whether every token is free, so that the cost is known without token counts."""
         return not (self.input or self.cached_input or self.output)
 
     def cost(self, usage: Usage) -> float:
-        """The price of *usage*, in USD."""
+        """Return the cost of *usage* in USD."""
         cached = self.input if self.cached_input is None else self.cached_input
         fresh = usage.input - usage.cached_input
         return (fresh * self.input + usage.cached_input * cached + usage.output * self.output) / 1_000_000
 
 
 def one_line(value: str) -> str:
-    """*value*, a label, as it is. Raises ValueError where a report could not show it."""
+    """Return the label *value*. Raises ValueError if it is not visible text on one line."""
     if not value.strip() or not value.isprintable():
         raise ValueError("must be visible text on one line")
     return value
@@ -43,40 +43,44 @@ def one_line(value: str) -> str:
 
 def _without_hash(value: str) -> str:
     if "#" in value:  # `label#attempt` names a response
-        raise ValueError("must not hold a `#`")
+        raise ValueError("must not contain a `#`")
     return value
 
 
 class ModelSpec(BaseModel):
-    """A model as a config names it: the keys every provider shares; the rest are the provider's own Options."""
+    """Model as described in a config: the keys that all providers share. Other keys are options of its provider."""
 
     model_config = ConfigDict(extra="allow")
     name: Annotated[str, Field(min_length=1, max_length=120), AfterValidator(one_line), AfterValidator(_without_hash)]
     provider: str
-    family: str = ""  # models of one family judging each other are marked (self-preference)
+    family: str = ""  # verdicts of a judge model on models of its own family are marked (self-preference)
     parameters: dict[str, JSON] = Field(default_factory=dict)
     price: Price | None = None
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, JSON]:
         return dict(self.__pydantic_extra__ or {})
 
 
 class ProviderOptions(BaseModel):
-    """A provider's own keys of a model; unknown ones are refused."""
+    """Keys of a model that belong to its provider. Unknown keys are rejected.
+
+    If the provider needs a key, the option `api_key_env` is the name of the variable that holds it.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
 
-# An alias, because `type` is an attribute of the classes below.
-OptionsClass = type[ProviderOptions]
+OptionsT = TypeVar("OptionsT", bound=ProviderOptions)
+OptionsClass = type[ProviderOptions]  # an alias, because `type` is an attribute of Provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One call. `parameters` are the model's own, with the caller's over them. `seed` is the attempt's, 63 bits.
+    """One call of a model.
 
-    `timeout_s` bounds each try, where the caller waits for less time than the provider's own options say.
+    parameters: those of the model, overridden by those of the caller. seed: of the attempt, 63 bits. timeout_s: time
+    limit of each try, if it is shorter than the one in the options of the provider.
     """
 
     key: CallKey
@@ -89,54 +93,57 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContext:
-    """What a run tells its providers: how often to retry, how many calls at once, the secret where one is named."""
+    """Settings of a run for its providers.
+
+    retries: of one failed call. only_environment: the environment of the run if it has only one; recordings may leave
+    its name out.
+    """
 
     retries: int = 5
-    concurrency: int = 16
     api_key: str | None = None
-    only_environment: str = ""  # the run's only environment, which recordings may leave out
+    only_environment: str = ""
 
 
-class Provider(ABC):
-    """A connection to one model. Made in the event loop that uses it; `aclose` when done."""
+class Provider(ABC, Generic[OptionsT]):
+    """Connection to one model. Created in the event loop that uses it; call `aclose` when done."""
 
     type: ClassVar[str]
     summary: ClassVar[str]
     Options: ClassVar[OptionsClass]
-    reserved: ClassVar[Mapping[str, str]] = {}  # parameters that are not the config's to send -> what to do instead
-    live: ClassVar[bool] = True  # asks a model now; False for recordings, whose answers cost and mean no latency
+    reserved: ClassVar[Mapping[str, str]] = {}  # parameters that a config must not send -> what to do instead
+    live: ClassVar[bool] = True  # False for recordings, whose replies have neither cost nor latency
 
-    def __init__(self, spec: ModelSpec, options: Any, context: ProviderContext) -> None:
+    def __init__(self, spec: ModelSpec, options: OptionsT, context: ProviderContext) -> None:
         self.spec = spec
         self.options = options
         self.context = context
 
     @classmethod
-    def problems(cls, options: Any, source: ConfigSource) -> Iterable[Problem]:
-        """What is wrong with *options* beyond their types, such as missing files and unset variables.
+    def problems(cls, options: OptionsT, source: ConfigSource) -> Iterable[Problem]:
+        """Yield what is wrong with *options* besides their types, such as a missing file.
 
-        Keys of a wrong type are left out of *options*; `model_fields_set` tells which are there.
+        *options* lacks the keys whose type is wrong; `model_fields_set` has the others.
         """
         return ()
 
     @classmethod
-    def resolved(cls, options: Any, source: ConfigSource) -> dict[str, JSON]:
-        """Options that depend on where the config stands (paths), made absolute; only where `problems` found none."""
+    def resolved(cls, options: OptionsT, source: ConfigSource) -> dict[str, JSON]:
+        """Return the options that are relative to the folder of the config as absolute paths."""
         return {}
 
     @classmethod
     @abstractmethod
-    def identity(cls, options: Any) -> dict[str, JSON]:
-        """All of *options* that decides an answer; without credentials and time-outs."""
+    def identity(cls, options: OptionsT) -> dict[str, JSON]:
+        """Return all *options* that determine a reply, without credentials and time limits."""
 
     @classmethod
-    def fingerprint(cls, spec: ModelSpec, options: Any) -> str:
-        """SHA-256 of all that decides this model's answers, its label aside."""
+    def fingerprint(cls, spec: ModelSpec, options: OptionsT) -> str:
+        """Return the SHA-256 of everything that determines the replies of this model. Its label does not."""
         return digests.digest({"provider": cls.type, "identity": cls.identity(options), "parameters": spec.parameters})
 
     @abstractmethod
     async def complete(self, request: ModelRequest) -> Reply:
-        """Ask once, retries included. Raises ModelError. `cost_usd` and `cached` are the caller's business."""
+        """Return the reply, after retries if needed. Raises ModelError. The caller sets `cost_usd` and `cached`."""
 
-    async def aclose(self) -> None:  # noqa: B027 - most providers hold nothing
-        """Give connections back."""
+    async def aclose(self) -> None:
+        """Close all connections."""

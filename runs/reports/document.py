@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from runs.models import Run
 from runs.reports.columns import result_json
-from runs.results.counting import attempts_of
 from runs.results.figures import CellResult
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
@@ -25,7 +24,7 @@ def results_json(run: Run, cells: Sequence[CellResult] | None = None) -> dict[st
         "config_hash": run.config_hash,
         "seconds": round(run.seconds, 3),
         "cost_usd": None if run.cost_usd is None else round(run.cost_usd, 6),
-        "attempts": attempts_of(run),
+        "attempts": run.attempts,
         "results": [result_json(cell) for cell in cells],
         "warnings": warnings(run, cells),
         **run.summaries,

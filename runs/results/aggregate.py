@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hub.protocols.calls import total_cost
 from runs.models import Response, Run, RunEnvironment, RunModel, Score
-from runs.results.counting import attempts_of, case_clusters, cell_responses, quarantined_cases
+from runs.results.counting import case_clusters, cell_responses, quarantined_cases
 from runs.results.figures import CellFigures, CellResult, InstructionCounts, Times
 from runs.results.statistics.attempts import pass_at_k, pass_hat_k
 from runs.results.statistics.means import mean_estimate, quantile
@@ -129,7 +129,7 @@ def _aggregate_cell(
             scores.append(score / scored)
             if clusters:
                 case_cluster.append(clusters.get(case_id, f"case {case_id}"))
-    attempts = attempts_of(run)
+    attempts = run.attempts
     ks = reported_k(attempts)
     return CellFigures(
         attempts=attempts,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hub.common.errors import UserError
 from hub.protocols.messages import JSON
 from runs.models import Response, Run, RunEnvironment, RunModel
-from runs.results.counting import attempts_of, case_clusters, cell_responses, quarantined_cases
+from runs.results.counting import case_clusters, cell_responses, quarantined_cases
 from runs.results.statistics.paired import PairedDifference, holm, paired_difference
 
 _SCORED = (Response.Status.PASSED, Response.Status.FAILED)
@@ -296,9 +296,9 @@ def _run_notes(
     alone += [f"{slug} (B only)" for slug in parts_b if slug not in parts_a]
     if alone:
         notes.append(f"Not compared, for only one run played them: {', '.join(alone)}.")
-    if attempts_of(run_a) != attempts_of(run_b):
+    if run_a.attempts != run_b.attempts:
         notes.append(
-            f"A has {attempts_of(run_a)} attempts per case and B {attempts_of(run_b)}; the means of each are compared."
+            f"A has {run_a.attempts} attempts per case and B {run_b.attempts}; the means of each are compared."
         )
     for name, run in {"A": run_a, "B": run_b}.items():
         if run.status != Run.Status.COMPLETED:

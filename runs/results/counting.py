@@ -8,11 +8,6 @@ from hub.models import Case, CaseDefect
 from runs.models import Response, Run, RunEnvironment, RunModel
 
 
-def attempts_of(run: Run) -> int:
-    """Responses of each model to each case."""
-    return int(run.config.get("attempts", 1))
-
-
 def quarantined_cases(run: Run, part: RunEnvironment) -> frozenset[int]:
     """Ids of the chosen cases that a curator had found wrong when *run* started."""
     return defective_cases(part, before=run.started_at or run.created_at)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from django.conf import settings
 from pydantic import ValidationError
 
 from hub.common.documents import validation
@@ -14,10 +13,9 @@ from hub.environments.compiled import CompiledEnvironment
 from hub.protocols.calls import CallKey, ModelError, Reply
 from hub.protocols.messages import JSON, Message, Tool
 from runs.config.endpoints import endpoint_spec
-from runs.execution.model_client import Budget, Connection, ModelClient
+from runs.execution.connections import close_all, connect
+from runs.execution.model_client import Budget, ModelClient
 from runs.models import EpisodeSession, ModelEndpoint
-from runs.providers.base import ProviderContext
-from runs.providers.registry import PROVIDERS
 from runs.providers.replay import Recorded, recorded_row
 
 TRAINER = "trainer"  # the answering model's label in calls, where the trainer gave it none
@@ -104,7 +102,10 @@ class RoleModels:
     ) -> None:
         self.calls: list[dict[str, Any]] = []
         self._recorded = {_place(**row): row["content"] for row in session.recordings}
-        self._models = {role: [_connect(endpoint) for endpoint in rows] for role, rows in endpoints.items()}
+        self._models = {
+            role: [connect(endpoint_spec(endpoint), concurrency=_AT_ONCE) for endpoint in rows]
+            for role, rows in endpoints.items()
+        }
         self._client = ModelClient(
             models={}, roles=self._models, cache=None, budget=Budget(), seed_of=lambda _: session.seed
         )
@@ -151,24 +152,9 @@ class RoleModels:
             raise ModelError("timeout", f"The role model did not answer within {_STEP_SECONDS:g} s.") from None
 
     async def aclose(self) -> None:
-        clients = [item.provider.aclose() for rows in self._models.values() for item in rows]
-        await asyncio.gather(*clients, return_exceptions=True)
+        await close_all(connection for connections in self._models.values() for connection in connections)
 
 
 def _place(purpose: str, turn: int, rule: str, seat: int, **_: Any) -> tuple[str, int, str, int]:
     """What tells the recorded calls of one episode apart; a judge that is asked again says the same again."""
     return (purpose, turn, "", 0) if purpose == "user" else (purpose, 0, rule, seat)
-
-
-def _connect(endpoint: ModelEndpoint) -> Connection:
-    spec = endpoint_spec(endpoint)
-    provider = PROVIDERS[spec.provider]
-    options = provider.Options.model_validate(spec.options)
-    key = settings.ENV.lookup(endpoint.api_key_env) if endpoint.api_key_env else None
-    return Connection(
-        label=spec.name,
-        spec=spec,
-        provider=provider(spec, options, ProviderContext(api_key=key)),
-        fingerprint=provider.fingerprint(spec, options),
-        slots=asyncio.Semaphore(_AT_ONCE),
-    )

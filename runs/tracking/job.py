@@ -12,7 +12,6 @@ from runs.reports.columns import result_json
 from runs.reports.document import results_json
 from runs.reports.formats import cut
 from runs.reports.html import render_html
-from runs.results.counting import attempts_of
 from runs.results.figures import CellResult
 from runs.results.stored import get_results
 from runs.tracking.additions import LogAddition, combined_addition
@@ -103,7 +102,7 @@ def _cell(run: Run, cell: CellResult, addition: LogAddition, folder: Path) -> Lo
                 "environment": cell.environment,
                 "digest": digest,
                 "selection": cell.run_environment.selection or "all",
-                "attempts": attempts_of(run),
+                "attempts": run.attempts,
                 "model": spec,
             }
         ),

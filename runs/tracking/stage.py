@@ -6,13 +6,13 @@ from django.db import connections
 
 from hub.protocols.messages import JSON
 from runs.models import Run
-from runs.stages import Stage, StageContext, StageEstimate
+from runs.stages import RunSize, Stage, StageContext, StageEstimate
 from runs.tracking.client import Tracker
 from runs.tracking.config import TrackingConfig
 from runs.tracking.sync import TrackingOutcome, address_without_password, track
 
 
-class TrackingStage(Stage):
+class TrackingStage(Stage[TrackingConfig]):
     """The last stage: log the run with the summaries of the other stages."""
 
     key = "tracking"
@@ -21,13 +21,13 @@ class TrackingStage(Stage):
     Config = TrackingConfig
     implicit = True
 
-    def estimate(self, run_config: object, config: TrackingConfig, responses: int) -> StageEstimate:
+    def estimate(self, size: RunSize, config: TrackingConfig) -> StageEstimate:
         line = f"Tracking in MLflow at {address_without_password()}." if config.mlflow else "No tracking in MLflow."
         return StageEstimate(line=line)
 
     async def execute(self, context: StageContext, config: TrackingConfig) -> dict[str, JSON]:
         """Return a summary with `state` (off, logged, pending) and, if it is pending, `error`."""
-        tracker = context.tracker or Tracker.start(config)
+        tracker = context.tracker if isinstance(context.tracker, Tracker) else Tracker.start(config)
         try:
             outcome = await asyncio.to_thread(_track_in_thread, context.run, tracker, config)
         finally:

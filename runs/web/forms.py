@@ -9,8 +9,9 @@ from django.core.exceptions import NON_FIELD_ERRORS
 
 from hub.common.web.filters import FilterForm
 from hub.web.queries import environments_filtered
-from runs.config.parsing import ConfigError
-from runs.config.registered import MAX_CONFIG, ResolvedConfig, resolve_registered, resolve_registered_text
+from runs.config.parsed import ConfigError
+from runs.config.registered import MAX_CONFIG, resolve_registered, resolve_registered_text
+from runs.config.resolve import ResolvedConfig
 from runs.models import ModelEndpoint, Response, Run
 
 _ALL = ("", "all")

@@ -8,8 +8,7 @@ from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Lower
 from django.http import Http404
 
-from runs.models import ENDED, Response, Run, RunEnvironment, RunModel
-from runs.results.counting import attempts_of
+from runs.models import ENDED, WITH_RESULTS, Response, Run, RunEnvironment, RunModel
 from runs.selectors import (
     KNOWN_COST,
     REASON_WITHHELD,
@@ -31,7 +30,6 @@ RESPONSE_COLUMNS = {
     "ms": "latency_ms",
     "tokens": "output_tokens",
 }
-WITH_RESULTS = [Run.Status.COMPLETED, Run.Status.INTERRUPTED, Run.Status.STOPPED, Run.Status.CANCELLED]
 HEAVY = ("messages", "text")  # a response's columns that lists do not load
 
 
@@ -97,22 +95,6 @@ def downloadable_run(user: User | AnonymousUser, pk: int) -> Run:
             "and curators."
         )
     return run
-
-
-def responses_left(run: Run) -> int:
-    """Responses that *run* still owes: those missing, and errored ones, which a resumed run asks for again."""
-    models = run.models.filter(role="").count()
-    expected = sum(run.environments.values_list("case_count", flat=True)) * models * attempts_of(run)
-    stored = Response.objects.filter(run_environment__run=run).exclude(status=Response.Status.ERRORED).count()
-    return max(expected - stored, 0)
-
-
-def is_run_complete(run: Run) -> bool:
-    """Whether going on with *run* would find nothing to do: all was asked and answered, and no stage failed."""
-    if run.status != Run.Status.COMPLETED or run.tracking_state == Run.TrackingState.PENDING:
-        return False
-    failed = any(isinstance(summary, dict) and summary.get("error") for summary in run.summaries.values())
-    return not failed and responses_left(run) == 0
 
 
 SHORT = [Response.Status.ERRORED, Response.Status.UNSCORED]
@@ -209,7 +191,7 @@ def live_counts(run: Run) -> dict[str, Any]:
                     "slug": part.version.environment.slug,
                     "model": model.label,
                     "done": sum(by_status.values()),
-                    "expected": part.case_count * attempts_of(run),
+                    "expected": part.case_count * run.attempts,
                     "stopped": model.stopped,
                     **by_status,
                 }

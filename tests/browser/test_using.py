@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from hub.models import Environment, EnvironmentVersion
 from runs.models import ModelEndpoint, Run
-from runs.tasks import look
+from runs.tasks import execute_queued_runs
 from tests.browser.conftest import Visit
 from tests.endpoint import endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
@@ -146,7 +146,7 @@ def _work() -> None:
 
     def once() -> None:
         try:
-            look()
+            execute_queued_runs()
         finally:
             connection.close()
 

@@ -14,7 +14,7 @@ from preferences.models import IssueCategory, Preference
 from preferences.services import JudgeIdentity, Judgment, NewIssue, Reaction, record_preference
 from preferences.spans import find_quote
 from runs.models import Response, Run
-from runs.tasks import catch_up
+from runs.tasks import sync_tracking
 from runs.tracking.client import Tracker
 from runs.tracking.config import tracking_config
 from runs.tracking.sync import outdated_runs, runs_to_log
@@ -270,16 +270,16 @@ def test_worker_logs_new_judgments_and_stops_if_mlflow_is_down(
     judged(pair_of(run), "second", "ann")
     late = stored_run(pair_of(run)[0].case.version, name="late", tracking_state="pending", config={"attempts": 1})
     settings.MLFLOW_TRACKING_URI = "http://127.0.0.1:9"
-    catch_up()
+    sync_tracking()
     (said,) = [record.getMessage() for record in caplog.records if record.name == "runs.tasks"]
     assert said.startswith(f"run {late.pk} is not logged in MLflow yet: ")
     settings.MLFLOW_TRACKING_URI = store
     assert runs_to_log() == [late, run]
-    catch_up()
+    sync_tracking()
     assert runs_to_log() == []
     assert [row["by"] for row in in_mlflow("swept")["judgments"]] == ["ann"]
     monkeypatch.setattr(Tracker, "start", None)  # with nothing to log, no process is started
-    catch_up()
+    sync_tracking()
 
 
 def test_judgments_stay_pending_while_mlflow_is_down(

@@ -20,7 +20,7 @@ from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
 from hub.selectors import VersionNotFound, get_version, may_see_content, visible_environments
 from runs.models import EpisodeSession
-from runs.providers.openai import wire_usage
+from runs.providers.openai_replies import parse_usage
 from runs.rollouts.roles import session_recordings
 from runs.rollouts.services import (
     RolloutConflict,
@@ -187,7 +187,7 @@ class EpisodeStep(EpisodeEndpoint):
             step = step_rollout(
                 session=session,
                 message=asked.validated_data["message"],
-                usage=wire_usage(usage) if usage else None,
+                usage=parse_usage(usage) if usage else None,
             )
         except RolloutError as error:
             raise ValidationError({"message": str(error)}) from None

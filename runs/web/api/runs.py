@@ -19,6 +19,7 @@ from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
 from runs.config.registered import MAX_CONFIG, resolve_registered_text
 from runs.execution.dispatch import dispatch_run
+from runs.missing import is_run_complete
 from runs.models import Run
 from runs.reports import results_json
 from runs.selectors import shown_config
@@ -152,7 +153,7 @@ class RunResume(ChangeEndpoint):
     @extend_schema(operation_id="runs_resume", request=None, responses={200: RunItem, 409: ErrorBody})
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.run_of(request.user, pk)
-        if queries.is_run_complete(run):
+        if is_run_complete(run):
             return Answer(RunItem(run).data)
         if not resume_run(run=run):
             raise Conflict("The run is already in progress.")

@@ -5,7 +5,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from runs.models import Response
-from runs.results.counting import attempts_of
 from runs.selectors import reasons_withheld
 from runs.web import queries
 
@@ -23,7 +22,7 @@ def case(request: HttpRequest, pk: int, case: int) -> HttpResponse:
     queries.withhold_reasons(request.user, answers)
     if not answers:
         return redirect("runs:run", pk=pk)
-    context = {"run": found, "case": answers[0].case, "answers": answers, "attempts": attempts_of(found)}
+    context = {"run": found, "case": answers[0].case, "answers": answers, "attempts": found.attempts}
     return render(request, "runs/case.html", context)
 
 
@@ -43,7 +42,7 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
         "version": found.run_environment.version,
         "scores": found.scores.order_by("position"),
         "withheld": withheld,
-        "attempts": attempts_of(found.run_environment.run),
+        "attempts": found.run_environment.run.attempts,
         "before": alike.filter(pk__lt=pk).values_list("pk", flat=True).last(),
         "after": alike.filter(pk__gt=pk).values_list("pk", flat=True).first(),
     }

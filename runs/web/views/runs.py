@@ -12,14 +12,14 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list
-from runs.config.registered import ResolvedConfig
+from runs.config.resolve import ResolvedConfig
 from runs.execution.dispatch import dispatch_run
 from runs.exports import FORMATS
+from runs.missing import count_missing, is_run_complete
 from runs.models import ENDED, ModelEndpoint, Response, Run
 from runs.reports import render_html, stage_sentences
 from runs.reports.document import known_cost
 from runs.reports.page import results_for_page
-from runs.results.counting import attempts_of
 from runs.results.outcomes import outcome_of, outcomes_of
 from runs.selectors import shown_config
 from runs.services import cancel_run, create_run, resume_run
@@ -102,7 +102,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "filtered": any(chosen.values()),
         "order": order,
         "responses": page,
-        "attempts": attempts_of(found),
+        "attempts": found.attempts,
         "several": found.environments.count() > 1,
         "ended": found.status in ENDED,
         "formats": {key: item.summary for key, item in FORMATS.items()},
@@ -115,7 +115,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         context["parts"] = found.environments.select_related("version__environment").order_by("position")
         context["models"] = found.models.order_by("role", "position")
         context["may_change"] = request.user.has_perm(CHANGE)
-        context["left"] = queries.responses_left(found)
+        context["left"] = count_missing(found)
         context["mlflow"] = mlflow_url(request.user, found)
         context["config"] = shown_config(found, request.user)
         context["stage_sentences"] = stage_sentences(found)
@@ -171,7 +171,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @permission_required(CHANGE, raise_exception=True)
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
     found = queries.run_of(request.user, pk)
-    if queries.is_run_complete(found):
+    if is_run_complete(found):
         messages.info(request, "The run is finished: nothing is missing or errored.")
     elif resume_run(run=found):
         dispatch_run(run=found)

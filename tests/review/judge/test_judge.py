@@ -10,10 +10,10 @@ from preferences.models import Issue, Preference
 from review.models import JudgeCall, Pair
 from runs.config.parsing import parse_config_text
 from runs.config.resolve import find_environments, source_for_command
-from runs.execution.runner import Execution, execute_run
+from runs.execution.runner import ExecutionOptions, execute_run
 from runs.models import Response, Run
 from runs.reports import results_json
-from runs.services import config_of, create_run, reopen_run
+from runs.services import config_of, create_run, resume_run
 from tests.endpoint import completion, endpoint
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -89,7 +89,7 @@ def play(folder: Path, recordings: list[dict[str, Any]], **changes: Any) -> Run:
 
 
 def execute(run: Run, config: Any) -> Run:
-    return execute_run(run=run, config=config, listener=Silent(), how=Execution())
+    return execute_run(run=run, config=config, listener=Silent(), options=ExecutionOptions())
 
 
 def test_agreeing_orders_create_suggestion_and_execution_preferences(folder: Path) -> None:
@@ -154,7 +154,7 @@ def test_fenced_replies_are_parsed_and_issues_with_unknown_quotes_left_out(folde
 def test_resumed_judging_asks_only_for_missing_pairs(folder: Path) -> None:
     recordings = both_orders("france", judged(), judged(winner="B"))
     run = play(folder, recordings)
-    reopen_run(run=run)
+    resume_run(run=run)
     execute(run, config_of(run))
     assert Preference.objects.filter(source="llm").count() == 1
     assert Preference.objects.filter(source="execution").count() == Pair.objects.filter(kind="one_passes").count()
@@ -245,11 +245,11 @@ def test_judge_stopped_by_budget_reports_it_and_resumes(folder: Path) -> None:
         assert Pair.objects.filter(free__gt=0).count() == 0  # people come after the judge
         Run.objects.filter(pk=run.pk).update(cost_usd=0.0)  # as if the process had been killed
         run.refresh_from_db()
-        reopen_run(run=run)
+        resume_run(run=run)
         execute(run, config_of(run))
         assert (run.status, len(judge.requests)) == (Run.Status.STOPPED, 3)  # what was spent is not forgotten
         run.config["limits"]["budget_usd"] = 1.0
-        reopen_run(run=run)
+        resume_run(run=run)
         execute(run, config_of(run))
         assert (run.status, len(judge.requests)) == (Run.Status.COMPLETED, 6)
     summary = results_json(run)["judge"]
@@ -263,7 +263,7 @@ def test_cost_of_unusable_reply_is_kept(folder: Path) -> None:
         run = play(folder, [], **paid(folder, judge.url, 0.02))
         assert run.summaries["judge"]["cost_usd"] == pytest.approx(0.02)
         run.config["limits"]["budget_usd"] = 1.0
-        reopen_run(run=run)
+        resume_run(run=run)
         execute(run, config_of(run))
     assert run.summaries["judge"]["suggested"] == 3
     assert run.summaries["judge"]["cost_usd"] == run.cost_usd == pytest.approx(0.01 * len(judge.requests))

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from hub.protocols.calls import CallKey
-from runs.config.parsing import ConfigError, parse_config_text
+from runs.config.parsed import ConfigError
+from runs.config.parsing import parse_config_text
 from runs.config.schema import RunConfig
 from runs.config_source import ConfigSource
 from runs.providers.replay import open_recording
@@ -94,7 +95,7 @@ concurrency: 0
         "line 8: models[1].name: 'small' is also the name of models[0]; names are labels",
         "line 8: models[1].model: missing; this key is required",
         "line 10: models[1].colour: unknown key; known are name, provider, family, parameters, price, model, base_url, "
-        "api_key_env, timeout_s; what is sent with each request stands under `parameters`",
+        "api_key_env, timeout_s; parameters of requests belong under `parameters`",
         "line 11: attemps: unknown key; did you mean 'attempts'?",
         "line 12: concurrency: must be greater than or equal to 1 (found 0)",
     ]
@@ -107,7 +108,7 @@ def test_a_key_itself_and_a_missing_recording_are_told_with_what_else_is_wrong(t
     text = text.replace("attempts: 2", "  - {name: old, provider: replay, responses: gone.jsonl, recorded_from: 3}")
     found = problems_of(text, tmp_path)
     assert [line.split(";")[0].split(" (")[0] for line in found] == [
-        "line 10: models[0].api_key_env: what stands here looks like a key",
+        "line 10: models[0].api_key_env: this looks like a key",
         "line 11: models[0].timeout_s: must be a valid number, unable to parse string as a number",
         "line 14: models[1].recorded_from: must be a valid string",
         f"line 14: models[1].responses: there is no file '{tmp_path}/gone.jsonl'",
@@ -180,11 +181,11 @@ def test_wrong_types_are_reported_with_the_value_found(tmp_path: Path, key: str,
         ("sample: 40", "sample: 40, limit: 3", "one of `limit`, `sample` and `cases`"),
         ("name: customer", "name: customer, price: {inputs: 1}", "roles.user[0].price.inputs: unknown key"),
         ("name: demo", "name: 'a\tb'", "name: must be visible text on one line"),
-        ("name: small", "name: small#1", "models[0].name: must not hold a `#`"),
-        ("attempts: 2", "retries: 2", "retries: unknown key; it stands under `limits`"),
+        ("name: small", "name: small#1", "models[0].name: must not contain a `#`"),
+        ("attempts: 2", "retries: 2", "retries: unknown key; it belongs under `limits`"),
         ("    provider: openai\n", "", "provider: missing; this key is required, one of openai, replay"),
         ("model: gpt-x", "model: gpt-x\n    top_p: 1", "write `parameters: {top_p: ...}`"),
-        ("{temperature: 0}", "{stream: true}", "models[0].parameters.stream: not to be sent; answers are read whole"),
+        ("{temperature: 0}", "{stream: true}", "parameters.stream: must not be sent; replies are not streamed"),
         ("cached_input: 0.025, output: 2.0", "cached_input: 0.025", "`output` is missing; its tokens would count as"),
         ("api_key_env: OPENAI_API_KEY", "api_key_env: $OPENAI_API_KEY", "did you mean 'OPENAI_API_KEY'?"),
         ("api_key_env: OPENAI_API_KEY", 'api_key_env: "${OPENAI_API_KEY}"', "write `api_key_env: OPENAI_API_KEY`"),
@@ -268,7 +269,7 @@ def test_set_overrides_a_key(tmp_path: Path, override: str, read: Any) -> None:
         ("models.small.name=x", "models is a list of 1; 'small' is not in it; write models.0"),
         ("environments.x=y", "environments is a list of 2; 'x' is not in it; write environments.0 to environments.1"),
         ("name.first=x", "name is a single value and has no keys"),
-        ("roles.grader=null", "there is no roles.grader to take out"),
+        ("roles.grader=null", "there is no roles.grader to remove"),
         ("name=[", "while parsing a flow node: expected the node content, but found '<stream end>'"),
     ],
 )

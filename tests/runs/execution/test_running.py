@@ -18,17 +18,19 @@ from django.core import serializers
 
 from llmeval_site.configuration.variables import EnvironmentVariables
 from runs import stages as stages_module
-from runs.config.parsing import ConfigError, parse_config_text, read_config_text
+from runs.config.parsed import ConfigError
+from runs.config.parsing import parse_config_text, read_config_text
 from runs.config.resolve import config_hash, find_environments, resolve_config, source_for_command
 from runs.config.schema import RunConfig
-from runs.execution.runner import Execution, execute_run
+from runs.execution.runner import ExecutionOptions, execute_run
+from runs.missing import is_run_complete
 from runs.models import ModelCall, Response, Run, RunModel, Score
 from runs.reports.document import results_json
 from runs.results.warnings import warnings
 from runs.selectors import stored_counts
-from runs.services import config_of, create_run, reopen_run
-from runs.stages import Stage, StageConfig, StageContext, StageEstimate
-from runs.web.queries import is_run_complete, live_counts
+from runs.services import config_of, create_run, resume_run
+from runs.stages import RunSize, Stage, StageConfig, StageContext, StageEstimate
+from runs.web.queries import live_counts
 from sandbox.errors import SandboxUnavailable
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
@@ -103,12 +105,13 @@ def start(folder: Path, text: str, *, use_cache: bool = True) -> tuple[Run, Sile
 
 def execute(run: Run, config: RunConfig, *, use_cache: bool = True) -> tuple[Run, Silent]:
     listener = Silent()
-    return execute_run(run=run, config=config, listener=listener, how=Execution(use_cache=use_cache)), listener
+    options = ExecutionOptions(use_cache=use_cache)
+    return execute_run(run=run, config=config, listener=listener, options=options), listener
 
 
 def resume(run: Run) -> tuple[Run, Silent]:
     run = Run.objects.get(pk=run.pk)
-    reopen_run(run=run)
+    resume_run(run=run)
     return execute(run, config_of(run))
 
 
@@ -162,12 +165,12 @@ def test_every_case_is_asked_scored_and_stored_with_its_transcript_usage_and_cos
     assert [(score.rule, score.value) for score in response.scores.all()] == [("exact_match", 0.0)]
 
 
-class Looking(Stage):
+class Looking(Stage[StageConfig]):
     """A stage that notes what others can read of the run while it goes on."""
 
     key, title, order, Config, implicit = "looking", "Looking", 1, StageConfig, True
 
-    def estimate(self, run_config: Any, config: Any, responses: int) -> StageEstimate:
+    def estimate(self, size: RunSize, config: StageConfig) -> StageEstimate:
         return StageEstimate()
 
     async def execute(self, context: StageContext, config: Any) -> dict[str, Any]:
@@ -184,7 +187,7 @@ def test_a_run_says_that_all_is_stored_before_its_stages_begin(folder: Path, mon
     with endpoint(capital) as server:
         run, _ = start(folder, config_text(server.url).replace('"tracking": {"mlflow": false}', '"seed": 0'))
         assert run.summaries["looking"] == {"status": "running", "played": True, "stored": len(CAPITALS)}
-        reopen_run(run=run)
+        resume_run(run=run)
     run.refresh_from_db()
     assert run.evaluated_at is None
 
@@ -331,7 +334,7 @@ def test_a_budget_that_nothing_would_keep_is_refused(folder: Path) -> None:
 
     assert problems(retries=1) == []
     (said,) = problems(budget_usd=1)
-    assert said.startswith("line 1: models[0]: has no price, by which a budget is kept; add `price:")
+    assert said.startswith("line 1: models[0]: has no price, so the budget cannot be kept; add `price:")
 
 
 def test_a_spent_budget_stops_the_run_and_more_budget_lets_it_go_on(folder: Path) -> None:
@@ -550,7 +553,7 @@ def test_identical_errors_in_a_row_stop_the_model_with_one_message_and_a_resume_
         assert len(server.requests) == 4  # France, and three of the others
         assert sorted(statuses(run).values()) == ["errored", "errored", "errored", "passed"]
         (said,) = listener.stopped
-        assert "the same error 3 times in a row" in said and "limits.identical_errors" in said and "top_q" in said
+        assert "same error occurred 3 times in a row" in said and "limits.identical_errors" in said and "top_q" in said
         assert run.models.get().stopped in said
         run, listener = resume(run)
         assert len(listener.stopped) == 1 and len(server.requests) == 7

@@ -23,7 +23,7 @@ from runs.config.resolve import find_environments
 from runs.leases import LEASE, LeaseLost, RunBusy, release_lease, renew_lease, take_lease, take_next_lease
 from runs.models import Response, Run
 from runs.services import cancel_run, create_run, interrupt_run
-from runs.tasks import look
+from runs.tasks import execute_queued_runs
 from tests.endpoint import endpoint
 from tests.runs.execution.test_running import CAPITALS, capital, config_text, folder, load, manage, until  # noqa: F401
 from tests.services import unavailable
@@ -109,7 +109,7 @@ def test_a_worker_that_is_told_to_end_puts_its_run_back_and_the_next_one_goes_on
 
 def _look(broker: str) -> None:
     with Celery(broker=broker) as app:
-        app.send_task("runs.look", ignore_result=True)
+        app.send_task("runs.execute_queued", ignore_result=True)
 
 
 def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -> None:  # noqa: F811
@@ -133,9 +133,8 @@ def test_a_run_of_a_command_is_its_own_from_the_start(folder: Path) -> None:  # 
     config = load(folder, config_text("http://x/v1"))
     run = create_run(config=config, environments=find_environments(config), owner="elsewhere:1:a")
     assert take_next_lease(owner=new_owner()) is None
-    interrupt_run(run=run)
-    Run.objects.update(lease_owner="", lease_until=None)
-    assert (run.status, take_next_lease(owner=new_owner())) == ("interrupted", None)
+    interrupt_run(run=run, owner="elsewhere:1:a")
+    assert (run.status, run.lease_owner, take_next_lease(owner=new_owner())) == ("interrupted", "", None)
 
 
 def test_a_run_that_another_process_executes_cannot_be_resumed_and_is_left_as_it_is(folder: Path) -> None:  # noqa: F811
@@ -188,7 +187,7 @@ def test_a_run_that_cannot_even_begin_fails_with_the_reason_and_is_not_tried_for
     for path in settings.MEDIA_ROOT.rglob("*.zip"):
         path.unlink()
     monkeypatch.setattr("hub.selectors._compiled", selectors._compiled.__wrapped__)
-    look()
+    execute_queued_runs()
     run.refresh_from_db()
     assert (run.status, run.lease_owner) == ("failed", "")
     assert "No such file" in run.message

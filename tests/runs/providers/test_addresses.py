@@ -10,7 +10,8 @@ from django.conf import settings
 from hub.protocols.calls import CallKey, ModelError
 from runs.providers.addresses import is_public
 from runs.providers.base import ModelRequest, ModelSpec, ProviderContext
-from runs.providers.openai import OpenAI, OpenAIOptions
+from runs.providers.openai import OpenAI
+from runs.providers.openai_options import OpenAIOptions
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 
 KEY = CallKey(purpose="answer", environment="e", case="c", model="m")

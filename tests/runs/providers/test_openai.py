@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from hub.protocols.calls import CallKey, ModelError, Reply, Usage
 from llmeval_site.configuration.variables import EnvironmentVariables
 from runs.providers.base import ModelRequest, ModelSpec, ProviderContext
-from runs.providers.openai import OpenAI, OpenAIOptions
+from runs.providers.openai import OpenAI
+from runs.providers.openai_options import OpenAIOptions
 from tests.endpoint import Answer, completion, endpoint
 
 KEY = CallKey(purpose="answer", environment="e", case="c", model="m")

@@ -28,7 +28,7 @@ from runs.rollouts.services import (
     step_rollout,
     validate_message,
 )
-from runs.tasks import forget
+from runs.tasks import delete_expired_rollouts
 from tests.endpoint import Answer, completion, endpoint
 from tests.runs.execution.test_running import folder  # noqa: F401
 
@@ -142,15 +142,15 @@ def test_an_expired_episode_takes_no_step_and_is_forgotten_once_it_was_kept_for_
     session.save()
     with pytest.raises(RolloutError, match="expired"):
         step_rollout(session=session, message=PARIS)
-    forget()
+    delete_expired_rollouts()
     assert EpisodeSession.objects.exists()
     EpisodeSession.objects.update(expires_at=timezone.now() - timedelta(hours=49))
-    forget()
+    delete_expired_rollouts()
     assert not EpisodeSession.objects.exists()
 
 
 def test_workers_look_for_episodes_to_forget() -> None:
-    assert forget.name in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    assert delete_expired_rollouts.name in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
 
 
 # ---- role models -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from django.test import Client
 from hub.models import Environment
 from hub.services import import_bundle
 from runs.models import ModelEndpoint, Run
-from runs.tasks import look
+from runs.tasks import execute_queued_runs
 from tests.endpoint import Endpoint, completion, endpoint
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
@@ -92,7 +92,7 @@ def test_sending_it_queues_a_run_and_tells_the_workers(
         ({"attempts": 0}, "greater than or equal to 1"),
         ({"budget": "-1"}, "greater than or equal to 0.01"),
         ({"name": "${HOME}"}, "command line only"),
-        ({"models": ["unpriced"], "budget": "1"}, "has no price, by which a budget is kept"),
+        ({"models": ["unpriced"], "budget": "1"}, "has no price, so the budget cannot be kept"),
     ],
 )
 def test_what_is_wrong_is_told_and_nothing_is_stored(
@@ -134,7 +134,7 @@ def test_without_an_environment_the_page_says_what_loads_them(client: Client, ru
 def test_a_run_from_the_site_is_executed_and_its_page_tells_what_came_of_it(client: Client, runner: User) -> None:
     config = {"name": "x", "environments": ["capitals"], "models": ["small"], "tracking": {"mlflow": False}}
     client.post("/runs/new/", {"config": json.dumps(config)})
-    look()
+    execute_queued_runs()
     run = Run.objects.get()
     assert run.status == Run.Status.COMPLETED, run.message
     page = client.get(f"/runs/{run.pk}/").content.decode()
@@ -153,7 +153,7 @@ def test_a_model_with_a_free_name_is_run_from_the_site_and_over_rest(
     assert client.post("/runs/new/", form(models=[name])).status_code == 302
     assert name in [item["name"] for item in client.get("/api/v1/models/").json()["results"]]
     while Run.objects.filter(status="queued").exists():
-        look()
+        execute_queued_runs()
     for run in Run.objects.all():
         assert run.status == "completed", run.message
         responses = client.get(f"/api/v1/runs/{run.pk}/responses/", {"model": name}).json()["results"]

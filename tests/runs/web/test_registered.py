@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from hub.models import Environment
 from hub.services import import_bundle
-from runs.config.parsing import ConfigError
+from runs.config.parsed import ConfigError
 from runs.config.registered import resolve_registered, resolve_registered_text
 from runs.models import ModelEndpoint
 from runs.services import config_of, create_run

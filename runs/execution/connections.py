@@ -1,0 +1,96 @@
+"""Connections to models: one place that creates providers, and counts the errors after which a model is stopped."""
+
+import asyncio
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from hub.protocols.calls import ModelError
+from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions
+from runs.providers.registry import PROVIDERS
+
+# Request ids and the like: a word of ten characters and more with a digit in it.
+_IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)[\w-]{10,}")
+
+
+@dataclass(slots=True)
+class Connection:
+    """Model that a run or an episode calls, with everything that its calls share.
+
+    slots: limits the calls in flight. stopped: the error after which the model is no longer called, if any. A model is
+    stopped by an error that every other call would meet too, and after `identical_errors` errors of the same kind and
+    text in a row (0: never). run_model_id: primary key of its RunModel; 0 in an episode of a trainer.
+    """
+
+    label: str
+    spec: ModelSpec
+    provider: Provider[ProviderOptions]
+    fingerprint: str
+    slots: asyncio.Semaphore
+    identical_errors: int = 0
+    run_model_id: int = 0
+    stopped: ModelError | None = None
+    _last: tuple[str, str] = ("", "")
+    _in_row: int = 0
+
+    def replied(self) -> None:
+        """Record that a reply arrived. Errors are counted from zero again."""
+        self._last, self._in_row = ("", ""), 0
+
+    def failed(self, error: ModelError) -> ModelError:
+        """Count *error* and return the error to raise: itself, or the one that stops the model."""
+        same = (error.kind, _IDENTIFIER.sub("#", str(error)))
+        self._in_row = self._in_row + 1 if same == self._last else 1
+        self._last = same
+        if self.stopped is not None:
+            return error
+        if error.fatal:
+            self.stopped = error
+        elif self.identical_errors and self._in_row >= self.identical_errors:
+            times = f"{self._in_row} times in a row" if self._in_row > 1 else "once"
+            self.stopped = ModelError(
+                error.kind,
+                f"The same error occurred {times}, the limit of limits.identical_errors. Fix the cause, then resume "
+                f"the run. {error}",
+                fatal=True,
+            )
+        return self.stopped or error
+
+
+def connect(
+    spec: ModelSpec,
+    *,
+    concurrency: int,
+    retries: int = ProviderContext.retries,
+    identical_errors: int = 0,
+    run_model_id: int = 0,
+    only_environment: str = "",
+) -> Connection:
+    """Return a connection to the model *spec*, for the running event loop. Its key comes from the environment.
+
+    concurrency: calls in flight. retries: of one failed call. only_environment: see ProviderContext.
+    """
+    provider = PROVIDERS[spec.provider]
+    options = provider.Options.model_validate(spec.options)
+    key_variable = getattr(options, "api_key_env", None)
+    context = ProviderContext(
+        retries=retries,
+        api_key=settings.ENV.lookup(key_variable) if key_variable else None,
+        only_environment=only_environment,
+    )
+    return Connection(
+        label=spec.name,
+        spec=spec,
+        provider=provider(spec, options, context),
+        fingerprint=provider.fingerprint(spec, options),
+        slots=asyncio.Semaphore(concurrency),
+        identical_errors=identical_errors,
+        run_model_id=run_model_id,
+    )
+
+
+async def close_all(connections: Iterable[Connection]) -> None:
+    """Close *connections*. Errors are ignored: nothing is sent over them any more."""
+    await asyncio.gather(*(connection.provider.aclose() for connection in connections), return_exceptions=True)

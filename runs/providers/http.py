@@ -1,0 +1,46 @@
+"""HTTP client of providers: bounds the time of each request, and checks where requests go."""
+
+import asyncio
+from typing import Any
+
+import httpx2
+import openai
+
+from runs.providers.addresses import checked_address, guarded
+
+
+class BoundedClient(openai.DefaultAioHttpClient):
+    """HTTP client with a time limit for each complete request, and distinct errors for time-outs and connections.
+
+    aiohttp costs about half of the default transport's CPU per call: benchmarks/transports.py.
+    """
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send *request* once. Raises APITimeoutError, which is not retried, and ReadError, which is.
+
+        The transport restarts its own time limit with every byte that arrives, and it reports broken and refused
+        connections as time-outs.
+        """
+        try:
+            async with asyncio.timeout(request.extensions["timeout"]["read"]):
+                if guarded():
+                    await _pin_address(request)
+                    options["follow_redirects"] = False  # the target of a redirect would not be checked
+                return await super().send(request, **options)
+        except TimeoutError as error:
+            raise openai.APITimeoutError(request=request) from error
+        except Exception as error:
+            cause = error.__cause__
+            if isinstance(cause, TimeoutError):
+                raise openai.APITimeoutError(request=request) from error
+            raise httpx2.ReadError(str(cause or error) or type(cause or error).__name__, request=request) from error
+
+
+async def _pin_address(request: httpx2.Request) -> None:
+    """Direct *request* to a checked address, so that its host name cannot resolve to another one in the meantime."""
+    host = request.url.host
+    port = request.url.port or {"https": 443}.get(request.url.scheme, 80)
+    address = await checked_address(host, port)
+    request.headers["Host"] = request.url.netloc.decode("ascii")
+    request.extensions = {**request.extensions, "sni_hostname": host}
+    request.url = request.url.copy_with(host=address)

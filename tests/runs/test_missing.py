@@ -1,0 +1,41 @@
+"""Missing responses: one definition for planning, resuming, progress and pages."""
+
+import pytest
+
+from hub.models import Case
+from runs.missing import count_expected, count_missing, is_run_complete, missing_attempts
+from runs.models import Run
+from tests.factories import stored_outcomes, stored_run, stored_version
+
+pytestmark = pytest.mark.django_db
+
+
+def missing_of(run: Run) -> list[tuple[str, int]]:
+    cases = list(Case.objects.order_by("position"))
+    return [(case.external_id, n) for case, n in missing_attempts(run.models.get(), cases, run.attempts)]
+
+
+def test_new_and_errored_responses_are_missing() -> None:
+    run = stored_run(stored_version(cases=4))
+    stored_outcomes(run, "pfe-")
+    assert missing_of(run) == [("c2", 1), ("c3", 1)]
+    assert (count_expected(run), count_missing(run), is_run_complete(run)) == (4, 2, False)
+
+
+def test_unscored_responses_are_not_missing() -> None:
+    run = stored_run(stored_version(cases=2))
+    stored_outcomes(run, "pu")
+    assert (missing_of(run), count_missing(run), is_run_complete(run)) == ([], 0, True)
+
+
+def test_further_attempts_are_missing_until_they_are_stored() -> None:
+    run = stored_run(stored_version(cases=2), attempts=2)
+    stored_outcomes(run, "pp")
+    assert missing_of(run) == [("c0", 2), ("c1", 2)]
+    assert count_missing(run) == 2
+
+
+@pytest.mark.parametrize("models", [("alpha",), ("alpha", "beta")])
+def test_every_model_owes_a_response_to_each_case(models: tuple[str, ...]) -> None:
+    run = stored_run(stored_version(cases=3), models)
+    assert count_missing(run) == count_expected(run) == 3 * len(models)
