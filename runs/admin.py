@@ -1,4 +1,4 @@
-"""Where staff register models: the only ones that the web and REST may name."""
+"""Admin of registered models."""
 
 from typing import Any
 
@@ -7,20 +7,20 @@ from django.conf import settings
 from django.contrib import admin
 from pydantic import ValidationError
 
-from runs.config.registered import endpoint_spec
+from hub.protocols.messages import JSON
+from runs.config.endpoints import endpoint_spec
 from runs.models import ModelEndpoint
-from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 
 
 class ModelEndpointForm(forms.ModelForm):
-    """Refuses here what would otherwise fail in the middle of a run."""
+    """Form of a registered model. It rejects values that would make a run fail."""
 
-    provider = forms.ChoiceField(help_text="How the endpoint is spoken to.")
+    provider = forms.ChoiceField(help_text="Protocol of the endpoint.")
     api_key_env = forms.ChoiceField(
         required=False,
         label="Key variable",
-        help_text="The variable of the workers with the key; never the key itself.",
+        help_text="Name of the environment variable with the key, never the key itself.",
     )
 
     class Meta:
@@ -44,14 +44,14 @@ class ModelEndpointForm(forms.ModelForm):
         live = [(name, name) for name, provider in PROVIDERS.items() if provider.live]
         self.fields["provider"].choices = live  # type: ignore[attr-defined]
         given = self.instance.api_key_env
-        # A variable that was taken off the list of allowed ones stays visible, to be changed.
+        # A variable that is no longer allowed stays in the list, so that the form can show it.
         allowed = sorted({*settings.API_KEY_VARIABLES, *([given] if given else [])})
         self.fields["api_key_env"].choices = [("", "none"), *((name, name) for name in allowed)]  # type: ignore[attr-defined]
 
-    def clean_parameters(self) -> dict[str, Any]:
+    def clean_parameters(self) -> dict[str, JSON]:
         parameters = self.cleaned_data["parameters"] or {}
         if not isinstance(parameters, dict):
-            raise forms.ValidationError('A JSON object, such as {"temperature": 0}.')
+            raise forms.ValidationError('Enter a JSON object such as {"temperature": 0}.')
         return parameters
 
     def clean_api_key_env(self) -> str:
@@ -60,14 +60,14 @@ class ModelEndpointForm(forms.ModelForm):
             raise forms.ValidationError(f"{name} is no longer allowed; LLMEVAL_API_KEY_VARIABLES lists what is.")
         return name
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         data = super().clean() or {}
         for name in ("price_input", "price_cached_input", "price_output"):
             if (data.get(name) or 0) < 0:
-                self.add_error(name, "Not below nought.")
+                self.add_error(name, "Must be zero or greater.")
         if not self.errors:
             try:
-                spec = ModelSpec.model_validate(endpoint_spec(ModelEndpoint(**data)))
+                spec = endpoint_spec(ModelEndpoint(**data))
                 PROVIDERS[spec.provider].Options.model_validate(spec.options)
             except ValidationError as error:
                 for item in error.errors():
@@ -84,6 +84,6 @@ class ModelEndpointAdmin(admin.ModelAdmin):
     search_fields = ["name", "model"]
     fieldsets = [
         (None, {"fields": ["name", "enabled", "provider", "model", "base_url", "api_key_env"]}),
-        ("How it is asked", {"fields": ["parameters", "family"]}),
-        ("What it costs", {"fields": ["price_input", "price_cached_input", "price_output"]}),
+        ("Requests", {"fields": ["parameters", "family"]}),
+        ("Price", {"fields": ["price_input", "price_cached_input", "price_output"]}),
     ]

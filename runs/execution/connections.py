@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from hub.protocols.calls import ModelError
-from runs.providers.base import ModelSpec, Provider, ProviderContext, ProviderOptions
+from runs.providers.base import DEFAULT_RETRIES, ModelSpec, Provider, ProviderContext, ProviderOptions
 from runs.providers.registry import PROVIDERS
 
 # Request ids and the like: a word of ten characters and more with a digit in it.
@@ -63,7 +63,7 @@ def connect(
     spec: ModelSpec,
     *,
     concurrency: int,
-    retries: int = ProviderContext.retries,
+    retries: int = DEFAULT_RETRIES,
     identical_errors: int = 0,
     run_model_id: int = 0,
     only_environment: str = "",

@@ -71,6 +71,7 @@ class ProviderOptions(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+DEFAULT_RETRIES = 5  # of one failed call
 OptionsT = TypeVar("OptionsT", bound=ProviderOptions)
 OptionsClass = type[ProviderOptions]  # an alias, because `type` is an attribute of Provider
 
@@ -99,7 +100,7 @@ class ProviderContext:
     its name out.
     """
 
-    retries: int = 5
+    retries: int = DEFAULT_RETRIES
     api_key: str | None = None
     only_environment: str = ""
 

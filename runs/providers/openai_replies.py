@@ -1,7 +1,7 @@
 """Replies of chat-completions endpoints: checked, and turned into `Reply`."""
 
 import json
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
 from hub.protocols.calls import ModelError, Reply, Usage
 from hub.protocols.messages import Message
@@ -27,11 +27,10 @@ def parse_reply(body: bytes, latency_ms: float) -> Reply:
         raise ModelError(
             "malformed", f"{_ANSWERED} with `content` that is neither text nor parts: {_excerpt_of_value(content)}"
         )
-    message: Message = {
-        **{k: v for k, v in given.items() if v is not None and k not in _DROPPED},
-        "role": "assistant",
-        "content": content or (refusal if isinstance(refusal, str) else ""),
-    }
+    kept = {key: value for key, value in given.items() if value is not None and key not in _DROPPED}
+    message = cast(
+        Message, {**kept, "role": "assistant", "content": content or (refusal if isinstance(refusal, str) else "")}
+    )
     finish_reason = "refusal" if refusal else mask(str(choice.get("finish_reason") or "stop"))
     return Reply(
         message=message,

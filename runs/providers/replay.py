@@ -166,7 +166,7 @@ class ReplayOptions(ProviderOptions):
     recorded_from: str = ""
 
 
-class Replay(Provider):
+class Replay(Provider[ReplayOptions]):
     type = "replay"
     summary = "Answers recorded earlier, from a .jsonl file; needs no key and no network."
     Options = ReplayOptions
