@@ -53,7 +53,7 @@ def test_a_model_is_registered_under_the_name_that_its_provider_gives_it(staff: 
         ({"api_key_env": "DATABASE_URL"}, "is not one of the available choices"),
         ({"provider": "replay"}, "is not one of the available choices"),
         ({"parameters": "[1]"}, "A JSON object"),
-        ({"price_input": "-1"}, "Not below nought"),
+        ({"price_input": "-1"}, "Must be zero or greater"),
         *[({"name": name}, "Enter a valid name") for name in ("with space", "/a", "a/", "a//b", "a/../b", "a/.")],
         ({"name": "a#1"}, "must not contain"),
         ({"model": ""}, "required"),
