@@ -1,7 +1,7 @@
-"""Leases: a claim on a database row that one process holds, renews, and loses if it stops renewing.
+"""Leases on database rows: one process at a time works on a row, and loses it if it stops renewing its lease.
 
-A lease is taken, renewed and released by one UPDATE each that names the state it expects, so two processes never hold
-the same lease. An owner is a string `host:pid:token`. While its process lives it also holds a lock on the file
+A lease is taken, renewed and released by one UPDATE each that names the state it expects, so two processes never have
+the same lease. An owner is a string `host:pid:token`. While its process lives, it also locks the file
 `leases/token` in the data folder. If that lock is free, the process has ended and nobody needs to wait until its lease
 lapses. The name of the host alone proves nothing: two containers may have the same one.
 """
@@ -84,14 +84,14 @@ def has_ended(owner: str) -> bool:
 
 
 def free() -> Q:
-    """Return the condition under which a lease may be taken: nobody holds it, or it has lapsed."""
+    """Return the condition under which a lease may be taken: it has no owner, or it has lapsed."""
     return Q(lease_owner="") | Q(lease_until=None) | Q(lease_until__lt=timezone.now())
 
 
 def take(row: T, owner: str, duration: timedelta, *, condition: Q | None = None, **changes: object) -> bool:
     """Take the lease of *row* for *duration* and apply *changes* in the same statement.
 
-    Returns False if another owner holds it, or if the row does not meet *condition*.
+    Returns False if it has another owner, or if the row does not meet *condition*.
     """
     rows = type(row)._default_manager.filter(pk=row.pk)
     holder = rows.values_list("lease_owner", flat=True).first()
@@ -107,14 +107,14 @@ def take(row: T, owner: str, duration: timedelta, *, condition: Q | None = None,
 
 
 def renew(model: type[Leased], pk: int, owner: str, duration: timedelta, **changes: object) -> None:
-    """Extend the lease by *duration* from now and apply *changes*. Raises LeaseLost if *owner* no longer holds it."""
+    """Extend the lease by *duration* from now and apply *changes*. Raises LeaseLost if it has another owner."""
     held = model._default_manager.filter(pk=pk, lease_owner=owner)
     if not held.update(lease_until=timezone.now() + duration, **changes):
         raise LeaseLost(f"{model._meta.verbose_name} {pk} was taken over by another process.")
 
 
 def release(row: Leased, owner: str, **changes: object) -> bool:
-    """Give the lease of *row* back and apply *changes* in the same statement; False if *owner* no longer holds it."""
+    """Give the lease of *row* back and apply *changes* in the same statement; False if it has another owner."""
     return _end(row, Q(lease_owner=owner), changes)
 
 

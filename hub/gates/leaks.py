@@ -40,7 +40,7 @@ def file_leaks(
     selected = needles(environment, case, opening, gold)
     for path, content in case.files.items():
         if isinstance(content, str) and any(needle in content for needle in selected):
-            yield f"the file {path!r}, which the model's code can open, holds an expected answer or the tests."
+            yield f"the file {path!r}, which the model's code can open, contains an expected answer or the tests."
 
 
 def probe_answer(

@@ -14,7 +14,7 @@ from sandbox.verdicts.results import Outcome, Status
 MAX_RESULT_BYTES = 960 * 1024
 WRAPPER = "llmeval_tool_call.py"
 # Runs inside the sandbox beside the tools. A tool's own exception is an answer for the model, so it comes back as a
-# value; only then can it be told from a call that died.
+# value; this distinguishes it from a call that crashed.
 _WRAPPER_SOURCE = b"""
 import importlib
 

@@ -19,7 +19,7 @@ from sandbox.verdicts.jobs import ProgramJob
 from sandbox.verdicts.results import Status
 
 MAX_FILES = 200
-MAX_PROJECT_BYTES = 768 * 1024  # of all files; the state of an episode may hold a megabyte
+MAX_PROJECT_BYTES = 768 * 1024  # of all files; the state of an episode is limited to a megabyte
 Files = dict[str, JSON]  # path -> text, or {"b64": ...}
 
 
@@ -109,7 +109,7 @@ def is_visible_test(options: CodeRepairOptions, path: str) -> bool:
     return any(fnmatchcase(path, pattern) for pattern in options.tests)
 
 
-# ---- what the tools do -----------------------------------------------------------------------------------------------
+# ---- effects of the tools --------------------------------------------------------------------------------------------
 
 
 class _ToolError(Exception):
@@ -163,7 +163,7 @@ def _size_problem(files: Files) -> str:
     if len(files) > MAX_FILES:
         return f"a project may have {MAX_FILES} files, not {len(files)}"
     size = sum(len(file_bytes(content)) for content in files.values())
-    return f"a project may hold {MAX_PROJECT_BYTES:,} bytes, not {size:,}" if size > MAX_PROJECT_BYTES else ""
+    return f"a project may have at most {MAX_PROJECT_BYTES:,} bytes, not {size:,}" if size > MAX_PROJECT_BYTES else ""
 
 
 _READING: Mapping[str, Callable[..., str]] = {"list_files": _list_files, "read_file": _read_file}
@@ -179,7 +179,7 @@ def _runner() -> str:
     return Path(__file__).with_name("test_runner.py").read_text(encoding="utf-8")
 
 
-# ---- what the model is told ------------------------------------------------------------------------------------------
+# ---- schemas of the tools --------------------------------------------------------------------------------------------
 
 
 def _tool(name: str, description: str, **parameters: str) -> Tool:

@@ -12,30 +12,10 @@ from sandbox.verdicts.parsing import parse, parse_expression
 
 STATE = "state"  # the parameter that the harness passes and the model does not see
 NOT_TOOLS = frozenset({"reset"})
-_WIRE_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _SCALARS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "None": "null"}
 _ARRAYS = {"list", "List", "Sequence", "Iterable"}
 _OBJECTS = {"dict", "Dict", "Mapping"}
 _ANYTHING = {"Any", "object", "JSON"}
-# Published function-calling data sets write types in the words of Python and Java; models are told JSON Schema's.
-_TYPE_WORDS = {
-    "dict": "object",
-    "HashMap": "object",
-    "hashmap": "object",
-    "float": "number",
-    "double": "number",
-    "long": "integer",
-    "int": "integer",
-    "tuple": "array",
-    "list": "array",
-    "ArrayList": "array",
-    "Array": "array",
-    "char": "string",
-    "String": "string",
-    "str": "string",
-    "bool": "boolean",
-    "Boolean": "boolean",
-}
 
 
 class ToolSourceError(ValueError):
@@ -212,7 +192,7 @@ class _SchemaReader:
         values = [item.value for item in items if isinstance(item, ast.Constant)]
         kinds = {_SCALARS.get(type(value).__name__) for value in values}
         if len(values) != len(items) or None in kinds:
-            self.problem(node, "Literal may hold texts, numbers and booleans only")
+            self.problem(node, "Literal may have texts, numbers and booleans only")
             return {}
         return {"type": kinds.pop(), "enum": values} if len(kinds) == 1 else {"enum": values}
 
@@ -324,51 +304,3 @@ def parse_docstring(text: str) -> Docstring:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
-
-
-# ---- schemas that a bundle brings along ------------------------------------------------------------------------------
-
-
-def declared_tools(functions: list[dict[str, object]]) -> tuple[list[Tool], dict[str, str]]:
-    """Return schemas of a data set as API tools, and the declared name of each tool that had to be renamed.
-
-    Accepts API tools and plain `{name, description, parameters}`. In names, characters that endpoints reject
-    (`math.sqrt`) are replaced by underscores. Raises ValueError.
-    """
-    tools: list[Tool] = []
-    declared: dict[str, str] = {}
-    for number, item in enumerate(functions):
-        function = item.get("function", item) if isinstance(item, dict) else None
-        if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
-            raise ValueError(f"tool {number} is not a function schema; it needs a name, a description and parameters")
-        name = _WIRE_NAME.sub("_", function["name"])[:64]
-        if any(tool["function"]["name"] == name for tool in tools):
-            raise ValueError(f"two tools are offered as {name!r}")
-        if name != function["name"]:
-            declared[name] = function["name"]
-        parameters = json_schema(function.get("parameters") or {"type": "object", "properties": {}})
-        schema = cast(
-            FunctionSchema,
-            {"name": name, "description": str(function.get("description", "")), "parameters": parameters},
-        )
-        tools.append({"type": "function", "function": schema})
-    return tools, declared
-
-
-def json_schema(schema: JSON) -> JSON:
-    """Return *schema* with type names of Python and Java replaced by those of JSON Schema; `any` is removed."""
-    if isinstance(schema, list):
-        return [json_schema(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    clean = {key: value if key in ("enum", "default", "const") else json_schema(value) for key, value in schema.items()}
-    properties = schema.get("properties")
-    if isinstance(properties, dict):
-        # A property may itself be called "type" or "enum"; its name is not a keyword.
-        clean["properties"] = {name: json_schema(value) for name, value in properties.items()}
-    word = schema.get("type")
-    if word in ("any", "Any"):
-        del clean["type"]
-    elif isinstance(word, str):
-        clean["type"] = _TYPE_WORDS.get(word, word)
-    return clean

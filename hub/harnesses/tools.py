@@ -7,9 +7,10 @@ from typing import cast
 from hub.common.problems import Problem
 from hub.harnesses.base import EpisodeContext, HarnessError, Turn
 from hub.harnesses.bundle_code import BundleCodeFailed, call_function, call_tool
+from hub.harnesses.declared_tools import declared_tools
 from hub.harnesses.tool_calls import ParsedCall, call_problem, native_calls, result_text, text_calls, wire_call
 from hub.harnesses.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions, ToolLoopState
-from hub.harnesses.tool_schemas import ToolModule, ToolSourceError, declared_tools, read_tools
+from hub.harnesses.tool_schemas import ToolModule, ToolSourceError, read_tools
 from hub.harnesses.user_turns import UserOptions, user_roles
 from hub.protocols.messages import JSON, Message, Tool
 from sandbox.verdicts.parsing import parse

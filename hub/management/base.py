@@ -28,7 +28,7 @@ def day(text: str) -> date:
 
 
 class ReportConsole(Console):
-    """Console for reports. A closed pipe, as after `| head`, ends the program as usual (exit 141)."""
+    """Console for reports. A closed pipe, as with `| head`, ends the program with exit code 141, as usual."""
 
     def on_broken_pipe(self) -> None:
         raise
@@ -38,10 +38,10 @@ class Command(BaseCommand):
     """Base class of commands with documented exit codes.
 
     0 done; 1 done, but with failures to look at; 2 the input is wrong and nothing was written; 3 a service or the
-    sandbox is missing; 130 interrupted. With --json stdout holds exactly one document, however the command ends.
+    sandbox is missing; 130 interrupted. With --json, stdout has exactly one document, however the command ends.
     """
 
-    # Where a mistake is (UserError.path) -> the option of this command to fix it with.
+    # Path of a UserError -> the option of this command that corrects it.
     option_names: ClassVar[Mapping[str, str]] = {}
     needs_database = True  # whether the database is prepared before the command runs from the command line
 

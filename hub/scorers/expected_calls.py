@@ -142,7 +142,7 @@ def expected(items: JSON) -> list[Expected]:
 
 def _expected(item: JSON, where: str) -> Expected:
     if isinstance(item, str):
-        # A column of a table often holds a call as JSON text.
+        # A column of a table often has a call as JSON text.
         try:
             item = json.loads(item)
         except ValueError:

@@ -48,7 +48,7 @@ class Regex(Scorer[RegexOptions]):
         pattern = regex.compile(options.pattern, regex.IGNORECASE if options.ignore_case else 0)
         find = pattern.fullmatch if options.match == "full" else pattern.search
         try:
-            # In a thread and without the interpreter's lock, so that a slow pattern holds up nobody else.
+            # In a thread and without the interpreter's lock, so that a slow pattern does not block other episodes.
             match = await asyncio.to_thread(find, text, timeout=TIMEOUT_S, concurrent=True)
         except TimeoutError:
             return Verdict(value=None, reason=f"The pattern took more than {TIMEOUT_S:g} s on this answer.")

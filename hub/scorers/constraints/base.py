@@ -33,7 +33,7 @@ class Constraint(BaseModel):
 
     @abstractmethod
     def problem(self, text: str) -> str:
-        """Return the problem of *text* as a clause such as "it has 2 bullets, not exactly 3"; "" if it holds."""
+        """Return the problem of *text* as a clause such as "it has 2 bullets, not exactly 3"; "" if there is none."""
 
 
 def counted(noun: str, count: int, relation: Relation, bound: int) -> str:

@@ -26,7 +26,7 @@ class ConstrainedResponse(Constraint):
 
     def problem(self, text: str) -> str:
         options = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
-        return "" if any(option in text for option in options) else "it says none of " + ", ".join(options)
+        return "" if any(option in text for option in options) else "it contains none of " + ", ".join(options)
 
 
 class Highlights(Constraint):
@@ -79,8 +79,8 @@ class JsonKeys(Constraint):
             return "its JSON is not an object"
         missing = [key for key in self.keys if key not in value]
         more = [key for key in value if key not in self.keys]
-        told = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has {', '.join(more)} besides"] * bool(more)
-        return f"its JSON object {' and '.join(told)}" if told else ""
+        differences = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has {', '.join(more)} besides"] * bool(more)
+        return f"its JSON object {' and '.join(differences)}" if differences else ""
 
 
 class Title(Constraint):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from hub.harnesses.tool_schemas import ToolSourceError, declared_tools, parse_docstring, read_tools
+from hub.harnesses.declared_tools import declared_tools
+from hub.harnesses.tool_schemas import ToolSourceError, parse_docstring, read_tools
 
 
 def parameters(signature, before=""):
