@@ -31,7 +31,7 @@ def act(client, model, action, pk):
     ).content.decode()
 
 
-def test_publishing_needs_a_certificate_and_says_so(curator, version):
+def test_publishing_without_a_certificate_is_rejected(curator, version):
     assert "gates have not been run" in act(curator, "environment", "publish", version.environment_id)
     EnvironmentVersion.objects.update(certificate=PASSED)
     act(curator, "environment", "publish", version.environment_id)
@@ -69,7 +69,7 @@ def test_environments_are_featured_and_no_longer(curator, version):
     assert not Environment.objects.get().featured
 
 
-def test_the_list_tells_what_the_gates_came_to(curator, version):
+def test_list_shows_the_result_of_the_gates(curator, version):
     for certificate, word in (
         (None, "gates not run"),
         (PASSED, "gates passed"),
@@ -79,7 +79,7 @@ def test_the_list_tells_what_the_gates_came_to(curator, version):
         assert word in curator.get("/admin/hub/environment/").content.decode()
 
 
-def test_what_is_held_out_stays_held_out(curator, version):
+def test_held_out_cannot_be_removed(curator, version):
     Environment.objects.update(held_out=True)
     page = f"/admin/hub/environment/{version.environment_id}/change/"
     curator.post(page, {"title": "New", "summary": "s", "category": "reasoning", "tags": "", "license": ""})
@@ -96,7 +96,7 @@ def test_a_versions_content_cannot_be_changed_added_or_deleted(curator, version)
     assert curator.get("/admin/hub/environmentversion/add/").status_code == 403
 
 
-def test_claims_are_settled_once(curator, version):
+def test_reports_of_wrong_cases_are_resolved_once(curator, version):
     claim = CaseDefect.objects.create(case=version.cases.all()[0], description="Wrong.")
     act(curator, "casedefect", "accept", claim.pk)
     assert "already" in act(curator, "casedefect", "reject", claim.pk)

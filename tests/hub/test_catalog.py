@@ -50,7 +50,7 @@ def test_no_two_cases_are_the_same_but_for_numbers_strings_and_names(folder: Pat
 
 
 @named
-def test_the_bundle_is_valid_and_tells_what_it_is(folder: Path):
+def test_bundle_is_valid_and_documented(folder: Path):
     assert validate(folder).problems == []
     with open_bundle(folder) as bundle:
         assert bundle.manifest.slug == folder.name

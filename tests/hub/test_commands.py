@@ -48,7 +48,7 @@ def test_a_failed_gate_exits_with_1(tmp_path):
     assert "Gates failed: gold" in printed
 
 
-def test_json_is_one_document_whatever_the_outcome(tmp_path):
+def test_json_output_is_one_document_for_every_outcome(tmp_path):
     good = json.loads(run("validate_bundle", write_bundle(tmp_path / "b"), "--json"))
     assert (good["valid"], good["environment"], good["cases"], good["problems"]) == (True, "capitals@1.0.0", 3, [])
     assert [gate["status"] for gate in good["certificate"]["gates"]] == ["passed"] * 7
@@ -93,7 +93,7 @@ def test_importing_lists_every_problem_and_stores_nothing(tmp_path):
     assert not Environment.objects.exists()
 
 
-def test_an_export_is_taken_back_and_never_overwrites_unasked(tmp_path):
+def test_export_can_be_imported_and_overwrites_only_with_force(tmp_path):
     run("import_bundle", write_bundle(tmp_path / "b"))
     out = tmp_path / "out.zip"
     run("export_bundle", "capitals@1.0.0", out)
@@ -106,13 +106,13 @@ def test_an_export_is_taken_back_and_never_overwrites_unasked(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["capitels", "capitals@9.9.9"])
-def test_exporting_what_is_not_there_names_what_is(tmp_path, name):
+def test_exporting_an_unknown_environment_lists_the_known_ones(tmp_path, name):
     run("import_bundle", write_bundle(tmp_path / "b", files={"cases.jsonl": lines(ROWS)}))
     assert "capitals" in run("export_bundle", name, tmp_path / "out.zip", code=2)
     assert not (tmp_path / "out.zip").exists()
 
 
-def test_a_catalogue_entry_stored_with_other_content_is_said_and_stops_nothing_else(tmp_path, settings, monkeypatch):
+def test_catalog_entry_with_changed_content_is_reported_and_others_load(tmp_path, settings, monkeypatch):
     settings.VAR_DIR = tmp_path
     folder = tmp_path / "catalog"
     monkeypatch.setattr("hub.management.commands.load_catalog.CATALOG", folder)

@@ -173,7 +173,7 @@ def test_several_files_of_one_benchmark_become_one_environment_under_a_slug_of_c
     assert json.loads(printed)["cases"] == 4
 
 
-def test_the_hub_is_asked_for_the_usual_place_at_the_commit(tmp_path, monkeypatch):
+def test_hugging_face_default_location_is_loaded_at_the_given_commit(tmp_path, monkeypatch):
     asked = {}
 
     def load_dataset(name, config, **options):
@@ -202,7 +202,7 @@ def test_the_hub_is_asked_for_the_usual_place_at_the_commit(tmp_path, monkeypatc
         (["arc", "--data", "{file}"], "answerKey"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_a_sentence_and_stores_nothing(words, sentence, tmp_path):
+def test_invalid_data_is_reported_and_nothing_is_stored(words, sentence, tmp_path):
     (tmp_path / "test.jsonl").write_bytes(published.jsonl(GSM8K))
     words = [str(word).replace("{file}", str(tmp_path / "test.jsonl")) for word in words]
     assert sentence in run(*words, code=2)
@@ -229,13 +229,13 @@ def test_every_manifest_is_documented_and_brings_no_data(name, settings):
         (["gsm", "--data", "x"], "did you mean 'gsm8k'?"),
     ],
 )
-def test_a_wrong_call_is_refused_in_words(words, said):
+def test_invalid_options_are_reported(words, said):
     printed = run(*words, code=2)
     assert said in printed
     assert "pydantic" not in printed and "validation error" not in printed
 
 
-def test_a_file_of_another_benchmark_is_told_which_file_is_meant(tmp_path):
+def test_error_for_a_file_of_another_benchmark_names_the_expected_file(tmp_path):
     (tmp_path / "other.jsonl").write_text('{"prompt": "x"}\n')
     printed = run("gsm8k", "--data", tmp_path / "other.jsonl", code=2)
     assert "The file of gsm8k is test.jsonl" in printed
@@ -252,7 +252,7 @@ def test_rows_that_are_left_out_are_counted_with_their_reason(tmp_path):
     assert stored["skipped"] == {"not one of the test tasks 11 to 510": 2}
 
 
-def test_a_bfcl_row_that_no_call_can_meet_is_left_out_and_the_others_are_imported(tmp_path):
+def test_bfcl_rows_that_no_call_can_satisfy_are_skipped(tmp_path):
     answers = json.loads(json.dumps(BFCL_ANSWERS))
     answers[1]["ground_truth"][0]["search"]["names"] = []
     (tmp_path / "live_simple.json").write_bytes(published.jsonl(BFCL))
@@ -285,7 +285,7 @@ def test_other_languages_of_bfcl_are_refused_by_name(language, tmp_path):
         ("humaneval", [{**HUMANEVAL[0], "plus_input": [[2]]}], "import it as humaneval-plus"),
     ],
 )
-def test_files_with_and_without_additional_tests_are_told_apart(name, rows, sentence, tmp_path):
+def test_files_with_and_without_additional_tests_are_distinguished(name, rows, sentence, tmp_path):
     (tmp_path / "data.jsonl").write_bytes(published.jsonl(rows))
     assert sentence in run(name, "--data", tmp_path / "data.jsonl", code=2)
 

@@ -37,7 +37,7 @@ def test_every_json_column_of_the_product_keeps_the_order_of_keys():
 
 
 @pytest.mark.django_db
-def test_a_value_is_read_as_it_was_written():
+def test_stored_value_is_unchanged():
     stored_version("sums", [UNSORTED])
     data = Case.objects.get().data
     assert data == UNSORTED
@@ -45,7 +45,7 @@ def test_a_value_is_read_as_it_was_written():
 
 
 @pytest.mark.django_db
-def test_queries_reach_into_the_value():
+def test_lookups_inside_the_value():
     rows = [{"id": f"c{i}", "input": f"What is {i}?", "metadata": {"cluster": {"n": i}}} for i in range(3)]
     version = stored_version("sums", rows)
     clusters = Case.objects.order_by("position").values_list("data__metadata__cluster", "data__nowhere")

@@ -15,7 +15,7 @@ def put(path: Path, text: str = "new", *, force: bool = False) -> Outputs:
     return outputs
 
 
-def test_a_file_appears_once_it_is_whole(tmp_path: Path) -> None:
+def test_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     with Outputs() as outputs:
         outputs.file(out).write_text("new")
@@ -23,7 +23,7 @@ def test_a_file_appears_once_it_is_whole(tmp_path: Path) -> None:
     assert (out.read_text(), outputs.written, os.listdir(tmp_path)) == ("new", [out], ["out.jsonl"])
 
 
-def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
+def test_existing_file_is_kept_without_force(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("old")
     with pytest.raises(CannotWrite, match=r"out.jsonl is there already; --force replaces it\."):
@@ -33,7 +33,7 @@ def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
     assert (out.read_text(), os.listdir(tmp_path)) == ("new", ["out.jsonl"])
 
 
-def test_what_somebody_else_wrote_meanwhile_is_kept_and_no_other_file_appears(tmp_path: Path) -> None:
+def test_file_created_meanwhile_is_kept_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match="second is there already"), Outputs() as outputs:
         outputs.file(tmp_path / "first").write_text("new")
         outputs.file(tmp_path / "second").write_text("new")
@@ -42,7 +42,7 @@ def test_what_somebody_else_wrote_meanwhile_is_kept_and_no_other_file_appears(tm
     assert (tmp_path / "second").read_text() == "theirs"
 
 
-def test_nothing_appears_after_an_error_or_where_nothing_was_written(tmp_path: Path) -> None:
+def test_no_file_is_created_after_an_error_or_without_content(tmp_path: Path) -> None:
     with pytest.raises(KeyError), Outputs() as outputs:
         outputs.folder(tmp_path / "made")
         outputs.file(tmp_path / "made" / "out").write_text("new")
@@ -52,7 +52,7 @@ def test_nothing_appears_after_an_error_or_where_nothing_was_written(tmp_path: P
     assert (os.listdir(tmp_path), outputs.written) == ([], [])
 
 
-def test_a_folder_is_made_and_its_parents_are_not(tmp_path: Path) -> None:
+def test_folder_is_created_but_not_its_parents(tmp_path: Path) -> None:
     with Outputs() as outputs:
         outputs.file(outputs.folder(tmp_path / "out") / "a").write_text("new")
     assert (tmp_path / "out" / "a").read_text() == "new"
@@ -68,7 +68,7 @@ def test_a_folder_is_made_and_its_parents_are_not(tmp_path: Path) -> None:
         ("file/out", "is not a folder"),
     ],
 )
-def test_places_that_cannot_be_written_are_said_in_a_sentence(tmp_path: Path, place: str, said: str) -> None:
+def test_error_for_a_path_that_cannot_be_written(tmp_path: Path, place: str, said: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(CannotWrite, match=said):
@@ -76,7 +76,7 @@ def test_places_that_cannot_be_written_are_said_in_a_sentence(tmp_path: Path, pl
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
 
 
-def test_a_file_in_the_place_of_a_folder_and_a_dash_are_refused(tmp_path: Path) -> None:
+def test_file_as_folder_and_dash_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CannotWrite, match="is a file; name a folder"), Outputs() as outputs:
         outputs.folder(tmp_path / "file")
@@ -84,7 +84,7 @@ def test_a_file_in_the_place_of_a_folder_and_a_dash_are_refused(tmp_path: Path) 
         put(Path("-"))
 
 
-def test_a_full_disk_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_error_for_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match="out cannot be written: no space left on device"), Outputs() as outputs:
         outputs.file(tmp_path / "out")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -99,7 +99,7 @@ def test_a_pipe_is_written_to_directly(tmp_path: Path) -> None:
     os.close(reader)
 
 
-def test_a_link_keeps_pointing_at_what_was_replaced(tmp_path: Path) -> None:
+def test_symbolic_link_is_kept_when_its_target_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
     put(tmp_path / "link", force=True)

@@ -3,12 +3,12 @@
 from hub.common.wording import counted, suggest
 
 
-def test_one_is_one_and_thousands_are_separated() -> None:
+def test_counted_uses_singular_and_thousands_separators() -> None:
     assert [counted(n, "case") for n in (0, 1, 2, 1200)] == ["0 cases", "1 case", "2 cases", "1,200 cases"]
     assert counted(2, "entry", "entries") == "2 entries"
 
 
-def test_a_long_list_of_names_is_cut_and_an_empty_one_says_nothing() -> None:
+def test_suggest_shortens_long_lists_and_is_empty_without_names() -> None:
     assert suggest("zzz", [f"name{i:02}" for i in range(25)]).endswith("name19 and 5 more")
     assert suggest("NAME", ["name", "other"]) == "did you mean 'name'?"
     assert suggest("zzz", []) == ""

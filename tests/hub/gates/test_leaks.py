@@ -33,21 +33,21 @@ def sent_into(folder, before=""):
     return done.stderr
 
 
-def test_it_finds_the_tests_in_a_file_beside_it(tmp_path):
+def test_probe_finds_tests_in_a_file_beside_it(tmp_path):
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "cache.bin").write_bytes(b"\x00\x01" + TESTS[1].encode())
     assert f"{MARK} {tmp_path}/deep/cache.bin" in sent_into(tmp_path)
 
 
-def test_it_finds_the_tests_in_an_object_of_its_own_process(tmp_path):
+def test_probe_finds_tests_in_objects_of_its_process(tmp_path):
     assert f"{MARK} an object" in sent_into(tmp_path, before=f"suite = {{'t': 'x' + {TESTS[0][::-1]!r}[::-1]}}\n")
 
 
-def test_it_does_not_find_itself(tmp_path):
+def test_probe_does_not_report_itself(tmp_path):
     assert sent_into(tmp_path) == ""
 
 
-def test_there_is_no_spy_where_nothing_runs_the_models_code():
+def test_no_probe_if_no_rule_runs_code_of_the_model():
     assert (
         probe_answer(
             environment({"type": "single_turn"}, rules=[{"type": "exact_match"}]), CaseData(id="c", target="x"), [], []
@@ -76,11 +76,11 @@ def sealed(folder, pool):
         return next(gate for gate in run_gates(opened, pool=pool)["gates"] if gate["name"] == "sealed")
 
 
-def test_in_the_sandbox_it_finds_nothing(bundle, pool):
+def test_probe_finds_nothing_in_the_sandbox(bundle, pool):
     assert (sealed(bundle, pool)["status"], sealed(bundle, pool)["checked"]) == ("passed", 1)
 
 
-def test_from_the_sandbox_its_report_arrives(bundle, pool, monkeypatch):
+def test_report_of_the_probe_leaves_the_sandbox(bundle, pool, monkeypatch):
     known = "OS routines for NT or Posix"  # in the docstring of a module that every process holds
     monkeypatch.setattr("hub.gates.leaks.needles", lambda *_: [known])
     assert "an object of its own process" in sealed(bundle, pool)["failures"][0]["message"]

@@ -23,7 +23,7 @@ def run(folder, **options):
     return certificate, {gate["name"]: gate for gate in certificate["gates"]}
 
 
-def test_a_good_bundle_passes_every_gate_and_its_certificate_is_about_its_digest(tmp_path):
+def test_valid_bundle_passes_every_gate_and_certificate_has_its_digest(tmp_path):
     certificate, found = run(write_bundle(tmp_path))
     assert {name: gate["status"] for name, gate in found.items()} == dict.fromkeys(found, "passed")
     assert (found["gold"]["checked"], found["wrong"]["checked"], found["empty"]["checked"]) == (3, 3, 3)
@@ -54,13 +54,13 @@ def test_an_empty_answer_that_passes_is_found(tmp_path):
     assert [failure["case"] for failure in found["empty"]["failures"]] == ["Nowhere"]
 
 
-def test_without_gold_and_wrong_answers_their_gates_are_not_run_and_say_so(tmp_path):
+def test_gates_without_gold_and_wrong_answers_are_not_run_and_have_a_note(tmp_path):
     _, found = run(write_bundle(tmp_path, gold=None, wrong=None))
     assert (found["gold"]["status"], found["wrong"]["status"]) == ("not_run", "not_run")
     assert "no gold answers" in found["gold"]["note"]
 
 
-def test_scoring_that_differs_from_time_to_time_is_found(tmp_path, monkeypatch):
+def test_nondeterministic_scoring_fails_the_repeat_gate(tmp_path, monkeypatch):
     class Moody(Scorer):
         type = "moody"
         summary = ""
@@ -76,13 +76,13 @@ def test_scoring_that_differs_from_time_to_time_is_found(tmp_path, monkeypatch):
     assert found["repeat"]["status"] == "failed"
 
 
-def test_a_case_that_opens_without_a_word_is_found(tmp_path):
+def test_case_without_a_first_message_fails(tmp_path):
     _, found = run(write_bundle(tmp_path, harness={"type": "single_turn", "prompt": ""}))
     assert found["renders"]["failed"] == 3
     assert "without a message" in found["renders"]["failures"][0]["message"]
 
 
-def test_a_file_that_gives_the_answer_away_breaks_the_seal(tmp_path):
+def test_file_with_the_answer_fails_the_sealed_gate(tmp_path):
     rows = [{"country": "France", "capital": "Paris, on the river Seine", "note": "It is Paris, on the river Seine."}]
     fields = {"id": "country", "input": "country", "target": "capital", "files": {"notes.txt": "{{ note }}"}}
     folder = write_bundle(
@@ -92,7 +92,7 @@ def test_a_file_that_gives_the_answer_away_breaks_the_seal(tmp_path):
     assert "'notes.txt'" in found["sealed"]["failures"][0]["message"]
 
 
-def test_an_answer_that_the_prompt_itself_shows_is_no_leak(tmp_path):
+def test_answer_shown_in_the_prompt_is_not_a_leak(tmp_path):
     rows = [
         {"country": "Name one: Paris on Seine, Rome", "capital": "Paris on Seine, Rome", "note": "Paris on Seine, Rome"}
     ]
@@ -162,7 +162,7 @@ def test_a_recording_without_content_is_refused(tmp_path, monkeypatch):
         run(judged(tmp_path, [{"purpose": "rubric", "case": "France"}]))
 
 
-def test_a_large_dataset_is_checked_evenly_and_the_certificate_says_how_far(tmp_path, monkeypatch):
+def test_large_dataset_is_sampled_evenly_and_noted_in_the_certificate(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "MAX_CASES", 10)
     rows = [{"country": f"C{i}", "capital": "Bern" if i % 10 == 0 else "Rome"} for i in range(100)]
     folder = write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, wrong=None, gold={"content": "{{ 'Bern' }}"})

@@ -47,7 +47,7 @@ async def test_the_project_can_be_listed_and_read():
     assert missing.startswith("error: there is no file 'cart.py'; the files are logo.png, shop/__init__.py")
 
 
-async def test_the_visible_tests_tell_what_failed_with_both_sides():
+async def test_visible_tests_report_both_sides_of_a_failed_comparison():
     playing = play()
     await playing.reset()
     (text,) = await answers(playing, ("run_tests", {}))
@@ -59,7 +59,7 @@ async def test_the_visible_tests_tell_what_failed_with_both_sides():
     assert text.endswith("0 passed, 2 failed")
 
 
-async def test_a_mended_project_passes_its_visible_tests():
+async def test_fixed_project_passes_its_visible_tests():
     playing = play()
     await playing.reset()
     replaced, tested = await answers(
@@ -90,7 +90,7 @@ async def test_a_mended_project_passes_its_visible_tests():
         (("write_file", {"path": "x.py"}), "missing argument content"),
     ],
 )
-async def test_a_change_that_cannot_be_made_is_answered_and_changes_nothing(call, said):
+async def test_invalid_change_returns_an_error_and_changes_nothing(call, said):
     playing = play()
     await playing.reset()
     (text,) = await answers(playing, call)
@@ -117,14 +117,14 @@ async def test_files_can_be_added_and_deleted():
         ("print('x' * 200_000)", "[output cut]"),
     ],
 )
-async def test_a_project_that_breaks_the_run_of_its_tests_is_told_so(body, said):
+async def test_model_is_informed_if_the_test_run_crashes(body, said):
     playing = play({**FILES, "shop/cart.py": body}, call_seconds=1)
     await playing.reset()
     (text,) = await answers(playing, ("run_tests", {}))
     assert said in text
 
 
-async def test_a_project_without_visible_tests_says_so():
+async def test_project_without_visible_tests_is_reported():
     playing = play({"cart.py": "x = 1"})
     await playing.reset()
     assert await answers(playing, ("run_tests", {})) == ["error: the project has no visible tests"]

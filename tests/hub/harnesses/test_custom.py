@@ -26,7 +26,7 @@ def stepping(body):
     return f"def reset(case, seed):\n    return {{'state': {{'n': 1}}}}\ndef step(state, message):\n    {body}\n"
 
 
-async def test_the_bundles_code_leads_the_episode_and_gives_the_reward():
+async def test_code_of_the_bundle_runs_the_episode_and_returns_the_reward():
     playing = play()
     assert contents((await playing.reset()).messages) == ["Hello."]
     step = await playing.step(says("1"))
@@ -129,7 +129,7 @@ async def test_reset_that_fails_is_the_environments_fault():
         await play("def reset(case, seed):\n    raise KeyError\ndef step(state, message):\n    return {}\n").reset()
 
 
-def test_a_missing_file_and_an_unlisted_import_are_told_without_running_anything():
+def test_missing_file_and_unlisted_import_are_reported_without_running_code():
     with pytest.raises(CompileError, match=r"no file 'harness\.py'"):
         environment({"type": "custom"})
     with pytest.raises(CompileError, match=r"imports rules\.py"):
@@ -144,7 +144,7 @@ def test_a_missing_file_and_an_unlisted_import_are_told_without_running_anything
         ("def reset(case, seed): ...", r"defines no function step\(state, message\)"),
     ],
 )
-def test_code_that_could_never_be_called_is_told_without_running_it(source, said):
+def test_code_that_cannot_be_called_is_reported_without_running_it(source, said):
     with pytest.raises(CompileError, match=said):
         environment({"type": "custom"}, files={"harness.py": source})
 

@@ -41,7 +41,7 @@ def test_there_is_an_example_of_each_harness_that_bundles_need_help_with():
 
 
 @pytest.mark.parametrize("harness", HARNESSES.values(), ids=HARNESSES)
-def test_every_option_stands_in_its_harnesss_table(harness):
+def test_every_option_is_documented_in_the_table_of_its_harness(harness):
     section = PAGE.partition(f"\n## {harness.type}\n")[2].partition("\n## ")[0]
     named = {word for row in re.findall(r"^\|(.*?)\|", section, re.MULTILINE) for word in re.findall(r"`(\w+)`", row)}
     assert set(harness.Options.model_fields) <= named

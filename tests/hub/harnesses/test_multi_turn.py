@@ -32,7 +32,7 @@ async def test_with_an_empty_prompt_the_first_scripted_turn_opens():
     assert (await play.step(says("two"))).done
 
 
-async def test_a_conversation_that_nobody_opens_is_the_environments_fault():
+async def test_conversation_without_first_message_is_an_environment_error():
     with pytest.raises(HarnessError, match="has no first message"):
         await episode(SCRIPT, case=scripted(input="")).reset()
 
@@ -49,7 +49,7 @@ async def test_the_turn_limit_truncates_but_not_where_the_script_is_over_anyway(
     assert (await play.step(says("two"))).truncated is False
 
 
-async def test_a_simulated_user_hears_the_conversation_from_its_own_side():
+async def test_simulated_user_gets_the_conversation_with_roles_swapped():
     user = Recorded("Number 7, please.", "Thanks. ###")
     play = episode(SIMULATED, call_model=user)
     await play.reset()
@@ -64,7 +64,7 @@ async def test_a_simulated_user_hears_the_conversation_from_its_own_side():
     assert (key.purpose, key.role, key.turn, key.model, key.attempt, key.case) == ("user", "user", 0, "a", 2, "c")
 
 
-async def test_the_stop_word_ends_the_conversation_and_only_the_words_before_it_are_heard():
+async def test_stop_word_ends_the_conversation_and_is_removed():
     user = Recorded("Number 7.", "Thanks. ### <end>")
     play = episode(SIMULATED, call_model=user)
     await play.reset()
@@ -87,7 +87,7 @@ async def test_a_simulated_users_reasoning_is_not_spoken():
 
 
 @pytest.mark.parametrize("call_model", [None, Recorded("  ")], ids=["no model", "silent model"])
-async def test_a_user_who_cannot_speak_is_an_error_and_not_a_wrong_answer(call_model):
+async def test_failed_user_model_is_an_error_and_not_a_wrong_answer(call_model):
     play = episode(SIMULATED, call_model=call_model)
     await play.reset()
     with pytest.raises(HarnessError, match="user"):

@@ -42,7 +42,7 @@ def call(name="f", problem="", **arguments):
 
 
 @given(JSON)
-def test_whatever_a_message_has_for_calls_is_read_without_raising(value):
+def test_malformed_tool_calls_never_raise(value):
     for read in native_calls({"role": "assistant", "tool_calls": value}):
         assert isinstance(read.name, str)
         assert isinstance(read.arguments, dict)
@@ -62,7 +62,7 @@ def test_a_call_without_an_id_is_given_one_by_its_place():
 
 
 @pytest.mark.parametrize("raw", ["{", "[1]", '"x"', "[" * 100_000])
-def test_arguments_that_are_no_object_say_so(raw):
+def test_arguments_that_are_not_an_object_are_reported(raw):
     assert "JSON" in native_calls({"tool_calls": [{"function": {"name": "f", "arguments": raw}}]})[0].problem
 
 
@@ -77,7 +77,7 @@ def test_arguments_that_are_no_object_say_so(raw):
         ('{"\\u0000": 1}', "NUL"),
     ],
 )
-def test_arguments_that_json_or_a_database_cannot_hold_say_so(raw, said):
+def test_arguments_that_cannot_be_stored_are_reported(raw, said):
     assert said in native_calls({"tool_calls": [{"function": {"name": "f", "arguments": raw}}]})[0].problem
 
 
@@ -112,7 +112,7 @@ def test_calls_in_a_models_reasoning_are_not_made():
         (block({"name": "a"}) + "\n" + block("{"), "block 2"),
     ],
 )
-def test_a_block_that_cannot_be_read_is_answered_with_how_to_mend_it(text, remedy):
+def test_unreadable_block_is_answered_with_a_fix(text, remedy):
     read, problem = text_calls(text)
     assert read == []
     assert remedy in problem
@@ -165,7 +165,7 @@ def test_a_good_call_has_no_problem():
     assert call_problem(call(n=1, kind="a"), SCHEMAS) == ""
 
 
-def test_a_result_is_text_as_it_is_and_anything_else_as_json_cut_where_it_is_long():
+def test_results_are_text_or_json_and_shortened():
     assert result_text("plain") == "plain"
     assert result_text({"ü": None}) == '{"ü": null}'
     assert result_text("a\0b\ud800") == "a\ufffdb\ufffd"

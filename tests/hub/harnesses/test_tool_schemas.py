@@ -47,7 +47,7 @@ def test_a_typed_dict_becomes_an_object_with_its_required_keys():
     }
 
 
-def test_a_named_hint_stands_for_what_the_module_assigned_to_it():
+def test_type_aliases_of_the_module_are_resolved():
     before = "Kind = Literal['a', 'b']\nKinds = list[Kind]\n"
     assert parameters("k: Kinds", before)["properties"]["k"]["items"] == {"type": "string", "enum": ["a", "b"]}
     with pytest.raises(ToolSourceError, match="type hint A has no JSON form"):
@@ -105,7 +105,7 @@ def test_reading_a_tools_file_runs_none_of_it():
     assert read_tools(b'raise SystemExit\ndef f():\n    """F."""\n').tools[0]["function"]["name"] == "f"
 
 
-def test_declared_schemas_are_put_into_the_words_of_json_schema():
+def test_declared_schemas_are_converted_to_json_schema_types():
     function = {
         "name": "math.hypot",
         "description": "Hypotenuse.",

@@ -168,7 +168,7 @@ async def test_a_scripted_user_answers_when_the_model_speaks():
     assert (await playing.step(says("It is 2."))).done
 
 
-async def test_a_simulated_user_hears_what_was_said_and_not_what_was_called():
+async def test_simulated_user_gets_messages_without_tool_calls():
     user = Recorded("Thank you. ###")
     playing = episode({**HARNESS, "user": {"role": "user", "prompt": "Be brief."}}, files=FILES, call_model=user)
     await playing.reset()
@@ -229,7 +229,7 @@ async def test_a_text_call_that_cannot_be_read_is_answered_and_the_episode_goes_
     assert (step.done, world(playing)["count"]) == (False, 0)
 
 
-async def test_scorers_read_written_calls_in_the_shape_of_the_wire():
+async def test_scorers_read_text_calls_as_native_ones():
     playing = play(protocol="text")
     await playing.reset()
     await playing.step(written("add", n=2))
@@ -269,7 +269,7 @@ async def test_a_check_reads_the_bundles_own_state_and_one_shape_of_transcript(p
         ({"tools": "tools.py"}, FILES, "imports helper.py, which is not listed; add it to `reads`"),
     ],
 )
-def test_code_that_cannot_be_offered_is_told_without_running_it(options, files, said):
+def test_invalid_tools_file_is_reported_without_running_it(options, files, said):
     with pytest.raises(CompileError, match=said.replace("(", r"\(")):
         environment({"type": "tools", **options}, files=files)
 

@@ -46,5 +46,5 @@ def test_a_kind_of_instruction_is_listed_with_its_arguments(kind) -> None:
     assert ("yes" in row[3]) == kind.in_ifeval
 
 
-def test_the_number_of_kinds_is_the_number_told() -> None:
+def test_documented_number_of_kinds_is_correct() -> None:
     assert f"\n{len(CONSTRAINTS)} kinds. " in PAGE

@@ -121,7 +121,7 @@ KINDS: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
 @pytest.mark.parametrize(
     ("name", "kwargs", "follow", "do_not"), KINDS, ids=[f"{i}-{k[0]}" for i, k in enumerate(KINDS)]
 )
-def test_each_kind_tells_texts_that_follow_it_from_texts_that_do_not(
+def test_each_kind_accepts_and_rejects_the_right_texts(
     name: str, kwargs: dict[str, Any], follow: list[str], do_not: list[str]
 ) -> None:
     constraint = CONSTRAINTS[name].model_validate(kwargs)
@@ -130,7 +130,7 @@ def test_each_kind_tells_texts_that_follow_it_from_texts_that_do_not(
         assert constraint.problem(text), text[:100]
 
 
-def test_every_kind_is_tried_above_and_documents_itself() -> None:
+def test_every_kind_has_examples_and_a_summary() -> None:
     assert {kind for kind, *_ in KINDS} == set(CONSTRAINTS)
     assert all(kind.summary.endswith(".") and kind.id == name for name, kind in CONSTRAINTS.items())
 
@@ -160,7 +160,7 @@ def test_sentences_end_where_a_reader_sees_them_end(text: str, count: int) -> No
 
 @pytest.mark.parametrize("text", ["." * 200_000 + "x", "*" * 200_000, "[" * 200_000, "<<" * 100_000, "\n \n" * 60_000])
 @pytest.mark.parametrize("name", sorted(CONSTRAINTS))
-def test_no_text_makes_a_check_explode(name: str, text: str) -> None:
+def test_checks_never_raise(name: str, text: str) -> None:
     kwargs = next(kwargs for kind, kwargs, *_ in KINDS if kind == name)
     assert isinstance(CONSTRAINTS[name].model_validate(kwargs).problem(text), str)
 
@@ -218,7 +218,7 @@ def test_a_language_is_not_accepted_because_the_likelier_one_is_not_sure() -> No
 
 @pytest.mark.parametrize("text", ["." * 200_000 + "x", "*" * 200_000, "[" * 200_000, "\n \n" * 60_000, "a. " * 30_000])
 @pytest.mark.parametrize("name", sorted(ifeval.AS_IN_IFEVAL))
-def test_no_text_makes_a_check_of_ifeval_explode(name: str, text: str) -> None:
+def test_checks_of_ifeval_never_raise(name: str, text: str) -> None:
     kwargs = next(kwargs for kind, kwargs, *_ in KINDS if kind == name)
     assert isinstance(ifeval.AS_IN_IFEVAL[name].model_validate(kwargs).problem(text), str)
 
@@ -257,7 +257,7 @@ async def test_all_instructions_must_be_followed_and_each_outcome_is_listed() ->
     assert [outcome["followed"] for outcome in verdict.detail["instructions"]] == [True, False]
 
 
-async def test_a_share_is_scored_where_asked_for() -> None:
+async def test_partial_scores_the_share_of_instructions() -> None:
     assert (await judged("* one\n* two", *BOTH, partial=True)).value == 0.5
 
 
@@ -279,12 +279,12 @@ async def test_reasoning_does_not_count() -> None:
         ("Here it goes:\n**THE END.**", "startend:end_checker", {"end_phrase": "the end."}),
     ],
 )
-async def test_loosely_an_introduction_a_remark_or_emphasis_is_forgiven(text: str, ids: str, kwargs: Any) -> None:
+async def test_loose_mode_ignores_introduction_closing_remark_and_emphasis(text: str, ids: str, kwargs: Any) -> None:
     assert (await judged(text, ids, [kwargs])).value == 0
     assert (await judged(text, ids, [kwargs], mode="loose")).value == 1
 
 
-async def test_loosely_cutting_everything_away_is_not_following() -> None:
+async def test_loose_mode_rejects_empty_variants() -> None:
     assert (await judged("one, line", "punctuation:no_comma", mode="loose")).value == 0
 
 
@@ -292,7 +292,7 @@ def test_there_are_eight_variants() -> None:
     assert variants("a\n*b*\nc") == ["a\n*b*\nc", "*b*\nc", "a\n*b*", "*b*", "a\nb\nc", "b\nc", "a\nb", "b"]
 
 
-async def test_kwargs_as_tables_hold_them() -> None:
+async def test_kwargs_from_table_rows() -> None:
     nulls = {"num_bullets": 1.0, "relation": None, "keywords": None}
     assert (await judged("* one", "detectable_format:number_bullet_lists", [nulls])).value == 1
     assert (await judged("* one", "detectable_format:number_bullet_lists", ['{"num_bullets": 1}'])).value == 1
@@ -320,6 +320,6 @@ async def test_kwargs_as_tables_hold_them() -> None:
         ),
     ],
 )
-def test_an_instruction_that_means_nothing_is_refused(ids: Any, kwargs: Any, problem: str) -> None:
+def test_invalid_instructions_are_rejected(ids: Any, kwargs: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         InstructionsOptions.model_validate({"ids": ids, "kwargs": kwargs})

@@ -48,7 +48,7 @@ async def test_tests_of_every_notation_pass_right_code_and_fail_wrong_code(tests
         ([{"args": [1, 2], "expect": 3}], "; got -1"),
     ],
 )
-async def test_the_reason_says_what_came_instead(tests: Any, said: str, sandbox_pool: Any) -> None:
+async def test_reason_has_the_value_found(tests: Any, said: str, sandbox_pool: Any) -> None:
     wrong = await judge("python_tests", ADD.replace("+", "-"), pool=sandbox_pool, tests=tests, entry_point="add")
     assert wrong.reason.endswith(said), wrong.reason
 
@@ -148,7 +148,7 @@ async def test_setup_is_there_for_the_tests(sandbox_pool: Any) -> None:
         ("```python\nimport os\nos._exit(0)\n```", Status.EXITED),
     ],
 )
-async def test_code_that_fails_says_how(text: str, status: Status, sandbox_pool: Any) -> None:
+async def test_reason_describes_the_failure_of_the_code(text: str, status: Status, sandbox_pool: Any) -> None:
     verdict = await judge("python_tests", text, pool=sandbox_pool, tests=CHECK, entry_point="add", timeout_s=1)
     assert (verdict.value, verdict.outcome.status) == (0.0, status)
     assert verdict.reason == verdict.outcome.message != ""
@@ -217,7 +217,7 @@ async def test_the_first_wrong_output_is_shown(sandbox_pool: Any) -> None:
     assert (verdict.value, verdict.reason) == (0.0, "Input 1: expected '2 4', printed '3 6'.")
 
 
-async def test_a_share_of_outputs_is_scored_where_asked_for(sandbox_pool: Any) -> None:
+async def test_partial_scores_the_share_of_outputs(sandbox_pool: Any) -> None:
     text = "```python\nprint(2)\n```"
     cases = [{"stdin": "", "stdout": "2"}, {"stdin": "", "stdout": "3"}]
     assert (await judge("stdin_stdout", text, pool=sandbox_pool, cases=cases, partial=True)).value == 0.5

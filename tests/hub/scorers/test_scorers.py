@@ -83,7 +83,7 @@ async def test_includes_names_what_is_missing() -> None:
     assert verdict.reason == "The answer lacks 'vacuum'."
 
 
-async def test_includes_minds_case_only_where_told() -> None:
+async def test_includes_ignores_case_by_default() -> None:
     assert (await judge("includes", "VACUUM", target="vacuum", ignore_case=False)).value == 0.0
 
 
@@ -114,7 +114,7 @@ async def test_a_pattern_is_found_or_not(text: str, options: dict[str, Any], val
     assert (await judge("regex", text, **options)).value == value
 
 
-async def test_a_pattern_that_explodes_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pattern_that_times_out_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hub.scorers.regex.TIMEOUT_S", 0.05)
     verdict = await judge("regex", "a" * 60 + "b", pattern=r"^(a|a|aa)+$")
     assert (verdict.value, "took more than" in verdict.reason) == (None, True)
@@ -219,7 +219,7 @@ TREE = {
         'It is {"name": "oak"} I think.',
     ],
 )
-async def test_json_that_a_schema_accepts_is_found_wherever_it_stands(text: str) -> None:
+async def test_valid_json_is_found_anywhere_in_the_answer(text: str) -> None:
     assert (await judge("json_schema", text, schema=TREE)).value == 1.0
 
 
@@ -233,7 +233,7 @@ async def test_json_that_a_schema_accepts_is_found_wherever_it_stands(text: str)
         ('{"name": "oak", "age": 9}', "'age' is not allowed"),
     ],
 )
-async def test_what_is_wrong_with_json_is_told_with_its_place(text: str, problem: str) -> None:
+async def test_problem_of_json_has_its_path(text: str, problem: str) -> None:
     verdict = await judge("json_schema", text, schema=TREE)
     assert verdict.value == 0.0
     assert problem in verdict.reason
@@ -245,7 +245,7 @@ async def test_the_json_can_have_to_equal_a_target() -> None:
     assert (await judge("json_schema", '{"b": null, "a": [2, 1]}', **options)).value == 0.0
 
 
-async def test_a_schemas_pattern_that_explodes_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_schema_pattern_that_times_out_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hub.scorers.json_schema.TIMEOUT_S", 0.05)
     schema = {"type": "string", "pattern": "^(a|a|aa)+$"}
     assert (await judge("json_schema", json.dumps("a" * 60 + "b"), schema=schema)).value is None

@@ -63,7 +63,7 @@ async def test_nested_values_compare_by_structure_and_lists_by_order() -> None:
     assert (await judged(expect, ("f", {"x": {"c": 0.5, "a": [{"b": None}, 1]}}))).value == 0
 
 
-async def test_no_call_and_a_wrong_call_are_told_apart() -> None:
+async def test_reason_distinguishes_no_call_from_a_wrong_call() -> None:
     assert (await judged([FIND])).reason == 'No call was made; expected find(city="Paris", nights=2).'
     verdict = await judged([FIND], ("search", {}))
     assert verdict.reason == 'Expected find(city="Paris", nights=2), which was never called; calls went to search.'
@@ -180,7 +180,7 @@ async def test_calls_of_all_turns_count_and_those_of_the_prompts_examples_do_not
         calls(*[("find", {})] * 1200),
     ],
 )
-async def test_whatever_a_model_sends_is_a_wrong_call_and_can_be_stored(message: Any) -> None:
+async def test_malformed_calls_are_wrong_and_can_be_stored(message: Any) -> None:
     verdict = await judged([FIND], messages=[USER, message])
     assert verdict.value == 0
     json.dumps(verdict.detail, allow_nan=False)
@@ -201,10 +201,10 @@ async def test_whatever_a_model_sends_is_a_wrong_call_and_can_be_stored(message:
         ([{"any_of": []}], "any_of is a list of calls"),
     ],
 )
-def test_an_expectation_that_means_nothing_is_refused_by_place(expect: Any, problem: str) -> None:
+def test_invalid_expectation_is_rejected_with_its_path(expect: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         ToolCallsOptions.model_validate({"expect": expect})
 
 
-async def test_an_expectation_may_be_json_text_as_columns_hold_it() -> None:
+async def test_expectation_may_be_json_text() -> None:
     assert (await judged([json.dumps(FIND)], ("find", FIND["arguments"]))).value == 1

@@ -40,7 +40,7 @@ def published(slug: str, cases: int = 4, **fields: Any) -> EnvironmentVersion:
     return version
 
 
-def test_a_token_is_as_good_as_a_session() -> None:
+def test_token_authenticates_like_a_session() -> None:
     published("sums")
     _, key = create_token(user=member(), scopes=["read"])
     stranger = Client()
@@ -73,7 +73,7 @@ def test_an_environment_a_version_and_its_cases_are_read(client: Client, curator
     assert [case["id"] for case in client.get(f"{URL}sums/versions/1.0.0/cases/?q=2+%2B").json()["results"]] == ["c2"]
 
 
-def test_what_is_not_there_answers_in_the_one_shape(client: Client, curator: User) -> None:
+def test_unknown_objects_return_the_common_error_format(client: Client, curator: User) -> None:
     for url in (f"{URL}nothing/", f"{URL}nothing/versions/1.0.0/", f"{URL}nothing/versions/1.0.0/cases/"):
         answer = client.get(url)
         assert answer.status_code == 404
@@ -134,14 +134,14 @@ def test_an_upload_that_is_too_large_is_refused_while_it_comes_in(
     assert client.post(URL, {"bundle": io.BytesIO(b"x" * 11)}).status_code == 413
 
 
-def test_other_kinds_of_body_are_refused_in_the_one_shape(client: Client, curator: User) -> None:
+def test_other_content_types_return_the_common_error_format(client: Client, curator: User) -> None:
     answer = client.post(URL, "{}", content_type="application/json")
     assert answer.status_code == 415
     assert set(answer.json()) == {"message", "errors"}
     assert client.post(URL, {"bundle": "text"}).status_code == 400
 
 
-def test_writes_are_limited_and_reads_go_on(client: Client, curator: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_are_throttled_and_reads_are_not(client: Client, curator: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WriteThrottle, "rate", "2/min", raising=False)
     answers = [client.post(URL, b"x", content_type="application/zip").status_code for _ in range(3)]
     assert answers == [400, 400, 429]

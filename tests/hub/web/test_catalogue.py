@@ -57,18 +57,18 @@ def test_filters_by_text_category_tag_and_state(client: Client, user: User) -> N
         ("?before=x&after=y", 200),
     ],
 )
-def test_only_filters_that_are_not_understood_are_refused(client: Client, user: User, query: str, status: int) -> None:
+def test_only_invalid_filters_are_rejected(client: Client, user: User, query: str, status: int) -> None:
     environment("sums")
     assert client.get(f"/hub/{query}").status_code == status
 
 
-def test_an_empty_catalogue_says_what_fills_it(client: Client, user: User) -> None:
+def test_empty_catalogue_names_the_command_that_fills_it(client: Client, user: User) -> None:
     assert "manage.py prepare" in client.get("/hub/").content.decode()
     client.force_login(member("Curator"))
     assert "/hub/upload/" in client.get("/hub/").content.decode()
 
 
-def test_htmx_gets_the_list_alone_and_caches_are_told(client: Client, user: User) -> None:
+def test_htmx_gets_the_partial_and_vary_header(client: Client, user: User) -> None:
     environment("sums")
     part = client.get("/hub/", headers={"HX-Request": "true", "HX-Target": "environments"})
     assert part.content.decode().strip().startswith('<div id="environments">')
@@ -76,7 +76,7 @@ def test_htmx_gets_the_list_alone_and_caches_are_told(client: Client, user: User
     assert "<html" in client.get("/hub/").content.decode()
 
 
-def test_the_certificate_is_told_in_a_word(client: Client, user: User) -> None:
+def test_certificate_badge(client: Client, user: User) -> None:
     version = environment("sums")
     assert "gates not run" in client.get("/hub/").content.decode()
     gate = {
@@ -118,14 +118,14 @@ def walk(descending: bool) -> tuple[list[list[int]], list[list[int]]]:
 
 
 @pytest.mark.parametrize("descending", [False, True])
-def test_pages_follow_each_other_both_ways_and_miss_nothing(descending: bool) -> None:
+def test_pages_in_both_directions_are_complete(descending: bool) -> None:
     forwards, backwards = walk(descending)
     order = list(range(10))[:: -1 if descending else 1]
     assert forwards == [order[:4], order[4:8], order[8:]]
     assert backwards == [order[8:], order[4:8], order[:4]]
 
 
-def test_a_page_behind_the_last_is_empty_and_leads_nowhere() -> None:
+def test_page_after_the_last_is_empty() -> None:
     version = stored_version(cases=3)
     rows = Case.objects.filter(version=version)
     page = keyset_page(rows, RequestFactory().get("/?after=999"), by="position", size=4)

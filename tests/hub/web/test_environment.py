@@ -45,9 +45,7 @@ def page(client: Client, url: str) -> str:
     return answer.content.decode()
 
 
-def test_the_page_tells_how_it_is_played_scored_and_made(
-    client: Client, user: User, capitals: EnvironmentVersion
-) -> None:
+def test_page_shows_harness_rules_and_version(client: Client, user: User, capitals: EnvironmentVersion) -> None:
     shown = page(client, "/hub/capitals/")
     for part in (
         "capitals@1.0.0",
@@ -65,9 +63,7 @@ def test_the_page_tells_how_it_is_played_scored_and_made(
     assert "/runs/new/?environment=capitals" in page(client, "/hub/capitals/")
 
 
-def test_cases_are_listed_with_what_they_ask_and_searched(
-    client: Client, user: User, capitals: EnvironmentVersion
-) -> None:
+def test_cases_are_listed_with_preview_and_searched(client: Client, user: User, capitals: EnvironmentVersion) -> None:
     assert "What is the capital of Norway?" in page(client, "/hub/capitals/")
     found = page(client, "/hub/capitals/?q=capital+of+spain")
     assert "/cases/Spain/" in found and "/cases/France/" not in found
@@ -92,9 +88,7 @@ def test_what_a_page_reads_does_not_grow_with_the_dataset(client: Client, user: 
     assert counts[0] == counts[1]
 
 
-def test_a_case_shows_what_is_asked_expected_and_how_it_is_scored(
-    client: Client, user: User, capitals: EnvironmentVersion
-) -> None:
+def test_case_page_shows_prompt_target_and_scoring(client: Client, user: User, capitals: EnvironmentVersion) -> None:
     shown = page(client, "/hub/capitals/1.0.0/cases/Spain/")
     for part in (
         "Answer with the name alone.",
@@ -117,17 +111,13 @@ def test_a_case_id_with_slashes_has_a_page(client: Client, user: User) -> None:
     assert page(client, "/hub/sums/1.0.0/cases/a%3Fb%23c%20d/")
 
 
-def test_a_claim_that_a_case_is_wrong_is_shown_with_it(
-    client: Client, user: User, capitals: EnvironmentVersion
-) -> None:
+def test_report_of_a_wrong_case_is_shown_on_its_page(client: Client, user: User, capitals: EnvironmentVersion) -> None:
     case = Case.objects.get(external_id="Spain")
     CaseDefect.objects.create(case=case, description="There are two capitals.")
     assert "There are two capitals." in page(client, "/hub/capitals/1.0.0/cases/Spain/")
 
 
-def test_whoever_sees_a_case_may_claim_once_that_it_is_wrong(
-    client: Client, user: User, capitals: EnvironmentVersion
-) -> None:
+def test_users_who_see_a_case_may_report_it_once(client: Client, user: User, capitals: EnvironmentVersion) -> None:
     url = "/hub/capitals/1.0.0/defects/Spain/"
     assert f'href="{url}"' in page(client, "/hub/capitals/1.0.0/cases/Spain/")
     assert client.post(url, {"description": "  "}).status_code == 422
@@ -145,15 +135,13 @@ def test_whoever_sees_a_case_may_claim_once_that_it_is_wrong(
     assert f"/admin/hub/casedefect/{claim.pk}/change/" in page(client, "/hub/capitals/1.0.0/cases/Spain/")
 
 
-def test_no_claim_is_taken_about_a_case_that_one_may_not_see(
-    client: Client, user: User, capitals: EnvironmentVersion
-) -> None:
+def test_case_cannot_be_reported_without_access(client: Client, user: User, capitals: EnvironmentVersion) -> None:
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
     assert client.post("/hub/capitals/1.0.0/defects/Spain/", {"description": "Wrong."}).status_code == 404
     assert not CaseDefect.objects.exists()
 
 
-def test_what_a_dataset_says_is_text_and_never_markup(client: Client, user: User) -> None:
+def test_dataset_content_is_escaped(client: Client, user: User) -> None:
     evil = "<script>alert(1)</script><img src=x onerror=alert(1)>\u202egnp.exe"
     version = publish(stored_version(cases=[{"id": "<b>c", "input": evil, "target": evil, "files": {"<i>.py": evil}}]))
     Environment.objects.update(title=evil[:40], summary=evil[:40], tags=['"><script>'])
@@ -179,7 +167,7 @@ def test_what_a_dataset_says_is_text_and_never_markup(client: Client, user: User
         ("| a |\n| --- |\n| <b>x</b> |", "<b>"),
     ],
 )
-def test_markdown_cannot_run_load_or_break_out(text: str, absent: str) -> None:
+def test_markdown_has_no_scripts_or_external_content(text: str, absent: str) -> None:
     assert absent not in markdown_html(text)
 
 
@@ -197,7 +185,7 @@ def test_code_in_an_unknown_language_is_plain_and_escaped() -> None:
 # ---- versions --------------------------------------------------------------------------------------------------------
 
 
-def test_what_changed_between_versions_is_told_case_by_case(
+def test_changes_between_versions_are_listed_by_case(
     client: Client, user: User, capitals: EnvironmentVersion, tmp_path: Path
 ) -> None:
     rows = [
@@ -227,14 +215,14 @@ def test_what_changed_between_versions_is_told_case_by_case(
     assert 'id="changed"' not in page(client, "/hub/capitals/1.0.0/")
 
 
-def test_another_prompt_asks_something_else(capitals: EnvironmentVersion, tmp_path: Path) -> None:
+def test_changed_prompt_changes_every_case(capitals: EnvironmentVersion, tmp_path: Path) -> None:
     harness = {"type": "single_turn", "system": "Answer in one word."}
     second = import_bundle(bundle=write_bundle(tmp_path / "two", version="2.0.0", harness=harness))
     changes = version_changes(capitals, second).cases
     assert [(change.title, change.count) for change in changes] == [("asking something else", len(ROWS))]
 
 
-def test_an_older_version_says_that_it_is_one(
+def test_older_version_links_to_the_latest(
     client: Client, user: User, capitals: EnvironmentVersion, tmp_path: Path
 ) -> None:
     import_bundle(bundle=write_bundle(tmp_path / "two", version="2.0.0"))

@@ -44,7 +44,7 @@ def publish(client: Client) -> str:
     return client.post("/admin/hub/environment/", data, follow=True).content.decode()
 
 
-def test_an_uploaded_bundle_is_put_before_the_gates_and_can_then_be_published(
+def test_uploaded_bundle_runs_gates_and_can_be_published(
     client: Client, curator: User, sent: list[Any], tmp_path: Path, django_capture_on_commit_callbacks: Any
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
@@ -71,7 +71,7 @@ def test_a_bundle_whose_gates_fail_shows_why_and_stays_private(
     assert Environment.objects.get().visibility == Environment.Visibility.PRIVATE
 
 
-def test_the_gates_can_be_asked_for_again_and_a_certificate_is_never_made_twice(
+def test_gates_can_be_requested_again_without_certificate_only(
     client: Client, curator: User, sent: list[Any], tmp_path: Path, django_capture_on_commit_callbacks: Any
 ) -> None:
     send(client, zipped(write_bundle(tmp_path / "capitals")))
@@ -134,7 +134,7 @@ def test_a_worker_at_work_renews_its_lease(monkeypatch: pytest.MonkeyPatch) -> N
         until(lambda: GateRequest.objects.filter(lease_until__gt=timezone.now()).exists())
 
 
-def test_gates_that_break_off_are_given_up_and_say_why(
+def test_gates_that_crash_are_given_up_with_the_reason(
     client: Client, uploaded: EnvironmentVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(*_: Any, **__: Any) -> None:
@@ -152,7 +152,7 @@ def test_gates_that_break_off_are_given_up_and_say_why(
     assert "gates passed" in client.get("/hub/?state=private").content.decode()
 
 
-def test_a_sandbox_that_is_away_is_waited_for(
+def test_gates_wait_for_an_unavailable_sandbox(
     client: Client, uploaded: EnvironmentVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: Any, **__: Any) -> None:

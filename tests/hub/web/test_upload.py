@@ -33,7 +33,9 @@ def send(client: Client, content: bytes) -> HttpResponse:
     return client.post("/hub/upload/", {"bundle": file})
 
 
-def test_a_sound_bundle_leads_to_its_page_and_is_its_owners(client: Client, curator: User, tmp_path: Path) -> None:
+def test_valid_upload_redirects_to_its_page_and_belongs_to_the_user(
+    client: Client, curator: User, tmp_path: Path
+) -> None:
     answer = send(client, zipped(write_bundle(tmp_path / "capitals")))
     assert (answer.status_code, answer["Location"]) == (302, "/hub/capitals/1.0.0/")
     assert "capitals@1.0.0 is stored with 3 cases." in client.get("/hub/capitals/1.0.0/").content.decode()
@@ -41,7 +43,7 @@ def test_a_sound_bundle_leads_to_its_page_and_is_its_owners(client: Client, cura
     assert (environment.owner, environment.visibility) == (curator, Environment.Visibility.PRIVATE)
 
 
-def test_the_same_bundle_again_is_said_to_be_there(client: Client, curator: User, tmp_path: Path) -> None:
+def test_repeated_upload_is_reported_as_stored(client: Client, curator: User, tmp_path: Path) -> None:
     content = zipped(write_bundle(tmp_path / "capitals"))
     send(client, content)
     answer = send(client, content)
@@ -63,7 +65,7 @@ def test_every_problem_is_shown_with_file_line_and_remedy(client: Client, curato
 @pytest.mark.parametrize(
     "content", [b"", b"no zip at all", packed()[:-30], link(), device(), named("../evil.txt"), packed({})]
 )
-def test_a_hostile_or_broken_archive_is_refused_with_a_sentence(client: Client, curator: User, content: bytes) -> None:
+def test_hostile_or_broken_archive_is_rejected(client: Client, curator: User, content: bytes) -> None:
     answer = send(client, content)
     assert answer.status_code == 422
     assert 'role="alert"' in answer.content.decode()
@@ -75,7 +77,7 @@ def test_names_in_an_archive_are_text_on_the_page(client: Client, curator: User)
     assert "<script>alert" not in page and "&lt;script&gt;" in page
 
 
-def test_a_slug_of_somebody_else_cannot_be_taken_by_one_who_may_not(client: Client, tmp_path: Path) -> None:
+def test_slug_of_another_owner_cannot_be_used(client: Client, tmp_path: Path) -> None:
     send_as = member("Curator", name="first")
     client.force_login(send_as)
     send(client, zipped(write_bundle(tmp_path / "capitals")))

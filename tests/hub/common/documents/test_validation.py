@@ -29,26 +29,26 @@ def said(**given: object) -> str:
 
 
 @pytest.mark.parametrize("given", [{"many": [{"color": 1}]}, {"named": {"x": [{"color": 1}]}}, {"maybe": {"color": 1}}])
-def test_an_unknown_key_is_compared_with_those_at_its_place(given: dict[str, object]) -> None:
+def test_unknown_key_suggests_the_closest_key_at_its_place(given: dict[str, object]) -> None:
     assert said(**given) == "unknown key; did you mean 'colour'?"
 
 
-def test_keys_are_named_as_they_are_written() -> None:
+def test_known_keys_are_listed_by_alias() -> None:
     assert said(maybe={"zzz": 1}) == "unknown key; known are colour, pass"
     assert keys_at(Outer, ["many", 0]) == ["colour", "pass"]
 
 
-def test_what_should_be_a_mapping_is_told_by_the_keys_it_has() -> None:
+def test_error_for_a_missing_mapping_lists_its_keys() -> None:
     assert said(maybe=3) == "must be a mapping with `colour`, `pass` (found 3)"
     assert said(named=3) == "must be a mapping such as `key: value` (found 3)"
 
 
-def test_a_word_that_is_none_of_the_choices_is_compared_with_them() -> None:
+def test_invalid_choice_suggests_the_closest_one() -> None:
     assert said(maybe={"colour": "gren"}) == "must be 'red' or 'green'; did you mean 'green'? (found \"gren\")"
     assert said(maybe={"colour": 3}) == "must be 'red' or 'green' (found 3)"
 
 
-def test_what_was_found_is_shown_as_it_was_written_and_cut() -> None:
+def test_values_are_formatted_as_yaml_and_shortened() -> None:
     assert [format_value(value) for value in (True, None, "x", [1], {})] == [
         "true",
         "nothing",
