@@ -28,10 +28,15 @@ class Sides:
         """Return the items of A and B, given those of the first and the second response."""
         return (second, first) if self.swapped else (first, second)
 
-    def side(self, letter: str) -> str:
+    def side(self, letter: str) -> Side:
+        """Return the side for the letter A or B. Raises KeyError for others."""
+        sides: tuple[Side, Side] = ("first", "second")
+        a, b = self.ordered(*sides)
+        return {"a": a, "b": b}[letter.lower()]
+
+    def verdict(self, text: str) -> str:
         """Return `first` or `second` for the letter A or B, and other verdicts unchanged."""
-        a, b = self.ordered("first", "second")
-        return {"a": a, "b": b}.get(letter.lower(), letter)
+        return self.side(text) if text.lower() in ("a", "b") else text
 
     def letter(self, side: str) -> str:
         """Return `A` or `B` for `first` or `second`, and other verdicts unchanged."""

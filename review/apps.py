@@ -11,7 +11,8 @@ class ReviewConfig(AppConfig):
         # These modules import models, which can only be imported once all apps are loaded.
         from preferences.selectors import register_withheld
         from review.queue.blinding import withheld
-        from review.stages import JudgeStage, ReviewStage
+        from review.stages.judge_stage import JudgeStage
+        from review.stages.review_stage import ReviewStage
         from runs.stages import register
 
         register(JudgeStage())

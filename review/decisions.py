@@ -10,14 +10,14 @@ from django.db.models import Q
 from django.utils import timezone
 
 from hub.common import leases
-from hub.common.errors import UserError
 from hub.models import CaseDefect
 from hub.services import report_defect
 from preferences.evidence import evidence_of
-from preferences.models import Issue, IssueCategory, Preference
-from preferences.services import Judgment, NewIssue, Reaction, record_preference
+from preferences.models import Preference
+from preferences.services import Judgment, Reaction, record_preference
 from preferences.sides import Sides, lists_choices
-from preferences.spans import span_at, text_at, text_hash
+from review.errors import InvalidDecision
+from review.issues import MarkedIssue, kept_issues, new_issue
 from review.judge.suggestions import attention_check_of
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue.assignments import (
@@ -34,34 +34,6 @@ from review.queue.assignments import (
 from review.services import pairs_with_responses
 
 _MARK_FIELDS = ("severity", "message", "call", "start", "end", "text_hash", "quote")
-
-
-class DecisionRefused(UserError):
-    """A decision that cannot be stored; `path` is the form field to change."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message, field)
-
-    def headline(self) -> str:
-        return "The decision was not stored."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedIssue:
-    """Issue that a reviewer marked: `side` (first or second), message index and code-point offsets of a span.
-
-    If `call` is set, the offsets refer to the text of the tool call with that index in the message.
-    """
-
-    side: str
-    category: str
-    severity: str = Issue.Severity.MAJOR
-    note: str = ""
-    message: int = 0
-    call: int | None = None
-    start: int | None = None
-    end: int | None = None
-    text_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +57,7 @@ def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
     """Store the decision and end the assignment. The same decision sent twice is stored once.
 
     Returns None if the suggestion was hidden and this was the first verdict: the verdict is saved, and the reviewer
-    confirms or changes it once the suggestion is shown. Raises DecisionRefused and AssignmentLost.
+    confirms or changes it once the suggestion is shown. Raises InvalidDecision and AssignmentLost.
     """
     assignment = Assignment.objects.select_related("preference", "reviewer").get(pk=assignment.pk)
     if assignment.state == DONE and assignment.preference is not None:
@@ -105,7 +77,7 @@ def decide(*, assignment: Assignment, decision: Decision) -> Preference | None:
     evidence = evidence_of(pair.first, pair.second)
     disputes = bool(evidence["winner"]) and decision.verdict != evidence["winner"]
     if disputes and not decision.defect.strip():
-        raise DecisionRefused(
+        raise InvalidDecision(
             "defect",
             "Your verdict contradicts the tests, which pass on one side only. Describe what is wrong with the tests, "
             "or choose the side that passes.",
@@ -125,7 +97,7 @@ def _update_attention_check(assignment: Assignment, decision: Decision) -> Atten
 def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any], reaction: Reaction) -> Preference:
     pair, now = assignment.pair, timezone.now()
     sides, choices = Sides(assignment.swapped), lists_choices(pair.first.messages)
-    issues = [_new_issue(pair, item, sides, choices) for item in decision.issues] + _kept(pair, decision.kept)
+    issues = [new_issue(pair, item, sides, choices) for item in decision.issues] + kept_issues(pair, decision.kept)
     with transaction.atomic():
         # Updated first, so that a duplicate request waits here and then finds the stored decision.
         if not leases.release(assignment, assignment.holder, state=DONE, finished_at=now):
@@ -186,53 +158,6 @@ def _reaction(assignment: Assignment, decision: Decision, check: AttentionCheck 
         check_result=result,
         disputes_tests=disputes,
     )
-
-
-def _new_issue(pair: Pair, item: MarkedIssue, sides: Sides, choices: bool) -> NewIssue:
-    response = pair.first if item.side == "first" else pair.second
-    category = IssueCategory.objects.filter(slug=item.category).first()
-    if category is None:
-        raise DecisionRefused(
-            "issues", f"There is no issue category {item.category!r}. Reload the page and mark the issue again."
-        )
-    if item.severity not in Issue.Severity.values:
-        raise DecisionRefused(
-            "issues", f"There is no severity {item.severity!r}. Use one of {', '.join(Issue.Severity.values)}."
-        )
-    span = None
-    if item.start is not None and item.end is not None:
-        try:
-            text = text_at(response.messages, item.message, item.call)
-            if item.text_hash and item.text_hash != text_hash(text):
-                raise ValueError("A mark refers to an older version of the response. Reload the page and mark again.")
-            span = span_at(text, item.start, item.end, item.message, item.call)
-        except ValueError as error:
-            raise DecisionRefused("issues", str(error)) from None
-    note = sides.letters_to_tokens(item.note, choices=choices)
-    return NewIssue(response=response, category=category, severity=item.severity, note=note, span=span)
-
-
-def _kept(pair: Pair, ids: list[int]) -> list[NewIssue]:
-    """Return copies of the suggested issues that the reviewer keeps."""
-    if pair.suggestion is None or not ids:
-        return []
-    kept = []
-    for issue in pair.suggestion.issues.filter(pk__in=ids).select_related("category", "response"):
-        span = None
-        if issue.start is not None and issue.end is not None:
-            text = text_at(issue.response.messages, issue.message, issue.call)
-            span = span_at(text, issue.start, issue.end, issue.message, issue.call)
-        kept.append(
-            NewIssue(
-                response=issue.response,
-                category=issue.category,
-                severity=issue.severity,
-                note=issue.note,
-                span=span,
-                kept_from=issue,
-            )
-        )
-    return kept
 
 
 def undo_last(*, user: User) -> Assignment | None:

@@ -18,6 +18,11 @@ _SCORED = (Response.Status.PASSED, Response.Status.FAILED)
 _CHUNK = 400
 
 
+def run_seed(run: Run) -> int:
+    """Return the seed of the run's config, from which samples of pairs are drawn."""
+    return int(run.config.get("seed", 0))
+
+
 def pair_candidates(run: Run) -> list[Candidate]:
     """Return the scored responses of *run*, without those to quarantined cases."""
     found = []

@@ -69,7 +69,7 @@ def order_of(issue, preference, said):
     side = "first" if issue.response_id == preference.first_id else "second"
     for swapped in sorted(said):
         for item in said[swapped].get("issues") or []:
-            same = item.get("note") == issue.note and Sides(swapped).side(item.get("side") or "") in (side, "")
+            same = item.get("note") == issue.note and Sides(swapped).verdict(item.get("side") or "") in (side, "")
             if same:
                 return swapped
     return None

@@ -148,8 +148,8 @@ def _create_assignment(pair: Pair, user: User, slot: int) -> Assignment:
     assignment.save(force_insert=True)
     right = winner(pair.first, pair.second) if pair.kind == Pair.Kind.ONE_PASSES else ""
     # Only a correct suggestion can be inverted into a check that reads like any other suggestion.
-    checkable = bool(right) and pair.suggestion is not None and pair.suggestion.verdict == right
-    if checkable and _draw("check", pair, user) < CHECK_SHARE:
+    checkable = right and pair.suggestion is not None and pair.suggestion.verdict == right
+    if right and checkable and _draw("check", pair, user) < CHECK_SHARE:
         AttentionCheck.objects.create(assignment=assignment, wrong_verdict=other_side(right))
     return assignment
 

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 from typing import Literal
 
 Policy = Literal["all", "agree", "both_pass", "both_fail", "disagree"]
@@ -65,6 +66,13 @@ def select_pairs(
         if a.text != b.text and (pair := CandidatePair(a, b, _sort_position(seed, a, b))).kind in _KINDS[policy]
     ]
     return sorted(found, key=lambda pair: (pair.position, pair.first.id, pair.second.id))
+
+
+def max_pair_count(models: int, attempts: int, cases: int, across: Across) -> int:
+    """Return the largest number of pairs that the responses of a run can form, for estimates."""
+    between = comb(models, 2) * attempts
+    within = models * comb(attempts, 2)
+    return cases * {"models": between, "attempts": within, "both": between + within}[across]
 
 
 def _comparable_pairs(group: list[Candidate], across: Across) -> Iterator[tuple[Candidate, Candidate]]:

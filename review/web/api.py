@@ -19,7 +19,8 @@ from preferences.evidence import evidence_of, without_reasons
 from preferences.models import Issue, Preference
 from preferences.sides import Sides
 from preferences.spans import text_hash
-from review.decisions import Decision, MarkedIssue, decide
+from review.decisions import Decision, decide
+from review.issues import MarkedIssue
 from review.judge.suggestions import visible_suggestion
 from review.models import Assignment
 from review.queue.assignments import (
@@ -31,8 +32,9 @@ from review.queue.assignments import (
     pair_availability,
     preview_assignment,
 )
+from review.queue.blinding import DECIDE
 from review.web.forms import RunFilter
-from review.web.views import DECIDE, visible_pair
+from review.web.views import visible_pair
 from runs.models import Response
 
 _VERDICTS = ["A", "B", "tie", "both_bad"]
@@ -206,7 +208,7 @@ class PairDecision(APIView):
         assignment = _claimed(request, pk)
         sides = Sides(assignment.swapped)
         decision = Decision(
-            verdict=sides.side(data["verdict"]),
+            verdict=sides.verdict(data["verdict"]),
             critique=data["critique"],
             issues=[MarkedIssue(**{**item, "side": sides.side(item["side"])}) for item in data["issues"]],
             kept=data["kept"],

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from hub.common.web.filters import FilterForm
 from preferences.sides import Sides
-from review.decisions import Decision, MarkedIssue
+from review.decisions import Decision
+from review.issues import MarkedIssue
 from review.models import Assignment
 
 _VERDICTS = [("a", "A is better"), ("b", "B is better"), ("tie", "Tie"), ("both_bad", "Both bad")]
@@ -69,7 +70,7 @@ class DecisionForm(forms.Form):
             for mark in data["issues"]
         ]
         return Decision(
-            verdict=sides.side(data["verdict"]),
+            verdict=sides.verdict(data["verdict"]),
             critique=data["critique"],
             issues=marks,
             kept=data["kept"],

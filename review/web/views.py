@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from hub.common.storable import storable
 from hub.common.web.pagination import page_or_part, render_part
 from review import decisions
+from review.errors import InvalidDecision
 from review.links import PAIRS_SHOWN, response_judgments, run_judgments
 from review.models import Assignment, Pair
 from review.queue import assignments
@@ -180,7 +181,7 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
     if form.is_valid():
         try:
             stored = decisions.decide(assignment=assignment, decision=form.decision(assignment))
-        except decisions.DecisionRefused as error:
+        except InvalidDecision as error:
             form.add_error(error.path if error.path in form.fields else None, str(error))
         except assignments.AssignmentLost as error:
             _keep_draft(request, assignment)

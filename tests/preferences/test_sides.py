@@ -118,7 +118,8 @@ def test_tokens_become_letters_of_reader() -> None:
 
 
 def test_letters_and_sides_translate_both_ways() -> None:
-    assert [SWAPPED.side(letter) for letter in ("A", "b", "tie", "both_bad")] == ["second", "first", "tie", "both_bad"]
+    verdicts = [SWAPPED.verdict(letter) for letter in ("A", "b", "tie", "both_bad")]
+    assert verdicts == ["second", "first", "tie", "both_bad"]
     assert [SWAPPED.letter(side) for side in ("first", "second", "tie")] == ["B", "A", "tie"]
     assert SWAPPED.ordered(1, 2) == (2, 1)
     assert PLAIN.ordered(1, 2) == (1, 2)

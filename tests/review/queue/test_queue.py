@@ -13,7 +13,9 @@ from preferences.models import IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote
 from review import decisions
-from review.decisions import Decision, DecisionRefused, MarkedIssue
+from review.decisions import Decision
+from review.errors import InvalidDecision
+from review.issues import MarkedIssue
 from review.judge.suggestions import visible_suggestion
 from review.models import Assignment, AttentionCheck, Pair
 from review.queue import assignments
@@ -105,7 +107,7 @@ def test_a_decision_sent_twice_is_stored_once() -> None:
 def test_verdict_against_tests_requires_and_reports_defect() -> None:
     waiting_pairs(1, outcome="pf")
     mine = assignments.claim_next_pair(reviewer())
-    with pytest.raises(DecisionRefused) as refused:
+    with pytest.raises(InvalidDecision) as refused:
         decisions.decide(assignment=mine, decision=Decision(verdict="second"))
     assert refused.value.path == "defect"
     stored = decisions.decide(assignment=mine, decision=Decision(verdict="second", defect="The test wants 2 + 2 = 5."))
@@ -155,7 +157,7 @@ def test_attention_check_shows_wrong_verdict_and_records_acceptance(monkeypatch:
     suggest(pair, "first")
     mine = assignments.claim_next_pair(reviewer())
     assert visible_suggestion(assignment=mine).verdict == "second"
-    with pytest.raises(DecisionRefused):
+    with pytest.raises(InvalidDecision):
         decisions.decide(assignment=mine, decision=Decision(verdict="second"))
     stored = decisions.decide(assignment=mine, decision=Decision(verdict="first"))
     assert AttentionCheck.objects.get().accepted
@@ -249,7 +251,7 @@ def test_mark_outside_text_or_with_other_hash_is_refused() -> None:
         {"message": 9, "start": 0, "end": 1},
     ):
         mark = MarkedIssue(side="first", category="style", **{"message": 1, **place})
-        with pytest.raises(DecisionRefused):
+        with pytest.raises(InvalidDecision):
             decisions.decide(assignment=mine, decision=Decision(verdict="tie", issues=[mark]))
     assert not Preference.objects.exists()
 

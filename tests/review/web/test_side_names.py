@@ -20,7 +20,8 @@ from preferences.selectors import current_preferences
 from preferences.services import NewIssue
 from preferences.tracking import PreferenceAdditions
 from review import decisions
-from review.decisions import Decision, MarkedIssue
+from review.decisions import Decision
+from review.issues import MarkedIssue
 from review.models import Assignment, JudgeCall
 from review.queue import assignments
 from tests.review.pages import reviewer, suggest, waiting_pairs

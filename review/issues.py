@@ -1,0 +1,79 @@
+"""Issues that a reviewer marks in responses, or keeps from a suggestion."""
+
+from dataclasses import dataclass
+
+from preferences.models import Issue, IssueCategory
+from preferences.services import NewIssue
+from preferences.sides import Side, Sides
+from preferences.spans import span_at, text_at, text_hash
+from review.errors import InvalidDecision
+from review.models import Pair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedIssue:
+    """Issue that a reviewer marked: `side` (first or second), message index and code-point offsets of a span.
+
+    If `call` is set, the offsets refer to the text of the tool call with that index in the message.
+    """
+
+    side: Side
+    category: str
+    severity: str = Issue.Severity.MAJOR
+    note: str = ""
+    message: int = 0
+    call: int | None = None
+    start: int | None = None
+    end: int | None = None
+    text_hash: str = ""
+
+
+def new_issue(pair: Pair, item: MarkedIssue, sides: Sides, choices: bool) -> NewIssue:
+    """Return a marked issue with its span. Raises InvalidDecision.
+
+    *choices* says that the task lists choices named by letters; see `Sides.letters_to_tokens`.
+    """
+    response = pair.response(item.side)
+    category = IssueCategory.objects.filter(slug=item.category).first()
+    if category is None:
+        raise InvalidDecision(
+            "issues", f"There is no issue category {item.category!r}. Reload the page and mark the issue again."
+        )
+    if item.severity not in Issue.Severity.values:
+        raise InvalidDecision(
+            "issues", f"There is no severity {item.severity!r}. Use one of {', '.join(Issue.Severity.values)}."
+        )
+    span = None
+    if item.start is not None and item.end is not None:
+        try:
+            text = text_at(response.messages, item.message, item.call)
+            if item.text_hash and item.text_hash != text_hash(text):
+                raise ValueError("A mark refers to an older version of the response. Reload the page and mark again.")
+            span = span_at(text, item.start, item.end, item.message, item.call)
+        except ValueError as error:
+            raise InvalidDecision("issues", str(error)) from None
+    note = sides.letters_to_tokens(item.note, choices=choices)
+    return NewIssue(response=response, category=category, severity=item.severity, note=note, span=span)
+
+
+def kept_issues(pair: Pair, ids: list[int]) -> list[NewIssue]:
+    """Return copies of the suggested issues that the reviewer keeps."""
+    if pair.suggestion is None or not ids:
+        return []
+    kept = []
+    for issue in pair.suggestion.issues.filter(pk__in=ids).select_related("category", "response"):
+        span = None
+        if issue.start is not None and issue.end is not None:
+            text = text_at(issue.response.messages, issue.message, issue.call)
+            span = span_at(text, issue.start, issue.end, issue.message, issue.call)
+        kept.append(
+            NewIssue(
+                response=issue.response,
+                category=issue.category,
+                severity=issue.severity,
+                note=issue.note,
+                span=span,
+                kept_from=issue,
+            )
+        )
+    return kept

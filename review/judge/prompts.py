@@ -1,0 +1,89 @@
+"""Prompts of the pair judge."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hub.protocols.messages import Message, call_text, opening, played, text_of
+from hub.protocols.structured_replies import DATA_RULE, as_data
+from preferences.sides import Side
+
+PROMPT_VERSION = "pair-1"
+
+
+_PROMPTS = Path(__file__).parent / "prompts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedResponse:
+    """Response shown to the judge: its `label#attempt`, its transcript, and the scoring results as text."""
+
+    label: str
+    messages: list[Message]
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairToJudge:
+    """Pair shown to the judge. `blind`: exactly one side passes, so the prompt leaves out the scoring results."""
+
+    environment: str
+    case: str
+    first: JudgedResponse
+    second: JudgedResponse
+    blind: bool
+    categories: Sequence[tuple[str, str]]  # slug and description
+
+    def response(self, side: Side) -> JudgedResponse:
+        """Return the response on *side*."""
+        return self.first if side == "first" else self.second
+
+
+@cache
+def system_prompt(version: str) -> str:
+    """Return the text of review/judge/prompts/<version>.txt. Prompts are never edited; changes get a new version."""
+    return (_PROMPTS / f"{version}.txt").read_text("utf-8").strip() + "\n\n" + DATA_RULE
+
+
+def prompt(pair: PairToJudge, a: JudgedResponse, b: JudgedResponse) -> list[Message]:
+    """Return the messages: task, both responses, and the scoring results of each unless the judge is blind."""
+    parts = [f"The task:\n{as_data('task', written(opening(a.messages)))}"]
+    for name, side in (("A", a), ("B", b)):
+        parts.append(f"Response {name}:\n{as_data('response', written(played(side.messages)))}")
+        if not pair.blind:
+            parts.append(f"What scoring found of {name}:\n{as_data('evidence', side.evidence)}")
+    listed = "\n".join(f"- {slug}: {description}" for slug, description in pair.categories)
+    parts.append(f"The categories:\n{listed}")
+    return [
+        {"role": "system", "content": system_prompt(PROMPT_VERSION)},
+        {"role": "user", "content": "\n\n".join(parts)},
+    ]
+
+
+def written(messages: Sequence[Message]) -> str:
+    """Return messages as text, under their roles if there are several, with tool calls as names and arguments."""
+    blocks = []
+    for message in messages:
+        lines = [text_of(message)] if text_of(message) else []
+        for call in message.get("tool_calls") or []:
+            lines.append(f"calls {call_text(call)}")
+        blocks.append((message.get("role", ""), "\n".join(lines)))
+    if len(blocks) == 1:
+        return blocks[0][1]
+    return "\n\n".join(f"[{role}]\n{text}" for role, text in blocks)
+
+
+def render_evidence(side: dict[str, Any]) -> str:
+    """Return one side of `preferences.evidence.evidence_of` as text."""
+    lines = [f"{side['status']}, score {side['score']}"]
+    for rule in side["rules"]:
+        lines.append(f"{rule['rule']}: {rule['value']}. {rule['reason']}".strip())
+        ran = rule["execution"]
+        if ran:
+            lines.append(f"  ran: {ran['status']}, {ran['passed']} of {ran['total']} tests held")
+            if ran["failure"]:
+                lines.append("  " + json.dumps(ran["failure"], ensure_ascii=False))
+    return "\n".join(lines)

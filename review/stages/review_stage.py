@@ -1,0 +1,55 @@
+"""Stage `review` of a run: create pairs, record execution's decisions, and open the pairs for reviewers."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from hub.common import wording
+from hub.protocols.messages import JSON
+from review.queue.pairing import Across, Policy, max_pair_count
+from review.services import create_pairs, queue_pairs, record_execution_preferences, run_seed
+from runs.execution.storage import Reader
+from runs.models import Run
+from runs.stages import RunSize, Stage, StageConfig, StageContext, StageEstimate
+
+
+class ReviewStageConfig(StageConfig):
+    """Config section `review:`. `overlap`: number of reviewers for each pair; `max_pairs`: no limit if not given."""
+
+    pairs: Policy = "all"
+    across: Across = "models"
+    overlap: Annotated[int, Field(ge=1, le=50)] = 1
+    max_pairs: Annotated[int, Field(ge=1)] | None = None
+
+
+class ReviewStage(Stage[ReviewStageConfig]):
+    """Stage that opens pairs for review. It runs after the judge stage, so that reviewers see its suggestions."""
+
+    key = "review"
+    title = "Pairs for review"
+    order = 20
+    Config = ReviewStageConfig
+
+    def estimate(self, size: RunSize, config: ReviewStageConfig) -> StageEstimate:
+        pairs = max_pair_count(size.models, size.attempts, size.cases, config.across)
+        shown = min(pairs, config.max_pairs or pairs)
+        return StageEstimate(line=f"Review: up to {shown:,} pairs, {wording.counted(config.overlap, 'reviewer')} each.")
+
+    async def execute(self, context: StageContext, config: ReviewStageConfig) -> dict[str, JSON]:
+        """Return the summary `{"pairs", "opened", "overlap", "decided_by_execution"}`."""
+        database = Reader()
+        try:
+            return await database.run(_open_review, context.run, config)
+        finally:
+            await database.close()
+
+    def describe_summary(self, summary: dict[str, Any]) -> str:
+        opened = wording.counted(summary["opened"], "pair")
+        return f"Review: {opened} opened for review; execution decides {summary['decided_by_execution']:,}."
+
+
+def _open_review(run: Run, config: ReviewStageConfig) -> dict[str, JSON]:
+    pairs = create_pairs(run=run, policy=config.pairs, across=config.across, seed=run_seed(run), limit=config.max_pairs)
+    decided = record_execution_preferences(pairs=pairs)
+    opened = queue_pairs(pairs=pairs, overlap=config.overlap)
+    return {"pairs": len(pairs), "opened": opened, "overlap": config.overlap, "decided_by_execution": decided}
