@@ -29,7 +29,7 @@ LARGER_FOLDERS = {
     "tests/sandbox/conformance": "one module per group of attacks, and the programs that run them",
 }
 # Uses of `Any` in annotations. Lower the number whenever you remove some; `object` is the type of unknown values.
-MAX_ANY = 1252
+MAX_ANY = 1159
 
 # Names with a leading underscore that the documentation of their package describes as public.
 DOCUMENTED = {
@@ -42,8 +42,7 @@ DOCUMENTED = {
     "_replace",
 }
 PRIVATE_USES_TO_REMOVE = {"runs/providers/openai.py"}
-FOLDERS_TO_DIVIDE = {"hub/common", "sandbox", "tests/sandbox"}
-CLASSES_TO_RENAME = {"Failures", "Estimate", "_Renderer", "Request", "_Program", "Engine"}
+CLASSES_TO_RENAME = {"_Renderer", "Request", "_Program", "Engine"}
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -215,8 +214,7 @@ def test_no_folder_has_many_modules_without_a_reason() -> None:
         for name in python_files()
         if not name.endswith("__init__.py") and "/migrations/" not in name and not name.startswith("hub/catalog/")
     )
-    listed = LARGER_FOLDERS.keys() | FOLDERS_TO_DIVIDE
-    too_large = {folder: size for folder, size in sizes.items() if size > MAX_MODULES and folder not in listed}
+    too_large = {folder: size for folder, size in sizes.items() if size > MAX_MODULES and folder not in LARGER_FOLDERS}
     assert not too_large, "Divide these folders by responsibility, or list them in LARGER_FOLDERS with a reason."
     assert all(sizes[folder] > MAX_MODULES for folder in LARGER_FOLDERS), "A folder in LARGER_FOLDERS is small now."
 
