@@ -167,7 +167,7 @@ def mcnemar_exact(b: int, c: int) -> float:
     for i in range(min(b, c)):
         term = term * (n - i) // (i + 1)
         total += term
-    return min(1.0, 2 * total / 2**n)
+    return min(1.0, float(2 * total / 2**n))
 
 
 def score_test(difference: float, flip_rate: float, n: float) -> float:
