@@ -169,7 +169,8 @@ def _newton(won: "Floats", met: "Floats", sides: "Floats") -> "Floats":
         step = np.linalg.solve(curvature + 1.0, gradient[:, :, None])[:, :, 0]
         logs += step / (1 + np.abs(step @ sides.T).max(axis=1, keepdims=True))
         if np.abs(step).max() < _CLOSE:
-            return logs - logs.mean(axis=1, keepdims=True)
+            centred: Floats = logs - logs.mean(axis=1, keepdims=True)
+            return centred
     raise ArithmeticError(f"Newton's method did not converge in {_ITERATIONS} steps.")
 
 
