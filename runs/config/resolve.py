@@ -5,8 +5,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from hub.bundles.loader import open_bundle
 from hub.bundles.cases import PreparedCase
+from hub.bundles.loader import open_bundle
 from hub.bundles.validation import bundle_problems
 from hub.common import digests, wording
 from hub.common.documents import yaml_source
