@@ -1,32 +1,21 @@
-"""Two models side by side on the cases both answered, within one run or across two: differences, tests, flips.
+"""Comparison of two models on the cases that both answered, in one run or two: differences, tests, flips.
 
-Cases are compared one by one: same id, same input digest, same scoring digest. What does not compare is counted by
-why, and never silently dropped.
+Cases that cannot be compared are counted by reason.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from hub.common.errors import UserError
 from hub.protocols.messages import JSON
-from runs.models import Response, Run, RunEnvironment, RunModel
-from runs.results.counting import case_clusters, cell_responses, quarantined_cases
+from runs.models import Run, RunEnvironment, RunModel
+from runs.results.compared_cases import ONLY_B, load_cases, reason_not_compared
+from runs.results.comparison_notes import environment_notes, run_notes
 from runs.results.statistics.paired import PairedDifference, holm, paired_difference
-
-_SCORED = (Response.Status.PASSED, Response.Status.FAILED)
-
-# Why a case of either side has no partner to be compared with, in the words of the reports.
-ONLY_A, ONLY_B = "only in A", "only in B"
-OTHER_INPUT = "other input"
-OTHER_SCORING = "other scoring"
-UNSCORED = "not scored by both"
-QUARANTINED = "quarantined"
 
 
 class ComparisonError(UserError):
-    """These two cannot be compared; the text says why and what to name."""
+    """The runs or models cannot be compared; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +59,7 @@ class EnvironmentComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelComparison:
-    """Model *a* of run A beside model *b* of run B, on every environment that both runs played."""
+    """Comparison of model *a* of run A with model *b* of run B, on every environment of both runs."""
 
     model_a: str
     model_b: str
@@ -86,7 +75,7 @@ class ModelComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Differences are A - B, of accuracies from 0 to 1. `notes` hold what concerns the runs as a whole."""
+    """Differences are A - B, of accuracies from 0 to 1. `notes` are about the runs, not about one environment."""
 
     run_a: Run
     run_b: Run
@@ -99,7 +88,7 @@ class Comparison:
         return sum(item.paired.n for pair in self.models for item in pair.environments)
 
     def to_json(self) -> dict[str, JSON]:
-        """The document of `compare --json`."""
+        """Return the document of `compare --json`."""
         return {
             "a": _run_json(self.run_a),
             "b": _run_json(self.run_b),
@@ -115,21 +104,21 @@ def _run_json(run: Run) -> dict[str, JSON]:
 def compare(run_a: Run, run_b: Run, *, model_a: str | None = None, model_b: str | None = None) -> Comparison:
     """Compare two runs, or two models of one run. Raises ComparisonError.
 
-    Models of one label are paired; where there are none, or names are given, one model of each run.
+    Models with the same label are paired. If there are none, or names are given, one model of each run is compared.
     """
     pairs = _model_pairs(run_a, run_b, model_a, model_b)
     parts_a, parts_b = _parts(run_a), _parts(run_b)
     shared = [slug for slug in parts_a if slug in parts_b]
     if not shared:
         raise ComparisonError(
-            f"The runs have no environment in common: run {run_a.pk} played {', '.join(parts_a)}, "
-            f"run {run_b.pk} played {', '.join(parts_b)}."
+            f"The runs have no environment in common: run {run_a.pk} has {', '.join(parts_a)}, "
+            f"run {run_b.pk} has {', '.join(parts_b)}."
         )
     models = []
     for a, b in pairs:
         found = [_compare_environment(run_a, run_b, parts_a[slug], parts_b[slug], a, b) for slug in shared]
         models.append(ModelComparison(model_a=a.label, model_b=b.label, environments=_adjusted(found)))
-    return Comparison(run_a=run_a, run_b=run_b, models=models, notes=_run_notes(run_a, run_b, parts_a, parts_b))
+    return Comparison(run_a=run_a, run_b=run_b, models=models, notes=run_notes(run_a, run_b, parts_a, parts_b))
 
 
 def _model_pairs(run_a: Run, run_b: Run, model_a: str | None, model_b: str | None) -> list[tuple[RunModel, RunModel]]:
@@ -171,49 +160,16 @@ def _parts(run: Run) -> dict[str, RunEnvironment]:
 # ---- one environment -------------------------------------------------------------------------------------------------
 
 
-class _Side(NamedTuple):
-    """A case as one side has it: digests, mean of its scored attempts (None: none was scored), cluster."""
-
-    input_digest: str
-    scoring_digest: str
-    mean: float | None
-    cluster: str | None
-    quarantined: bool
-
-
-def _side(run: Run, part: RunEnvironment, model: RunModel) -> dict[str, _Side]:
-    """Every case that was answered, by its id."""
-    left_out = quarantined_cases(run, part)
-    clusters = case_clusters(part)
-    counts: Counter[tuple[int, bool]] = Counter()
-    cases: dict[int, tuple[str, str, str]] = {}
-    for pk, external_id, inputs, scoring, status in _rows(part, model):
-        cases[pk] = (external_id, inputs, scoring)
-        if status in _SCORED:
-            counts[pk, status == Response.Status.PASSED] += 1
-    sides = {}
-    for pk, (external_id, inputs, scoring) in cases.items():
-        scored = counts[pk, True] + counts[pk, False]
-        mean = counts[pk, True] / scored if scored else None
-        sides[external_id] = _Side(inputs, scoring, mean, clusters.get(pk), pk in left_out)
-    return sides
-
-
-def _rows(part: RunEnvironment, model: RunModel) -> Iterator[tuple[int, str, str, str, str]]:
-    columns = ("case_id", "case__external_id", "case__input_digest", "case__scoring_digest", "status")
-    return cell_responses(part, model).values_list(*columns).iterator(chunk_size=2000)
-
-
 def _compare_environment(
     run_a: Run, run_b: Run, part_a: RunEnvironment, part_b: RunEnvironment, a: RunModel, b: RunModel
 ) -> EnvironmentComparison:
-    side_a, side_b = _side(run_a, part_a, a), _side(run_b, part_b, b)
+    side_a, side_b = load_cases(run_a, part_a, a), load_cases(run_b, part_b, b)
     left_out = Counter({ONLY_B: sum(case not in side_a for case in side_b)})
     shared: list[str] = []
-    for case, of_a in side_a.items():
-        why = _why_not(of_a, side_b.get(case))
-        if why:
-            left_out[why] += 1
+    for case, case_a in side_a.items():
+        reason = reason_not_compared(case_a, side_b.get(case))
+        if reason:
+            left_out[reason] += 1
         else:
             shared.append(case)
     means_a = [side_a[case].mean or 0.0 for case in shared]
@@ -229,78 +185,15 @@ def _compare_environment(
         p_adjusted=None,
         better_a=[case for case, x, y in zip(shared, means_a, means_b, strict=True) if x > y],
         better_b=[case for case, x, y in zip(shared, means_a, means_b, strict=True) if x < y],
-        left_out={why: count for why, count in left_out.items() if count},
-        notes=_notes(part_a, part_b, paired, left_out),
+        left_out={reason: count for reason, count in left_out.items() if count},
+        notes=environment_notes(part_a, part_b, paired, left_out),
     )
 
 
-def _why_not(of_a: _Side, of_b: _Side | None) -> str:
-    if of_b is None:
-        return ONLY_A
-    if of_a.input_digest != of_b.input_digest:
-        return OTHER_INPUT
-    if of_a.scoring_digest != of_b.scoring_digest:
-        return OTHER_SCORING
-    if of_a.quarantined or of_b.quarantined:
-        return QUARANTINED
-    return UNSCORED if of_a.mean is None or of_b.mean is None else ""
-
-
 def _adjusted(found: list[EnvironmentComparison]) -> list[EnvironmentComparison]:
-    """Holm's correction over the environments that have a p value."""
+    """Apply Holm's correction over the environments that have a p value."""
     tested = [(i, item.paired.p_value) for i, item in enumerate(found) if item.paired.p_value is not None]
     adjusted = list(found)
     for (i, _), value in zip(tested, holm([p for _, p in tested]), strict=True):
         adjusted[i] = replace(found[i], p_adjusted=value)
     return adjusted
-
-
-# ---- what to know ----------------------------------------------------------------------------------------------------
-
-
-def _notes(
-    part_a: RunEnvironment, part_b: RunEnvironment, paired: PairedDifference, left_out: Counter[str]
-) -> list[str]:
-    notes = []
-    if part_a.version.digest != part_b.version.digest:
-        notes.append(
-            f"The runs played {part_a.version} and {part_b.version}, whose content differs: {paired.n:,} cases have "
-            "equal input and scoring and are compared."
-        )
-    if left_out[OTHER_INPUT]:
-        notes.append(
-            f"{left_out[OTHER_INPUT]:,} cases ask something else in A than in B (prompt, tools, files or harness); "
-            "they compare only after both models answer the same version."
-        )
-    if left_out[OTHER_SCORING]:
-        notes.append(
-            f"{left_out[OTHER_SCORING]:,} cases ask the same but are scored differently; replay their stored responses "
-            "on one version (export_responses) to compare them without asking a model."
-        )
-    if left_out[UNSCORED]:
-        notes.append(f"{left_out[UNSCORED]:,} cases are errored or unscored on one side.")
-    if left_out[QUARANTINED]:
-        notes.append(f"{left_out[QUARANTINED]:,} cases are left out, because a curator found them wrong.")
-    if left_out[ONLY_A] or left_out[ONLY_B]:
-        notes.append(f"{left_out[ONLY_A]:,} cases were answered in A only, {left_out[ONLY_B]:,} in B only.")
-    if paired.note:
-        notes.append(f"{paired.note[0].upper()}{paired.note[1:]}.")
-    return notes
-
-
-def _run_notes(
-    run_a: Run, run_b: Run, parts_a: dict[str, RunEnvironment], parts_b: dict[str, RunEnvironment]
-) -> list[str]:
-    notes = []
-    alone = [f"{slug} (A only)" for slug in parts_a if slug not in parts_b]
-    alone += [f"{slug} (B only)" for slug in parts_b if slug not in parts_a]
-    if alone:
-        notes.append(f"Not compared, for only one run played them: {', '.join(alone)}.")
-    if run_a.attempts != run_b.attempts:
-        notes.append(
-            f"A has {run_a.attempts} attempts per case and B {run_b.attempts}; the means of each are compared."
-        )
-    for name, run in {"A": run_a, "B": run_b}.items():
-        if run.status != Run.Status.COMPLETED:
-            notes.append(f"Run {name} is {run.get_status_display()}; cases without a response are left out.")
-    return list(dict.fromkeys(notes))

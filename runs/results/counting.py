@@ -1,4 +1,4 @@
-"""Which responses of a run count: attempts owed, cases found wrong, clusters, the cells of the result table."""
+"""Responses of a run that count: quarantined cases, clusters, and the responses of one cell."""
 
 from datetime import datetime
 
@@ -9,14 +9,15 @@ from runs.models import Response, Run, RunEnvironment, RunModel
 
 
 def quarantined_cases(run: Run, part: RunEnvironment) -> frozenset[int]:
-    """Ids of the chosen cases that a curator had found wrong when *run* started."""
+    """Return the ids of the selected cases that a curator had found wrong when *run* started."""
     return defective_cases(part, before=run.started_at or run.created_at)
 
 
 def defective_cases(part: RunEnvironment, *, before: datetime | None = None) -> frozenset[int]:
-    """Ids of the chosen cases that a curator has found wrong, by now or until *before*.
+    """Return the ids of the selected cases that a curator has found wrong, until now or until *before*.
 
-    Reports keep the state at the run's start, so that a published figure stays. Training data follows the present one.
+    Reports use the state at the run's start, so that published figures do not change. Training data uses the present
+    state.
     """
     until = {} if before is None else {"resolved_at__lte": before}
     wrong = Case.objects.filter(
@@ -33,7 +34,7 @@ def defective_cases(part: RunEnvironment, *, before: datetime | None = None) -> 
 
 
 def case_clusters(part: RunEnvironment) -> dict[int, str]:
-    """Case id to cluster, where the dataset has a column or a metadata key `cluster`; else empty."""
+    """Return case id -> cluster if the dataset has a column or a metadata key `cluster`; else nothing."""
     named = Case.objects.filter(version_id=part.version_id).filter(
         Q(data__metadata__cluster__isnull=False) | Q(data__row__cluster__isnull=False)
     )
@@ -42,5 +43,5 @@ def case_clusters(part: RunEnvironment) -> dict[int, str]:
 
 
 def cell_responses(part: RunEnvironment, model: RunModel) -> QuerySet[Response]:
-    """The responses of one cell, in the order of the unique index, so that no database sorts them."""
+    """Return the responses of one cell, in the order of the unique index, so that no database sorts them."""
     return Response.objects.filter(run_environment=part, run_model=model).order_by("run_model_id", "case_id", "attempt")

@@ -1,4 +1,4 @@
-"""How runs ended, in words that do not promise more than there is: "completed" says nothing about errors."""
+"""Labels of how runs ended. Unlike the stored status, they tell completed runs with errors from those without."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Outcome:
 
 
 def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcome]:
-    """By run id. The stored status stays as it is: such a run did reach its end, and can be resumed."""
+    """Return the outcome of each run, by run id. A run that completed with errors can be resumed."""
     runs = list(runs)
     completed = [run.pk for run in runs if run.status == Run.Status.COMPLETED]
     counts = {

@@ -310,7 +310,7 @@ def test_verdicts_given_after_a_suggestion_do_not_say_that_the_judge_is_right() 
     assert found().bins == []
 
 
-def test_without_blind_verdicts_the_headline_says_why_it_is_undefined() -> None:
+def test_figure_without_blind_verdicts_has_a_note() -> None:
     (pair,) = pairs_of("ff")
     suggestion = judged(pair, "first")
     decided(pair, "first", suggestion=suggestion, taken=True, seen_at=timezone.now())

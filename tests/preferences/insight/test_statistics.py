@@ -94,7 +94,7 @@ def test_units_may_be_counted_instead_of_listed() -> None:
     assert mean({0.5: 3, 1.0: 1}) == mean([0.5, 0.5, 0.5, 1.0]) == 0.625
 
 
-def test_intervals_are_as_wide_as_theory_says_and_need_ten_groups() -> None:
+def test_intervals_have_the_expected_width_and_need_ten_groups() -> None:
     # the standard error of 30 of 40 is sqrt(0.75 * 0.25 / 40) = 0.0685, and 1.96 of them are 0.134
     groups = [[True]] * 30 + [[False]] * 10
     low, high = bootstrap(groups, mean)

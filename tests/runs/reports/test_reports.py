@@ -139,7 +139,7 @@ def test_methods_of_intervals_are_written_for_people(name: str, title: str) -> N
     assert formats.method(name) == title
 
 
-def test_a_single_cluster_has_no_interval_and_says_why() -> None:
+def test_single_cluster_has_a_note_instead_of_an_interval() -> None:
     run = stored_run(stored_version(cases=[{"id": str(i), "metadata": {"cluster": "x"}} for i in range(3)]))
     stored_outcomes(run, "ppf")
     result = only_result(run)
@@ -342,14 +342,14 @@ def test_recorded_answers_and_stopped_models_are_named() -> None:
     assert only_result(run)["recorded"] is True
 
 
-def test_a_run_that_mlflow_did_not_take_says_how_to_log_it_later() -> None:
+def test_pending_run_shows_the_command_that_logs_it() -> None:
     run = stored_run(stored_version(), tracking_state="pending", tracking={"error": "refused", "experiment": "x"})
     assert f"not logged in MLflow yet (refused). To log it later: {command('sync_tracking', run.pk)}" in printed(run)
     run.tracking_state, run.tracking = "logged", {"parent": "abc", "experiment": "x"}
     assert "MLflow: run abc in experiment x" in printed(run)
 
 
-def test_what_the_stages_found_or_why_one_failed_is_told_in_sentences() -> None:
+def test_summaries_and_failures_of_stages_are_sentences() -> None:
     judged = {"judge": "j", "recorded": True, "suggested": 3, "pairs": 4, "order_sensitive": 1}
     judged |= {"with_execution": {"pairs": 2, "agreed": 1}}
     run = stored_run(stored_version(), summaries={"review": {"error": "OSError: full"}, "judge": judged})
@@ -362,7 +362,7 @@ def test_what_the_stages_found_or_why_one_failed_is_told_in_sentences() -> None:
     assert all(sentence in render_html(run) for sentence in sentences)
 
 
-def test_a_run_that_did_not_complete_says_so_first() -> None:
+def test_status_of_an_incomplete_run_is_the_first_warning() -> None:
     run = stored_run(stored_version(cases=1), status=Run.Status.STOPPED, message="The budget is spent.")
     assert results_json(run)["warnings"][0] == "The run is stopped by its budget. The budget is spent."
 
@@ -392,7 +392,7 @@ def test_the_html_escapes_what_models_and_configs_say() -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
 
 
-def test_long_lists_and_answers_are_cut_and_the_cut_is_said() -> None:
+def test_long_lists_and_answers_are_cut_with_a_note() -> None:
     run = stored_run(stored_version(cases=52))
     for case in cases(run):
         stored_response(run, case, "failed", text="x" * 5000)

@@ -120,11 +120,11 @@ def test_versions_compare_where_input_and_scoring_are_the_same() -> None:
 def test_environments_of_one_run_only_are_named() -> None:
     one, two = stored_version("one"), stored_version("two")
     comparison = compare(stored_run([one, two]), stored_run(one))
-    assert comparison.notes == ["Not compared, for only one run played them: two (A only)."]
+    assert comparison.notes == ["Not compared, because only one run has them: two (A only)."]
 
 
 def test_runs_without_a_common_environment_are_refused() -> None:
-    with pytest.raises(ComparisonError, match=r"no environment in common: run .* played one, run .* played two"):
+    with pytest.raises(ComparisonError, match=r"no environment in common: run .* has one, run .* has two"):
         compare(stored_run(stored_version("one")), stored_run(stored_version("two")))
 
 
@@ -248,7 +248,7 @@ def test_the_command_refuses_unknown_runs_with_exit_code_2(arguments: list[str])
 
 @pytest.mark.parametrize("width", [80, 100, 160])
 @pytest.mark.parametrize("slugs", [["python-functions"], ["python-functions", "instruction-following-with-care"]])
-def test_a_comparison_keeps_environments_and_figures_whole_at_any_width(width: int, slugs: list[str]) -> None:
+def test_comparison_cuts_no_name_or_figure_at_any_width(width: int, slugs: list[str]) -> None:
     versions = [stored_version(slug, cases=200) for slug in slugs]
     runs = stored_run(versions), stored_run(versions)
     for version in versions:

@@ -156,7 +156,7 @@ def test_clusters_widen_the_interval() -> None:
     assert (mixed.low or 0) < (plain.low or 0) < 0.5
 
 
-def test_one_cluster_has_no_interval_and_says_so() -> None:
+def test_one_cluster_has_a_note_instead_of_an_interval() -> None:
     estimate = mean_estimate([1, 0, 1], ["a", "a", "a"])
     assert (estimate.low, estimate.high, estimate.method) == (None, None, "none")
     assert "two clusters" in estimate.note

@@ -70,7 +70,7 @@ def test_a_run_is_logged_as_a_parent_with_a_child_for_each_cell_and_linked_both_
     assert child["params"]["model.name"] == "alpha"
 
 
-def test_a_cost_that_is_not_known_is_no_metric(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_unknown_cost_is_not_logged_as_a_metric(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played(name="unmetered", cost_usd=None)
     run.models.update(spec={"name": "alpha", "price": {"input": 1.0, "output": 2.0}})
     Response.objects.filter(run_environment__run=run, status="passed").update(cost_usd=None)
@@ -91,7 +91,7 @@ def test_artifacts_hold_the_report_the_results_and_every_response(tracker: Track
     assert (row["case"], row["status"], row["reason"]) == ("c0", "failed", "'=HYPERLINK(evil)")
 
 
-def test_logging_a_run_again_completes_it_and_makes_no_second(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_logging_a_run_again_updates_the_same_mlflow_run(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played(name="again")
     first = tracked(run, tracker, TrackingConfig())
     run.tracking = {}  # as after a crash between MLflow's answer and the database
@@ -107,7 +107,7 @@ def test_logging_a_run_again_completes_it_and_makes_no_second(tracker: Tracker, 
     assert found[second["parent"]]["metrics"]["errored"] == 0
 
 
-def test_runs_of_the_same_id_in_other_databases_are_told_apart(tracker: Tracker) -> None:
+def test_runs_with_equal_ids_in_two_databases_are_logged_separately(tracker: Tracker) -> None:
     run = played(name="shared server")
     first = tracked(run, tracker, TrackingConfig())
     Run.objects.update(created_at="2020-01-01T00:00:00Z")
@@ -177,12 +177,12 @@ def test_a_process_that_died_leaves_the_run_pending(store: str, start: Start) ->
     assert tracking["state"] == "pending"
 
 
-def test_an_answer_that_does_not_come_is_given_up(store: str, start: Start, tmp_path: Path) -> None:
+def test_missing_answer_raises_after_the_time_limit(store: str, start: Start, tmp_path: Path) -> None:
     with pytest.raises(TrackingError, match="did not answer within 0 s"):
         start().log({}, 0.0)
 
 
-def test_a_job_that_mlflow_refuses_says_why(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_rejected_job_leaves_the_run_pending_with_the_error(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played(name="deleted")
     first = tracked(run, tracker, TrackingConfig())
     in_mlflow("deleted")
@@ -241,7 +241,7 @@ def test_the_name_of_a_key_variable_is_not_logged(tmp_path: Path) -> None:
     assert not any("api_key" in name for name in params)
 
 
-def test_nothing_but_the_tracking_process_imports_mlflow() -> None:
+def test_only_the_tracking_process_imports_mlflow() -> None:
     code = (
         "import django, sys; django.setup(); import runs.tracking.stage, runs.execution.runner; "
         "sys.exit(any(name.partition('.')[0] == 'mlflow' for name in sys.modules))"

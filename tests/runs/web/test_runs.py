@@ -128,7 +128,7 @@ def test_responses_are_filtered_by_status_model_mark_and_text(client: Client, ru
     assert cases("environment=other") == []
 
 
-def test_results_of_an_ended_run_are_computed_once_and_anew_after_a_new_sitting(client: Client, run: Run) -> None:
+def test_results_of_an_ended_run_are_stored_and_computed_again_after_a_resume(client: Client, run: Run) -> None:
     page(client, f"/runs/{run.pk}/")
     with CaptureQueriesContext(connection) as queries:
         page(client, f"/runs/{run.pk}/")

@@ -60,7 +60,7 @@ def test_dashboard_shows_changes_since_the_previous_result(client: Client, user:
     link = f"/compare/?a={second.pk}&amp;b={first.pk}&amp;model_a=alpha&amp;model_b=alpha"
     assert f'href="{link}"' in page and ">+25.0</a>" in page
     assert "+25.0" in client.get(link.replace("&amp;", "&")).content.decode()
-    second.environments.update(chosen=[0, 1, 2, 3])  # a choice of cases, which the run before it had not made
+    second.environments.update(case_positions=[0, 1, 2, 3])  # the run before it has no selection of cases
     page = client.get("/").content.decode()
     assert "+25.0" not in page and ", other cases</small>" in page
 
