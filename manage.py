@@ -13,7 +13,7 @@ _UNREACHABLE = ("connection failed", "connection is bad", "unable to open databa
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "llmeval_site.settings")
-    if os.environ.get("NO_COLOR"):  # no-color.org; Django knows only a variable of its own
+    if os.environ.get("NO_COLOR"):  # see no-color.org; Django has a variable of its own
         os.environ["DJANGO_COLORS"] = "nocolor"
     gc.disable()  # what start-up makes stays; looking through it over and over was a fifth of a short run
     try:
@@ -22,7 +22,7 @@ def main() -> None:
         except ModuleNotFoundError:
             leave(
                 2,
-                "This Python lacks the product's packages; run .venv/bin/python manage.py, which `make eval` installs.",
+                "This Python lacks the packages of LLM-Eval. Run `make setup`, then .venv/bin/python manage.py.",
             )
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
@@ -35,35 +35,35 @@ def main() -> None:
             try:
                 execute_from_command_line(sys.argv)
             finally:
-                sys.stdout.flush()  # here, where a reader that has gone is noticed, and not by the interpreter's end
+                sys.stdout.flush()  # so that a closed pipe is handled below, not at interpreter exit
         except ImproperlyConfigured as error:
             leave(2, str(error))
         except (OperationalError, ProgrammingError) as error:
-            if any(sign in f"{type(error.__cause__).__name__} {error}" for sign in _UNPREPARED):
+            if any(text in f"{type(error.__cause__).__name__} {error}" for text in _UNPREPARED):
                 from hub.management.invocation import command
 
                 leave(3, f"The database lacks tables or columns of this release. Prepare it with: {command('prepare')}")
-            if not any(said in str(error) for said in _UNREACHABLE):
+            if not any(text in str(error) for text in _UNREACHABLE):
                 raise
             leave(3, f"The database cannot be reached (DATABASE_URL, LLMEVAL_VAR): {str(error).splitlines()[0]}.")
     except BrokenPipeError:
         if not _reader_is_gone():
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is flushed at the end goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards what is flushed at exit
         sys.exit(141)
     except KeyboardInterrupt:
         leave(130, "Interrupted.")
 
 
 def _reader_is_gone() -> bool:
-    """Whether stdout is a pipe that nobody reads any more, as after `| head`."""
-    watched = select.poll()
-    watched.register(sys.stdout.fileno(), 0)
-    return any(events & select.POLLERR for _, events in watched.poll(0))
+    """Return whether stdout is a pipe whose reader has closed it, as after `| head`."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def leave(code: int, message: str) -> NoReturn:
-    """End with a sentence."""
+    """Print *message* on stderr and exit with *code*."""
     sys.stderr.write(f"{message}\n")
     sys.exit(code)
 

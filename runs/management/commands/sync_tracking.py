@@ -1,4 +1,4 @@
-"""`manage.py sync_tracking`: log in MLflow what could not be logged when it ran, and judgments made since."""
+"""`manage.py sync_tracking`: log runs in MLflow that are not logged yet, or that have newer judgments."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -14,8 +14,8 @@ from runs.tracking.sync import runs_to_log, track
 
 class Command(base.Command):
     help = (
-        "Log runs in MLflow that are not logged yet, or that people judged since; safe to repeat. "
-        "With RUN: these, whether logged or not."
+        "Log runs in MLflow that are not logged yet, or that were judged since; safe to repeat. "
+        "With RUN: only these runs, logged or not."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -11,10 +11,11 @@ from review.models import JudgeCall, Pair
 from runs.config.parsing import parse_config_text
 from runs.config.resolve import find_environments, source_for_command
 from runs.execution.runner import ExecutionOptions, execute_run
-from runs.models import Response, Run
+from runs.models import Run
 from runs.reports import results_json
 from runs.services import config_of, create_run, resume_run
 from tests.endpoint import completion, endpoint
+from tests.listeners import SilentListener
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,12 +34,6 @@ ANSWERS = {
     "good": {"france": "Paris", "japan": "Tokyo", "peru": "Cusco"},
     "poor": {"france": "Lyon 🏙️\tfor sure", "japan": "tokyo", "peru": "Quito"},
 }
-
-
-class Silent:
-    def response_finished(self, response: Response) -> None: ...
-
-    def model_stopped(self, label: str, reason: str) -> None: ...
 
 
 def lines(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -89,7 +84,7 @@ def play(folder: Path, recordings: list[dict[str, Any]], **changes: Any) -> Run:
 
 
 def execute(run: Run, config: Any) -> Run:
-    return execute_run(run=run, config=config, listener=Silent(), options=ExecutionOptions())
+    return execute_run(run=run, config=config, listener=SilentListener(), options=ExecutionOptions())
 
 
 def test_agreeing_orders_create_suggestion_and_execution_preferences(folder: Path) -> None:

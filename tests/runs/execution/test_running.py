@@ -34,6 +34,7 @@ from runs.web.queries import live_counts
 from sandbox.errors import SandboxUnavailable
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
+from tests.listeners import SilentListener
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -48,19 +49,6 @@ dataset: {path: cases.jsonl, fields: {input: "Capital of {{ country }}?", target
 scoring: {rules: [{type: exact_match}]}
 """
 CAPITALS = {"France": "Paris", "Japan": "Tokyo", "Peru": "Lima", "Kenya": "Nairobi", "Norway": "Oslo", "Cuba": "Havana"}
-
-
-class Silent:
-    """A listener that only remembers."""
-
-    def __init__(self) -> None:
-        self.stopped: list[str] = []
-
-    def response_finished(self, response: Response) -> None:
-        """Nothing to show."""
-
-    def model_stopped(self, label: str, reason: str) -> None:
-        self.stopped.append(f"{label}: {reason}")
 
 
 @pytest.fixture
@@ -97,19 +85,19 @@ def load(folder: Path, text: str) -> RunConfig:
     return parse_config_text(text, source_for_command(folder, "test.yaml"))
 
 
-def start(folder: Path, text: str, *, use_cache: bool = True) -> tuple[Run, Silent]:
+def start(folder: Path, text: str, *, use_cache: bool = True) -> tuple[Run, SilentListener]:
     config = load(folder, text)
     run = create_run(config=config, environments=find_environments(config))
     return execute(run, config, use_cache=use_cache)
 
 
-def execute(run: Run, config: RunConfig, *, use_cache: bool = True) -> tuple[Run, Silent]:
-    listener = Silent()
+def execute(run: Run, config: RunConfig, *, use_cache: bool = True) -> tuple[Run, SilentListener]:
+    listener = SilentListener()
     options = ExecutionOptions(use_cache=use_cache)
     return execute_run(run=run, config=config, listener=listener, options=options), listener
 
 
-def resume(run: Run) -> tuple[Run, Silent]:
+def resume(run: Run) -> tuple[Run, SilentListener]:
     run = Run.objects.get(pk=run.pk)
     resume_run(run=run)
     return execute(run, config_of(run))

@@ -21,6 +21,7 @@ from runs.results.history import environment_results, latest_results, model_resu
 from runs.results.stored import get_results, result_of
 from runs.services import cancel_run, config_of, create_run, fail_run, interrupt_run, reopen_run
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
+from tests.listeners import SilentListener
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,14 +36,6 @@ dataset: {path: cases.jsonl, fields: {input: "Capital of {{ country }}?", target
 scoring: {rules: [{type: exact_match}]}
 """
 CAPITALS = {"France": "Paris", "Japan": "Tokyo", "Peru": "Lima", "Cuba": "Havana"}
-
-
-class SilentListener:
-    """Listener that ignores the events of a run."""
-
-    def response_finished(self, response: Response) -> None: ...
-
-    def model_stopped(self, label: str, reason: str) -> None: ...
 
 
 @pytest.fixture
