@@ -9,12 +9,7 @@ from django.core.management import call_command
 from hub.models import Environment, EnvironmentVersion
 from tests.hub.bundle_files import ROWS, lines, write_bundle
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def media(settings, tmp_path):
-    settings.MEDIA_ROOT = tmp_path / "media"
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 
 
 def run(*words, code=0):

@@ -16,13 +16,10 @@ from hub.gates.runner import run_gates
 from hub.models import Environment
 from hub.protocols.cases import CaseData
 from hub.selectors import compile_version, get_version, iterate_cases
-from sandbox.client.options import PoolOptions
-from sandbox.client.shared_pools import get_shared_pool
-from sandbox.errors import SandboxUnavailable
 from tests.hub import published
 from tests.hub.published import ARC, BFCL, BFCL_ANSWERS, GSM8K, HUMANEVAL, IFEVAL, IFEVAL_ANSWERS, MBPP, MBPP_SANITIZED
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 
 FORMATS = [
     ("humaneval", "HumanEval.jsonl.gz", published.packed(HUMANEVAL), 2),
@@ -39,19 +36,6 @@ FORMATS = [
     ("ifeval", "train-00000-of-00001.parquet", published.parquet(published.ifeval_on_the_hub()), 2),
     ("bfcl-simple", "BFCL_v4_simple_python.json", published.jsonl(BFCL), 2),
 ]
-
-
-@pytest.fixture(autouse=True)
-def media(settings, tmp_path):
-    settings.MEDIA_ROOT = tmp_path / "media"
-
-
-@pytest.fixture
-def pool():
-    try:
-        return get_shared_pool(PoolOptions(accept=frozenset("ABC")))
-    except SandboxUnavailable as error:
-        pytest.skip(f"no sandbox: {error}")
 
 
 def run(*words, code=0):

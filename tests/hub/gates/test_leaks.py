@@ -9,9 +9,6 @@ from hub.bundles.loader import open_bundle
 from hub.gates.leaks import FOLDERS, MARK, probe_answer
 from hub.gates.runner import run_gates
 from hub.protocols.cases import CaseData
-from sandbox.client.options import PoolOptions
-from sandbox.client.shared_pools import get_shared_pool
-from sandbox.errors import SandboxUnavailable
 from tests.hub.bundle_files import lines, write_bundle
 from tests.hub.playing import environment
 
@@ -61,14 +58,6 @@ def bundle(tmp_path):
     row = {"id": "c", "input": "Write largest.", "code": "def largest(values):\n    return max(values)\n"}
     changes = {"dataset": {"path": "cases.jsonl"}, "scoring": {"rules": [RULE]}, "gold": {"content": "{{ code }}"}}
     return write_bundle(tmp_path, files={"cases.jsonl": lines([row])}, wrong=None, **changes)
-
-
-@pytest.fixture
-def pool():
-    try:
-        return get_shared_pool(PoolOptions(accept=frozenset("ABC")))
-    except SandboxUnavailable as error:
-        pytest.skip(f"no sandbox: {error}")
 
 
 def sealed(folder, pool):

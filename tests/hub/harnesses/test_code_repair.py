@@ -83,7 +83,7 @@ async def test_fixed_project_passes_its_visible_tests():
         (("write_file", {"path": "shop/cart.py/x.py", "content": ""}), "would have to be a folder"),
         (("write_file", {"path": "tests/test_cart.py", "content": ""}), "is a test; it can be read and run"),
         (("delete_file", {"path": "tests/test_cart.py"}), "is a test; it can be read and run"),
-        (("write_file", {"path": "big.py", "content": "x" * 800_000}), "a project may hold 786,432 bytes"),
+        (("write_file", {"path": "big.py", "content": "x" * 800_000}), "a project may have at most 786,432 bytes"),
         (("replace_in_file", {"path": "shop/cart.py", "old": "r", "new": "x"}), "occurs 4 times"),
         (("replace_in_file", {"path": "shop/cart.py", "old": "zz", "new": "x"}), "does not occur"),
         (("delete_file", {"path": "nothing.py"}), "there is no file"),

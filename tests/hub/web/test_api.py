@@ -26,13 +26,6 @@ pytestmark = pytest.mark.django_db
 URL = "/api/v1/environments/"
 
 
-@pytest.fixture
-def curator(client: Client) -> User:
-    user = member("Curator")
-    client.force_login(user)
-    return user
-
-
 def published(slug: str, cases: int = 4, **fields: Any) -> EnvironmentVersion:
     version = stored_version(slug, cases=cases)
     visible = Environment.Visibility.PUBLISHED

@@ -14,13 +14,6 @@ pytestmark = pytest.mark.django_db
 Visibility = Environment.Visibility
 
 
-@pytest.fixture
-def user(client: Client) -> User:
-    user = member()
-    client.force_login(user)
-    return user
-
-
 def environment(slug: str, **fields: object) -> EnvironmentVersion:
     version = stored_version(slug)
     changes = {"latest": version, "visibility": Visibility.PUBLISHED, **fields}

@@ -19,13 +19,6 @@ from tests.members import member
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def user(client: Client) -> User:
-    user = member()
-    client.force_login(user)
-    return user
-
-
 def publish(version: EnvironmentVersion) -> EnvironmentVersion:
     Environment.objects.filter(pk=version.environment_id).update(
         latest=version, visibility=Environment.Visibility.PUBLISHED

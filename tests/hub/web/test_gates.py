@@ -17,17 +17,9 @@ from sandbox.errors import SandboxUnavailable
 from tests.factories import stored_version
 from tests.hub.bundle_files import write_bundle
 from tests.hub.web.test_upload import send, zipped
-from tests.members import member
 from tests.runs.execution.test_running import until
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def curator(client: Client) -> User:
-    user = member("Curator", staff=True)
-    client.force_login(user)
-    return user
 
 
 @pytest.fixture

@@ -17,13 +17,6 @@ from tests.members import member
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def curator(client: Client) -> User:
-    user = member("Curator")
-    client.force_login(user)
-    return user
-
-
 def zipped(folder: Path) -> bytes:
     return packed({str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()})
 
