@@ -1,4 +1,4 @@
-"""Who speaks for role models in a trainer's episode: registered models, or what they said in an earlier play."""
+"""Replies of role models in a trainer's episode: from registered models, or recorded in an earlier episode."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _AT_ONCE = 4  # calls to one role model
 
 
 class InvalidRecordings(UserError):
-    """Recordings that cannot be played; the text names the first that is wrong."""
+    """Recordings that cannot be replayed; the message names the first invalid one."""
 
 
 class MissingRecording(ModelError):
@@ -34,15 +34,15 @@ class MissingRecording(ModelError):
         what = f"the user's turn {key.turn}" if key.purpose == "user" else f"judge {key.seat} of rule {key.rule!r}"
         super().__init__(
             "no_recording",
-            f"The recordings do not hold {what}: the play went another way. Name models too, which then go on: "
+            f"The recordings do not contain {what}: the episode took another course. Name models that reply then: "
             f"roles.{key.role}.",
         )
 
 
 def validate_recordings(rows: Sequence[Any], *, environment: str, case: str, attempt: int) -> list[dict[str, JSON]]:
-    """Recorded lines of one play, as they are kept. Raises RecordingsWrong.
+    """Return the recorded lines of one episode as they are stored. Raises InvalidRecordings.
 
-    The model that a line names is not looked at: it is the one that played then.
+    The model that a line names is ignored: it is the model under test of the earlier episode.
     """
     kept: dict[tuple[str, int, str, int], dict[str, JSON]] = {}
     for number, row in enumerate(rows):
@@ -54,12 +54,12 @@ def validate_recordings(rows: Sequence[Any], *, environment: str, case: str, att
             raise InvalidRecordings(f"{at}: {validation.describe_error(first, Recorded)}.") from None
         if line.purpose not in ("user", "rubric"):
             raise InvalidRecordings(
-                f"recordings[{number}] is of purpose {line.purpose}; only user and rubric play here."
+                f"recordings[{number}] has the purpose {line.purpose}; only user and rubric can be replayed."
             )
-        told = (line.environment or environment, line.case, line.attempt)
-        if told != (environment, case, attempt):
+        origin = (line.environment or environment, line.case, line.attempt)
+        if origin != (environment, case, attempt):
             raise InvalidRecordings(
-                f"recordings[{number}] is of {told[0]}, case {told[1]!r}, attempt {told[2]}; the episode is of "
+                f"recordings[{number}] is of {origin[0]}, case {origin[1]!r}, attempt {origin[2]}; the episode is of "
                 f"{environment}, case {case!r}, attempt {attempt}."
             )
         place = _place(line.purpose, line.turn, line.rule, line.seat)
@@ -70,7 +70,7 @@ def validate_recordings(rows: Sequence[Any], *, environment: str, case: str, att
 
 
 def session_recordings(session: EpisodeSession) -> list[dict[str, JSON]]:
-    """What role models said in *session*, as lines that `replay` and another episode take."""
+    """Return the replies of role models in *session*, as lines for the provider `replay` or another episode."""
     rows: dict[tuple[str, int, str, int], dict[str, JSON]] = {}
     for call in session.calls:
         key = CallKey(**{**call["key"], "model": session.model or TRAINER})
@@ -81,7 +81,7 @@ def session_recordings(session: EpisodeSession) -> list[dict[str, JSON]]:
 
 
 def session_endpoints(session: EpisodeSession) -> dict[str, list[ModelEndpoint]]:
-    """The registered models of each role, seated in the order in which they were named."""
+    """Return the registered models of each role, in the order in which they were named."""
     wanted = {name for names in session.roles.values() for name in names}
     rows = {row.name: row for row in ModelEndpoint.objects.filter(name__in=wanted, enabled=True)} if wanted else {}
     return {role: [rows[name] for name in names if name in rows] for role, names in session.roles.items()}

@@ -1,6 +1,6 @@
 """Episodes for trainers: begun, stepped and ended from outside, with the state in the database between steps.
 
-The episode is the very one that evaluations play; nothing here knows a harness or a scorer.
+The episodes are those of evaluations. This module does not depend on any harness or scorer.
 """
 
 import json
@@ -90,7 +90,7 @@ def create_rollout(
     Raises RolloutError, TooManyEpisodes, RolloutFailed.
 
     *model* is a label of the trainer's own, such as a checkpoint's name. *recordings* are lines of what role models
-    said in an earlier play of the same case and attempt; with them, *roles* may be left out.
+    said in an earlier episode of the same case and attempt; with them, *roles* may be left out.
     """
     roles = dict(roles or {})
     if version.environment.held_out:
@@ -166,12 +166,12 @@ def list_sessions(*, user: User, done: bool | None = None) -> QuerySet[EpisodeSe
 
 
 def delete_rollout(*, session: EpisodeSession) -> None:
-    """Forget an episode."""
+    """Delete an episode."""
     session.delete()
 
 
 def delete_expired_rollouts() -> int:
-    """Forget episodes that expired longer ago than they are kept; how many they were."""
+    """Delete episodes whose time after expiry (EPISODE_KEEP_DAYS) is over, and return how many."""
     kept_since = timezone.now() - timedelta(days=settings.EPISODE_KEEP_DAYS)
     deleted, _ = EpisodeSession.objects.filter(expires_at__lt=kept_since).delete()
     return deleted
@@ -286,7 +286,7 @@ async def _step(episode: Episode, message: Message) -> Step:
 
 
 def _driven(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
-    """`advance`, with what may go wrong told as a refusal (the trainer's to mend) or a failure (the world's)."""
+    """Call `advance`. Raises RolloutError if the trainer can fix the cause, and RolloutFailed if not."""
     try:
         return advance(session, act)
     except (EpisodeError, MissingRecording) as error:

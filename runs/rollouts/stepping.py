@@ -26,7 +26,7 @@ _TURNS = 100  # of any episode; harnesses have limits of their own
 
 @dataclass(frozen=True, slots=True)
 class SessionEnvironment:
-    """What a session plays, which never changes."""
+    """Compiled environment and case of a session, which never change."""
 
     compiled: CompiledEnvironment
     case: CaseData

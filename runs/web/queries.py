@@ -37,7 +37,7 @@ def run_of(user: User | AnonymousUser, pk: int) -> Run:
     """Raises Http404 where there is none that *user* may see."""
     run = visible_runs(user).defer(None).filter(pk=pk).first()
     if run is None:
-        raise Http404(f"There is no run {pk}, or it played an environment that is private to somebody else.")
+        raise Http404(f"There is no run {pk}, or one of its environments is private to another user.")
     return run
 
 
@@ -77,7 +77,7 @@ def answering_labels(run: Run) -> list[str]:
 
 
 def comparable_run(user: User | AnonymousUser, run: Run) -> Run | None:
-    """The run to compare *run* with: the latest other one that played one of its environments and has results, else
+    """The run to compare *run* with: the latest other one with one of its environments and has results, else
     *run* itself where several models answered in it, else none."""
     slugs = run.environments.values("version__environment")
     played = RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment__in=slugs)
@@ -104,7 +104,7 @@ LOOKED_AT = 30  # the latest ended runs
 def troubled_runs(user: User | AnonymousUser, shown: int) -> list[tuple[Run, dict[str, int]]]:
     """Recent runs that broke off or hold responses without a score, and how many by status, the latest first.
 
-    One that a later run of the same config completed in full is no longer told.
+    A run is left out once a later run of the same config has completed in full.
     """
     recent = list(visible_runs(user).filter(status__in=ENDED).exclude(status=Run.Status.CANCELLED)[:LOOKED_AT])
     counts: dict[int, dict[str, int]] = {run.pk: {} for run in recent}

@@ -1,4 +1,4 @@
-"""`manage.py export_failures`: failing cases of a run, to train on, to read or to play again."""
+"""`manage.py export_failures`: failing cases of a run, to train on, to read or to evaluate again."""
 
 from argparse import ArgumentParser
 from pathlib import Path

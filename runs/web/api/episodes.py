@@ -48,7 +48,7 @@ class Unavailable(APIException):
 class NewEpisodeSerializer(StrictSerializer):
     """`environment`: slug or slug@version. `case`: an id; left out, one is drawn by `seed`. `roles`: role -> names.
 
-    `model`: a label of the trainer's own, for the export. `recordings`: what role models said in an earlier play.
+    `model`: a label of the trainer's own, for the export. `recordings`: replies of role models in an earlier episode.
     """
 
     environment = serializers.CharField(max_length=160)
@@ -215,7 +215,7 @@ class EpisodeStep(EpisodeEndpoint):
 
 
 def visible_version(request: Request, name: str) -> EnvironmentVersion:
-    """The version called *name* of an environment that the user may see; of the others, not even names are told."""
+    """Return the version *name* of an environment that the user may see. Messages do not name other environments."""
     slug = name.partition("@")[0]
     visible = visible_environments(request.user)
     if not visible.filter(slug=slug).exists():
@@ -228,7 +228,7 @@ def visible_version(request: Request, name: str) -> EnvironmentVersion:
 
 
 def own_session(request: Request, pk: UUID) -> EpisodeSession:
-    """The session, if it is the user's own; what is not is not told apart from what is not there."""
+    """Return the session of the requesting user. Raises NotFound, also for episodes of other users."""
     session = get_session(user=requesting_user(request), pk=pk)
     if session is None:
         raise NotFound("There is no such episode of yours.")

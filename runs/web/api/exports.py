@@ -18,7 +18,7 @@ from runs.web.queries import downloadable_run
 
 
 class RunFailures(APIView):
-    """Failing cases as a file, to train on, to read or to play again."""
+    """Download failing cases to train on, to read, or as an environment to evaluate again."""
 
     @extend_schema(
         operation_id="runs_failures",
@@ -35,7 +35,7 @@ class RunFailures(APIView):
 
 
 class EpisodeExport(EpisodeEndpoint):
-    """Your own episodes that are over, with rewards and token counts: a JSONL file."""
+    """Download your finished episodes with rewards and token counts as JSON lines."""
 
     @extend_schema(
         operation_id="episodes_export",
@@ -50,7 +50,7 @@ class EpisodeExport(EpisodeEndpoint):
 
 
 class RunRollouts(APIView):
-    """All scored responses of a run, in the shape of exported episodes: a JSONL file."""
+    """Download the scored responses of a run as JSON lines with the keys of exported episodes."""
 
     @extend_schema(
         operation_id="runs_rollouts",
@@ -64,5 +64,5 @@ class RunRollouts(APIView):
 
 
 def _export_filter(request: Request) -> dict[str, Any]:
-    """The filters that were given. Raises FilterError."""
+    """Return the given filters. Raises FilterError."""
     return RolloutsFilter(request.query_params).values()

@@ -17,7 +17,7 @@ from runs.web.forms import ResponsesFilter
 
 
 class ScoreItem(serializers.ModelSerializer[Score]):
-    """One rule's verdict."""
+    """Result of one scoring rule."""
 
     class Meta:
         model = Score
@@ -25,7 +25,7 @@ class ScoreItem(serializers.ModelSerializer[Score]):
 
 
 class ResponseItem(serializers.ModelSerializer[Response]):
-    """One play of one case by one model, whole."""
+    """Response with its transcript and scores."""
 
     environment = serializers.CharField(source="run_environment.version")
     model = serializers.CharField(source="run_model.label")

@@ -136,7 +136,7 @@ def _results(run: Run) -> dict[str, Any]:
 def progress(request: HttpRequest, pk: int) -> HttpResponse:
     """The part of a run's page that is asked for again and again, with the run's status beside it.
 
-    The page loads anew once results can be shown, and once the run has ended. The list of responses is told to load
+    The page reloads once results can be shown, and once the run has ended. The list of responses reloads
     anew if more are stored than the page has seen (`?done=`).
     """
     found = queries.run_of(request.user, pk)

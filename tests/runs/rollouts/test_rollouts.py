@@ -235,7 +235,7 @@ def test_a_play_that_goes_another_way_than_the_recorded_one_is_told_so_and_stays
     user: User, talk: EnvironmentVersion
 ) -> None:
     begun = create_rollout(user=user, version=talk, recordings=[user_line(0, "Guess.")])
-    with pytest.raises(RolloutError, match=r"do not hold the user's turn 1: .* roles\.customer"):
+    with pytest.raises(RolloutError, match=r"do not contain the user's turn 1: .* roles\.customer"):
         step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
     session = EpisodeSession.objects.get(pk=begun.session.pk)
     assert (session.revision, len(session.state["messages"]), len(session.calls)) == (0, 1, 1)
