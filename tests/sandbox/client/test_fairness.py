@@ -20,7 +20,7 @@ HEAVY = [
 ]
 
 
-def test_light_jobs_end_while_heavy_ones_that_began_before_them_go_on() -> None:
+def test_light_jobs_end_before_heavy_jobs_started_earlier() -> None:
     options = PoolOptions(backend="local", accept=frozenset("ABC"), workers=len(HEAVY) + 1)
     with Pool.open(options) as pool, ThreadPoolExecutor(len(HEAVY)) as threads:
         heavy = [threads.submit(pool.run, job) for job in HEAVY]

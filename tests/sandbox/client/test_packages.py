@@ -56,12 +56,12 @@ def pool(folder: Path) -> Iterator[Pool]:
         yield made
 
 
-def test_code_and_tests_import_a_package_that_is_asked_for(pool: Pool) -> None:
+def test_code_and_tests_can_import_a_required_package(pool: Pool) -> None:
     outcome = pool.with_packages(["numpy"]).run(FunctionJob(code=CODE, entry_point="mean", tests=TESTS))
     assert (outcome.status, outcome.message) == (Status.PASSED, "All 1 tests passed.")
 
 
-def test_the_same_pool_offers_nothing_to_others(pool: Pool) -> None:
+def test_other_jobs_of_the_pool_cannot_import_packages(pool: Pool) -> None:
     pool.with_packages(["numpy"])
     outcome = pool.run(FunctionJob(code=CODE, entry_point="mean", tests="assert mean([1]) == 1"))
     assert outcome.status is Status.EXCEPTION
@@ -70,7 +70,7 @@ def test_the_same_pool_offers_nothing_to_others(pool: Pool) -> None:
 
 @pytest.mark.parametrize("tests", [TESTS, INNER], ids=["at the top", "after an assert"])
 @pytest.mark.parametrize("trust", ["isolated", "in_process"])
-def test_a_package_that_only_the_tests_miss_is_not_the_codes_fault(pool: Pool, tests: str, trust: str) -> None:
+def test_package_missing_in_tests_leaves_response_unscored(pool: Pool, tests: str, trust: str) -> None:
     outcome = pool.run(FunctionJob(code=PLAIN, entry_point="mean", tests=tests, trust=trust))  # type: ignore[arg-type]
     assert outcome.status is Status.BAD_TESTS
     assert "numpy" in outcome.message
@@ -82,13 +82,13 @@ def test_tests_that_handle_a_missing_package_are_run(pool: Pool) -> None:
     assert pool.run(FunctionJob(code=PLAIN, entry_point="mean", tests=tests)).status is Status.PASSED
 
 
-def test_a_package_that_is_not_installed_is_refused_with_the_command(tmp_path: Path) -> None:
+def test_missing_package_is_reported_with_install_command(tmp_path: Path) -> None:
     with opened(tmp_path / "nothing") as pool, pytest.raises(SandboxUnavailable) as refused:
         pool.with_packages(["numpy"])
     assert "run `manage.py sandbox_packages install`" in str(refused.value)
 
 
-def test_a_failed_installation_leaves_what_is_there(tmp_path: Path, settings: object) -> None:
+def test_failed_installation_keeps_installed_packages(tmp_path: Path, settings: object) -> None:
     folder = tmp_path / "packages"
     folder.mkdir()
     (folder / "kept.py").write_text("")
@@ -101,7 +101,17 @@ def test_a_failed_installation_leaves_what_is_there(tmp_path: Path, settings: ob
     assert sorted(os.listdir(tmp_path)) == ["packages", "wheels"]
 
 
-def test_the_list_says_what_is_installed(folder: Path, settings: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wheels_must_be_a_directory(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="is not a directory"):
+        call_command("sandbox_packages", "install", "--wheels", str(tmp_path / "none"))
+
+
+def test_wheels_are_rejected_by_list(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="installs nothing"):
+        call_command("sandbox_packages", "list", "--wheels", str(tmp_path))
+
+
+def test_packages_list_shows_installed(folder: Path, settings: object, capsys: pytest.CaptureFixture[str]) -> None:
     settings.SANDBOX_PACKAGES = str(folder)  # type: ignore[attr-defined]
     call_command("sandbox_packages", "list")
     said = capsys.readouterr().out
@@ -109,7 +119,7 @@ def test_the_list_says_what_is_installed(folder: Path, settings: object, capsys:
     assert "pandas" in said and "not installed" in said
 
 
-def test_numpys_own_asserts_count_as_asserts(pool: Pool) -> None:
+def test_numpy_testing_asserts_are_counted(pool: Pool) -> None:
     tests = "import numpy as np\n\ndef check(f):\n    np.testing.assert_allclose(f([1, 2]), 1.5 + 1e-9, atol=1e-6)\n"
     offering = pool.with_packages(["numpy"])
     assert offering.run(FunctionJob(code=PLAIN, entry_point="mean", tests=tests)).status is Status.PASSED

@@ -42,7 +42,7 @@ def test_many_threads_share_few_engines() -> None:
         assert len(pool.engines.idle) <= 2
 
 
-def test_a_heavy_job_holds_up_no_light_one_and_ends_with_its_pool() -> None:
+def test_closing_the_pool_ends_a_running_job_with_infra_error() -> None:
     with Pool.open(LOCAL) as pool, ThreadPoolExecutor(1) as threads:
         heavy = threads.submit(pool.run, ProgramJob("while True: pass", limits=Limits(cpu_s=600)))
         assert pool.run(GOOD).ok
@@ -53,7 +53,7 @@ def test_a_heavy_job_holds_up_no_light_one_and_ends_with_its_pool() -> None:
         assert heavy.result().status is Status.INFRA_ERROR
 
 
-def test_each_new_event_loop_can_wait_for_jobs() -> None:
+def test_arun_works_in_consecutive_event_loops() -> None:
     async def both(pool: Pool) -> list[Status]:
         return [outcome.status for outcome in await asyncio.gather(pool.arun(GOOD), pool.arun(GOOD))]
 
@@ -62,7 +62,7 @@ def test_each_new_event_loop_can_wait_for_jobs() -> None:
             assert asyncio.run(both(pool)) == [Status.PASSED, Status.PASSED]
 
 
-def test_a_closed_pool_has_no_engine_and_answers_so() -> None:
+def test_closed_pool_has_no_engine_and_returns_infra_error() -> None:
     pool = Pool.open(LOCAL)
     assert pool.run(GOOD).ok
     (engine,) = pids(pool)
@@ -132,11 +132,11 @@ def run_dying(deaths: int, of: bytes = b"candidate") -> Outcome:
 
 
 @pytest.mark.parametrize("deaths", [1, 2, 3])
-def test_a_failing_engine_is_tried_again_and_not_blamed_on_the_code(deaths: int) -> None:
+def test_job_is_retried_when_its_engine_fails(deaths: int) -> None:
     assert run_dying(deaths).status is Status.PASSED
 
 
-def test_code_that_every_engine_ends_under_is_blamed_for_it() -> None:
+def test_job_that_loses_every_engine_is_tampered() -> None:
     outcome = run_dying(4)
     assert outcome.status is Status.TAMPERED
     assert outcome.conclusive
@@ -144,9 +144,7 @@ def test_code_that_every_engine_ends_under_is_blamed_for_it() -> None:
 
 
 @pytest.mark.parametrize("deaths", [1, 1000])
-def test_code_is_not_blamed_while_engines_do_not_run_other_code_either(
-    deaths: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_job_is_infra_error_if_engines_lose_harmless_code_too(deaths: int, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Pool._attempt
 
     def attempt(self: Pool, job: Job, fresh: bool = False) -> Outcome:
@@ -169,7 +167,7 @@ def f(x):
 """
 
 
-def test_code_that_kills_its_engine_has_an_outcome_of_its_own() -> None:
+def test_code_that_kills_its_engine_is_tampered() -> None:
     options = PoolOptions(backend="local", strongest="C", accept=frozenset("C"), workers=1)
     with Pool.open(options) as pool:
         outcome = pool.run(FunctionJob(KILLER, "f", ["assert f(1) == 2"]))
@@ -177,7 +175,7 @@ def test_code_that_kills_its_engine_has_an_outcome_of_its_own() -> None:
         assert pool.run(GOOD).ok
 
 
-def test_an_engine_killed_from_outside_while_code_runs_is_not_blamed_on_it() -> None:
+def test_job_passes_after_its_engine_is_killed_from_outside() -> None:
     slow = FunctionJob("import time\ndef f(x):\n    time.sleep(1)\n    return x + 1", "f", ["assert f(1) == 2"])
     with Pool.open(LOCAL) as pool, ThreadPoolExecutor(1) as threads:
         (engine,) = pids(pool)
@@ -188,7 +186,7 @@ def test_an_engine_killed_from_outside_while_code_runs_is_not_blamed_on_it() -> 
         assert running.result().status is Status.PASSED
 
 
-def test_the_shared_pool_is_one_for_its_options_and_opens_again_after_closing() -> None:
+def test_shared_pool_is_reused_until_closed() -> None:
     first = get_shared_pool(LOCAL)
     assert get_shared_pool(LOCAL) is first
     close_shared_pools()
@@ -198,20 +196,20 @@ def test_the_shared_pool_is_one_for_its_options_and_opens_again_after_closing() 
     close_shared_pools()
 
 
-def test_a_weak_tier_is_refused_with_what_is_missing_and_what_to_do() -> None:
+def test_weak_tier_is_refused_with_reason_and_remedy() -> None:
     with pytest.raises(SandboxUnavailable) as refusal:
         Pool.open(PoolOptions(backend="local", strongest="C"))
     for part in ("tier C", "accepts A and B", "{backend: docker}", "accept: [A, B, C]", "sandbox_check"):
         assert part in str(refusal.value)
 
 
-def test_a_weak_tier_runs_where_it_is_accepted_by_name_and_says_so() -> None:
+def test_accepted_weak_tier_runs_and_is_recorded() -> None:
     with Pool.open(PoolOptions(backend="local", strongest="C", accept=frozenset("C"))) as pool:
         outcome = pool.run(GOOD)
     assert (outcome.status, outcome.tier) == (Status.PASSED, "C")
 
 
-def test_a_claim_that_an_attack_disproves_is_not_believed() -> None:
+def test_successful_attack_lowers_the_tier() -> None:
     breach = self_test.Attack("open a TCP socket", denied=False, detail="succeeded")
     glimpse = self_test.Attack("see that a host file exists", denied=False, detail="succeeded")
     assert self_test.SelfTest("A", {}, [breach]).tier == "C"
@@ -222,7 +220,7 @@ def test_a_claim_that_an_attack_disproves_is_not_believed() -> None:
 
 
 @pytest.mark.parametrize("tier", "AB")
-def test_every_attack_is_denied_at_the_tiers_that_promise_it(tier: str) -> None:
+def test_required_attacks_are_denied(tier: str) -> None:
     try:
         pool = Pool.open(PoolOptions(backend="local", strongest=tier, accept=frozenset(tier)))
     except SandboxUnavailable as error:
@@ -232,7 +230,7 @@ def test_every_attack_is_denied_at_the_tiers_that_promise_it(tier: str) -> None:
         assert len(pool.self_test.attacks) > 25
 
 
-def test_options_that_make_no_sense_are_refused() -> None:
+def test_invalid_pool_options_raise_value_error() -> None:
     for options in ({"accept": frozenset("AX")}, {"accept": frozenset()}, {"workers": 0}, {"backend": "cloud"}):
         with pytest.raises(ValueError, match=next(iter(options))):
             PoolOptions(**options)  # type: ignore[arg-type]

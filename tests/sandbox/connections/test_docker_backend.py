@@ -116,7 +116,7 @@ def test_code_and_judge_run_in_different_containers(pool: Pool, api: docker.APIC
 
 
 @pytest.mark.docker
-def test_a_candidate_and_its_judge_have_a_pipe_from_container_to_container(pool: Pool) -> None:
+def test_candidate_and_judge_containers_are_linked(pool: Pool) -> None:
     for _ in range(3):
         assert pool.run(JUDGED).status is Status.PASSED
     ((pair, _),) = pool.engines.idle
@@ -124,7 +124,7 @@ def test_a_candidate_and_its_judge_have_a_pipe_from_container_to_container(pool:
 
 
 @pytest.mark.docker
-def test_engines_that_cannot_meet_are_passed_on_between(api: docker.APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_are_relayed_without_link(api: docker.APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DockerTransport, "create_judge_transport", Transport.create_judge_transport)
     options = PoolOptions(backend="docker", workers=1, transport=TransportOptions(image=containers.image()))
     with Pool.open(options) as opened:
@@ -177,7 +177,7 @@ def test_a_container_is_replaced_after_enough_runs(
 
 
 @pytest.mark.docker
-def test_files_reach_a_container_over_the_stream(pool: Pool) -> None:
+def test_files_are_sent_to_a_container_over_the_stream(pool: Pool) -> None:
     job = program_job("print(len(open('in.bin', 'rb').read()))", files={"in.bin": bytes(1_000_000)})
     assert pool.run(job).stdout == "1000000\n"
 
@@ -208,21 +208,21 @@ def test_a_closed_pool_leaves_no_container(api: docker.APIClient) -> None:
 
 
 @pytest.mark.docker
-def test_an_image_that_is_not_there_is_refused_with_the_way_to_build_it(api: docker.APIClient) -> None:
+def test_missing_image_is_reported_with_build_command(api: docker.APIClient) -> None:
     options = PoolOptions(backend="docker", transport=TransportOptions(image="llmeval-sandbox:nowhere"))
     with pytest.raises(SandboxUnavailable, match=r"llmeval-sandbox:nowhere .* `make sandbox-image`"):
         Pool.open(options)
 
 
 @pytest.mark.docker
-def test_an_unknown_runtime_is_refused_with_the_daemons_reason(api: docker.APIClient) -> None:
+def test_unknown_runtime_is_reported_with_the_daemons_reason(api: docker.APIClient) -> None:
     transport = TransportOptions(image=containers.image(), runtime="no-such-runtime")
     with pytest.raises(SandboxUnavailable, match="no-such-runtime"):
         Pool.open(PoolOptions(backend="docker", transport=transport))
     assert ours(api) == []
 
 
-def test_a_missing_docker_engine_is_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_docker_engine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     with pytest.raises(SandboxUnavailable, match="Is the Docker engine running"):
         Pool.open(PoolOptions(backend="docker"))
@@ -235,7 +235,7 @@ def _labelled(api: docker.APIClient, owned_by: str) -> str:
 
 
 @pytest.mark.docker
-def test_containers_of_owners_that_are_gone_are_swept_and_others_stay(api: docker.APIClient) -> None:
+def test_sweep_removes_only_containers_of_ended_owners(api: docker.APIClient) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     host = socket.gethostname()
@@ -252,7 +252,7 @@ def test_containers_of_owners_that_are_gone_are_swept_and_others_stay(api: docke
 
 
 @pytest.mark.docker
-def test_a_container_made_long_ago_and_never_started_is_swept(
+def test_sweep_removes_old_containers_that_never_started(
     api: docker.APIClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = _labelled(api, "other-host/1/1")
@@ -260,7 +260,7 @@ def test_a_container_made_long_ago_and_never_started_is_swept(
     assert elsewhere in sweep(api)
 
 
-def test_output_is_taken_out_of_the_daemons_pieces_wherever_they_are_cut() -> None:
+def test_attached_output_is_decoded_for_any_chunking() -> None:
     ours_end, daemon_end = socket.socketpair()
     transport = DockerTransport(TransportOptions())
     transport._stream = ours_end
@@ -280,7 +280,7 @@ def test_output_is_taken_out_of_the_daemons_pieces_wherever_they_are_cut() -> No
 
 
 @pytest.mark.docker
-def test_an_image_of_another_release_is_named_and_not_used(api: docker.APIClient) -> None:
+def test_image_of_another_release_is_refused(api: docker.APIClient) -> None:
     tag = f"llmeval-sandbox:test-stale-{os.getpid()}"
     changed = "/usr/lib/llmeval/engine/protocol/frames.py"
     recipe = f"FROM {containers.image()}\nUSER root\nRUN echo '# as released before' >> {changed}\n"

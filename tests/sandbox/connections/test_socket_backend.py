@@ -77,13 +77,13 @@ def check(path: Path) -> int:
     return subprocess.run([sys.executable, "-I", SERVE, "--check", str(path)], check=False).returncode
 
 
-def test_a_job_runs_behind_the_socket(service: Service, path: Path) -> None:
+def test_job_runs_over_the_socket(service: Service, path: Path) -> None:
     with open_pool(path) as pool:
         outcome = pool.run(JOB)
     assert (outcome.status, outcome.backend) == (Status.PASSED, "socket")
 
 
-def test_every_connection_has_an_engine_that_ends_with_it(service: Service, path: Path) -> None:
+def test_each_connection_has_its_own_engine_that_ends_with_it(service: Service, path: Path) -> None:
     with open_pool(path) as first, open_pool(path) as second:
         assert len(children(service.pid)) == 2
         assert first.run(JOB).status is second.run(JOB).status is Status.PASSED
@@ -100,7 +100,7 @@ def test_a_service_that_restarts_is_used_again(start: Start, service: Service, p
         assert pool.run(JOB).status is Status.PASSED
 
 
-def test_a_service_that_is_gone_is_an_infrastructure_failure(service: Service, path: Path) -> None:
+def test_lost_service_is_infra_error(service: Service, path: Path) -> None:
     with open_pool(path) as pool:
         service.terminate()
         service.wait()
@@ -108,7 +108,7 @@ def test_a_service_that_is_gone_is_an_infrastructure_failure(service: Service, p
     assert outcome.status is Status.INFRA_ERROR and str(path) in outcome.message
 
 
-def test_a_stopped_service_takes_its_socket_and_its_engines_along(service: Service, path: Path) -> None:
+def test_stopped_service_removes_socket_and_engines(service: Service, path: Path) -> None:
     with open_pool(path):
         (engine,) = children(service.pid)
         service.send_signal(signal.SIGTERM)
@@ -147,7 +147,7 @@ def test_wrong_arguments_are_answered_with_the_usage() -> None:
     assert run.returncode == 2 and "serve.py SOCKET" in run.stderr
 
 
-def test_without_a_service_the_path_and_the_remedy_are_named(path: Path) -> None:
+def test_missing_service_is_reported_with_path_and_remedy(path: Path) -> None:
     with pytest.raises(SandboxUnavailable, match=r"sandbox\.sock.*docker-compose\.yml"):
         open_pool(path)
 
@@ -156,7 +156,7 @@ def test_a_service_may_be_used_by_other_users(service: Service, path: Path) -> N
     assert os.stat(path).st_mode & 0o777 == 0o666
 
 
-def test_an_engine_of_another_release_is_named_and_not_used(tmp_path: Path, path: Path) -> None:
+def test_service_with_engine_of_another_release_is_refused(tmp_path: Path, path: Path) -> None:
     package = Path(sandbox.__file__).parent
     for folder in ("engine", "image"):
         shutil.copytree(package / folder, tmp_path / folder)

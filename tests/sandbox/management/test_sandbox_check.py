@@ -17,7 +17,7 @@ def best_tier() -> str:
         return pool.tier
 
 
-def test_it_prints_every_tier_and_attack() -> None:
+def test_sandbox_check_prints_every_tier_and_attack() -> None:
     out = io.StringIO()
     call_command("sandbox_check", "--accept", "ABC", stdout=out)
     text = out.getvalue()
@@ -27,7 +27,7 @@ def test_it_prints_every_tier_and_attack() -> None:
         assert f"Tier {tier}" in text
 
 
-def test_it_gives_json() -> None:
+def test_sandbox_check_prints_json() -> None:
     out = io.StringIO()
     call_command("sandbox_check", "--accept", "ABC", "--json", stdout=out)
     found = json.loads(out.getvalue())
@@ -35,7 +35,7 @@ def test_it_gives_json() -> None:
     assert found["tiers"]["C"]["reached"] == "C"
 
 
-def test_it_exits_3_where_code_would_be_refused() -> None:
+def test_sandbox_check_exits_3_if_tier_is_not_accepted() -> None:
     weaker = {"A": "C", "B": "A", "C": "A"}[best_tier()]
     out = io.StringIO()
     with pytest.raises(SystemExit) as exit_:
@@ -44,14 +44,14 @@ def test_it_exits_3_where_code_would_be_refused() -> None:
     assert "refused" in out.getvalue()
 
 
-def test_it_exits_3_where_the_backend_does_not_work() -> None:
+def test_sandbox_check_exits_3_if_backend_does_not_work() -> None:
     out = io.StringIO()
     with pytest.raises(SystemExit) as exit_:
         call_command("sandbox_check", "--backend", "socket", "--socket", "/nonexistent/s.sock", stdout=out)
     assert exit_.value.code == 3
 
 
-def test_the_backend_is_that_of_the_settings(settings: Any) -> None:
+def test_sandbox_check_uses_backend_of_settings(settings: Any) -> None:
     settings.SANDBOX_BACKEND, settings.SANDBOX_SOCKET = "socket", "/nonexistent/s.sock"
     out = io.StringIO()
     with pytest.raises(SystemExit) as exit_:
@@ -61,7 +61,7 @@ def test_the_backend_is_that_of_the_settings(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("tiers", ["Z", "AZ", "", ","])
-def test_tiers_that_do_not_exist_are_refused_with_those_that_do(tiers: str) -> None:
+def test_accept_rejects_unknown_tiers(tiers: str) -> None:
     with pytest.raises(CommandError, match=r"the tiers are A, B and C"):
         call_command("sandbox_check", "--accept", tiers)
 

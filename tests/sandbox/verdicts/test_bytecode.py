@@ -11,7 +11,7 @@ from sandbox.verdicts.jobs import CallJob
 SOURCE = b"def f(x):\n    return [x][x]\n"
 
 
-def test_python_takes_it_in_the_place_of_the_source(tmp_path: Path) -> None:
+def test_python_imports_the_bytecode_instead_of_the_source(tmp_path: Path) -> None:
     for name, content in add_bytecode("tools.py", {"tools.py": SOURCE}).items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
@@ -20,7 +20,7 @@ def test_python_takes_it_in_the_place_of_the_source(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True).stdout == b"0\n"
 
 
-def test_what_does_not_compile_or_brings_its_own_stays_as_it_is() -> None:
+def test_no_bytecode_is_added_to_invalid_source_or_existing_bytecode() -> None:
     broken = {"tools.py": b"def f(:"}
     assert add_bytecode("tools.py", broken) == broken
     (place,) = add_bytecode("tools.py", {"tools.py": SOURCE}).keys() - {"tools.py"}
@@ -28,6 +28,6 @@ def test_what_does_not_compile_or_brings_its_own_stays_as_it_is() -> None:
     assert add_bytecode("tools.py", own) == own
 
 
-def test_a_changed_source_of_the_same_name_is_what_runs(pool: Pool) -> None:
+def test_changed_source_with_same_name_runs(pool: Pool) -> None:
     values = [pool.run(CallJob({"t.py": b"def f():\n    return %d\n" % n}, "t.py", "f")).value for n in (1, 2, 1)]
     assert values == [1, 2, 1]

@@ -24,7 +24,7 @@ def test_limits_out_of_range_are_refused(options: dict[str, Any], said: str) -> 
         Limits(**options)
 
 
-def test_the_wall_clock_follows_the_processor_time_unless_it_is_given() -> None:
+def test_wall_limit_defaults_to_three_times_cpu_limit() -> None:
     assert Limits(cpu_s=4).wall == 14
     assert Limits(cpu_s=4, wall_s=1).wall == 1
     assert Limits(cpu_s=4).to_json()["wall_s"] == 14
@@ -47,7 +47,7 @@ def test_the_wall_clock_follows_the_processor_time_unless_it_is_given() -> None:
         ({"files": {"x.py": "text"}}, "must be bytes"),
     ],
 )
-def test_a_function_job_that_does_not_hold_is_refused(options: dict[str, Any], said: str) -> None:
+def test_invalid_function_job_raises_value_error(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         FunctionJob(**{"code": "", "entry_point": "f", "tests": ["assert f() == 1"], **options})
 
@@ -62,12 +62,12 @@ def test_a_function_job_that_does_not_hold_is_refused(options: dict[str, Any], s
         ({"args": [float("inf")]}, "must be JSON"),
     ],
 )
-def test_a_call_job_that_does_not_hold_is_refused(options: dict[str, Any], said: str) -> None:
+def test_invalid_call_job_raises_value_error(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         CallJob(**{"files": {"tools.py": b"", "data.txt": b""}, "module": "tools.py", "function": "go", **options})
 
 
-def test_a_program_job_takes_texts_only() -> None:
+def test_program_job_rejects_values_that_are_not_text() -> None:
     with pytest.raises(ValueError, match="argv"):
         ProgramJob("", argv=(1,))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="stdin must be text"):

@@ -34,7 +34,7 @@ JUDGED = "def check(candidate):\n    for n in (1, 2):\n        assert candidate(
         ("import sys\nsys.exit(0)", Status.EXITED, "SystemExit"),
     ],
 )
-def test_a_function_ends_with_a_status_and_a_sentence(
+def test_status_and_message_of_function_jobs(
     pool: Pool, tests: list[str] | str, code: str, status: Status, said: str
 ) -> None:
     entry_point = "f"
@@ -63,21 +63,21 @@ def test_a_failure_shows_test_expectation_answer_and_line(pool: Pool) -> None:
         ("def check(candidate):\n    assert 1 / 0 == candidate(1)", "ZeroDivisionError"),
     ],
 )
-def test_broken_tests_say_nothing_about_the_code(pool: Pool, tests: str, said: str) -> None:
+def test_broken_tests_are_inconclusive(pool: Pool, tests: str, said: str) -> None:
     outcome = pool.run(FunctionJob("def f(x): return x", "f", tests))
     assert outcome.status is Status.BAD_TESTS
     assert said in outcome.message
     assert not outcome.conclusive
 
 
-def test_a_broken_setup_is_the_tests_fault(pool: Pool) -> None:
+def test_broken_setup_is_bad_tests(pool: Pool) -> None:
     outcome = pool.run(
         FunctionJob("def f(x): return 2", "f", "def check(c):\n for _ in [1]: assert c(1)", setup="1 / 0")
     )
     assert outcome.status is Status.BAD_TESTS
 
 
-def test_a_test_that_trips_over_an_answer_is_the_codes_fault(pool: Pool) -> None:
+def test_exception_in_a_test_about_an_answer_is_a_failure(pool: Pool) -> None:
     tests = "def check(candidate):\n    for n in [1]: assert len(candidate(n)) == 1\n"
     outcome = pool.run(FunctionJob("def f(x): return None", "f", tests))
     assert outcome.status is Status.EXCEPTION
@@ -101,7 +101,7 @@ def test_a_test_that_trips_over_an_answer_is_the_codes_fault(pool: Pool) -> None
         ("print(__name__)", Status.COMPLETED, 0, "__main__\n"),
     ],
 )
-def test_a_program_ends_with_a_status_an_exit_code_and_its_output(
+def test_status_exit_code_and_output_of_programs(
     pool: Pool, code: str, status: Status, exit_code: int, stdout: str
 ) -> None:
     limits = Limits(cpu_s=1, wall_s=3, memory_mb=128)
@@ -110,19 +110,19 @@ def test_a_program_ends_with_a_status_an_exit_code_and_its_output(
     assert (outcome.status, outcome.exit_code, outcome.stdout) == (status, exit_code, stdout), outcome
 
 
-def test_a_programs_traceback_names_its_own_lines_only(pool: Pool) -> None:
+def test_traceback_of_a_program_has_only_its_own_lines(pool: Pool) -> None:
     outcome = pool.run(ProgramJob("def f():\n    return 1 / 0\nf()"))
     assert 'File "main.py", line 2' in outcome.stderr
     assert "engine" not in outcome.stderr
 
 
-def test_output_is_cut_and_the_cut_is_said(pool: Pool) -> None:
+def test_long_output_is_cut_and_marked(pool: Pool) -> None:
     outcome = pool.run(ProgramJob("print('x' * 100_000)\nprint('y')", limits=Limits(output_kb=1)))
     assert (outcome.status, outcome.output_cut, len(outcome.stdout)) == (Status.COMPLETED, True, 1024)
     assert not pool.run(ProgramJob("print('x')")).output_cut
 
 
-def test_output_that_is_not_utf8_is_shown_all_the_same(pool: Pool) -> None:
+def test_output_with_invalid_utf8_is_shown(pool: Pool) -> None:
     outcome = pool.run(ProgramJob("import os; os.write(1, b'a\\xffb')"))
     assert outcome.stdout == "a\N{REPLACEMENT CHARACTER}b"
 
@@ -147,12 +147,12 @@ def _call(pool: Pool, code: str, *args: object, **options: object) -> Outcome:
         ("def go():\n    while True: print('x' * 1000)", Status.TIMEOUT),
     ],
 )
-def test_a_call_that_goes_wrong_has_a_named_status(pool: Pool, code: str, status: Status) -> None:
+def test_status_of_failing_calls(pool: Pool, code: str, status: Status) -> None:
     outcome = _call(pool, code)
     assert (outcome.status, outcome.value) == (status, None), outcome
 
 
-def test_a_call_takes_json_and_gives_json(pool: Pool) -> None:
+def test_call_passes_and_returns_json(pool: Pool) -> None:
     files = {
         "tools.py": b"import rules\ndef go(state, n):\n    state['n'] += n * rules.TWO\n    return {'state': state}\n"
     }
@@ -162,7 +162,7 @@ def test_a_call_takes_json_and_gives_json(pool: Pool) -> None:
     assert job.args == [{"n": 1}]
 
 
-def test_the_figures_of_a_run_are_its_own(pool: Pool) -> None:
+def test_outcome_has_figures_of_its_own_run_only(pool: Pool) -> None:
     code = "import time\nx = b'x' * (100 << 20)\nwhile time.process_time() < 0.2: pass"
     outcome = pool.run(ProgramJob(code))
     assert outcome.ok, outcome
@@ -173,7 +173,7 @@ def test_the_figures_of_a_run_are_its_own(pool: Pool) -> None:
     assert light.cpu_ms < 150
 
 
-def test_an_outcome_survives_being_stored(pool: Pool) -> None:
+def test_outcome_is_json(pool: Pool) -> None:
     outcome = pool.run(FunctionJob("def f(x): return 2", "f", LITERAL))
     assert json.loads(json.dumps(outcome.to_json())) == outcome.to_json()
 
