@@ -1,9 +1,9 @@
-"""The socket backend's service: an engine of its own for every connection to a unix socket.
+"""Service of the socket backend: starts an engine for every connection to a unix socket.
 
-Usage: serve.py SOCKET [CONNECTIONS]       serve, at most so many connections at once (64)
-       serve.py --check SOCKET             exit 0 if an engine answers there, 1 if not
+Usage: serve.py SOCKET [CONNECTIONS]       serve at most CONNECTIONS connections at once (64)
+       serve.py --check SOCKET             exit with 0 if an engine answers at the socket, else with 1
 
-Standard library only, for it runs in the engine's image, as process 1. An engine ends when its connection does.
+Standard library only, because it runs in the engine's image, as process 1. An engine ends with its connection.
 """
 
 import contextlib
@@ -25,21 +25,21 @@ _OPTIONS, _READY = ord("O"), ord("R")
 
 
 class Server:
-    """Accepts, starts, reaps. Adopted orphans are reaped as well, since this may be process 1."""
+    """Accepts connections, starts engines and reaps child processes, also orphans, since this may be process 1."""
 
     def __init__(self, path: str, connections: int) -> None:
         self._path = Path(path)
-        self._most = connections
+        self._max_connections = connections
         self._engines: dict[int, subprocess.Popen[bytes]] = {}
         self._listener = socket.socket(socket.AF_UNIX)
         self._path.unlink(missing_ok=True)
         self._listener.bind(path)
-        # Whoever may enter the directory may ask; a run may not open any socket.
+        # The permissions of the directory restrict access. Runs cannot open sockets.
         self._path.chmod(0o666)
         self._listener.listen(connections)
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT."""
+        """Serve until SIGTERM or SIGINT."""
         wake, waker = socket.socketpair()
         waker.setblocking(False)
         wake.setblocking(False)
@@ -48,7 +48,7 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         while True:
-            waiting = [wake, self._listener] if len(self._engines) < self._most else [wake]
+            waiting = [wake, self._listener] if len(self._engines) < self._max_connections else [wake]
             ready, _, _ = select.select(waiting, [], [])
             if wake in ready:
                 with contextlib.suppress(BlockingIOError):
@@ -90,8 +90,8 @@ class Server:
         os._exit(0)
 
 
-def answers(path: str) -> bool:
-    """Whether an engine starts at the socket and says that it is ready."""
+def is_ready(path: str) -> bool:
+    """Return whether an engine starts at the socket and reports that it is ready."""
     header = struct.Struct(">IHB")
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(CHECK_S)
@@ -105,9 +105,9 @@ def answers(path: str) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Serve or check. Return the exit code."""
     if len(arguments) == 2 and arguments[0] == "--check":
-        return 0 if answers(arguments[1]) else 1
+        return 0 if is_ready(arguments[1]) else 1
     if len(arguments) not in (1, 2) or arguments[0].startswith("-"):
         sys.stderr.write(__doc__ or "")
         return 2

@@ -26,7 +26,7 @@ def compile_source(code: str, filename: str) -> types.CodeType:
 
 
 def define(code: str, module: str = MODULE, prelude: str = "") -> types.ModuleType:
-    """Execute `code` as a new module, not as `__main__`. Raises SyntaxError, or whatever the code raises.
+    """Execute `code` as a new module, not as `__main__`. Raises SyntaxError, and any exception of the code.
 
     prelude  classes of the prompt, which the code may use without repeating them
     """

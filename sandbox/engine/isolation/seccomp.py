@@ -126,7 +126,7 @@ def _unless(flags: int, index: int = 0) -> list[bytes]:
 
 
 def _decide(steps: list[tuple[int, list[bytes]]]) -> list[bytes]:
-    """A search tree over call numbers: each step says from which number on its statements apply.
+    """A search tree over call numbers; each step applies from its number to that of the next step.
 
     A list would be walked hundreds of times, since the kernel tries every number when a filter is installed.
     """

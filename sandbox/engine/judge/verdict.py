@@ -54,7 +54,7 @@ class VerdictBuilder:
 
     def __init__(self, recorder: Recorder, peer: Peer | None = None) -> None:
         """`peer`: the connection to the candidate, if it is another process."""
-        self.reason = ""  # why the tests need the process of the code; a failure then says nothing about the code
+        self.reason = ""  # why the tests need the process of the code; a failure is then no evidence against the code
         self._recorder, self._peer = recorder, peer
         self._unit, self._begun = Unit("", None, lambda: None), False
         self._passed = self._total = 0

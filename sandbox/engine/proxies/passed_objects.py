@@ -55,7 +55,7 @@ def specials_of(value: object) -> list[str]:
 
 
 def apply_operation(target: object, name: str, args: list[object]) -> object:
-    """Apply an operation for the code. Raises Refused, and whatever the object raises."""
+    """Apply an operation for the code. Raises Refused, and any exception of the object."""
     if isinstance(target, _FUNCTIONS) or isinstance(target, type):
         if name == "getattr" and args[0] in _METADATA:
             return getattr(target, str(args[0]))

@@ -1,9 +1,9 @@
 """Proxies in the tests' process for objects of the code: they ask the candidate's process, and never trust a verdict.
 
-Tests compare built-in values of their own process. An object of the code's own class equals no built-in value, whatever
-its `__eq__` returns, because calling `__eq__` would send the expected value to the code. Methods are called only on
-objects of a class that the tests name (see `trust_levels`), and two objects are compared by the code's `__eq__` only if
-the tests name a class of the code. A function that the code returned may always be called.
+Tests compare built-in values of their own process. An object of the code's own class never equals a built-in value.
+Its `__eq__` is not called for that, because the call would send the expected value to the code. Methods are called only
+on objects of a class that the tests name (see `trust_levels`), and two objects are compared by the code's `__eq__` only
+if the tests name a class of the code. A function that the code returned may always be called.
 
 The special methods of a proxy are in `special_methods`, which also creates proxies.
 """

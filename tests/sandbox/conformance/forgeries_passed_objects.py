@@ -1,4 +1,4 @@
-"""Forgeries that aim at what crosses between judge and code: objects lent by the tests, and values read twice (kind F)."""
+"""Forgeries that use objects which the tests passed to the code, or values that are read twice (kind F)."""
 
 from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.case import FORGED
