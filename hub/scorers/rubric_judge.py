@@ -158,14 +158,14 @@ def _written(messages: Sequence[Message]) -> str:
 # ---- replies and verdict ---------------------------------------------------------------------------------------------
 
 
-class Mark(TypedDict):
+class CriterionMark(TypedDict):
     """Mark that a judge gave for one criterion."""
 
     reason: str
     score: float
 
 
-Marks = dict[str, Mark]  # by the criterion's name
+Marks = dict[str, CriterionMark]  # by the criterion's name
 
 
 def _reply_model(criteria: Sequence[Criterion]) -> type[BaseModel]:
