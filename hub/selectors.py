@@ -49,8 +49,8 @@ def compile_version(version: EnvironmentVersion) -> CompiledEnvironment:
     return _compiled(version.digest)
 
 
-def tools_offered(version: EnvironmentVersion, case: Case) -> list[Tool] | None:
-    """The tools that models are offered in *case* of *version*; None if they cannot be told without playing it."""
+def get_offered_tools(version: EnvironmentVersion, case: Case) -> list[Tool] | None:
+    """Return the tools that models are offered in *case* of *version*; None if only an episode can determine them."""
     harness = HARNESSES.get(version.manifest.get("harness", {}).get("type", ""))
     if harness is None or not harness.offers_tools:
         return []
@@ -96,12 +96,12 @@ def iterate_cases(
         after_position = page[-1].position
 
 
-def case_ids(version: EnvironmentVersion) -> list[str]:
+def list_case_ids(version: EnvironmentVersion) -> list[str]:
     """Return the ids of all cases, in order of position."""
     return list(Case.objects.filter(version=version).order_by("position").values_list("external_id", flat=True))
 
 
-def open_defects(version: EnvironmentVersion | None = None) -> QuerySet[CaseDefect]:
+def list_open_defects(version: EnvironmentVersion | None = None) -> QuerySet[CaseDefect]:
     """Return open reports of wrong cases, of *version* or of all versions."""
     found = CaseDefect.objects.filter(status=CaseDefect.Status.OPEN)
     return found if version is None else found.filter(case__version=version)
@@ -112,7 +112,7 @@ def is_curator(user: User | AnonymousUser | None) -> bool:
     return bool(user and user.has_perm(CURATE))
 
 
-def visible_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
+def list_visible_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
     """Return the environments visible to *user*: published, retired (old runs link to them) and their own."""
     environments = Environment.objects.select_related("latest")
     if is_curator(user):
@@ -122,7 +122,7 @@ def visible_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
 
 
 def may_see_content(user: User | AnonymousUser, environment: Environment) -> bool:
-    """Whether *user* may see cases, targets, bundles, manifests and reasons of *environment*, which they may see.
+    """Return whether *user*, who may see *environment*, may see its cases, targets, bundle, manifest and reasons.
 
     Those of a held-out environment are for its owner, curators, and whoever has VIEW_HELD_OUT.
     """
@@ -130,8 +130,8 @@ def may_see_content(user: User | AnonymousUser, environment: Environment) -> boo
     return not environment.held_out or owner or is_curator(user) or user.has_perm(VIEW_HELD_OUT)
 
 
-def environments_withheld(user: User | AnonymousUser) -> QuerySet[Environment]:
-    """Environments whose content `may_see_content` denies to *user*."""
+def list_withheld_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
+    """Return the environments whose content `may_see_content` denies to *user*."""
     held_out = Environment.objects.filter(held_out=True)
     if is_curator(user) or user.has_perm(VIEW_HELD_OUT):
         return held_out.none()

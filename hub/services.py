@@ -163,9 +163,9 @@ def _case(version: EnvironmentVersion, line: str) -> Case:
 
 def _follow(environment: Environment, manifest: Manifest, before: EnvironmentVersion | None) -> None:
     """Copy the texts of a newer version, except those that a curator has changed."""
-    told = Manifest.model_validate(before.manifest) if before else manifest
+    previous = Manifest.model_validate(before.manifest) if before else manifest
     for name in TEXTS:
-        if getattr(environment, name) == getattr(told, name):
+        if getattr(environment, name) == getattr(previous, name):
             setattr(environment, name, getattr(manifest, name))
 
 
@@ -176,7 +176,7 @@ def export_bundle(*, version: EnvironmentVersion, file: IO[bytes]) -> None:
             file.write(chunk)
 
 
-# ---- what curators do ------------------------------------------------------------------------------------------------
+# ---- actions of curators ---------------------------------------------------------------------------------------------
 
 
 def set_certificate(*, version: EnvironmentVersion, certificate: Mapping[str, object]) -> None:
@@ -220,7 +220,7 @@ def deprecate_version(*, version: EnvironmentVersion, reason: str) -> None:
 def report_defect(*, case: Case, description: str, user: User | None) -> CaseDefect:
     """Report that *case* is wrong. Raises EnvironmentRefused if *user* has an open report on it."""
     if user and CaseDefect.objects.filter(case=case, reported_by=user, status=CaseDefect.Status.OPEN).exists():
-        raise EnvironmentRefused("Your claim about this case waits for a curator already.")
+        raise EnvironmentRefused("Your claim about this case is already waiting for a curator.")
     return CaseDefect.objects.create(case=case, description=description, reported_by=user)
 
 
@@ -233,7 +233,7 @@ def resolve_defect(*, defect: CaseDefect, accepted: bool, resolution: str, user:
         resolved_at=timezone.now(),
     )
     if not changed:
-        raise EnvironmentRefused("This claim has been resolved already.")
+        raise EnvironmentRefused("This claim is already resolved.")
     defect.refresh_from_db()
 
 
@@ -241,7 +241,6 @@ def load_catalog(*, folder: Path) -> Iterator[tuple[str, EnvironmentVersion | Bu
     """Store new bundles and certificates of *folder*; yield (name, version or error) for each that was not stored.
 
     Bundles with a certificate are published. Their code is not run. Unchanged bundles are only hashed.
-    changed.
     """
     paths = [path for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()]
     opened: dict[str, Bundle] = {}

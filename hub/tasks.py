@@ -1,4 +1,4 @@
-"""The worker's side of the hub: the gates of versions that wait for them, so that they can be published."""
+"""Celery task that runs the gates of waiting versions."""
 
 import logging
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 @shared_task(name=GATES, ignore_result=True)
-def gates() -> None:
+def run_waiting_gates() -> None:
     """Run the gates of all versions that wait for them, one after the other, and store the certificates."""
     owner = new_owner()
     try:
@@ -37,7 +37,7 @@ def _run_gates_of(request: GateRequest, owner: str) -> None:
     except SandboxUnavailable as error:
         logger.error("the gates of %s cannot be run here: %s", version, error)
         postpone_gate_request(request, problem=str(error), counts=False)
-    except Exception as error:  # a failure is the version's to tell; the worker goes on with the next
+    except Exception as error:  # stored as the problem of this version; the worker continues with the next
         logger.exception("the gates of %s", version)
         postpone_gate_request(request, problem=f"{type(error).__name__}: {error}", counts=True)
     else:

@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from hub.selectors import is_curator, open_defects
-from hub.web.queries import environments_filtered
+from hub.selectors import is_curator, list_open_defects
+from hub.web.queries import filter_environments
 from review.queue.backlog import review_progress
 from runs.models import ACTIVE, Run
 from runs.results.figures import CellResult
@@ -40,7 +40,7 @@ def _running(user: User) -> Context | None:
 def _waiting(user: User) -> Context | None:
     """Return the pairs and reports of wrong cases that wait for a decision of the user."""
     pairs = review_progress(user) if user.has_perm("review.decide_pair") else None
-    claims = open_defects().count() if is_curator(user) else 0
+    claims = list_open_defects().count() if is_curator(user) else 0
     return {"pairs": pairs, "claims": claims} if claims or (pairs is not None and pairs.waiting) else None
 
 
@@ -69,7 +69,7 @@ def _with_change(user: User, run: Run, cell: CellResult) -> Context:
 
 
 def _changed(user: User) -> Context | None:
-    rows = environments_filtered(user).annotate(version_count=Count("versions")).order_by("-updated_at")[:SHOWN]
+    rows = filter_environments(user).annotate(version_count=Count("versions")).order_by("-updated_at")[:SHOWN]
     return {"environments": rows} if rows else None
 
 

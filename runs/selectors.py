@@ -8,7 +8,7 @@ from django.db.models.functions import Coalesce
 
 from hub.common.errors import NotFound
 from hub.models import Case, Environment
-from hub.selectors import environments_withheld, is_curator, may_see_content
+from hub.selectors import is_curator, list_withheld_environments, may_see_content
 from runs.models import Response, Run, RunEnvironment, RunModel
 
 # Keys of a model in a config that describe its endpoint. Only staff may see them.
@@ -105,7 +105,7 @@ def reasons_withheld(user: User | AnonymousUser, response: Response) -> bool:
 
 def withheld_environments(user: User | AnonymousUser, run: Run) -> QuerySet[RunEnvironment]:
     """Return the environments of *run* whose content is withheld from *user*."""
-    return run.environments.filter(version__environment__in=environments_withheld(user).values("pk"))
+    return run.environments.filter(version__environment__in=list_withheld_environments(user).values("pk"))
 
 
 def responses_matching(

@@ -17,10 +17,10 @@ from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON, Message, Tool
 from hub.templating import templates
 
-WHOSE = {"purpose", "environment", "case", "id", "attempt", "model", "turn", "rule", "seat"}
+CALL_KEYS = {"purpose", "environment", "case", "id", "attempt", "model", "turn", "rule", "seat"}
 _MESSAGE_KEYS = {"role", "content", "tool_calls"}
 _KINDS = {bool: "true or false", type(None): "null", list: "a list", dict: "an object"}
-KEYS = WHOSE | {"content", "messages", "why", "usage", "finish_reason"}
+KEYS = CALL_KEYS | {"content", "messages", "why", "usage", "finish_reason"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +157,17 @@ def _text(value: JSON) -> str:
 
 @dataclass(slots=True)
 class RecordedCalls:
-    """The Ask port answered from a bundle's `recordings`: judges and simulated users, as they spoke once.
+    """CallModel that replies from the `recordings` of a bundle, for judges and simulated users.
 
-    A row names what it answers (`purpose`, `case`, and `turn` or `rule`, `seat`); where it names no `model`, it serves
-    every answer of the case, and `model: gold` or `model: wrong` (with `attempt`) those alone.
+    A row is selected by `purpose`, `case`, and `turn` or `rule` and `seat`. Without `model` it applies to every answer
+    of the case; `model: gold` or `model: wrong` (with `attempt`) limits it to these answers.
     """
 
     rows: dict[tuple[object, ...], str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str, open_file: Opener) -> "RecordedCalls":
-        """Raises BundleError with every problem of the file."""
+        """Read a file of recordings. Raises BundleError with every problem of it."""
         found, problems = cls(), []
         for line, row in read_file(path, open_file):
             if isinstance(row, DatasetError):
@@ -188,15 +188,15 @@ class RecordedCalls:
         tools: Sequence[Tool] = (),
         parameters: Mapping[str, JSON] | None = None,
     ) -> Reply:
-        asked = {
+        call = {
             "purpose": key.purpose,
             "case": key.case,
             "turn": key.turn,
             "rule": key.rule,
             "seat": key.seat,
         }
-        for whose in ({"model": key.model, "attempt": key.attempt}, {"model": key.model}, {}):
-            content = self.rows.get(_recording_key({**asked, **whose}))
+        for owner in ({"model": key.model, "attempt": key.attempt}, {"model": key.model}, {}):
+            content = self.rows.get(_recording_key({**call, **owner}))
             if content is not None:
                 return Reply(message={"role": "assistant", "content": content})
         raise ModelError("no_recording", f"the bundle has no recording of {key.purpose} for case {key.case!r}.")

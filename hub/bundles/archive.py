@@ -143,13 +143,13 @@ def _open(file: IO[bytes]) -> zipfile.ZipFile:
     if entries > MAX_ENTRIES or length > MAX_DIRECTORY:
         raise ArchiveError(f"it has more than {MAX_ENTRIES:,} entries.", "Put the cases into one data file.")
     if offset + length != size - len(tail) + at:
-        raise ArchiveError("its directory is not where its end says, or something stands before it.", "Pack it again.")
+        raise ArchiveError("its directory is not at the announced offset, or other data precedes it.", "Pack it again.")
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, UnicodeDecodeError, NotImplementedError, struct.error, ValueError) as error:
         raise ArchiveError(f"its directory cannot be read: {error}.", "Pack it again.") from None
     if len(archive.infolist()) != entries:
-        raise ArchiveError("its directory has another number of entries than it says.", "Pack it again.")
+        raise ArchiveError("its directory has a different number of entries than announced.", "Pack it again.")
     return archive
 
 
@@ -208,7 +208,7 @@ def _data_offset(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
         if mark == b"PK\x03\x04" and same and name == entry.orig_filename.encode(encoding, "replace"):
             return int(entry.header_offset + _LOCAL.size + name_size + extra_size)
     raise ArchiveError(
-        "the entry's own header says otherwise than the directory.", "Pack it again.", entry=entry.filename
+        "the local header of the entry differs from the directory.", "Pack it again.", entry=entry.filename
     )
 
 
@@ -238,7 +238,7 @@ def _examine(file: IO[bytes], entry: zipfile.ZipInfo) -> FileInfo:
         whole = False
     if not whole or left or size != entry.file_size or crc != entry.CRC:
         raise ArchiveError(
-            "the entry's content is not what its header announces.", "Pack it again.", entry=entry.filename
+            "the content of the entry does not match its header.", "Pack it again.", entry=entry.filename
         )
     return FileInfo(size, sha256.hexdigest())
 

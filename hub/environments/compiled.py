@@ -1,4 +1,4 @@
-"""An environment made ready to play: its manifest with harness and scorers looked up, and its code files at hand."""
+"""Compiled environments: a manifest with its harness, scorers and code files."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ class CompileError(ValueError):
 
 
 class CaseError(ValueError):
-    """A case that does not render or whose rendered options do not validate; `where` is a key path of the manifest."""
+    """Case whose templates do not render or whose options are invalid. `where` is a key path of the manifest."""
 
     def __init__(self, where: str, message: str) -> None:
         super().__init__(f"{where}: {message}")
@@ -44,7 +44,7 @@ class CaseError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A scoring rule with its scorer. `where` is its key path in environment.yaml."""
+    """Scoring rule with its scorer. `where` is its key path in environment.yaml."""
 
     spec: RuleSpec
     scorer: Scorer[ScorerOptions]
@@ -58,10 +58,10 @@ class RenderedRule:
 
 
 class CompiledEnvironment:
-    """What plays. Cheap to keep, safe to share between tasks: everything in it is read-only after construction."""
+    """Environment that runs episodes. Read-only after construction, so tasks can share it."""
 
     def __init__(self, manifest: Manifest, files: Mapping[str, bytes]) -> None:
-        """*files* are the bundle's files that are code, by path. Raises CompileError, listing every problem."""
+        """files: the code files of the bundle, by path. Raises CompileError with every problem."""
         self.manifest = manifest
         self.files = files
         problems = list(_problems(manifest, files))
@@ -82,12 +82,12 @@ class CompiledEnvironment:
         return plays or any(rule.scorer.needs == "sandbox" for rule in self.rules)
 
     def pool(self, pool: Pool | None) -> Pool | None:
-        """*pool*, with the packages that the environment names. Raises SandboxUnavailable where one is missing."""
+        """Return *pool* with the packages of the manifest. Raises SandboxUnavailable if one is missing."""
         return pool.with_packages(self.manifest.packages) if pool is not None and self.needs_sandbox else pool
 
     @cached_property
     def roles(self) -> list[str]:
-        """The roles of models that a run has to fill: simulated users, rubric judges."""
+        """Return the roles of models that a run must provide: simulated users, rubric judges."""
         named = self.harness.roles(self.manifest.harness.options)
         for rule in self.rules:
             named = named + rule.scorer.roles(rule.spec.options)
@@ -96,11 +96,11 @@ class CompiledEnvironment:
     # ---- rendering for a case ----------------------------------------------------------------------------------------
 
     def harness_options(self, case: CaseData) -> HarnessOptions:
-        """The harness's options for *case*. Raises CaseError."""
+        """Return the options of the harness for *case*. Raises CaseError."""
         return _options(self.harness.Options, self.manifest.harness.options, case.variables(), "harness")
 
     def rendered_rules(self, case: CaseData) -> list[RenderedRule]:
-        """The rules that apply to *case* (`when`), rendered. Raises CaseError."""
+        """Return the rules that apply to *case* (`when`), rendered. Raises CaseError."""
         variables = case.variables()
         rendered = []
         for rule in self.rules:
@@ -115,7 +115,7 @@ class CompiledEnvironment:
         return rendered
 
     def tools_of(self, case: CaseData) -> list[Tool] | None:
-        """The tools that a model is offered in *case*; None if the harness's own code decides while it plays.
+        """Return the tools that a model is offered in *case*; None if the harness decides during the episode.
 
         Raises CaseError, HarnessError.
         """
@@ -125,7 +125,7 @@ class CompiledEnvironment:
         return self.harness.static_tools(play)
 
     def input_digest(self, case: CaseData) -> str:
-        """SHA-256 of all that a model is shown or plays in: rendered prompt, tools, files, harness and its code."""
+        """Return the SHA-256 of the rendered prompt, the tools, files, the harness and its code."""
         code = self.harness.code_paths(self.manifest.harness.options)
         return digests.digest(
             {
@@ -133,12 +133,12 @@ class CompiledEnvironment:
                 "options": self.harness_options(case).model_dump(mode="json"),
                 "files": case.files,
                 "code": self._hashes(code),
-                "case": case.to_json() if code else None,  # a harness's own code may look at any column
+                "case": case.to_json() if code else None,  # code of a harness may read any column
             }
         )
 
     def scoring_digest(self, case: CaseData) -> str:
-        """SHA-256 of all that decides the score: rendered rules, target, tests, pass mark and the rules' code."""
+        """Return the SHA-256 of the rendered rules, target, tests, pass mark and the code of the rules."""
         rules: list[JSON] = []
         whole_case = False
         for item in self.rendered_rules(case):
@@ -155,7 +155,7 @@ class CompiledEnvironment:
                     "code": self._hashes(code),
                 }
             )
-        # Named only where there are any, so that digests of environments without packages stay what they are.
+        # Left out if empty, so that digests of environments without packages do not change.
         packages = {"packages": list(self.manifest.packages)} if self.manifest.packages else {}
         case_json = case.to_json() if whole_case else None
         return digests.digest({"pass": self.manifest.scoring.pass_at, "rules": rules, "case": case_json, **packages})
@@ -165,7 +165,7 @@ class CompiledEnvironment:
 
 
 def code_paths(manifest: Manifest) -> set[str]:
-    """The files of the bundle that harness and rules name as code. Unknown types name none."""
+    """Return the files of the bundle that the harness and the rules name as code."""
     paths: set[str] = set()
     if manifest.harness.type in HARNESSES:
         paths.update(HARNESSES[manifest.harness.type].code_paths(manifest.harness.options))
@@ -187,13 +187,13 @@ def _options(model: type[ModelT], raw: Mapping[str, object], variables: Mapping[
 
 @lru_cache(maxsize=256)
 def _templates(model: type[BaseModel]) -> Mapping[str, str]:
-    """The defaults of *model* that are templates themselves, such as a prompt that is the case's input."""
+    """Return the defaults of *model* that are templates, such as a prompt with the input of the case."""
     defaults = {name: field.default for name, field in model.model_fields.items()}
     return {name: value for name, value in defaults.items() if isinstance(value, str) and "{{" in value}
 
 
 def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Problem]:
-    """What can be told without a case: unknown types, unknown options, templates that do not compile, missing code."""
+    """Yield problems that need no case: unknown types and options, templates that do not compile, missing code."""
     harness = HARNESSES.get(manifest.harness.type)
     if harness is None:
         yield Problem(HARNESSES.describe_unknown(manifest.harness.type), "harness.type")

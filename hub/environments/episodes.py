@@ -1,6 +1,6 @@
-"""The one protocol: an episode is reset once and stepped until it is done, by evaluations and trainers alike.
+"""Episodes: reset once and stepped until done, by evaluations and by trainers.
 
-All that an episode remembers is JSON (`state`), so that any worker can take the next step and a transcript can be
+The state of an episode is JSON, so any worker can take the next step and a transcript can be
 replayed.
 """
 
@@ -33,12 +33,12 @@ class EpisodeState(TypedDict, total=False):
 
 
 class EpisodeError(Exception):
-    """The episode was driven wrongly: stepped before its reset, after its end, or with a message that is not one."""
+    """Wrong use of an episode: a step before its reset, after its end, or without an assistant message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What the model sees next: the *new* messages only, and the tools it may call from now on."""
+    """Next input of the model: the *new* messages only, and the tools that it may call from now on."""
 
     messages: list[Message] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)
@@ -46,9 +46,9 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """The answer to one assistant message. `reward` is 0.0 until `done`; `score` comes with `done`.
+    """Result of one assistant message. `reward` is 0.0 and `score` is None until `done`.
 
-    `truncated` says that a limit ended the episode rather than the model. `info` never feeds a score.
+    `truncated`: a limit ended the episode, not the model. `info` never affects a score.
     """
 
     observation: Observation
@@ -60,7 +60,7 @@ class Step:
 
 
 class Episode:
-    """One play of one case. Not for two tasks at once; `state` between calls is all there is to keep."""
+    """Episode of one case. Not safe for concurrent tasks. Only `state` needs to be stored between calls."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Episode:
         max_turns: int | None = None,
         state: Mapping[str, object] | None = None,
     ) -> None:
-        """*key* is the answer's key; *max_turns* is the run's own limit beside the harness's. Raises CaseError."""
+        """key: key of the answer. max_turns: limit of the run, besides that of the harness. Raises CaseError."""
         self.environment = environment
         self.case = case
         self.services = services
@@ -90,7 +90,7 @@ class Episode:
 
     @property
     def messages(self) -> list[Message]:
-        """The transcript so far, prompts included."""
+        """Return the transcript so far, prompts included."""
         return list(self.state.get("messages", []))
 
     @property
@@ -99,7 +99,7 @@ class Episode:
 
     @property
     def turns(self) -> int:
-        """Assistant messages so far."""
+        """Return the number of assistant messages so far."""
         return int(self.state.get("turns", 0))
 
     @property
@@ -107,7 +107,7 @@ class Episode:
         return bool(self.state.get("done"))
 
     async def reset(self) -> Observation:
-        """Begin anew. Raises HarnessError."""
+        """Start the episode. Raises HarnessError."""
         turn = await self.environment.harness.reset(self._context)
         self.state = {
             "harness": None,
@@ -120,7 +120,7 @@ class Episode:
         return self._take(turn)
 
     async def step(self, message: Message) -> Step:
-        """Answer with the assistant's *message*. Raises EpisodeError, HarnessError, ScoringFailed."""
+        """Continue with the assistant's *message*. Raises EpisodeError, HarnessError, ScoringFailed."""
         if not self.state:
             raise EpisodeError("The episode has not been reset.")
         if self.done:
@@ -139,7 +139,7 @@ class Episode:
         return Step(observation=observation, info=turn.info)
 
     async def stop(self, reason: str) -> Step:
-        """End the episode from outside (`time`, `tokens`) and score what is there. Raises as `step` does."""
+        """End the episode for *reason* (`time`, `tokens`) and score it. Raises the same errors as `step`."""
         if not self.state:
             raise EpisodeError("The episode has not been reset.")
         if self.done:

@@ -1,4 +1,4 @@
-"""From rule verdicts to a response's score; pure."""
+"""Score of a response, computed from the verdicts of its rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Status = Literal["passed", "failed", "unscored"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleScore:
-    """One rule's verdict with the rule's own terms beside it. `value` is None where the rule could not decide."""
+    """Verdict of one rule with its weight. `value` is None if the rule could not decide."""
 
     rule: str
     type: str
@@ -28,7 +28,7 @@ class RuleScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeScore:
-    """A response's score: `value` from 0 to 1 (None: unscored), and the rules it was made of, in their order."""
+    """Score of a response: `value` from 0 to 1 (None: unscored), and its rules in order."""
 
     status: Status
     value: float | None
@@ -36,7 +36,7 @@ class EpisodeScore:
 
     @property
     def reason(self) -> str:
-        """Why it did not pass, in one sentence: the first required rule, else the first rule, that fell short."""
+        """Return the reason of the first required rule below 1, else of the first rule below 1."""
         short = [rule for rule in self.rules if rule.value is None or rule.value < 1]
         short.sort(key=lambda rule: (rule.value is not None, not rule.required))
         return short[0].reason if short else ""
@@ -56,15 +56,15 @@ def rule_score(spec: RuleSpec, verdict: Verdict) -> RuleScore:
 
 
 def combine(rules: Sequence[RuleScore], pass_mark: float) -> EpisodeScore:
-    """sum(weight x value) / sum(weight), passed from *pass_mark* on unless a required rule is below 1.
+    """Return sum(weight x value) / sum(weight); passed from *pass_mark* on unless a required rule is below 1.
 
-    One undecided rule leaves the response unscored: a mean over the rest would reward what could not be judged.
+    If one rule is undecided, the response is unscored: a mean over the others would reward an unjudged part.
     """
     values = [rule.value for rule in rules]
     if not rules or any(value is None for value in values):
         return EpisodeScore(status="unscored", value=None, rules=list(rules))
     value = sum(rule.weight * (rule.value or 0.0) for rule in rules) / sum(rule.weight for rule in rules)
     barred = any(rule.required and (rule.value or 0.0) < 1 for rule in rules)
-    # A float sum of weights may end a hair under a mark that it meets exactly.
+    # Rounding may put a sum of weights slightly below a mark that it meets exactly.
     passed = not barred and value >= pass_mark - 1e-9
     return EpisodeScore(status="passed" if passed else "failed", value=value, rules=list(rules))

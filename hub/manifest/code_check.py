@@ -12,7 +12,7 @@ def code_problems(path: str, source: bytes, calls: Mapping[str, tuple[str, ...]]
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         return [f"{path}{line} is not Python: {error.msg if isinstance(error, SyntaxError) else error}"]
     defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    # Whatever else binds names may well bind a function; only what is plainly missing or too short is told.
+    # An assignment or an import may bind a function, so only a name that is bound nowhere is reported.
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     bound |= {alias.asname or alias.name for node in imports for alias in node.names}

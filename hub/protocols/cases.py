@@ -1,4 +1,4 @@
-"""A case as harnesses and scorers see it: plain data, and the variables its templates may use."""
+"""Case of a dataset as harnesses and scorers read it, with the variables of its templates."""
 
 import base64
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from hub.protocols.messages import JSON, Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseData:
-    """One row of a dataset, mapped.
+    """Row of a dataset, mapped to the fields of a case.
 
     `input` is text or a list of chat messages; `files` maps a path to text or `{"b64": ...}`; `row` is the row itself.
     """
@@ -23,7 +23,7 @@ class CaseData:
     row: dict[str, JSON] = field(default_factory=dict)
 
     def variables(self) -> dict[str, object]:
-        """What templates may name: every column of the row, with the mapped fields over them, and `row`."""
+        """Return the variables of templates: the columns of the row, overridden by the mapped fields, and `row`."""
         return {
             **self.row,
             **self.metadata,
@@ -37,7 +37,7 @@ class CaseData:
         }
 
     def to_json(self) -> dict[str, JSON]:
-        """Everything that is not empty, for storing and for handing to a bundle's code."""
+        """Return the fields that are not empty, as stored and as passed to a bundle's code."""
         data = {
             "id": self.id,
             "input": self.input,
@@ -55,7 +55,7 @@ class CaseData:
 
 
 def file_bytes(content: JSON) -> bytes:
-    """A case's file as bytes: text as UTF-8, `{"b64": ...}` decoded."""
+    """Return a file of a case as bytes: text as UTF-8, `{"b64": ...}` decoded."""
     if isinstance(content, dict):
         return base64.b64decode(content["b64"])
     return str(content).encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Chat messages: their text, their tool calls, and where the prompt ends and the answer begins."""
+"""Types of JSON values, chat messages and tools; text, tool calls, prompt and response of a conversation."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -98,8 +98,8 @@ def played(messages: Sequence[Message]) -> list[Message]:
 def common_length(first: Sequence[Message], second: Sequence[Message]) -> int:
     """Return how many messages two conversations share before they differ, up to an answer.
 
-    Both conversations continue with an assistant message there. If they differ first in what a user or a tool said, the
-    answer that led to it is not counted. 0 if they differ before the first answer, or begin with it.
+    Both conversations continue with an assistant message there. If they differ first in a message of a user or a
+    tool, the answer before it is not counted. 0 if they differ before the first answer, or begin with it.
     """
     length = 0
     for i, (one, other) in enumerate(zip(first, second, strict=False)):
@@ -138,7 +138,7 @@ def plain_message(message: Message) -> Message:
 
 
 def calls_of(message: Mapping[str, object]) -> list[dict[str, JSON]]:
-    """Return the tool calls of a message as the model wrote them; what is no object becomes an empty call."""
+    """Return the tool calls of a message as the model wrote them; other values than objects become empty calls."""
     calls = message.get("tool_calls") or []
     return [call if isinstance(call, dict) else {} for call in (calls if isinstance(calls, list) else [calls])]
 
@@ -164,7 +164,7 @@ def _plain_call(call: Mapping[str, object]) -> ToolCall:
 def tools_text(tools: Sequence[Tool] | None) -> str | None:
     """Return tools as JSON text, None if they are not known.
 
-    Parameters of tools are schemas of any shape, which columns of a data set cannot hold otherwise.
+    Parameters of tools are schemas of any shape, which typed columns of a dataset cannot store otherwise.
     """
     return None if tools is None else json.dumps(tools, ensure_ascii=False)
 
@@ -197,6 +197,6 @@ def with_parsed_arguments(message: Message) -> Message:
 def without_thoughts(message: Message) -> Message:
     """Return an assistant message without the model's reasoning (`<think>…</think>`); other messages as they are."""
     text = text_of(message)
-    if message.get("role") != "assistant" or (said := without_reasoning(text)) == text.strip("\n"):
+    if message.get("role") != "assistant" or (answer := without_reasoning(text)) == text.strip("\n"):
         return message
-    return {**message, "content": said}
+    return {**message, "content": answer}

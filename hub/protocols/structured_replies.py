@@ -1,4 +1,4 @@
-"""Ask a model for a judgement of a given shape: material quoted as data, the answer parsed, one more try if need be."""
+"""Structured replies of models: quoted material, one JSON object of a given shape, and one repeated request."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ DATA_RULE = (
 
 
 def as_data(name: str, text: str) -> str:
-    """*text* between tags that it cannot close itself: the tag carries a digest of the text.
+    """Return *text* between tags that it cannot close itself, since they contain a digest of the text.
 
     Put DATA_RULE into the system message of a prompt that uses this. The tag depends on the text alone, so that equal
     prompts stay equal in the cache.
@@ -32,9 +32,9 @@ def as_data(name: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement(Generic[Shape]):
-    """What a judge said. `answer` is None where no reply had the right shape; `problem` then says what was wrong.
+    """Judgement of a model. `answer` is None if no reply had the right shape; `problem` is then the reason.
 
-    `replies` holds every call made, one or two of them; `problems` what was wrong with each that did not do.
+    `replies` has the reply of each call, one or two. `problems` has the mistake of each invalid reply.
     """
 
     answer: Shape | None
@@ -47,17 +47,17 @@ class Judgement(Generic[Shape]):
 
     @property
     def text(self) -> str:
-        """The last reply, as it was written."""
+        """Return the text of the last reply."""
         return _text(self.replies[-1])
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all calls."""
+        """Return the tokens of all calls."""
         return sum((reply.usage for reply in self.replies), Usage())
 
     @property
     def cost_usd(self) -> float | None:
-        """What all calls cost; None where that is not known."""
+        """Return the cost of all calls in USD, or None if it is unknown."""
         return total_cost(reply.cost_usd for reply in self.replies)
 
 
@@ -69,9 +69,9 @@ async def judgement(
     *,
     parameters: Mapping[str, JSON] | None = None,
 ) -> Judgement[Shape]:
-    """CallModel for one JSON object of *shape*. An answer that is none is shown back once, with what is wrong about it.
+    """Request one JSON object of *shape*. An invalid reply is sent back to the model once, with its mistakes.
 
-    *messages* must say what shape is wanted. The second call has the key's `turn` raised by one. Raises ModelError if
+    *messages* must describe the shape. The second call has the key's `turn` raised by one. Raises ModelError if
     the model cannot be reached; a model that answers badly never raises.
     """
     conversation = list(messages)
@@ -97,11 +97,10 @@ async def judgement(
 
 
 def read(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
-    """The object of *shape* in *text*, and what is wrong where there is none.
+    """Return the object of *shape* in *text*, and the problem if there is none.
 
-    An object that alone holds the wanted one, or a list of it alone, is taken for it.
-    The object may stand in a fence or within prose; of several values the last that fits counts. One that was cut is
-    completed where everything needed had been said before the cut.
+    The object may be in a fence, within prose, or the only object in another object or a list. The last valid one of
+    several counts. A truncated object is completed if all required keys come before the cut.
     """
     values = extraction.json_values(text)
     problem = ""
@@ -123,9 +122,9 @@ def read(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
 
 
 def _unwrapped(value: JSON, shape: type[Shape]) -> Shape | None:
-    """The object of *shape* that *value*, an object or a list, holds as its only object; None where it does not."""
-    held = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    inner = [item for item in held if isinstance(item, dict)]
+    """Return the object of *shape* that is the only object in *value*, an object or a list; None if there is none."""
+    items = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    inner = [item for item in items if isinstance(item, dict)]
     if len(inner) != 1:
         return None
     try:
@@ -135,12 +134,12 @@ def _unwrapped(value: JSON, shape: type[Shape]) -> Shape | None:
 
 
 def _mistakes(error: ValidationError, shape: type[BaseModel]) -> str:
-    """The first three mistakes, each with its place."""
-    told = []
+    """Return the first three mistakes, each with its key path."""
+    sentences = []
     for mistake in error.errors()[:3]:
-        place, said = ".".join(str(part) for part in mistake["loc"]), validation.describe_error(mistake, shape)
-        told.append(f"{place}: {said}" if place else said)
-    return "; ".join(told)
+        path, sentence = ".".join(str(part) for part in mistake["loc"]), validation.describe_error(mistake, shape)
+        sentences.append(f"{path}: {sentence}" if path else sentence)
+    return "; ".join(sentences)
 
 
 def _text(reply: Reply) -> str:

@@ -1,4 +1,4 @@
-"""Jinja2 as templates of bundles see it: the filters that they may use, and how one template is compiled.
+"""Jinja2 environment for templates of bundles: its filters, and the compilation of one template.
 
 Both the site, which only parses templates, and the worker process that renders them use this environment.
 """
@@ -19,7 +19,7 @@ _LONE = re.compile(r"^\s*\{\{[-+]?(.*?)[-+]?\}\}\s*$", re.DOTALL)
 
 
 class TooLong(ValueError):
-    """A text of more than MAX_RENDERED characters."""
+    """Text of more than MAX_RENDERED characters."""
 
     def __init__(self) -> None:
         super().__init__(f"the result has more than {MAX_RENDERED:,} characters")
@@ -37,11 +37,11 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         self.globals.pop("lipsum")  # random text, so that a case would have another digest each time
 
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
-        """A plain mapping: every rendering copies it, and Jinja2's chained one took longer to copy than to render."""
+        """Return a dict, since copying the chained mapping of Jinja2 took longer than a rendering."""
         return {**self.globals, **(d or {})}
 
     def parse_checked(self, source: str) -> nodes.Template:
-        """The syntax tree of *source*. Nothing is computed. Raises TemplateError, for unknown filters too."""
+        """Return the syntax tree of *source* without computing constants. Raises TemplateError."""
         tree = self.parse(source)
         for node in tree.find_all((nodes.Filter, nodes.Test)):
             kind, known = ("filter", self.filters) if isinstance(node, nodes.Filter) else ("test", self.tests)
@@ -51,7 +51,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
 
 
 class CompiledTemplate:
-    """One template, compiled: for use in the worker process only, since compiling already computes constants."""
+    """Compiled template. Only for the worker process, since compiling computes constants."""
 
     def __init__(self, env: TemplateEnvironment, source: str) -> None:
         expression = lone_expression(source, env.parse(source))
@@ -59,7 +59,7 @@ class CompiledTemplate:
         self._template = None if expression else env.from_string(source)
 
     def render(self, variables: Mapping[str, object]) -> object:
-        """The text, or the value of a lone expression. Raises whatever the template's filters raise."""
+        """The text, or the value of a lone expression. Filters may raise any error."""
         if self._expression is not None:
             value = self._expression(variables)
             if isinstance(value, StrictUndefined):
@@ -76,7 +76,7 @@ class CompiledTemplate:
 
 
 def lone_expression(source: str, tree: nodes.Template) -> str | None:
-    """The expression of a template that is one `{{ expression }}` and nothing but white space around it."""
+    """Return the expression of a template that consists of one `{{ expression }}` and white space."""
     if lone_node(tree) is None:
         return None
     match = _LONE.match(source)
@@ -84,24 +84,24 @@ def lone_expression(source: str, tree: nodes.Template) -> str | None:
 
 
 def lone_node(tree: nodes.Template) -> nodes.Expr | None:
-    """The syntax tree of a lone expression."""
+    """Return the syntax tree of a lone expression."""
     if len(tree.body) != 1 or not isinstance(tree.body[0], nodes.Output):
         return None
-    spoken = [n for n in tree.body[0].nodes if not (isinstance(n, nodes.TemplateData) and not n.data.strip())]
-    return spoken[0] if len(spoken) == 1 and not isinstance(spoken[0], nodes.TemplateData) else None
+    parts = [n for n in tree.body[0].nodes if not (isinstance(n, nodes.TemplateData) and not n.data.strip())]
+    return parts[0] if len(parts) == 1 and not isinstance(parts[0], nodes.TemplateData) else None
 
 
 # ---- filters ---------------------------------------------------------------------------------------------------------
 
 
 def _regex_search(text: str, pattern: str, group: int | str = 0) -> str:
-    """The first match of *pattern* in *text*, or the empty string: for columns that bury their answer in prose."""
+    """Return the first match of *pattern* in *text*, or the empty string."""
     match = regex.search(pattern, text)
     return "" if match is None else str(match[group])
 
 
 def _first_alternatives(parameters: dict[str, list[object]]) -> dict[str, object]:
-    """One answer out of {parameter: [accepted values]}; "" among the values marks one that may be left out.
+    """Return one answer for {parameter: [accepted values]}. The value "" marks a parameter that may be left out.
 
     Mappings inside are of the same form, alone or in a list, as function-calling benchmarks write them.
     """

@@ -1,7 +1,7 @@
-"""Templates of a bundle: Jinja2, sandboxed, undefined names an error; one lone `{{ expression }}` keeps its type.
+"""Templates of bundles in Jinja2 syntax. Undefined names are errors; a lone `{{ expression }}` keeps its type.
 
 Templates that only look up, compare and repeat data are interpreted in this process. All others are compiled and
-rendered in a process with little memory and processor time (`renderers`), where what they build harms nobody.
+rendered by a contained process with limits of memory and processor time (`renderers`).
 """
 
 import re
@@ -22,14 +22,14 @@ Job = tuple[object, Mapping[str, object]]  # a value with templates in it, and t
 
 
 class RenderError(ValueError):
-    """A template that does not compile or does not render for a case."""
+    """Template that does not compile or does not render for a case."""
 
 
 _ENV = TemplateEnvironment()
 
 
 class _Template:
-    """One template, parsed: `plain` if it can be interpreted here, and the names of variables that it uses."""
+    """Parsed template with the names of its variables; `plain` is None if it needs a renderer."""
 
     __slots__ = ("names", "plain", "source")
 
@@ -51,7 +51,7 @@ class _Template:
             raise RenderError(f"template {_short(source)} does not compile: {error}") from None
         except RecursionError:
             raise RenderError(f"template {_short(source)} does not compile: it is nested too deeply") from None
-        except ValueError as error:  # a number of thousands of digits, for one
+        except ValueError as error:  # such as a number of thousands of digits
             raise RenderError(f"template {_short(source)} does not compile: {error}") from None
 
     def failure(self, message: str) -> RenderError:
@@ -62,7 +62,7 @@ class _Template:
         return self.failure(f"{message}; {suggest(missing[1], variables)}" if missing else message)
 
     def interpret(self, variables: Mapping[str, object]) -> object:
-        """The value if it can be had in this process. Raises NotPlain or RenderError."""
+        """Return the value. Raises NotPlain if the template needs a renderer, and RenderError."""
         if self.plain is None:
             raise NotPlain
         try:
@@ -71,7 +71,7 @@ class _Template:
             raise
         except UndefinedError as error:
             raise self.undefined(str(error), variables) from None
-        except Exception as error:  # what comparing and looking up may raise: TypeError, SecurityError, TooLong
+        except Exception as error:  # from comparisons and look-ups: TypeError, SecurityError, TooLong
             raise self.failure(str(error)) from None
 
 
@@ -81,7 +81,7 @@ def _short(source: str) -> str:
 
 
 def is_template(text: str) -> bool:
-    """Whether *text* has anything to render; all other text stands for itself."""
+    """Return whether *text* contains an expression or a statement to render."""
     return "{{" in text or "{%" in text
 
 
@@ -94,7 +94,7 @@ def _parsed(source: str) -> _Template:
 
 
 def render(value: object, variables: Mapping[str, object]) -> object:
-    """*value* with every string in it, at any depth, rendered. Keys are left as they are.
+    """Return *value* with every string in it, at any depth, rendered. Keys are not rendered.
 
     Raises RenderError, naming the template, or TemplatesUnavailable if the templates need a renderer and none starts.
     """
@@ -105,7 +105,7 @@ def render(value: object, variables: Mapping[str, object]) -> object:
 
 
 def render_many(jobs: Sequence[Job]) -> list[object | RenderError]:
-    """`render` for each job, with the error in the place of a value. Cheaper than one at a time."""
+    """Render each job; a failed one gives its RenderError. Faster than rendering one at a time."""
     drafts = [_Draft(value, variables) for value, variables in jobs]
     waiting = [draft for draft in drafts if draft.error is None and draft.waiting]
     if waiting:
@@ -116,7 +116,7 @@ def render_many(jobs: Sequence[Job]) -> list[object | RenderError]:
 
 
 class _Draft:
-    """One job: the values of its templates in their order, some of which wait for a renderer."""
+    """Job with the values of its templates in order; some may wait for a renderer."""
 
     def __init__(self, value: object, variables: Mapping[str, object]) -> None:
         self._value, self._variables = value, variables
@@ -142,7 +142,7 @@ class _Draft:
         return value
 
     def item(self) -> tuple[tuple[str, ...], dict[str, object]]:
-        """What a renderer needs: the templates, and those variables that they use."""
+        """Return the templates for a renderer and the variables that they use."""
         names = {name for _, template in self.waiting for name in template.names}
         variables = {name: self._variables[name] for name in sorted(names) if name in self._variables}
         return tuple(template.source for _, template in self.waiting), variables
@@ -164,7 +164,7 @@ class _Draft:
 
 
 def _sources(value: object) -> Iterator[str]:
-    """The templates in *value*, in the order of `_assembled`."""
+    """Yield the templates in *value*, in the order of `_assembled`."""
     if isinstance(value, str):
         if is_template(value):
             yield value
@@ -187,12 +187,12 @@ def _assembled(value: object, values: Iterator[object]) -> object:
 
 
 def truth(value: object) -> bool:
-    """Whether a rendered condition holds: text such as "False", "no" and "0" is taken by its meaning."""
+    """Return whether a rendered condition is true. Texts such as "False", "no" and "0" are false."""
     return value.strip().lower() not in ("", "false", "no", "0", "none") if isinstance(value, str) else bool(value)
 
 
 def check(value: object) -> list[str]:
-    """The templates within *value* that do not compile, as sentences."""
+    """Return a message for each template within *value* that does not compile."""
     problems = []
     for source in _sources(value):
         try:

@@ -47,7 +47,7 @@ ORDER = struct.Struct("!ci")  # FORK, with a socket, or END and the renderer's p
 ANSWER = struct.Struct("!i")  # a pid, or the wait status of an ended renderer
 SIZE = struct.Struct("!I")
 FORK, END = b"F", b"E"
-_LAST_WORDS = 64 << 20  # bytes of address space for reporting that the limit was reached
+_ERROR_MEMORY = 64 << 20  # bytes of address space for reporting that the limit was reached
 
 
 class Item(TypedDict):
@@ -137,7 +137,7 @@ def _render_requests() -> None:
 
 
 def contain() -> str:
-    """Give up everything that rendering does not need. The isolation tier that was reached. Raises OSError."""
+    """Give up all access that rendering does not need; return the isolation tier. Raises OSError."""
     contained = False
     base = resource.getpagesize() * _pages()
     os.chdir("/")
@@ -159,7 +159,7 @@ def contain() -> str:
         resource.setrlimit(number, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (SESSION_CPU_S, SESSION_CPU_S))
     memory = base + (MEMORY_MB << 20)
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory + _LAST_WORDS))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory + _ERROR_MEMORY))
     signal.signal(signal.SIGPROF, _too_slow)
     return "B" if contained else "C"
 
@@ -182,7 +182,7 @@ def _rendered(
     sources: list[str],
     variables: Mapping[str, object],
 ) -> bytes:
-    """The answer to one item, as JSON. Raises nothing."""
+    """Return the answer to one item, as JSON. Raises nothing."""
     place = 0
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     try:
@@ -202,7 +202,7 @@ def _rendered(
         except (SecurityError, TemplateError, TooLong) as error:
             kind, message = "error", str(error)
         except Exception as error:
-            # Filters raise whatever they like (KeyError, ValueError, OverflowError); all of it is the bundle's mistake.
+            # Filters may raise any error (KeyError, ValueError, OverflowError); each is a mistake of the bundle.
             kind, message = "error", str(error) or type(error).__name__
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
@@ -233,10 +233,10 @@ def _encoded(values: list[object]) -> bytes:
 
 
 def _as_list(value: object) -> list[object]:
-    """What filters and methods give besides data: iterators, views of mappings, ranges."""
+    """Return iterators, views of mappings and ranges, which filters and methods may return, as lists."""
     if isinstance(value, Iterable) and not isinstance(value, bytes):
         return list(value)
-    raise TypeError(f"the value is a {type(value).__name__}, which is no data")
+    raise TypeError(f"the value is a {type(value).__name__}, which is not data")
 
 
 def _send(message: Mapping[str, object]) -> None:
@@ -251,7 +251,7 @@ def _answer(data: bytes) -> None:
 
 
 def _receive() -> Request | None:
-    """The next request, or None once the other side has closed the socket."""
+    """Return the next request, or None if the other side has closed the socket."""
     head = _read(SIZE.size)
     return cast(Request, json.loads(_read(SIZE.unpack(head)[0]))) if head else None
 
@@ -266,8 +266,8 @@ def _read(size: int) -> bytes:
     return bytes(data)
 
 
-def _load() -> None:
-    """Load what Python and Jinja2 load at first use: a renderer can open no files."""
+def preload() -> None:
+    """Load modules and codecs that Python and Jinja2 load at first use, since a renderer can open no files."""
     assert jinja2.debug and pprint and textwrap
     for name in ("ascii", "latin-1", "utf-8", "utf-16", "utf-32", "unicode-escape", "raw-unicode-escape", "idna"):
         codecs.lookup(name)
@@ -280,5 +280,5 @@ def _load() -> None:
 
 
 if __name__ == "__main__":
-    _load()
+    preload()
     serve(socket.socket(fileno=os.dup(0)))

@@ -143,7 +143,7 @@ class Environments(ListAPIView[Environment]):
     parser_classes = [MultiPartParser, ZipParser]
 
     def get_queryset(self) -> QuerySet[Environment]:
-        return queries.environments_filtered(self.request.user, **CatalogueForm(self.request.query_params).values())
+        return queries.filter_environments(self.request.user, **CatalogueForm(self.request.query_params).values())
 
     @extend_schema(operation_id="environments_list", parameters=_WORDS)
     def get(self, request: Request, *args: object, **kwargs: object) -> Response:

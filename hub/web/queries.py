@@ -10,7 +10,7 @@ from django.http import Http404
 
 from hub.common.fields import json_text
 from hub.models import Case, Environment, EnvironmentVersion
-from hub.selectors import may_see_content, visible_environments
+from hub.selectors import list_visible_environments, may_see_content
 
 # Sortable columns: name in `?sort=` -> field of the rows.
 ENVIRONMENT_COLUMNS = {
@@ -24,11 +24,11 @@ CASE_COLUMNS = {"case": "external_id"}
 PREVIEW = 240  # characters of a case's input in a list
 
 
-def environments_filtered(
+def filter_environments(
     user: User | AnonymousUser, *, q: str = "", category: str = "", tag: str = "", state: str = ""
 ) -> QuerySet[Environment]:
     """Return the matching environments that *user* may see; retired ones only if *state* is retired."""
-    found = visible_environments(user).filter(latest__isnull=False).annotate(title_key=Lower("title"))
+    found = list_visible_environments(user).filter(latest__isnull=False).annotate(title_key=Lower("title"))
     found = found.filter(visibility=state) if state else found.exclude(visibility=Environment.Visibility.RETIRED)
     for word in q.split()[:8]:
         found = found.filter(Q(title__icontains=word) | Q(summary__icontains=word) | Q(slug__icontains=word))
@@ -44,7 +44,7 @@ def facets(user: User | AnonymousUser) -> dict[str, list[tuple[str, int]]]:
     """Return the number of environments in use per category and tag: `{"categories": [(name, n)], "tags": [...]}`."""
     categories: Counter[str] = Counter()
     tags: Counter[str] = Counter()
-    for category, given in environments_filtered(user).order_by().values_list("category", "tags"):
+    for category, given in filter_environments(user).order_by().values_list("category", "tags"):
         categories[category] += 1
         tags.update(str(tag) for tag in given)
     by_count = sorted(tags.items(), key=lambda item: (-item[1], item[0]))
@@ -53,7 +53,7 @@ def facets(user: User | AnonymousUser) -> dict[str, list[tuple[str, int]]]:
 
 def environment_of(user: User | AnonymousUser, slug: str) -> Environment:
     """Return the environment. Raises Http404 if it does not exist or *user* may not see it."""
-    found = visible_environments(user).filter(slug=slug).first()
+    found = list_visible_environments(user).filter(slug=slug).first()
     if found is None:
         raise Http404(f"There is no environment {slug!r}, or it is private to somebody else.")
     return found

@@ -20,7 +20,7 @@ from hub.manifest.problems import BundleError
 from hub.models import Case, Environment, EnvironmentVersion, GateRequest
 from hub.protocols.cases import CaseData, file_bytes
 from hub.protocols.messages import JSON, Message
-from hub.selectors import CURATE, compile_version, is_curator, may_see_content, open_defects
+from hub.selectors import CURATE, compile_version, is_curator, list_open_defects, may_see_content
 from hub.services import EnvironmentRefused, report_defect
 from hub.web import queries
 from hub.web.forms import CasesForm, CatalogueForm, DefectForm, UploadForm
@@ -36,9 +36,7 @@ def catalogue(request: HttpRequest) -> HttpResponse:
     """List the environments that the user may see: /hub/?q=&category=&tag=&state=&sort="""
     form = CatalogueForm(request.GET)
     chosen = form.chosen
-    rows = (
-        queries.environments_filtered(request.user, **form.values()) if form.is_valid() else Environment.objects.none()
-    )
+    rows = queries.filter_environments(request.user, **form.values()) if form.is_valid() else Environment.objects.none()
     order = order_of(request, queries.ENVIRONMENT_COLUMNS)
     context = {
         "form": form,
@@ -81,7 +79,7 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
         context |= _description(shown)
         context["follows"] = found.versions.filter(pk__lt=shown.pk).exists()
         if context["curator"]:
-            context["claims"] = open_defects(shown).count()
+            context["claims"] = list_open_defects(shown).count()
         context["versions"] = found.versions.only("version", "created_at", "deprecated", "case_count", "environment_id")
     return render_list(request, template, context, form)
 

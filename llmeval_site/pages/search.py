@@ -6,8 +6,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from hub.models import Case
-from hub.selectors import environments_withheld, visible_environments
-from hub.web.queries import environments_filtered
+from hub.selectors import list_visible_environments, list_withheld_environments
+from hub.web.queries import filter_environments
 from runs.selectors import visible_runs
 
 LIMIT = 15  # results of each kind
@@ -19,16 +19,16 @@ def search(request: HttpRequest) -> HttpResponse:
     query = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     context: dict[str, object] = {"q": query}
     if query:
-        visible = visible_environments(request.user)
+        visible = list_visible_environments(request.user)
         runs = visible_runs(request.user).filter(
             Q(name__icontains=query) | Q(config_hash__startswith=query.lower()) | Q(pk=_run_number(query))
         )
-        withheld = environments_withheld(request.user).values("pk")
+        withheld = list_withheld_environments(request.user).values("pk")
         cases = Case.objects.filter(version__in=visible.values("latest_id"), external_id__startswith=query).exclude(
             version__environment__in=withheld
         )
         context |= {
-            "environments": environments_filtered(request.user, q=query)[:LIMIT],
+            "environments": filter_environments(request.user, q=query)[:LIMIT],
             "runs": runs[:LIMIT],
             "cases": cases.defer("data").select_related("version__environment").order_by("external_id")[:LIMIT],
         }

@@ -14,7 +14,7 @@ from hub.protocols.messages import (
     text_of,
     without_thoughts,
 )
-from hub.selectors import tools_offered
+from hub.selectors import get_offered_tools
 from preferences.models import Preference
 from runs.exports.protocol import ExportFormat, LeftOut
 
@@ -88,4 +88,4 @@ def trainable(messages: Sequence[Message]) -> list[Message]:
 
 def tools_of(preference: Preference) -> list[Tool]:
     """Return the tools offered to both sides; empty if only the code of the environment defines them."""
-    return tools_offered(preference.version, preference.case) or []
+    return get_offered_tools(preference.version, preference.case) or []

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from hub.common import wording
 from hub.common.documents import yaml_source
-from hub.selectors import visible_environments
+from hub.selectors import list_visible_environments
 from runs.config.endpoints import endpoint_spec
 from runs.config.parsed import AddProblem, ParsedConfig
 from runs.config.parsing import parse_document, read_config
@@ -60,7 +60,7 @@ def _check_environments(value: object, user: User, add_problem: AddProblem) -> s
     invalid: set[int] = set()
     if not isinstance(value, list):
         return invalid  # `read_config` reports the problem
-    visible = set(visible_environments(user).values_list("slug", flat=True))
+    visible = set(list_visible_environments(user).values_list("slug", flat=True))
     for i, ref in enumerate(value):
         if isinstance(ref, dict) and "path" in ref:
             add_problem(

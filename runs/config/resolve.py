@@ -15,7 +15,7 @@ from hub.environments.compiled import CompiledEnvironment
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
 from hub.protocols.messages import JSON
-from hub.selectors import VersionNotFound, case_ids, compile_version, get_version
+from hub.selectors import VersionNotFound, compile_version, get_version, list_case_ids
 from runs.config.parsed import ParsedConfig
 from runs.config.schema import EnvironmentRef, RunConfig
 from runs.config_source import ConfigSource
@@ -146,7 +146,7 @@ def _find(parsed: ParsedConfig, ref: EnvironmentRef) -> SelectedEnvironment:
         return SelectedEnvironment(
             ref=ref, compiled=compiled, digest=version.digest, count=count, case_positions=None, version=version
         )
-    count, case_positions = _select_cases(parsed.seed, ref, compiled.slug, case_ids(version))
+    count, case_positions = _select_cases(parsed.seed, ref, compiled.slug, list_case_ids(version))
     return SelectedEnvironment(
         ref=ref, compiled=compiled, digest=version.digest, count=count, case_positions=case_positions, version=version
     )

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from hub.common.output_files import Outputs
 from hub.models import CaseDefect, EnvironmentVersion
 from hub.protocols.messages import plain_message, tools_text
-from hub.selectors import tools_offered
+from hub.selectors import get_offered_tools
 from runs.exports.protocol import CHUNK, ExportFormat, ExportReport, JSONObject, LeftOut, export_items
 from runs.exports.provenance import attempt_provenance, token_usage
 from runs.exports.selection import find_run_environments, find_run_model, is_held_out, refuse_held_out
@@ -180,7 +180,7 @@ def response_row(response: Response) -> JSONObject:
         "status": response.status,
         "stop": response.stop,
         "messages": [plain_message(message) for message in response.messages],
-        "tools": tools_text(tools_offered(version, response.case)),
+        "tools": tools_text(get_offered_tools(version, response.case)),
         "usage": usage if any(usage.values()) else None,
         "step_usage": None,
         "rules": [

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import NON_FIELD_ERRORS
 
 from hub.common.web.filters import FilterForm
-from hub.web.queries import environments_filtered
+from hub.web.queries import filter_environments
 from runs.config.parsed import ConfigError
 from runs.config.registered import MAX_CONFIG, resolve_registered, resolve_registered_text
 from runs.config.resolve import ResolvedConfig
@@ -92,7 +92,7 @@ class RunForm(forms.Form):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._user = user
-        found = list(environments_filtered(user).order_by("slug"))
+        found = list(filter_environments(user).order_by("slug"))
         self.fields["environments"].choices = [  # type: ignore[attr-defined]
             (item.slug, f"{item.title} ({item.latest.case_count:,} cases)") for item in found if item.latest
         ]

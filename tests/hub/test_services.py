@@ -10,11 +10,11 @@ from hub.manifest.problems import BundleError
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.selectors import (
     VersionNotFound,
-    case_ids,
     compile_version,
     get_version,
     iterate_cases,
-    visible_environments,
+    list_case_ids,
+    list_visible_environments,
 )
 from hub.services import (
     EnvironmentRefused,
@@ -53,7 +53,7 @@ def test_an_import_stores_version_cases_digests_and_archive(tmp_path):
     assert version.readme == "# Hello"
     assert version.environment.latest == version
     assert version.environment.visibility == Environment.Visibility.PRIVATE
-    assert case_ids(version) == ["France", "Spain", "Norway"]
+    assert list_case_ids(version) == ["France", "Spain", "Norway"]
     cases = list(iterate_cases(version))
     assert [case.position for case in cases] == [0, 1, 2]
     assert cases[0].data["input"] == "What is the capital of France?"
@@ -101,7 +101,7 @@ def test_more_cases_than_a_batch_are_all_stored_in_order(tmp_path):
     rows = [{"country": f"C{i}", "capital": "x"} for i in range(1203)]
     version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"cases.jsonl": lines(rows)}, wrong=None))
     assert version.case_count == 1203
-    assert case_ids(version) == [f"C{i}" for i in range(1203)]
+    assert list_case_ids(version) == [f"C{i}" for i in range(1203)]
 
 
 def test_cases_are_read_in_chunks_behind_a_position_up_to_a_limit(tmp_path, django_assert_num_queries):
@@ -200,10 +200,10 @@ def test_who_sees_what(tmp_path, curator):
     shown = import_bundle(bundle=write_bundle(tmp_path / "c", slug="shown"), owner=ann)
     set_certificate(version=shown, certificate=certificate(shown))
     publish_environment(environment=shown.environment)
-    assert set(visible_environments(ann)) == set(visible_environments(curator)) == {mine, shown.environment}
-    assert set(visible_environments(bob)) == {shown.environment}
+    assert set(list_visible_environments(ann)) == set(list_visible_environments(curator)) == {mine, shown.environment}
+    assert set(list_visible_environments(bob)) == {shown.environment}
     retire_environment(environment=shown.environment)
-    assert set(visible_environments(bob)) == {shown.environment}
+    assert set(list_visible_environments(bob)) == {shown.environment}
 
 
 def test_a_version_is_deprecated_with_a_reason(tmp_path):

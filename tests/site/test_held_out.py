@@ -6,7 +6,7 @@ from django.core.files.base import ContentFile
 from django.test import Client
 
 from hub.models import Environment, EnvironmentVersion
-from hub.selectors import environments_withheld, may_see_content
+from hub.selectors import list_withheld_environments, may_see_content
 from preferences.evidence import without_reasons
 from runs.models import Run
 from tests.factories import stored_response, stored_run, stored_score, stored_version
@@ -148,7 +148,7 @@ def test_held_out_rule_is_equal_for_objects_and_querysets(run: Run) -> None:
     environment = Environment.objects.get()
     for user, may in people().items():
         assert may_see_content(user, environment) is may
-        assert environments_withheld(user).exists() is not may
+        assert list_withheld_environments(user).exists() is not may
 
 
 def test_evidence_without_reasons_keeps_values_but_no_target() -> None:

@@ -12,7 +12,7 @@ from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import Message, Tool, opening, plain_message
-from hub.selectors import tools_offered
+from hub.selectors import get_offered_tools
 from runs.exports.protocol import CHUNK, ExportFormat, LeftOut
 from runs.models import Response, Run, RunEnvironment, RunModel
 from runs.results.counting import defective_cases
@@ -113,7 +113,7 @@ def gold_messages(failure: Failure) -> tuple[list[Message], list[Tool]]:
         raise LeftOut("no gold answer")
     if len(answers[0].messages) > 1:
         raise LeftOut("the gold answer takes several turns, and the environment's messages between them are not stored")
-    tools = tools_offered(response.run_environment.version, response.case)
+    tools = get_offered_tools(response.run_environment.version, response.case)
     answer = plain_message(answers[0].messages[0])
     if answer.get("tool_calls") and not tools:
         raise LeftOut("the gold answer calls tools that are not stored with the environment")

@@ -18,7 +18,7 @@ from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
-from hub.selectors import VersionNotFound, get_version, may_see_content, visible_environments
+from hub.selectors import VersionNotFound, get_version, list_visible_environments, may_see_content
 from runs.models import EpisodeSession
 from runs.providers.openai_replies import parse_usage
 from runs.rollouts.roles import session_recordings
@@ -217,7 +217,7 @@ class EpisodeStep(EpisodeEndpoint):
 def visible_version(request: Request, name: str) -> EnvironmentVersion:
     """Return the version *name* of an environment that the user may see. Messages do not name other environments."""
     slug = name.partition("@")[0]
-    visible = visible_environments(request.user)
+    visible = list_visible_environments(request.user)
     if not visible.filter(slug=slug).exists():
         known = wording.suggest(slug, visible.order_by("slug").values_list("slug", flat=True))
         raise ValidationError({"environment": f"There is no environment {slug!r}; {known or 'none is loaded yet'}."})

@@ -204,7 +204,7 @@ async def test_a_mark_off_the_scale_is_asked_for_again() -> None:
 async def test_a_judge_that_gives_no_marks_twice_leaves_the_response_unscored() -> None:
     verdict = await judged(Judges("no", "no"))
     assert verdict.value is None
-    assert "gave no usable answer, asked twice: it holds no JSON object" in verdict.reason
+    assert "gave no usable reply in two attempts: it holds no JSON object" in verdict.reason
 
 
 async def test_one_mute_judge_of_two_leaves_the_response_unscored() -> None:

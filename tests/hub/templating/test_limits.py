@@ -169,7 +169,7 @@ _ESCAPED = """
 import os, socket, sys
 sys.path.insert(0, {root!r})
 from hub.templating import worker
-worker._load()
+worker.preload()
 print(worker.contain())
 def attempt(name, act):
     try:

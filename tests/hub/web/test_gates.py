@@ -12,7 +12,7 @@ from django.utils import timezone
 from hub.gates import queue
 from hub.gates.queue import GATES, LEASE, TRIES, next_gate_request
 from hub.models import Environment, EnvironmentVersion, GateRequest
-from hub.tasks import gates
+from hub.tasks import run_waiting_gates
 from sandbox.errors import SandboxUnavailable
 from tests.factories import stored_version
 from tests.hub.bundle_files import write_bundle
@@ -44,7 +44,7 @@ def test_uploaded_bundle_runs_gates_and_can_be_published(
     assert sent == [GATES]
     assert "A worker runs the gates" in client.get(answer["Location"]).content.decode()
     assert "gates have not been run" in publish(client)
-    gates()
+    run_waiting_gates()
     part = client.get(answer["Location"], headers={"HX-Target": "certificate"}).content.decode()
     assert "Every gold answer" in part or "gold" in part
     assert "hx-trigger" not in part
@@ -56,7 +56,7 @@ def test_a_bundle_whose_gates_fail_shows_why_and_stays_private(
     client: Client, curator: User, sent: list[Any], tmp_path: Path
 ) -> None:
     send(client, zipped(write_bundle(tmp_path / "capitals", gold={"content": "Lyon"})))
-    gates()
+    run_waiting_gates()
     page = client.get("/hub/capitals/").content.decode()
     assert "badge failed" in page and "Failures" in page
     assert "failed gold" in publish(client)
@@ -75,7 +75,7 @@ def test_gates_can_be_requested_again_without_certificate_only(
     EnvironmentVersion.objects.update(certificate={"digest": "", "gates": []})
     with django_capture_on_commit_callbacks(execute=True):
         client.post("/hub/capitals/1.0.0/gates/")
-    gates()
+    run_waiting_gates()
     assert len(sent) == 1 and not GateRequest.objects.exists()
     assert EnvironmentVersion.objects.get().certificate == {"digest": "", "gates": []}
 
@@ -101,7 +101,7 @@ def page_of(client: Client) -> str:
 
 def test_workers_sweep_for_gates_whose_message_was_lost(uploaded: EnvironmentVersion) -> None:
     assert GATES in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
-    gates()  # as the sweep calls it
+    run_waiting_gates()  # as the sweep calls it
     uploaded.refresh_from_db()
     assert uploaded.certificate is not None
     assert not GateRequest.objects.exists()
@@ -135,12 +135,12 @@ def test_gates_that_crash_are_given_up_with_the_reason(
     with monkeypatch.context() as patch:
         patch.setattr("hub.tasks.run_gates", breaks)
         for _ in range(TRIES):
-            gates()
+            run_waiting_gates()
             lapse()
         assert next_gate_request(owner="elsewhere:1:a") is None
     assert "failed to finish in 3 attempts: RuntimeError: the cases do not fit" in page_of(client)
     client.post("/hub/capitals/1.0.0/gates/")
-    gates()
+    run_waiting_gates()
     assert "gates passed" in client.get("/hub/?state=private").content.decode()
 
 
@@ -153,9 +153,9 @@ def test_gates_wait_for_an_unavailable_sandbox(
     with monkeypatch.context() as patch:
         patch.setattr("hub.tasks.run_gates", away)
         for _ in range(TRIES + 1):
-            gates()
+            run_waiting_gates()
             lapse()
     assert "will be repeated: Docker is not running." in page_of(client)
-    gates()
+    run_waiting_gates()
     uploaded.refresh_from_db()
     assert uploaded.certificate is not None
