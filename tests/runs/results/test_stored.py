@@ -13,13 +13,13 @@ from django.utils import timezone
 from hub.models import Case
 from runs.config.parsing import parse_config_text
 from runs.config.resolve import find_environments, source_for_command
-from runs.execution.runner import Execution, execute_run
+from runs.execution.runner import execute_run
 from runs.models import Response, Run, RunResult
 from runs.results import stored
 from runs.results.aggregate import aggregate_run
 from runs.results.history import environment_results, latest_results, model_results
 from runs.results.stored import get_results, result_of
-from runs.services import cancel_run, config_of, create_run, fail_run, interrupt_run, reopen_run
+from runs.services import cancel_run, config_of, create_run, fail_run, interrupt_run, resume_run
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 from tests.listeners import SilentListener
 
@@ -67,7 +67,7 @@ def new_run(folder: Path) -> Run:
 
 
 def execute(run: Run) -> Run:
-    return execute_run(run=run, config=config_of(run), listener=SilentListener(), how=Execution())
+    return execute_run(run=run, config=config_of(run), listener=SilentListener())
 
 
 def rows_of(run: Run) -> list[Any]:
@@ -99,7 +99,7 @@ def test_a_resumed_run_has_new_rows_when_it_ends_again(folder: Path) -> None:
     run = execute(new_run(folder))
     assert rows_of(run)[0].statuses["errored"] == 3
     record(folder, france="Paris", japan="Tokyo", peru="Lima", cuba="Havana")
-    reopen_run(run=run)
+    resume_run(run=run)
     assert rows_of(run) == []  # not current while the run goes on
     execute(Run.objects.get(pk=run.pk))
     assert rows_of(run) == fresh(run)
@@ -135,7 +135,7 @@ def cancelled(run: Run) -> None:
     ("end", "status"),
     [
         (cancelled, "cancelled"),
-        (lambda run: fail_run(run=run, message="The sandbox is missing."), "failed"),
+        (lambda run: fail_run(run=run, message="The sandbox is missing.", owner=""), "failed"),
         (lambda run: interrupt_run(run=run), "interrupted"),
     ],
     ids=["cancelled", "failed", "interrupted"],
