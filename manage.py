@@ -1,7 +1,6 @@
 #!/usr/bin/env python
 """Django's command line for LLM-Eval: `manage.py eval`, `manage.py help` lists the rest."""
 
-import gc
 import os
 import select
 import sys
@@ -15,7 +14,6 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "llmeval_site.settings")
     if os.environ.get("NO_COLOR"):  # see no-color.org; Django has a variable of its own
         os.environ["DJANGO_COLORS"] = "nocolor"
-    gc.disable()  # what start-up makes stays; looking through it over and over was a fifth of a short run
     try:
         try:
             import django
@@ -30,8 +28,6 @@ def main() -> None:
 
         try:
             django.setup()
-            gc.freeze()
-            gc.enable()
             try:
                 execute_from_command_line(sys.argv)
             finally:

@@ -1,7 +1,5 @@
 """Selectors that read runs: by id, by user, their cases, models and responses."""
 
-from typing import Any
-
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
@@ -42,12 +40,12 @@ def visible_runs(user: User | AnonymousUser) -> QuerySet[Run]:
     return runs.filter(~Exists(foreign))
 
 
-def shown_config(run: Run, user: User | AnonymousUser) -> Any:
+def shown_config(run: Run, user: User | AnonymousUser) -> object:
     """Return the config of *run*; without the description of endpoints unless *user* is staff."""
     return run.config if user.is_staff else _without_endpoints(run.config)
 
 
-def _without_endpoints(value: Any) -> Any:
+def _without_endpoints(value: object) -> object:
     if isinstance(value, list):
         return [_without_endpoints(item) for item in value]
     if not isinstance(value, dict):

@@ -52,7 +52,7 @@ class Recorded(BaseModel):
 
     @field_validator("messages", mode="before")
     @classmethod
-    def _texts(cls, value: Any) -> Any:
+    def _texts(cls, value: object) -> object:
         """A turn that only says something may be its text, as in a bundle's gold answers."""
         turns = value if isinstance(value, list) else []
         return [{"content": turn} if isinstance(turn, str) else turn for turn in turns] or value
