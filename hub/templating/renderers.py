@@ -49,7 +49,7 @@ class _Lost(Exception):
     """The renderer has ended or broken the protocol."""
 
 
-class _Renderer:
+class _RendererProcess:
     """One process and the socket to it."""
 
     def __init__(self, pid: int, channel: socket.socket) -> None:
@@ -103,7 +103,7 @@ class Renderers:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-        self._idle: list[tuple[Key, _Renderer]] = []  # the one used last at the end
+        self._idle: list[tuple[Key, _RendererProcess]] = []  # the one used last at the end
 
     def _forget(self) -> None:
         """In a forked child: the processes are the parent's."""
@@ -170,14 +170,14 @@ class Renderers:
 
     # ---- processes ---------------------------------------------------------------------------------------------------
 
-    def _lease(self, key: Key) -> _Renderer:
+    def _lease(self, key: Key) -> _RendererProcess:
         with self._lock:
             for i in reversed(range(len(self._idle))):
                 if self._idle[i][0] == key:
                     return self._idle.pop(i)[1]
         return self._new_renderer()
 
-    def _give_back(self, key: Key, renderer: _Renderer) -> None:
+    def _give_back(self, key: Key, renderer: _RendererProcess) -> None:
         if renderer.items >= _MAX_ITEMS:
             self._end(renderer)
             return
@@ -187,7 +187,7 @@ class Renderers:
         if surplus is not None:
             self._end(surplus)
 
-    def _new_renderer(self) -> _Renderer:
+    def _new_renderer(self) -> _RendererProcess:
         ours, theirs = socket.socketpair()
         try:
             with self._lock:
@@ -204,7 +204,7 @@ class Renderers:
         finally:
             theirs.close()
         ours.settimeout(_PATIENCE_S)
-        renderer = _Renderer(pid, ours)
+        renderer = _RendererProcess(pid, ours)
         try:
             greeting = renderer.receive()
         except (_Lost, TimeoutError) as error:
@@ -221,7 +221,7 @@ class Renderers:
             raise TemplatesUnavailable(f"{problem}.")
         return renderer
 
-    def _end(self, renderer: _Renderer) -> int:
+    def _end(self, renderer: _RendererProcess) -> int:
         """The wait status of a renderer; -1 if it had to be killed or is not known."""
         renderer.close()
         with self._lock:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypedDict, cast
+from typing import cast
 
 from sandbox.engine.protocol import codec
+from sandbox.engine.protocol.error_reports import ErrorReport
 from sandbox.engine.protocol.replies import is_anything, is_count, is_error, is_line, is_text
 from sandbox.limits import MAX_REPORT_BYTES
 
@@ -30,15 +31,6 @@ CALL: Shapes = {
     "raised": is_error,
     "crashed": is_error,
 }
-
-
-class ErrorReport(TypedDict):
-    """An exception of the code: its class, the built-in class that it extends, its message and line."""
-
-    type: str
-    builtin: str
-    message: str
-    line: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ import reprlib
 
 from sandbox.connections.engine_connection import EngineConnection
 from sandbox.connections.events import RunEnd
+from sandbox.engine.protocol.error_reports import ErrorReport
 from sandbox.errors import InfrastructureFailed
 from sandbox.limits import MAX_SHOWN_LENGTH, Limits
-from sandbox.verdicts.reports import ErrorReport, Report, read_error
+from sandbox.verdicts.reports import Report, read_error
 from sandbox.verdicts.results import Failure, Outcome, Status
 
 _repr = reprlib.Repr()

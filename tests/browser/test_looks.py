@@ -120,7 +120,7 @@ def test_every_page_is_accessible_and_fits(
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_the_curators_desk_is_sound(visit: Visit, pages: tuple[User, list[str]], width: int, scheme: str) -> None:
+def test_curator_pages_are_accessible(visit: Visit, pages: tuple[User, list[str]], width: int, scheme: str) -> None:
     # Without the site's policy: on forms, axe writes styles of its own into the page.
     page = visit("/admin/", pages[0], width=width, scheme=scheme, bypass_csp=True)
     version = EnvironmentVersion.objects.order_by("pk")[0]
@@ -138,7 +138,7 @@ def test_the_curators_desk_is_sound(visit: Visit, pages: tuple[User, list[str]],
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_every_page_is_sound_before_there_is_anything_on_it(visit: Visit, width: int, scheme: str) -> None:
+def test_empty_pages_are_accessible(visit: Visit, width: int, scheme: str) -> None:
     page = visit("/", member("Curator", "Runner"), width=width, scheme=scheme)
     found = []
     for url in ["/", "/search/", "/hub/", "/hub/upload/", "/runs/", "/runs/new/", "/compare/", "/models/"]:
@@ -150,13 +150,13 @@ def test_every_page_is_sound_before_there_is_anything_on_it(visit: Visit, width:
     assert found + violations(page) + cut_off(page) == []
 
 
-def test_the_page_of_a_failure_of_ours_is_sound(visit: Visit) -> None:
+def test_server_error_page_is_accessible(visit: Visit) -> None:
     page = visit("/login/", scheme="dark")
     page.set_content(render_to_string("site/broken.html"))
     assert violations(page) + cut_off(page) == []
 
 
-def test_a_refused_form_is_sound(visit: Visit, pages: tuple[User, list[str]]) -> None:
+def test_form_with_errors_is_accessible(visit: Visit, pages: tuple[User, list[str]]) -> None:
     page = visit("/runs/new/", pages[0])
     page.get_by_label("Name").fill("x")
     page.get_by_role("button", name="Start the run").click()
@@ -164,7 +164,7 @@ def test_a_refused_form_is_sound(visit: Visit, pages: tuple[User, list[str]]) ->
     assert violations(page) == []
 
 
-def test_the_keys_and_an_opened_fold_are_sound_too(visit: Visit, pages: tuple[User, list[str]]) -> None:
+def test_shortcut_dialog_and_open_details_are_accessible(visit: Visit, pages: tuple[User, list[str]]) -> None:
     user, urls = pages
     page = visit(next(url for url in urls if url.startswith("/responses/")), user)
     page.locator("details.folded summary").first.click()
@@ -172,14 +172,14 @@ def test_the_keys_and_an_opened_fold_are_sound_too(visit: Visit, pages: tuple[Us
     assert violations(page) == []
 
 
-def test_the_documentation_of_rest_opens_under_the_sites_policy(visit: Visit) -> None:
+def test_rest_documentation_loads_under_content_security_policy(visit: Visit) -> None:
     page = visit("/api/v1/docs/", member())
     page.wait_for_selector(".opblock")
     assert page.locator(".opblock").count() >= 10
 
 
 @pytest.mark.parametrize("width", [390, 640, 1280])
-def test_the_menu_of_failing_cases_stays_on_the_screen(visit: Visit, pages: tuple[User, list[str]], width: int) -> None:
+def test_menu_of_failing_cases_fits_the_screen(visit: Visit, pages: tuple[User, list[str]], width: int) -> None:
     run = Run.objects.get(name__startswith="Nightly")
     page = visit(f"/runs/{run.pk}/", pages[0], width=width)
     page.get_by_text("Failing cases", exact=True).click()

@@ -129,7 +129,7 @@ def test_mark_with_emoji_tab_and_wrapped_line_survives_reload(sign_in: SignIn) -
     assert CODE[issue.start : issue.end] == words
 
 
-def test_typed_quotes_are_found_or_refused(sign_in: SignIn) -> None:
+def test_typed_quotes_are_located_or_rejected(sign_in: SignIn) -> None:
     (_pair,) = waiting_pairs(1, texts=(CODE, "two"))
     page = sign_in(reviewer())
     page.goto("/review/")
@@ -146,7 +146,7 @@ def test_typed_quotes_are_found_or_refused(sign_in: SignIn) -> None:
     assert highlighted(page) == ["x < 1"]
 
 
-def test_a_reload_in_the_middle_keeps_the_draft(sign_in: SignIn) -> None:
+def test_reload_keeps_draft(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
     page.goto("/review/")

@@ -35,7 +35,7 @@ def watch(page: Page) -> list[str]:
     return seen
 
 
-def test_there_are_a_hundred_texts() -> None:
+def test_corpus_has_100_texts() -> None:
     assert len(set(TRICKS)) >= 100
 
 

@@ -35,7 +35,7 @@ def rows(page: Page, part: str) -> list[str]:
     return page.locator(f"#{part} tbody a[data-open]").all_inner_texts()
 
 
-def test_signing_in_leads_to_where_one_wanted_to_go(visit: Visit) -> None:
+def test_sign_in_redirects_to_requested_page(visit: Visit) -> None:
     User.objects.create_user("ann", password="a long enough one")
     page = visit("/hub/?category=reasoning")
     page.get_by_label("Username").fill("ann")
@@ -45,7 +45,7 @@ def test_signing_in_leads_to_where_one_wanted_to_go(visit: Visit) -> None:
     assert page.url.endswith("/hub/?category=reasoning")
 
 
-def test_the_catalogue_filters_as_one_types_and_its_address_can_be_sent_on(visit: Visit) -> None:
+def test_catalogue_filters_while_typing_and_updates_the_url(visit: Visit) -> None:
     environment("sums", title="Adding up", category="reasoning")
     environment("desk", title="Order desk", category="tool-use")
     page = visit("/hub/", member())
@@ -67,7 +67,7 @@ def test_the_catalogue_filters_as_one_types_and_its_address_can_be_sent_on(visit
     expect(page.get_by_label("Category")).to_have_value("reasoning")
 
 
-def test_cases_are_paged_searched_and_opened_and_back_leads_back(visit: Visit) -> None:
+def test_cases_are_paged_searched_and_opened_with_working_back_button(visit: Visit) -> None:
     environment("sums", cases=60)
     page = visit("/hub/sums/", member())
     expect(page.locator("#past")).to_contain_text("No completed run")
@@ -83,7 +83,7 @@ def test_cases_are_paged_searched_and_opened_and_back_leads_back(visit: Visit) -
     expect(page.locator("#cases tbody tr")).to_have_count(1)
 
 
-def test_everything_works_without_script(visit: Visit) -> None:
+def test_pages_work_without_javascript(visit: Visit) -> None:
     environment("sums", cases=60, category="reasoning")
     environment("desk", category="tool-use")
     page = visit("/hub/", member(), script=False)
@@ -97,7 +97,7 @@ def test_everything_works_without_script(visit: Visit) -> None:
     expect(page.get_by_role("heading", name="Past results on sums")).to_be_visible()
 
 
-def test_a_bad_bundle_is_told_what_to_mend_and_the_mended_one_is_stored(
+def test_invalid_bundle_lists_problems_and_fixed_bundle_is_stored(
     visit: Visit, everything: User, tmp_path: Path
 ) -> None:
     bad, good = tmp_path / "bad.zip", tmp_path / "good.zip"
@@ -117,7 +117,7 @@ def test_a_bad_bundle_is_told_what_to_mend_and_the_mended_one_is_stored(
     assert download.value.suggested_filename == "capitals-1.0.0.zip"
 
 
-def test_a_run_is_started_followed_and_read_down_to_one_answer(
+def test_run_is_started_followed_and_read_down_to_one_response(
     visit: Visit, everything: User, capitals: Environment
 ) -> None:
     with endpoint(capital) as server:
@@ -156,7 +156,7 @@ def _work() -> None:
     assert not thread.is_alive()
 
 
-def test_a_run_is_cancelled_after_one_question(visit: Visit, everything: User) -> None:
+def test_run_is_cancelled_after_confirmation(visit: Visit, everything: User) -> None:
     run = stored_run(environment("sums").latest, status=Run.Status.QUEUED, finished_at=None, started_at=None)
     page = visit(f"/runs/{run.pk}/", everything)
     page.once("dialog", lambda dialog: dialog.dismiss())
@@ -168,7 +168,7 @@ def test_a_run_is_cancelled_after_one_question(visit: Visit, everything: User) -
     assert Run.objects.get().status == Run.Status.CANCELLED
 
 
-def test_a_list_is_sorted_by_its_heads_and_filters_keep_the_order(visit: Visit) -> None:
+def test_column_headings_sort_and_filters_keep_the_order(visit: Visit) -> None:
     for slug, cases in (("ants", 2), ("bees", 9), ("cats", 5)):
         environment(slug, cases=cases, category="reasoning", title=slug)
     page = visit("/hub/", member())
@@ -185,7 +185,7 @@ def test_a_list_is_sorted_by_its_heads_and_filters_keep_the_order(visit: Visit) 
     assert rows(page, "environments") == ["ants", "cats", "bees"]
 
 
-def test_a_defect_is_reported_from_an_answer_and_settled_by_a_curator(visit: Visit) -> None:
+def test_defect_is_reported_on_response_and_resolved_by_curator(visit: Visit) -> None:
     run = stored_run(environment("sums").latest)
     stored_outcomes(run, "pppf")
     page = visit(f"/runs/{run.pk}/?status=failed", member())
@@ -205,9 +205,7 @@ def test_a_defect_is_reported_from_an_answer_and_settled_by_a_curator(visit: Vis
     )
 
 
-def test_a_curator_edits_features_publishes_and_retires_and_edits_no_content(
-    visit: Visit, capitals: Environment
-) -> None:
+def test_curator_features_publishes_and_retires_but_cannot_edit_content(visit: Visit, capitals: Environment) -> None:
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
     gate = {"name": "gold", "what": "Gold passes.", "status": "passed", "checked": 3, "failed": 0, "note": ""}
     EnvironmentVersion.objects.update(certificate={"gates": [gate]})
@@ -236,7 +234,7 @@ def test_a_curator_edits_features_publishes_and_retires_and_edits_no_content(
     assert Environment.objects.get().visibility == Environment.Visibility.RETIRED
 
 
-def test_two_models_are_compared_down_to_the_case(visit: Visit) -> None:
+def test_comparison_links_to_single_cases(visit: Visit) -> None:
     run = stored_run(environment("sums").latest, ["alpha", "beta"])
     stored_outcomes(run, "pppf", model="alpha")
     stored_outcomes(run, "pffp", model="beta")
@@ -247,7 +245,7 @@ def test_two_models_are_compared_down_to_the_case(visit: Visit) -> None:
     expect(page.locator("#responses tbody tr")).to_have_count(2)
 
 
-def test_a_hand_on_the_keyboard_gets_everywhere(visit: Visit) -> None:
+def test_pages_are_usable_with_keyboard_only(visit: Visit) -> None:
     environment("desk")
     environment("sums")
     page = visit("/", member())
@@ -275,7 +273,7 @@ def test_a_hand_on_the_keyboard_gets_everywhere(visit: Visit) -> None:
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
-def test_the_theme_follows_the_system_until_it_is_switched(visit: Visit) -> None:
+def test_theme_follows_system_until_switched(visit: Visit) -> None:
     page = visit("/", member(), scheme="dark")
     colour = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(colour)
@@ -286,7 +284,7 @@ def test_the_theme_follows_the_system_until_it_is_switched(visit: Visit) -> None
     assert page.evaluate(colour) == light
 
 
-def test_markup_from_a_model_or_a_dataset_never_runs(visit: Visit) -> None:
+def test_markup_of_models_and_datasets_is_not_executed(visit: Visit) -> None:
     evil = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
     version = stored_version(
         "evil", cases=[{"id": "c0", "input": evil, "target": evil}], harness={"type": "single_turn"}

@@ -75,7 +75,7 @@ PROMISES = [
 
 
 @pytest.mark.parametrize(("engines", "case"), PROMISES, indirect=["engines"])
-def test_the_promise_is_kept(engines: Bench, case: Case) -> None:
+def test_expected_result_of_each_row_on_each_backend(engines: Bench, case: Case) -> None:
     reason = why_left_out(case, engines.setup, engines.host)
     if reason:
         pytest.skip(reason)
@@ -94,19 +94,19 @@ def host() -> Iterator[Host]:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("case", FORGERIES, ids=lambda case: case.id)
-def test_a_forgery_passes_in_a_harness_that_shares_one_process(case: Case, host: Host, tmp_path: Path) -> None:
+def test_forgery_passes_in_plain_harness(case: Case, host: Host, tmp_path: Path) -> None:
     job = case.job(host)
     assert isinstance(job, FunctionJob) and isinstance(case.plain, Plain)
     assert plain_passes(job, case.plain, tmp_path), "The plain harness is not fooled, so the row proves nothing."
 
 
-def test_a_forgery_says_how_the_plain_harness_falls_for_it_or_why_it_cannot() -> None:
+def test_forgery_has_plain_harness_result_or_reason() -> None:
     assert [case.id for case in TABLE if case.kind == "F" and not case.plain] == []
 
 
 @pytest.mark.parametrize("reads", ["flag", "exit_code", "stdout"])
 @pytest.mark.parametrize("form", ADD_TESTS)
-def test_the_plain_harness_tells_right_from_wrong(reads: str, form: str, tmp_path: Path) -> None:
+def test_plain_harness_passes_right_and_fails_wrong_solution(reads: str, form: str, tmp_path: Path) -> None:
     right = function_job("def add(a, b): return a + b\n", ADD_TESTS[form])
     wrong = function_job("def add(a, b): return 0\n", ADD_TESTS[form])
     assert plain_passes(right, Plain(reads), tmp_path)  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def test_the_plain_harness_tells_right_from_wrong(reads: str, form: str, tmp_pat
 
 @pytest.mark.parametrize("case", [case for case in TABLE if case.outside], ids=lambda case: case.id)
 @pytest.mark.skipif(os.geteuid() != 0, reason="Without a sandbox only root can do all that the escapes try.")
-def test_an_escape_succeeds_without_a_sandbox(case: Case, tmp_path: Path) -> None:
+def test_escape_succeeds_without_sandbox(case: Case, tmp_path: Path) -> None:
     with Host() as planted:
         managed = _let_loose(case.job(planted), tmp_path)
     assert managed, "Nothing came of it without a sandbox either, so the row proves nothing."
@@ -132,12 +132,12 @@ def _let_loose(job: object, folder: Path) -> list[str]:
     return json.loads(run.stdout) if run.stdout else []
 
 
-def test_every_row_has_a_name_of_its_own_and_a_promise() -> None:
+def test_rows_have_unique_names_and_expected_results() -> None:
     assert len({case.id for case in TABLE}) == len(TABLE)
     assert all(case.promise.endswith(".") for case in TABLE)
 
 
-def test_the_table_is_printed_with_what_held_and_what_was_left_out() -> None:
+def test_table_lists_passed_and_skipped_rows() -> None:
     promised = Case(
         "x", "P", "It passes.", lambda host: function_job("def add(a, b): return 0", ADD_TESTS["literal"]), PASSED
     )

@@ -21,7 +21,7 @@ def judged(pool: Pool, honest: Honest) -> tuple[Outcome, Outcome]:
     return isolated, isolated if isolated.status is Status.PASSED else pool.run(honest.job("auto"))
 
 
-def test_the_table_has_500_solutions_in_four_styles() -> None:
+def test_table_has_500_solutions_in_four_styles() -> None:
     styles = Counter("named" if honest.style == "pytest" else honest.style for honest in HONEST)
     assert len(HONEST) >= 500
     assert set(ids) and len(set(ids)) == len(ids)
@@ -29,7 +29,7 @@ def test_the_table_has_500_solutions_in_four_styles() -> None:
     assert len(KINDS) >= 150
 
 
-def test_every_solution_passes_in_plain_python() -> None:
+def test_solution_passes_in_plain_python() -> None:
     for honest in (honest for honest in HONEST if honest.style == "pytest"):
         namespace: dict[str, object] = {"__name__": "plain"}
         for text in (honest.kind.prompt, honest.kind.code, honest.kind.setup, str(honest.tests)):
@@ -40,14 +40,14 @@ def test_every_solution_passes_in_plain_python() -> None:
 
 
 @pytest.mark.parametrize("honest", SAMPLE, ids=lambda honest: honest.id)
-def test_a_right_solution_is_not_judged_wrong(pool: Pool, honest: Honest) -> None:
+def test_right_solution_is_not_judged_wrong(pool: Pool, honest: Honest) -> None:
     isolated, auto = judged(pool, honest)
     assert isolated.status in (Status.PASSED, Status.UNSUPPORTED), isolated
     assert auto.status is Status.PASSED, auto
 
 
 @pytest.mark.exhaustive
-def test_no_right_solution_is_judged_wrong_and_few_need_the_process_of_the_code(pool: Pool) -> None:
+def test_all_right_solutions_pass_or_are_unsupported(pool: Pool) -> None:
     found: Counter[str] = Counter()
     wrong = []
     for honest in HONEST:

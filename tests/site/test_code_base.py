@@ -41,7 +41,6 @@ DOCUMENTED = {
     "_fields",
     "_replace",
 }
-CLASSES_TO_RENAME = {"_Renderer", "Failure", "Verdict", "ErrorReport"}
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -226,7 +225,7 @@ def test_class_names_are_unique_within_an_app(app: str) -> None:
             for node in tree(name).body:
                 if isinstance(node, ast.ClassDef):
                     found[node.name].append(name)
-    assert not {cls: names for cls, names in found.items() if len(names) > 1 and cls not in CLASSES_TO_RENAME}
+    assert not {cls: names for cls, names in found.items() if len(names) > 1}
 
 
 def test_annotations_with_any_stay_within_the_budget() -> None:

@@ -79,7 +79,7 @@ def stack() -> Iterator[Stack]:
         stack.compose("down", "--volumes", "--timeout", "5", check=False)
 
 
-def test_the_stack_starts_evaluates_reviews_and_exports_and_survives_a_restart_behind_tls(stack: Stack) -> None:
+def test_compose_stack_behind_tls_evaluates_reviews_exports_and_restarts(stack: Stack) -> None:
     stack.compose("up", "--build", "--detach")
     stack.wait_until_healthy("web")
     stack.wait_until_healthy("mlflow")

@@ -36,7 +36,7 @@ def markdown_html(text: str) -> SafeString:
     return SafeString(_MARKDOWN.render(text))  # raw HTML is off
 
 
-class _Renderer(RendererHTML):
+class _MarkdownRenderer(RendererHTML):
     def heading_open(self, tokens: Sequence[Token], i: int, options: OptionsDict, env: EnvType) -> str:
         return f"<{_deeper(tokens[i].tag)}>"
 
@@ -61,4 +61,4 @@ def _deeper(tag: str) -> str:
     return f"h{min(int(tag[1]) + 1, 6)}"
 
 
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable("table")
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_MarkdownRenderer).enable("table")

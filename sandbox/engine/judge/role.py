@@ -16,7 +16,7 @@ from ..testing.units import asserts_nothing, units
 from .imports import ProjectFinder, check_imports, execute_star_imports
 from .names import NeedsProcess, bind_names, use_of_shared_state
 from .prompt import parse_prompt, stubs_of
-from .verdict import BadTestsReport, Verdict, VerdictBuilder
+from .verdict import BadTestsReport, JudgeReport, VerdictBuilder
 
 
 class JudgeInput(TypedDict):
@@ -39,7 +39,7 @@ class JudgeInput(TypedDict):
 def run(job: JudgeInput, channel: Channel) -> None:
     """Run the tests against the candidate. Reports a verdict (see `verdict`) or {"bad_tests": sentence}."""
     random.seed()  # the candidate has the zygote's random numbers, and must not know those of the tests
-    report: Verdict | BadTestsReport
+    report: JudgeReport | BadTestsReport
     try:
         report = _judge(job, channel)
     except BadTests as error:
@@ -49,7 +49,7 @@ def run(job: JudgeInput, channel: Channel) -> None:
     channel.send(frames.REPORT, codec.dumps(report))
 
 
-def _judge(job: JudgeInput, channel: Channel) -> Verdict:
+def _judge(job: JudgeInput, channel: Channel) -> JudgeReport:
     check_imports(job["setup"], job["tests"])
     recorder = Recorder()
     provide_pytest(job["setup"], job["tests"], recorder)

@@ -17,7 +17,7 @@ from ..testing.recorder import BadTests, Recorder
 from ..testing.units import controlled, units
 from .imports import check_imports
 from .role import execute_support, provide_pytest
-from .verdict import BadTestsReport, Verdict, VerdictBuilder
+from .verdict import BadTestsReport, JudgeReport, VerdictBuilder
 
 
 class SharedProcessInput(TypedDict):
@@ -58,7 +58,7 @@ def run(job: SharedProcessInput, channel: Channel) -> None:
         vars(module) | vars(solution) | recorder.hooks() | {"__name__": "tests", "candidate": target}
     )
     sys.modules["tests"] = types.ModuleType("tests")
-    report: Verdict | BadTestsReport
+    report: JudgeReport | BadTestsReport
     try:
         execute_support(namespace, recorder, job["setup"], "setup")
         found = units(job["tests"], namespace, recorder, target)

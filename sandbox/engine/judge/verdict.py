@@ -23,8 +23,8 @@ _FINAL = (*_LOST.values(), "bad_tests", "unsupported")
 _UNSURE = ("assertion", "raised", "test_error", "bad_tests")
 
 
-class Failure(TypedDict):
-    """The first failure of a job's tests; what else it has depends on its kind."""
+class TestFailure(TypedDict):
+    """The first failure of a job's tests. The keys that it has depend on its kind."""
 
     kind: str
     test: NotRequired[str]
@@ -35,12 +35,12 @@ class Failure(TypedDict):
     error: NotRequired[ErrorReport]
 
 
-class Verdict(TypedDict):
-    """The result of a job's tests. The asserts of tests that are one block are counted, else named units."""
+class JudgeReport(TypedDict):
+    """The result of a job's tests. In tests that are one block, asserts are counted; in all others, named units."""
 
     passed: int
     total: int
-    failure: Failure | None
+    failure: TestFailure | None
 
 
 class BadTestsReport(TypedDict):
@@ -59,9 +59,9 @@ class VerdictBuilder:
         self._unit, self._begun = Unit("", None, lambda: None), False
         self._passed = self._total = 0
         self._named = False
-        self._first: Failure | None = None
+        self._first: TestFailure | None = None
 
-    def run(self, found: Iterable[Unit]) -> Verdict:
+    def run(self, found: Iterable[Unit]) -> JudgeReport:
         """Run the units until the candidate is lost or the tests prove to be broken. Return the verdict."""
         for unit in found:
             self._unit, self._begun = unit, True
@@ -73,7 +73,7 @@ class VerdictBuilder:
                 break
         return self._verdict()
 
-    def lost(self, signal: BaseException) -> Verdict:
+    def lost(self, signal: BaseException) -> JudgeReport:
         """Return the verdict of tests whose candidate is lost during a unit."""
         failure = self._failure(_LOST[type(signal)], message=str(signal))
         if not self._begun:
@@ -81,14 +81,14 @@ class VerdictBuilder:
         self._count(self._unit, failure)
         return self._verdict()
 
-    def _count(self, unit: Unit, failure: Failure | None) -> None:
+    def _count(self, unit: Unit, failure: TestFailure | None) -> None:
         if unit.name:
             self._named = True
             self._total += 1
             self._passed += failure is None
         self._first = self._first or failure
 
-    def _verdict(self) -> Verdict:
+    def _verdict(self) -> JudgeReport:
         recorder, passed, total = self._recorder, self._passed, self._total
         if not self._named and recorder.total:
             passed, total = recorder.passed, recorder.total
@@ -103,7 +103,7 @@ class VerdictBuilder:
         """The first thing in the tests that has another result here than in the code's process."""
         return (self._peer.unsupported if self._peer else "") or self.reason
 
-    def _failure_of(self, unit: Unit) -> Failure | None:
+    def _failure_of(self, unit: Unit) -> TestFailure | None:
         """Run one unit. Return its failure, or None if it passed."""
         recorder, peer = self._recorder, self._peer
         recorder.failed = None
@@ -138,9 +138,9 @@ class VerdictBuilder:
 
     def _failure(
         self, kind: str, line: int | None = None, message: str | None = None, error: ErrorReport | None = None
-    ) -> Failure:
+    ) -> TestFailure:
         unit, recorder = self._unit, self._recorder
-        failure: Failure = {"kind": kind, "test": unit.name, "expected": "", "got": "", "line": line or unit.line}
+        failure: TestFailure = {"kind": kind, "test": unit.name, "expected": "", "got": "", "line": line or unit.line}
         if message is not None:
             failure["message"] = message
         if error is not None:

@@ -111,7 +111,7 @@ def test_kto_labels_both_responses_and_takes_both_bad(tmp_path: Path) -> None:
     assert sum(report["dropped"].values()) == 1
 
 
-def test_kto_has_one_line_an_answer_and_none_for_one_that_won_and_lost(tmp_path: Path) -> None:
+def test_kto_has_one_row_per_response_and_none_if_it_won_and_lost(tmp_path: Path) -> None:
     best, middle, worst = responses("best", "middle", "worst")
     for better, worse in ((best, middle), (middle, worst), (best, worst)):
         record(better, worse)
@@ -137,7 +137,7 @@ def test_openai_rows_have_one_assistant_message_on_each_side(tmp_path: Path) -> 
     ]
 
 
-def test_a_conversation_fits_the_conversational_format_alone(tmp_path: Path) -> None:
+def test_multi_turn_pair_is_exported_in_conversational_format_only(tmp_path: Path) -> None:
     record(*responses("one", "two", messages=[calling('{"n": 1}'), [{"role": "assistant", "content": "two"}]]))
     rows, _ = exported(tmp_path, "trl-conversational")
     assert rows[0]["chosen"] == calling({"n": 1})  # TRL's examples hold objects, where the wire has text
@@ -162,7 +162,7 @@ def turns(*texts: str) -> list[dict[str, Any]]:
         ([*calling('{"n": 1}')[:2], *turns("one")], [*calling('{"n":1}')[:2], *turns("two")], 2),
     ],
 )
-def test_what_both_conversations_share_is_the_prompt(tmp_path: Path, first: Any, second: Any, shared: int) -> None:
+def test_shared_messages_of_conversations_are_the_prompt(tmp_path: Path, first: Any, second: Any, shared: int) -> None:
     """The prompt reaches to the first difference, and both sides begin with an answer."""
     record(*responses("one", "two", messages=[first, second]))
     (row,), _ = exported(tmp_path, "trl-conversational")
@@ -182,7 +182,7 @@ def test_ids_of_calls_do_not_end_the_shared_prompt(tmp_path: Path) -> None:
     assert (row["chosen"], row["rejected"]) == (turns("one"), turns("two"))
 
 
-def test_a_conversation_that_differs_in_its_last_answer_fits_openai(tmp_path: Path) -> None:
+def test_conversation_that_differs_in_last_message_is_exported_for_openai(tmp_path: Path) -> None:
     record(*responses("one", "two", messages=[turns("Which?", "All.", "one"), turns("Which?", "All.", "two")]))
     (row,), _ = exported(tmp_path, "openai-dpo")
     assert row["input"]["messages"] == [*OPENING, *turns("Which?", "All.")]
@@ -192,7 +192,7 @@ def test_a_conversation_that_differs_in_its_last_answer_fits_openai(tmp_path: Pa
 
 
 @pytest.mark.parametrize("format", ["trl", "trl-conversational", "kto", "openai-dpo"])
-def test_training_formats_hold_no_reasoning(tmp_path: Path, format: str) -> None:
+def test_training_formats_omit_reasoning(tmp_path: Path, format: str) -> None:
     texts = "<think>Hm, one?</think>\n\none", "I think so.\n</think>\n\ntwo"
     record(*responses(*texts))
     rows, _ = exported(tmp_path, format)
@@ -200,7 +200,7 @@ def test_training_formats_hold_no_reasoning(tmp_path: Path, format: str) -> None
     assert '"one"' in json.dumps(rows) and '"two"' in json.dumps(rows)
 
 
-def test_reasoning_in_a_shared_prompt_is_left_out_and_makes_no_difference(tmp_path: Path) -> None:
+def test_reasoning_in_shared_prompt_is_omitted_and_not_compared(tmp_path: Path) -> None:
     first, second = turns("<think>a</think>Which?", "All.", "one"), turns("<think>b</think>Which?", "All.", "two")
     record(*responses("one", "two", messages=[first, second]))
     (row,), _ = exported(tmp_path, "trl-conversational")
@@ -220,7 +220,7 @@ def test_an_answer_of_reasoning_alone_is_left_out_and_counted(tmp_path: Path, fo
         exported(tmp_path, format)
 
 
-def test_tools_that_were_offered_are_a_column(tmp_path: Path, settings: Any) -> None:
+def test_tools_column_lists_offered_tools(tmp_path: Path, settings: Any) -> None:
     settings.MEDIA_ROOT = tmp_path / "media"
     version = import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
     run = stored_run(version, ["m0", "m1"])
@@ -239,7 +239,7 @@ def test_tools_that_were_offered_are_a_column(tmp_path: Path, settings: Any) -> 
     assert trl["prompt"][2]["tool_calls"][0]["function"]["arguments"] == {}
 
 
-def test_jsonl_and_parquet_hold_everything_and_ties(tmp_path: Path) -> None:
+def test_jsonl_and_parquet_contain_all_fields_and_ties(tmp_path: Path) -> None:
     record(*responses("one", "two"), "tie")
     rows, _ = exported(tmp_path, "jsonl")
     assert (rows[0]["verdict"], rows[0]["reviewer"], rows[0]["first"]["model"]) == ("tie", "ann", "m0")
@@ -248,7 +248,7 @@ def test_jsonl_and_parquet_hold_everything_and_ties(tmp_path: Path) -> None:
     assert (table[0]["id"], json.loads(table[0]["first"])["model"]) == (rows[0]["id"], "m0")
 
 
-def test_every_line_leads_to_its_run_responses_and_digests(tmp_path: Path) -> None:
+def test_provenance_of_row_names_run_responses_and_digests(tmp_path: Path) -> None:
     preference = record(*responses("one", "two"))
     exported(tmp_path)
     (line,) = map(json.loads, (tmp_path / "out" / "provenance.jsonl").read_text().splitlines())
@@ -278,7 +278,7 @@ def test_ties_go_to_their_own_file(tmp_path: Path) -> None:
         (lambda: record(*responses("one", "two"), by="bob", check_result="failed"), "accepted wrong suggestions"),
     ],
 )
-def test_what_must_not_be_trained_on_is_left_out_and_counted(tmp_path: Path, make: Any, why: str) -> None:
+def test_untrainable_pairs_are_left_out_and_counted(tmp_path: Path, make: Any, why: str) -> None:
     record(*responses("good", "bad"))
     make()
     rows, report = exported(tmp_path)
@@ -290,7 +290,7 @@ def test_what_must_not_be_trained_on_is_left_out_and_counted(tmp_path: Path, mak
     ("failed", "checks", "kept"),
     [(1, 1, 0), (2, 2, 0), (1, 5, 4), (3, 5, 2), (4, 5, 0), (3, 3, 0), (5, 10, 5), (6, 10, 0)],
 )
-def test_a_reviewer_is_left_out_only_where_failed_checks_are_no_accident(
+def test_reviewer_is_left_out_only_for_significantly_many_failed_checks(
     tmp_path: Path, failed: int, checks: int, kept: int
 ) -> None:
     record(*responses("good", "bad"), by="bob")
@@ -303,7 +303,7 @@ def test_a_reviewer_is_left_out_only_where_failed_checks_are_no_accident(
     assert len(rows) == (1 if careless else 2 + kept)
 
 
-def test_a_check_whose_decision_was_taken_back_counts_once(tmp_path: Path) -> None:
+def test_undone_check_decision_counts_once(tmp_path: Path) -> None:
     record(*responses("mine", "other"), by="ann")
     first, second = responses("one", "two")
     old = record(first, second, by="ann", check_result="failed")
@@ -315,14 +315,14 @@ def test_a_check_whose_decision_was_taken_back_counts_once(tmp_path: Path) -> No
     assert [row["chosen"] for row in exported(tmp_path)[0]] == ["mine"]
 
 
-def test_a_verdict_against_execution_stays_where_the_defect_was_accepted(tmp_path: Path) -> None:
+def test_verdict_against_execution_is_exported_if_defect_was_accepted(tmp_path: Path) -> None:
     first, second = responses("one", "two", statuses="fp")
     defect = accepted_defect(first.case, hours_ago=1)
     record(first, second, disputes_tests=True, defect=defect)
     assert exported(tmp_path)[0][0]["chosen"] == "one"
 
 
-def test_one_row_stands_for_a_pair_and_people_outrank_judges(tmp_path: Path) -> None:
+def test_one_row_per_pair_with_people_before_judges(tmp_path: Path) -> None:
     first, second = responses("one", "two")
     record(first, second, "second", by="judge")
     record(first, second, "first", by="ann")
@@ -332,7 +332,7 @@ def test_one_row_stands_for_a_pair_and_people_outrank_judges(tmp_path: Path) -> 
     assert sum(report["dropped"].values()) == 2
 
 
-def test_people_who_contradict_each_other_leave_nothing(tmp_path: Path) -> None:
+def test_contradicting_reviewers_export_no_row(tmp_path: Path) -> None:
     first, second = responses("one", "two")
     record(first, second, "first", by="ann")
     record(first, second, "second", by="bob")
@@ -340,7 +340,7 @@ def test_people_who_contradict_each_other_leave_nothing(tmp_path: Path) -> None:
         exported(tmp_path)
 
 
-def test_cycles_are_left_out_and_what_hangs_on_them_stays(tmp_path: Path) -> None:
+def test_cycles_are_left_out_and_adjacent_pairs_kept(tmp_path: Path) -> None:
     a, b, c, d = responses("a", "b", "c", "d")
     for better, worse in ((a, b), (b, c), (c, a), (a, d)):
         record(better, worse)
@@ -349,7 +349,7 @@ def test_cycles_are_left_out_and_what_hangs_on_them_stays(tmp_path: Path) -> Non
     assert report["dropped"] == {"part of a cycle (A over B over C over A)": 3}
 
 
-def test_held_out_data_alone_is_refused_and_writes_nothing(tmp_path: Path) -> None:
+def test_export_of_held_out_data_only_is_rejected_without_files(tmp_path: Path) -> None:
     record(*responses("one", "two", held_out=True))
     with pytest.raises(ExportError, match="held-out"):
         exported(tmp_path)
@@ -385,15 +385,13 @@ def test_filters_narrow_what_is_exported() -> None:
     ],
 )
 @pytest.mark.parametrize("format", ["trl", "trl-conversational", "openai-dpo"])
-def test_a_pair_without_one_prompt_of_the_users_is_not_trained_on(
-    tmp_path: Path, format: str, openings: Any, why: str
-) -> None:
+def test_pair_without_user_message_in_prompt_is_left_out(tmp_path: Path, format: str, openings: Any, why: str) -> None:
     record(*responses("one", "two", openings=openings))
     with pytest.raises(ExportError, match=why):
         exported(tmp_path, format)
 
 
-def test_jsonl_keeps_whole_transcripts_where_prompts_differ(tmp_path: Path) -> None:
+def test_jsonl_keeps_full_transcripts_if_prompts_differ(tmp_path: Path) -> None:
     first, second = responses("one", "two", openings=[OPENING, OPENING[1:]])
     record(first, second)
     (row,), _ = exported(tmp_path, "jsonl")
@@ -420,14 +418,14 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_command_writes_a_file_with_card_and_provenance_beside_it(tmp_path: Path, capsys: Any) -> None:
+def test_command_writes_file_card_and_provenance(tmp_path: Path, capsys: Any) -> None:
     record(*responses("one", "two"))
     command("--out", tmp_path / "p.jsonl")
     assert names(tmp_path) == ["p.card.md", "p.jsonl", "p.provenance.jsonl"]
     assert "Wrote 1 row:" in capsys.readouterr().out
 
 
-def test_nothing_is_replaced_without_force_and_with_it_no_old_ties_stay(tmp_path: Path, capsys: Any) -> None:
+def test_export_replaces_files_only_with_force_and_removes_old_ties(tmp_path: Path, capsys: Any) -> None:
     record(*responses("one", "two"))
     tie = record(*responses("three", "four"), "tie")
     command("--out", tmp_path / "p.jsonl")
@@ -442,7 +440,7 @@ def test_nothing_is_replaced_without_force_and_with_it_no_old_ties_stay(tmp_path
     assert names(tmp_path) == ["p.card.md", "p.jsonl", "p.provenance.jsonl"]
 
 
-def test_a_folder_that_holds_an_export_is_not_written_over(tmp_path: Path, capsys: Any) -> None:
+def test_folder_with_export_is_not_overwritten(tmp_path: Path, capsys: Any) -> None:
     record(*responses("one", "two"))
     command("--out", tmp_path / "out")
     assert "--force replaces it" in refused(capsys, "--out", tmp_path / "out")
@@ -450,7 +448,7 @@ def test_a_folder_that_holds_an_export_is_not_written_over(tmp_path: Path, capsy
     assert names(tmp_path / "out") == ["README.md", "data.jsonl", "provenance.jsonl"]
 
 
-def test_places_that_cannot_be_written_are_said_in_a_sentence(tmp_path: Path, capsys: Any) -> None:
+def test_unwritable_output_is_reported_in_a_sentence(tmp_path: Path, capsys: Any) -> None:
     record(*responses("one", "two"))
     (tmp_path / "file").write_text("")
     (tmp_path / "folder.jsonl").mkdir()
@@ -465,7 +463,7 @@ def test_places_that_cannot_be_written_are_said_in_a_sentence(tmp_path: Path, ca
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
-def test_an_export_that_is_cut_off_leaves_what_was_there(
+def test_interrupted_export_keeps_previous_files(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     record(*responses("one", "two"))
@@ -484,20 +482,20 @@ def test_an_export_that_is_cut_off_leaves_what_was_there(
     assert isinstance(error, KeyboardInterrupt) or "no space left on device" in capsys.readouterr().err
 
 
-def test_with_json_a_refusal_is_a_document_too(tmp_path: Path, capsys: Any) -> None:
+def test_rejection_with_json_option_is_json(tmp_path: Path, capsys: Any) -> None:
     with pytest.raises(SystemExit):
         command("--out", tmp_path / "p", "--json")
     assert json.loads(capsys.readouterr().out)["message"].startswith("There are no preferences yet")
 
 
-def test_one_preference_that_cannot_go_says_why(tmp_path: Path) -> None:
+def test_single_unexportable_preference_is_reported_with_reason(tmp_path: Path) -> None:
     record(*responses("one", "two"), "tie")
     with pytest.raises(ExportError) as refusal:
         exported(tmp_path)
     assert str(refusal.value) == ("The 1 preference cannot be exported: without a winner (1). Nothing was written.")
 
 
-def test_the_command_ends_with_2_where_nothing_matches(tmp_path: Path, capsys: Any) -> None:
+def test_command_exits_2_if_nothing_matches(tmp_path: Path, capsys: Any) -> None:
     assert refused(capsys, "--out", tmp_path / "p").startswith("There are no preferences yet, so nothing was written.")
     run = record(*responses("one", "two")).run_id
     assert (
@@ -582,7 +580,7 @@ def test_conversations_with_tool_calls_load_beside_plain_answers(
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
-def test_formats_that_hold_everything_load_whoever_judged(
+def test_full_formats_load_for_every_source_of_verdict(
     tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = [
@@ -604,7 +602,7 @@ def test_formats_that_hold_everything_load_whoever_judged(
     assert written.written == len(table)
 
 
-def test_every_line_of_data_leads_back_to_what_is_stored(tmp_path: Path) -> None:
+def test_provenance_of_every_row_matches_stored_objects(tmp_path: Path) -> None:
     record(*responses("one", "two"))
     second = record(*responses("three", "four"), "second")
     rows, _ = exported(tmp_path, "kto")
@@ -626,9 +624,7 @@ def test_every_format_is_offered() -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_an_export_does_not_depend_on_how_much_is_in_memory_at_a_time(
-    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_export_is_independent_of_chunk_size(tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, verdict in enumerate(("first", "second", "tie", "both_bad") * 4):
         record(*responses(f"one {number}", f"two {number}"), verdict)
     whole = export_preferences(current_preferences(), tmp_path / "whole", format=format)
@@ -694,14 +690,14 @@ def test_the_same_texts_with_sides_exchanged_give_one_row(tmp_path: Path) -> Non
     assert (len(rows), report["dropped"]) == (1, {"another preference has the same verdict on the same answers": 1})
 
 
-def test_contradictions_about_the_same_texts_leave_nothing(tmp_path: Path) -> None:
+def test_contradictions_about_equal_texts_export_no_row(tmp_path: Path) -> None:
     for pair, verdict in zip(answers_of_runs(("one", "two"), ("one", "two")), ("first", "second"), strict=True):
         record(*pair, verdict)
     with pytest.raises(ExportError, match="contradict each other"):
         exported(tmp_path)
 
 
-def test_a_persons_verdict_outranks_the_judges_on_the_same_texts(tmp_path: Path) -> None:
+def test_verdict_of_a_person_outranks_judge_on_equal_texts(tmp_path: Path) -> None:
     mine, judged = answers_of_runs(("one", "two"), ("one", "two"))
     record(*mine, "first")
     record(*judged, "second", by="judge")
@@ -710,7 +706,7 @@ def test_a_persons_verdict_outranks_the_judges_on_the_same_texts(tmp_path: Path)
     assert report["dropped"] == {"the same pair has a person's verdict": 1}
 
 
-def test_cycles_run_through_the_same_texts_of_several_runs(tmp_path: Path) -> None:
+def test_cycles_across_runs_are_found_by_equal_texts(tmp_path: Path) -> None:
     for pair in answers_of_runs(("a", "b"), ("b", "c"), ("c", "a")):
         record(*pair)
     with pytest.raises(ExportError, match="part of a cycle"):

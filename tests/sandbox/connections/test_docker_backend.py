@@ -51,9 +51,7 @@ def ours(api: docker.APIClient) -> list[dict[str, Any]]:
 
 
 @pytest.mark.docker
-def test_a_container_has_no_network_root_capability_or_writable_file_of_its_own(
-    pool: Pool, api: docker.APIClient
-) -> None:
+def test_container_has_no_network_root_capabilities_or_writable_files(pool: Pool, api: docker.APIClient) -> None:
     (found,) = ours(api)
     host = found["HostConfig"]
     assert found["Config"]["User"] == "65534:65534"
@@ -66,7 +64,7 @@ def test_a_container_has_no_network_root_capability_or_writable_file_of_its_own(
 
 
 @pytest.mark.docker
-def test_a_container_has_limits_no_log_and_goes_with_its_engine(pool: Pool, api: docker.APIClient) -> None:
+def test_container_has_limits_and_no_log_and_ends_with_its_engine(pool: Pool, api: docker.APIClient) -> None:
     (found,) = ours(api)
     host = found["HostConfig"]
     assert (host["Memory"], host["MemorySwap"], host["NanoCpus"]) == (700 << 20, 700 << 20, 500_000_000)
@@ -76,7 +74,7 @@ def test_a_container_has_limits_no_log_and_goes_with_its_engine(pool: Pool, api:
 
 
 @pytest.mark.docker
-def test_a_container_gets_no_more_processors_than_there_are(api: docker.APIClient) -> None:
+def test_container_cpus_are_limited_to_those_of_the_machine(api: docker.APIClient) -> None:
     there = api.info()["NCPU"]
     options = TransportOptions(image=containers.image(), cpus=there + 7)
     with Pool.open(PoolOptions(backend="docker", workers=1, transport=options)):
@@ -85,7 +83,7 @@ def test_a_container_gets_no_more_processors_than_there_are(api: docker.APIClien
 
 
 @pytest.mark.docker
-def test_a_container_runs_the_image_by_its_id_and_as_process_1(pool: Pool, api: docker.APIClient) -> None:
+def test_container_runs_image_by_id_with_engine_as_process_1(pool: Pool, api: docker.APIClient) -> None:
     (found,) = ours(api)
     assert found["Config"]["Image"] == api.inspect_image(containers.image())["Id"]
     assert found["Path"] == "python3" and found["Args"][-1] == "/usr/lib/llmeval/engine"
@@ -94,7 +92,7 @@ def test_a_container_runs_the_image_by_its_id_and_as_process_1(pool: Pool, api: 
 
 
 @pytest.mark.docker
-def test_no_variable_of_this_process_is_in_the_container(
+def test_container_has_no_environment_variables_of_the_client(
     api: docker.APIClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LLMEVAL_PLANTED_KEY", "planted")
@@ -138,7 +136,7 @@ def test_frames_are_relayed_without_link(api: docker.APIClient, monkeypatch: pyt
 
 
 @pytest.mark.docker
-def test_a_candidates_engine_that_dies_beside_its_judge_is_replaced(pool: Pool, api: docker.APIClient) -> None:
+def test_candidate_engine_that_dies_is_replaced(pool: Pool, api: docker.APIClient) -> None:
     assert pool.run(JUDGED).status is Status.PASSED
     before = {found["Id"] for found in ours(api)}
     for container in before:

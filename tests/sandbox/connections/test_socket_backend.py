@@ -137,12 +137,12 @@ def test_connections_beyond_the_limit_wait_for_one_to_end(start: Start, path: Pa
     assert waiting.wait() == 0
 
 
-def test_the_check_says_whether_an_engine_answers(service: Service, path: Path) -> None:
+def test_check_option_reports_whether_an_engine_answers(service: Service, path: Path) -> None:
     assert check(path) == 0
     assert check(path.with_name("nowhere.sock")) == 1
 
 
-def test_wrong_arguments_are_answered_with_the_usage() -> None:
+def test_wrong_arguments_print_usage() -> None:
     run = subprocess.run([sys.executable, "-I", SERVE], capture_output=True, text=True, check=False)
     assert run.returncode == 2 and "serve.py SOCKET" in run.stderr
 
@@ -152,7 +152,7 @@ def test_missing_service_is_reported_with_path_and_remedy(path: Path) -> None:
         open_pool(path)
 
 
-def test_a_service_may_be_used_by_other_users(service: Service, path: Path) -> None:
+def test_socket_mode_allows_other_users(service: Service, path: Path) -> None:
     assert os.stat(path).st_mode & 0o777 == 0o666
 
 

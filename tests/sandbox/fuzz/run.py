@@ -18,11 +18,11 @@ with atheris.instrument_imports(include=["sandbox"]):
 SHAPED = [
     test.hypothesis.fuzz_one_input
     for test in (
-        test_channel_fuzz.test_bytes_decode_to_a_value_that_keeps_or_are_refused,
-        test_channel_fuzz.test_frames_come_out_the_same_however_they_are_cut,
-        test_channel_fuzz.test_a_run_that_reports_anything_gets_an_outcome_and_does_not_pass,
-        test_channel_fuzz.test_a_judge_that_is_answered_anything_is_neither_fooled_nor_broken,
-        test_replies.test_any_reply_to_any_operation_is_of_its_type_or_tampering,
+        test_channel_fuzz.test_bytes_decode_to_a_stable_value_or_are_rejected,
+        test_channel_fuzz.test_frames_are_the_same_for_any_chunking,
+        test_channel_fuzz.test_arbitrary_report_gives_an_outcome_that_is_not_passed,
+        test_channel_fuzz.test_arbitrary_reply_neither_passes_nor_breaks_the_judge,
+        test_replies.test_generated_reply_has_type_of_its_operation_or_is_tampering,
     )
 ]
 RAW = list(TARGETS.values())

@@ -45,7 +45,7 @@ def test_status_and_message_of_function_jobs(
     assert outcome.backend == "local"
 
 
-def test_a_failure_shows_test_expectation_answer_and_line(pool: Pool) -> None:
+def test_failure_has_test_expected_value_answer_and_line(pool: Pool) -> None:
     for tests in (LITERAL, JUDGED):
         outcome = pool.run(FunctionJob("def f(x): return 2", "f", tests))
         assert outcome.failure is not None
@@ -77,7 +77,7 @@ def test_broken_setup_is_bad_tests(pool: Pool) -> None:
     assert outcome.status is Status.BAD_TESTS
 
 
-def test_exception_in_a_test_about_an_answer_is_a_failure(pool: Pool) -> None:
+def test_exception_raised_by_use_of_an_answer_is_a_failure(pool: Pool) -> None:
     tests = "def check(candidate):\n    for n in [1]: assert len(candidate(n)) == 1\n"
     outcome = pool.run(FunctionJob("def f(x): return None", "f", tests))
     assert outcome.status is Status.EXCEPTION

@@ -131,9 +131,7 @@ def people() -> dict[str, User]:
 
 
 @pytest.mark.parametrize(("method", "url", "allowed", "status"), DOES)
-def test_each_group_may_do_exactly_what_it_should(
-    run: Run, method: str, url: str, allowed: set[str], status: int
-) -> None:
+def test_permissions_of_each_group(run: Run, method: str, url: str, allowed: set[str], status: int) -> None:
     for name, user in people().items():
         client = Client()
         client.force_login(user)

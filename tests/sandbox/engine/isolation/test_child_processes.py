@@ -26,7 +26,7 @@ def groups() -> list[Path]:
     return [path for path in Path("/sys/fs/cgroup").glob("**/llmeval-*") if path.is_dir()]
 
 
-def test_without_leave_no_process_is_started(pool: Pool) -> None:
+def test_child_processes_are_denied_by_default(pool: Pool) -> None:
     if pool.tier == "C":
         pytest.skip("Tier C cannot refuse a fork.")
     outcome = pool.run(ProgramJob("import os\nos.fork()"))
@@ -34,12 +34,12 @@ def test_without_leave_no_process_is_started(pool: Pool) -> None:
     assert "PermissionError" in outcome.message
 
 
-def test_with_leave_programs_are_started(pool: Pool) -> None:
+def test_child_processes_run_if_allowed(pool: Pool) -> None:
     code = "import subprocess\nprint(subprocess.run(['/bin/echo', 'child'], capture_output=True, text=True).stdout)"
     assert pool.run(ProgramJob(code, limits=FEW)).stdout == "child\n\n"
 
 
-def test_a_child_that_outlives_its_run_is_ended(pool: Pool) -> None:
+def test_child_process_ends_with_its_run(pool: Pool) -> None:
     code = """
 import os
 reader, writer = os.pipe()
@@ -67,7 +67,7 @@ def _is_the_daemon(cmdline: Path) -> bool:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="Control groups are made by root, or not at all.")
-def test_memory_is_counted_over_all_children_and_no_group_is_left() -> None:
+def test_memory_limit_covers_all_child_processes_and_control_group_is_removed() -> None:
     before = groups()
     code = """
 import os

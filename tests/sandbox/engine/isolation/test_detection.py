@@ -25,7 +25,7 @@ def mistake() -> None:
     {}["x"]
 
 
-def test_refused_mechanism_is_missing_with_its_reason() -> None:
+def test_denied_mechanism_is_missing_with_reason() -> None:
     assert "Operation not permitted" in detection.try_in_fork(no)
     assert detection.try_in_fork(lambda: None) == ""
 

@@ -33,7 +33,7 @@ def passes(pool: Pool, code: str, tests: str | list[str], entry_point: str | Non
     assert outcome.status is Status.PASSED, outcome
 
 
-def test_arguments_that_the_code_changes_are_changed_in_the_tests(pool: Pool) -> None:
+def test_changes_of_arguments_are_visible_to_tests(pool: Pool) -> None:
     code = "def f(rows, seen):\n    rows[0].sort(); rows.append(1); seen.add(2)"
     tests = """
 def check(candidate):
@@ -46,13 +46,13 @@ def check(candidate):
     passes(pool, code, tests)
 
 
-def test_an_argument_that_comes_back_is_the_same_object(pool: Pool) -> None:
+def test_returned_argument_is_the_same_object(pool: Pool) -> None:
     code = "def f(x):\n    x.sort()\n    return x"
     tests = "def check(candidate):\n    x = [2, 1]\n    assert candidate(x) is x and x == [1, 2]"
     passes(pool, code, tests)
 
 
-def test_functions_of_the_tests_are_called_back(pool: Pool) -> None:
+def test_functions_of_tests_are_called_by_the_code(pool: Pool) -> None:
     code = (
         "def f(g, xs):\n    try:\n        return [g(x) for x in xs]\n    except ValueError as e:\n        return str(e)"
     )
@@ -94,23 +94,23 @@ def test_an_object_of_the_code_equals_no_built_in_value(pool: Pool) -> None:
     assert outcome.failure.got == "<E object>"
 
 
-def test_a_generator_is_read_item_by_item(pool: Pool) -> None:
+def test_generator_is_read_item_by_item(pool: Pool) -> None:
     code = "def f():\n    n = 0\n    while True:\n        yield n\n        n += 1"
     tests = "import itertools\ndef check(candidate):\n    assert list(itertools.islice(candidate(), 4)) == [0, 1, 2, 3]"
     passes(pool, code, tests)
 
 
-def test_a_coroutine_is_awaited(pool: Pool) -> None:
+def test_coroutine_is_awaited(pool: Pool) -> None:
     code = "import asyncio\nasync def f(x):\n    await asyncio.sleep(0)\n    return x + 1"
     passes(pool, code, "import asyncio\ndef check(candidate):\n    assert asyncio.run(candidate(1)) == 2")
 
 
-def test_a_closure_that_the_code_returns_is_called(pool: Pool) -> None:
+def test_returned_closure_is_called(pool: Pool) -> None:
     code = "def f(n):\n    return lambda x: x + n"
     passes(pool, code, "def check(candidate):\n    add = candidate(2)\n    assert add(3) == 5")
 
 
-def test_helpers_of_the_prompt_are_the_judges_own(pool: Pool) -> None:
+def test_helpers_of_the_prompt_run_in_the_judge(pool: Pool) -> None:
     prompt = "def double(x):\n    return 2 * x\n\ndef f(x):\n    ''' half '''\n"
     cheat = "def double(x):\n    return x\n\ndef f(x):\n    return x\n"
     tests = "def check(candidate):\n    for n in (2, 4):\n        assert candidate(double(n)) == n\n"
@@ -118,7 +118,7 @@ def test_helpers_of_the_prompt_are_the_judges_own(pool: Pool) -> None:
     passes(pool, prompt + "    return x // 2\n", tests, prompt=prompt)
 
 
-def test_instances_of_a_class_in_the_prompt_cross_as_their_attributes(pool: Pool) -> None:
+def test_instances_of_prompt_classes_are_sent_as_attributes(pool: Pool) -> None:
     node = "class Node:\n    def __init__(self, v, n=None):\n        self.v, self.n = v, n\n"
     code = node + "def f(h):\n    p = None\n    while h:\n        h.n, p, h = p, h, h.n\n    return p\n"
     tests = """
@@ -130,7 +130,7 @@ def check(candidate):
     passes(pool, code, tests, prompt=node + "def f(h):\n    '''reverse'''\n")
 
 
-def test_a_project_is_imported_through_the_candidate(pool: Pool) -> None:
+def test_project_is_imported_in_the_candidate(pool: Pool) -> None:
     files = {"shop/__init__.py": b"", "shop/stock.py": b"LIMIT = 5\ndef restock(stock, what):\n    stock[what] += 1\n"}
     tests = """
 from shop.stock import LIMIT, restock
@@ -168,19 +168,19 @@ def test_function(): assert f(4) == 4
     assert (outcome.failure.expected, outcome.failure.got) == ("3", "2")
 
 
-def test_asserts_that_are_never_reached_prove_nothing(pool: Pool) -> None:
+def test_tests_without_executed_assert_do_not_pass(pool: Pool) -> None:
     outcome = run(
         pool, "def f(x): return []", "def check(candidate):\n    for x in candidate(1):\n        assert x == 1"
     )
     assert outcome.status is Status.ASSERTION
 
 
-def test_a_name_that_the_tests_need_and_the_code_lacks_is_the_codes_fault(pool: Pool) -> None:
+def test_name_missing_in_code_is_a_failure_of_the_code(pool: Pool) -> None:
     outcome = run(pool, "def g(x): return x", ["assert h(g(1)) == 1"], None)
     assert (outcome.status, outcome.message) == (Status.MISSING_ENTRY_POINT, "The code defines no h.")
 
 
-def test_the_code_does_not_replace_what_the_tests_stand_on(pool: Pool) -> None:
+def test_code_cannot_replace_helpers_of_the_tests(pool: Pool) -> None:
     code = "def abs(x): return 0\nclass math:\n    isclose = lambda *a, **k: True\ndef f(x): return 99"
     for tests in ("for x in [1]: assert abs(f(x) - x) < 1", "for x in [1]: assert math.isclose(f(x), x)"):
         assert run(pool, code, tests, None).status is Status.ASSERTION
@@ -196,13 +196,13 @@ def test_the_code_does_not_replace_what_the_tests_stand_on(pool: Pool) -> None:
         ("import os\ndef f(x): os._exit(0)", Status.EXITED),
     ],
 )
-def test_tests_in_the_codes_process_have_a_negative_control(pool: Pool, code: str, status: Status) -> None:
+def test_in_process_tests_have_a_negative_control(pool: Pool, code: str, status: Status) -> None:
     tests = "import unittest\nclass TestF(unittest.TestCase):\n    def test_it(self): self.assertEqual(f(1), 2)\n"
     outcome = run(pool, code, tests, None, trust="in_process")
     assert (outcome.status, outcome.trust) == (status, "in_process"), outcome
 
 
-def test_tests_in_the_codes_process_may_mock_parts_of_it(pool: Pool) -> None:
+def test_in_process_tests_may_mock_parts_of_the_code(pool: Pool) -> None:
     code = "import random\ndef f(): return random.random()"
     tests = """
 from unittest.mock import patch
@@ -256,7 +256,7 @@ def check(candidate):
 
 @pytest.mark.parametrize("trust", ["isolated", "in_process"])
 @pytest.mark.parametrize("style", EXPECTS_AN_EXCEPTION)
-def test_an_assert_that_is_not_to_be_reached_counts_as_passed(pool: Pool, style: str, trust: str) -> None:
+def test_unreachable_assert_counts_as_passed(pool: Pool, style: str, trust: str) -> None:
     tests = EXPECTS_AN_EXCEPTION[style]
     entry_point = "f" if style in ("check", "raise") else None
     passes(pool, RAISING, tests, entry_point, trust=trust)
@@ -275,16 +275,14 @@ PAIR = "class Pair:\n    def __init__(self, a, b):\n        self.a, self.b = a, 
         "def test_f():\n    p = Pair(1, 2)\n    assert f(p) == 3\n",
     ],
 )
-def test_a_class_of_the_prompt_that_the_code_does_not_define_is_defined_for_it(
-    pool: Pool, tests: str, trust: str
-) -> None:
+def test_prompt_class_missing_in_code_is_defined(pool: Pool, tests: str, trust: str) -> None:
     prompt = "import math\n" + PAIR + "def f(p):\n    '''Return the sum of both.'''\n"
     passes(pool, "def f(p):\n    return p.a + p.b\n", tests, prompt=prompt, trust=trust)
     made = "def f(p):\n    q = Pair(p.a, p.b)\n    return q.a + math.floor(q.b)\n"
     passes(pool, made, tests, prompt=prompt, trust=trust)
 
 
-def test_a_class_of_the_prompt_is_there_in_literal_tests_too(pool: Pool) -> None:
+def test_prompt_class_is_defined_in_literal_tests(pool: Pool) -> None:
     prompt = PAIR + "def f(a, b):\n    '''Return the sum of both.'''\n"
     passes(pool, "def f(a, b):\n    p = Pair(a, b)\n    return p.a + p.b\n", ["assert f(1, 2) == 3"], prompt=prompt)
     missing = run(pool, "def g(): pass", ["assert f(1, 2) == 3"], prompt=prompt)
@@ -299,14 +297,14 @@ def test_a_class_of_the_prompt_is_there_in_literal_tests_too(pool: Pool) -> None
         "class TestF:\n    def test_f(self, value):\n        assert f(value) == 1\n",
     ],
 )
-def test_tests_that_take_unknown_arguments_say_nothing_about_the_code(pool: Pool, tests: str, trust: str) -> None:
+def test_tests_with_unknown_arguments_are_bad_tests(pool: Pool, tests: str, trust: str) -> None:
     outcome = run(pool, "def f(x): return x", tests, None, trust=trust)
     assert outcome.status is Status.BAD_TESTS, outcome
     assert "neither a fixture nor a parameter" in outcome.message
 
 
 @pytest.mark.parametrize("trust", ["isolated", "in_process"])
-def test_a_patch_as_a_decorator_gives_a_test_its_argument(pool: Pool, trust: str) -> None:
+def test_patch_decorator_passes_mock_to_test(pool: Pool, trust: str) -> None:
     tests = """
 import unittest
 from unittest.mock import patch

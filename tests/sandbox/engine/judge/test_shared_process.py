@@ -22,20 +22,20 @@ def run(pool: Pool, code: str, tests: object, entry_point: str | None = None, tr
     return pool.run(FunctionJob(code, entry_point, tests, trust=trust, limits=Limits(cpu_s=2, wall_s=5)))  # type: ignore[arg-type]
 
 
-def test_isolated_says_unsupported_where_the_tests_need_the_codes_process(pool: Pool) -> None:
+def test_isolated_is_unsupported_if_tests_need_the_codes_process(pool: Pool) -> None:
     outcome = run(pool, RANDOM, PATCHED, trust="isolated")
     assert (outcome.status, outcome.trust) == (Status.UNSUPPORTED, "isolated"), outcome
     assert "patch" in outcome.message
     assert not outcome.conclusive
 
 
-def test_auto_judges_once_more_in_one_process(pool: Pool) -> None:
+def test_auto_falls_back_to_one_process(pool: Pool) -> None:
     outcome = run(pool, RANDOM, PATCHED)
     assert (outcome.status, outcome.trust) == (Status.PASSED, "in_process"), outcome
     assert "patch" in outcome.trust_reason
 
 
-def test_auto_stays_isolated_where_that_is_faithful(pool: Pool) -> None:
+def test_auto_stays_isolated_if_supported(pool: Pool) -> None:
     for code, status in (("def f(x): return x + 1", Status.PASSED), ("def f(x): return x", Status.ASSERTION)):
         for tests in (["assert f(1) == 2"], "def test_f():\n    for n in (1, 2):\n        assert f(n) == n + 1"):
             outcome = run(pool, code, tests)
@@ -46,7 +46,7 @@ def test_auto_stays_isolated_where_that_is_faithful(pool: Pool) -> None:
     "tests",
     [["assert f(3) == 3"], [{"args": [3], "expect": 3}], "def check(c):\n    for n in (1, 2): assert c(n) == n"],
 )
-def test_an_own_equality_with_a_built_in_value_is_not_judged_wrong(pool: Pool, tests: object) -> None:
+def test_custom_eq_with_built_in_value_is_not_judged_wrong(pool: Pool, tests: object) -> None:
     code = EQUAL + "def f(x): return Money(x)"
     isolated = run(pool, code, tests, "f", trust="isolated")
     assert isolated.status is Status.UNSUPPORTED, isolated
@@ -81,7 +81,7 @@ FALLBACKS = {
         "return isinstance(other, (int, list, tuple, str))",
     ],
 )
-def test_an_object_that_equals_everything_does_not_pass_by_the_fallback(pool: Pool, form: str, equal: str) -> None:
+def test_object_equal_to_everything_fails_in_fallback(pool: Pool, form: str, equal: str) -> None:
     code = f"class Any:\n    def __eq__(self, other): {equal}\n    __hash__ = None\ndef f(x): return Any()\n"
     tests = FALLBACKS[form]
     entry_point = None if isinstance(tests, str) and "unittest" in tests else "f"
@@ -89,13 +89,13 @@ def test_an_object_that_equals_everything_does_not_pass_by_the_fallback(pool: Po
     assert outcome.status is Status.TAMPERED, outcome
 
 
-def test_an_object_that_starts_with_everything_does_not_pass_by_the_fallback(pool: Pool) -> None:
+def test_object_that_startswith_everything_fails_in_fallback(pool: Pool) -> None:
     code = "class Yes:\n    def startswith(self, text): return True\ndef f(x): return Yes()\n"
     outcome = run(pool, code, "def check(c):\n    for n in 'ab': assert c(n).startswith('Hello ' + n)", "f")
     assert outcome.status is Status.TAMPERED, outcome
 
 
-def test_an_object_that_is_less_and_more_than_everything_does_not_pass_by_the_fallback(pool: Pool) -> None:
+def test_object_less_and_greater_than_everything_fails_in_fallback(pool: Pool) -> None:
     code = "class Yes:\n    def __lt__(self, o): return True\n    __gt__ = __le__ = __ge__ = __lt__\n"
     code += "def f(x): return Yes()\n"
     outcome = run(pool, code, "def check(c):\n    for n in (1, 2): assert c(n) < n + 1", "f")
@@ -112,7 +112,7 @@ def test_an_object_that_is_less_and_more_than_everything_does_not_pass_by_the_fa
         "import builtins\nbuiltins.isinstance = lambda a, b: True",
     ],
 )
-def test_code_that_patches_what_the_tests_stand_on_is_caught(pool: Pool, patched: str) -> None:
+def test_code_that_patches_builtins_or_unittest_is_tampered(pool: Pool, patched: str) -> None:
     tests = (
         "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
         "        with self.assertRaises(ValueError): f(-1)\n"
@@ -122,7 +122,7 @@ def test_code_that_patches_what_the_tests_stand_on_is_caught(pool: Pool, patched
     assert outcome.status in (Status.TAMPERED, Status.ASSERTION, Status.EXITED), outcome
 
 
-def test_asserts_that_the_code_keeps_from_being_executed_prove_nothing(pool: Pool) -> None:
+def test_asserts_that_the_code_skips_do_not_pass(pool: Pool) -> None:
     tests = (
         "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
         "        for x in f(1): self.assertEqual(x, 2)\n"

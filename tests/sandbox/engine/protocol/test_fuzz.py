@@ -48,24 +48,24 @@ def stream(kinds: str) -> st.SearchStrategy[bytes]:
 @example(b'{"x":["Decimal","1E+999999999999999999"]}')
 @example(b'{"f":[{"o":"a"},{"n":"nan"}]}')
 @example(b"[" * 100_000)
-def test_bytes_decode_to_a_value_that_keeps_or_are_refused(data: bytes) -> None:
+def test_bytes_decode_to_a_stable_value_or_are_rejected(data: bytes) -> None:
     check_codec(data)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=64) | stream("VPGJB"))
-def test_frames_come_out_the_same_however_they_are_cut(data: bytes) -> None:
+def test_frames_are_the_same_for_any_chunking(data: bytes) -> None:
     check_frames(data)
 
 
 @settings(max_examples=400, deadline=None)
 @given(stream("VVVVPGX"))
 @example(b"".join(frames.to_run(frames.REPORT, r) for r in (b'{"defined":true}', b'{"n":1,"value":[{"o":"A"}]}')))
-def test_a_run_that_reports_anything_gets_an_outcome_and_does_not_pass(data: bytes) -> None:
+def test_arbitrary_report_gives_an_outcome_that_is_not_passed(data: bytes) -> None:
     check_reports(data)
 
 
 @settings(max_examples=400, deadline=None)
 @given(stream("PPPPVG"))
-def test_a_judge_that_is_answered_anything_is_neither_fooled_nor_broken(data: bytes) -> None:
+def test_arbitrary_reply_neither_passes_nor_breaks_the_judge(data: bytes) -> None:
     check_answers(data)

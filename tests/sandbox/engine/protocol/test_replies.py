@@ -80,7 +80,7 @@ def asked_by_the_judge() -> set[str]:
     return (names | special_methods.METHODS.keys()) - {"__doc__"}  # an attribute that the proxies ask for
 
 
-def test_every_operation_that_the_judge_asks_for_is_in_the_table_and_is_carried_out() -> None:
+def test_table_of_replies_has_every_operation_of_the_judge() -> None:
     asked = asked_by_the_judge()
     assert len(asked) > 30
     assert asked <= replies.OPERATIONS.keys()
@@ -89,7 +89,7 @@ def test_every_operation_that_the_judge_asks_for_is_in_the_table_and_is_carried_
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_kind_of_reply_that_an_operation_does_not_have_is_tampering(operation: str, kind: str) -> None:
+def test_reply_of_wrong_kind_is_tampering(operation: str, kind: str) -> None:
     reply = KINDS[kind] if kind == "callback" else {"n": 1, kind: KINDS[kind]}
     allowed = {"value", "error", "large"}
     allowed |= {"next": {"stop"}, "anext": {"stop"}, "get": {"missing"}}.get(operation, set())
@@ -103,13 +103,13 @@ def test_a_kind_of_reply_that_an_operation_does_not_have_is_tampering(operation:
 
 @pytest.mark.parametrize("name", ["StopIteration", "StopAsyncIteration", "GeneratorExit", "SystemExit"])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_exception_that_would_end_a_loop_or_the_process_arrives_as_another(operation: str, name: str) -> None:
+def test_exceptions_that_end_loops_or_processes_are_replaced(operation: str, name: str) -> None:
     error = {**KINDS["error"], "bases": [name, "BaseException", "object"]}
     with pytest.raises(RemoteError):
         ask(operation, {"n": 1, "error": error})
 
 
-def test_an_exception_class_of_the_prompt_that_ends_loops_arrives_as_another() -> None:
+def test_loop_ending_exception_class_of_the_prompt_is_replaced() -> None:
     class Done(StopIteration):
         pass
 
@@ -136,11 +136,11 @@ def test_an_exception_class_of_the_prompt_that_ends_loops_arrives_as_another() -
         ([[2]], None),
     ],
 )
-def test_only_containers_that_were_given_come_back_changed(changed: Any, held: list[int] | None) -> None:
+def test_only_passed_containers_are_changed_by_a_reply(changed: Any, held: list[int] | None) -> None:
     reply = {"n": 1, "value": None, "changed": changed}
     peer = Peer(Wire(frames.to_run(frames.PEER, codec.dumps(reply))), {}, [])
     given: list[int] = [1]
-    nodes = [peer.encode(given), peer.encode(test_only_containers_that_were_given_come_back_changed)]
+    nodes = [peer.encode(given), peer.encode(test_only_passed_containers_are_changed_by_a_reply)]
     if held is None:
         with pytest.raises(Tampered):
             peer.ask("call", (given, None), on=1, args=[{"#": 0}], kwargs={}, nodes=nodes)
@@ -159,5 +159,5 @@ def test_only_containers_that_were_given_come_back_changed(changed: Any, held: l
         st.lists(REPLIES | st.just(KINDS["callback"]), min_size=1, max_size=3),
     )
 )
-def test_any_reply_to_any_operation_is_of_its_type_or_tampering(data: bytes) -> None:
+def test_generated_reply_has_type_of_its_operation_or_is_tampering(data: bytes) -> None:
     check_replies(data)

@@ -26,7 +26,7 @@ def carries(ours: socket.socket, theirs: socket.socket) -> bool:
         return theirs.recv(100) == b"a word"
 
 
-def test_within_one_engine_the_last_pipe_given_is_taken_and_others_are_closed() -> None:
+def test_one_engine_takes_last_pipe_and_closes_others() -> None:
     here = links.Links()
     stale, given = socket.socketpair()
     here.give(1, given)
@@ -36,7 +36,7 @@ def test_within_one_engine_the_last_pipe_given_is_taken_and_others_are_closed() 
         here.take(1)
 
 
-def test_between_two_engines_every_pipe_arrives_and_those_not_taken_are_closed(name: str) -> None:
+def test_two_engines_receive_all_pipes_and_close_unused_ones(name: str) -> None:
     giver, taker = links.connect({"listen": name}), links.connect({"join": name})
     assert giver and taker
     assert carries(*pipe_to(taker, giver, 1))
@@ -46,7 +46,7 @@ def test_between_two_engines_every_pipe_arrives_and_those_not_taken_are_closed(n
     assert stale.recv(1) == b""
 
 
-def test_the_judges_engine_may_ask_before_the_pipe_is_given(name: str) -> None:
+def test_judge_engine_may_request_pipe_before_it_is_sent(name: str) -> None:
     giver, taker = links.connect({"listen": name}), links.connect({"join": name})
     assert giver and taker
     ours, given = socket.socketpair()
@@ -57,7 +57,7 @@ def test_the_judges_engine_may_ask_before_the_pipe_is_given(name: str) -> None:
     assert carries(ours, taken)
 
 
-def test_nobody_joins_where_nobody_listens_or_a_second_time(name: str) -> None:
+def test_join_fails_without_listener_and_a_second_time(name: str) -> None:
     assert links.connect({"join": name}) is None
     giver, taker = links.connect({"listen": name}), links.connect({"join": name})
     assert giver and taker
@@ -65,7 +65,7 @@ def test_nobody_joins_where_nobody_listens_or_a_second_time(name: str) -> None:
     assert links.connect({"join": name}) is None
 
 
-def test_what_is_not_a_pipe_of_this_run_is_not_taken_for_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_descriptors_that_are_not_a_pipe_of_the_run_are_rejected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "_WAIT_S", 0.2)
     giver, taker = links.connect({"listen": name}), links.connect({"join": name})
     assert isinstance(giver, links.GivingLinks) and taker
@@ -81,7 +81,7 @@ def test_what_is_not_a_pipe_of_this_run_is_not_taken_for_one(name: str, monkeypa
         assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
-def test_an_engine_whose_other_is_gone_says_so(name: str) -> None:
+def test_lost_link_is_reported(name: str) -> None:
     giver, taker = links.connect({"listen": name}), links.connect({"join": name})
     assert isinstance(giver, links.GivingLinks) and isinstance(taker, links.TakingLinks)
     assert carries(*pipe_to(taker, giver, 1))

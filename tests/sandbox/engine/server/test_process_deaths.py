@@ -29,7 +29,7 @@ def engines(request: pytest.FixtureRequest) -> Iterator[Bench]:
         yield opened
 
 
-def test_an_engine_killed_in_mid_run_costs_a_second_try_and_no_answer(engines: Bench) -> None:
+def test_job_is_retried_after_engine_is_killed(engines: Bench) -> None:
     killer = threading.Thread(target=kill_engines, args=(1,))
     killer.start()
     outcome = engines.pool.run(SLEEPER)
@@ -38,7 +38,7 @@ def test_an_engine_killed_in_mid_run_costs_a_second_try_and_no_answer(engines: B
     assert engines.pool.run(HONEST).status is Status.PASSED
 
 
-def test_code_completes_after_two_engines_were_killed_from_outside(engines: Bench) -> None:
+def test_job_passes_after_two_engines_are_killed(engines: Bench) -> None:
     killer = threading.Thread(target=kill_engines, args=(2,))
     killer.start()
     outcome = engines.pool.run(SLEEPER)
@@ -63,7 +63,7 @@ while True:
 """
 
 
-def test_a_killed_owner_leaves_no_process(engines: Bench) -> None:
+def test_killed_owner_leaves_no_process(engines: Bench) -> None:
     options = engines.pool.options
     arguments = [options.backend, engines.setup.tier, options.transport.image or "", options.transport.socket]
     owner = subprocess.Popen([sys.executable, "-c", OWNER, *arguments])
@@ -74,7 +74,7 @@ def test_a_killed_owner_leaves_no_process(engines: Bench) -> None:
     assert engines.host.processes_left(MARK) == []
 
 
-def test_a_forked_child_that_ends_does_not_end_its_parents_engines(engines: Bench) -> None:
+def test_end_of_forked_child_keeps_engines_of_parent(engines: Bench) -> None:
     assert engines.pool.run(HONEST).status is Status.PASSED
     before = [pair.candidate for pair, _ in engines.pool.engines.idle]
     child = os.fork()

@@ -46,7 +46,7 @@ def run(pool: Pool, job: ProgramJob) -> None:
     assert pool.run(job).stdout == "hello\n"
 
 
-def test_each_job_takes_the_run_that_waited_and_leaves_another(pool: Pool) -> None:
+def test_job_uses_spare_run_and_a_new_one_is_forked(pool: Pool) -> None:
     run(pool, HELLO)
     run(pool, HELLO)
     first = spare(pool)
@@ -54,7 +54,7 @@ def test_each_job_takes_the_run_that_waited_and_leaves_another(pool: Pool) -> No
     assert spare(pool) != first
 
 
-def test_a_job_with_more_disk_does_not_take_it_and_a_second_one_replaces_it(pool: Pool) -> None:
+def test_job_with_larger_disk_replaces_spare_run_the_second_time(pool: Pool) -> None:
     run(pool, HELLO)
     run(pool, HELLO)
     first = spare(pool)
@@ -64,7 +64,7 @@ def test_a_job_with_more_disk_does_not_take_it_and_a_second_one_replaces_it(pool
     assert spare(pool) != first
 
 
-def test_the_limits_are_those_of_the_job_that_takes_it(pool: Pool) -> None:
+def test_spare_run_gets_limits_of_its_job(pool: Pool) -> None:
     run(pool, HELLO)
     run(pool, HELLO)
     grows = "x = bytearray(200 << 20)\nprint('hello')"
@@ -73,7 +73,7 @@ def test_the_limits_are_those_of_the_job_that_takes_it(pool: Pool) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="Killing another user's process takes root.")
-def test_one_that_dies_while_it_waits_costs_no_job(pool: Pool) -> None:
+def test_job_passes_after_spare_run_died(pool: Pool) -> None:
     run(pool, HELLO)
     run(pool, HELLO)
     os.kill(spare(pool), signal.SIGKILL)

@@ -36,7 +36,7 @@ def test_fixtures_that_work_on_a_process_are_unsupported(pool: Pool, name: str) 
     assert outcome.status is Status.UNSUPPORTED and name in outcome.message, outcome
 
 
-def test_an_unknown_fixture_is_the_fault_of_the_tests(pool: Pool) -> None:
+def test_unknown_fixture_is_bad_tests(pool: Pool) -> None:
     outcome = run(pool, ADD, "def test_it(nothing):\n    assert f(1, 2) == 3\n")
     assert outcome.status is Status.BAD_TESTS and "`nothing`" in outcome.message, outcome
 
@@ -46,7 +46,7 @@ def test_other_names_of_pytest_are_unsupported(pool: Pool) -> None:
     assert outcome.status is Status.UNSUPPORTED and "pytest.skip" in outcome.message, outcome
 
 
-def test_an_object_is_approximately_nothing(pool: Pool) -> None:
+def test_object_of_the_code_is_not_approximately_equal(pool: Pool) -> None:
     code = """
     class Near:
         def __eq__(self, other): return True
@@ -65,7 +65,7 @@ def test_an_object_is_approximately_nothing(pool: Pool) -> None:
         assert run(pool, code, tests).status in (Status.ASSERTION, Status.UNSUPPORTED)
 
 
-def test_code_that_breaks_the_parameters_does_not_hide_behind_broken_tests(pool: Pool) -> None:
+def test_code_that_breaks_parameters_is_not_bad_tests(pool: Pool) -> None:
     tests = """
     import pytest
     @pytest.mark.parametrize("a, b", f())
