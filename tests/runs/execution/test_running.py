@@ -712,7 +712,7 @@ def test_resuming_a_finished_run_asks_nothing_and_changes_nothing(folder: Path) 
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert json.loads(output)["results"][0]["passed"] == len(CAPITALS)
-    assert f"Run {run.pk} is finished" in errors
+    assert f"Run {run.pk} is complete" in errors
     assert Run.objects.values().get() == before
 
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from hub.models import Case
 from runs.models import Response, Run
-from runs.stages import StageContext
+from runs.stages import RunSize, StageContext
 from runs.tracking.client import Tracker, TrackingError
 from runs.tracking.config import TrackingConfig
 from runs.tracking.job import build_job
@@ -229,7 +229,8 @@ async def test_the_stage_reports_its_state_alone(store: str) -> None:
 
 def test_addresses_are_shown_without_passwords(settings: Any) -> None:
     settings.MLFLOW_TRACKING_URI = "http://user:secret@mlflow:5000/x"
-    assert TrackingStage().estimate(None, TrackingConfig(), 1).line == "Tracking in MLflow at http://mlflow:5000/x."
+    estimate = TrackingStage().estimate(RunSize(cases=1, models=1, attempts=1), TrackingConfig())
+    assert estimate.line == "Tracking in MLflow at http://mlflow:5000/x."
 
 
 def test_the_name_of_a_key_variable_is_not_logged(tmp_path: Path) -> None:
