@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from hub.protocols.calls import total_cost
 from runs.models import RunEnvironment, RunModel
+from runs.providers.registry import PROVIDERS
 from runs.results.statistics.means import Estimate
 
 COMPLETE_SHARE = 0.95  # of the expected responses must be scored; below, no result is final
@@ -21,7 +22,7 @@ class Times:
 
 @dataclass(slots=True, kw_only=True)
 class InstructionCounts:
-    """Counts of the rule `instructions`, of which the four figures that IFEval publishes are made."""
+    """Counts of the rule `instructions`, from which the four figures of IFEval are computed."""
 
     responses: int = 0
     responses_strict: int = 0
@@ -91,8 +92,9 @@ class CellResult:
 
     @property
     def recorded(self) -> bool:
-        """Whether the answers were recorded earlier rather than given in this run."""
-        return self.run_model.provider == "replay"
+        """Return whether the provider replays recordings instead of calling a model in this run."""
+        name = self.run_model.provider
+        return name in PROVIDERS and not PROVIDERS[name].live  # a stored provider may no longer be installed
 
     @property
     def accuracy(self) -> Estimate:
@@ -116,27 +118,27 @@ class CellResult:
 
     @property
     def incomplete(self) -> bool:
-        """Whether too few responses were scored for the accuracy to be final."""
+        """Return whether too few responses were scored for the accuracy to be final."""
         return self.scored < COMPLETE_SHARE * self.expected or self.expected == 0
 
     @property
     def total_cost_usd(self) -> float | None:
-        """Cost including role models; None if a part of it is not known. Recordings cost nothing."""
+        """Return the cost including role models; None if a part of it is not known. Recordings cost nothing."""
         known = self.run_model.priced or self.recorded
         return total_cost([self.figures.cost_usd, self.figures.role_cost_usd]) if known else None
 
     @property
     def known_cost_usd(self) -> float | None:
-        """Cost including role models; None if the model has no price, or its answers are recordings."""
+        """Return the cost including role models; None if the model has no price, or its answers are recordings."""
         return self.total_cost_usd if self.run_model.priced else None
 
     @property
     def cost_per_correct_usd(self) -> float | None:
-        """None if nothing passed or the cost is not known."""
+        """Return None if nothing passed or the cost is not known."""
         cost, passed = self.known_cost_usd, self.statuses["passed"]
         return cost / passed if cost is not None and passed else None
 
     @property
     def execution_failures(self) -> dict[str, int]:
-        """Number of executions that failed, by kind, the most frequent first."""
+        """Return the number of executions that failed, by kind, the most frequent first."""
         return {kind: count for kind, count in self.figures.executions.items() if kind not in _SUCCESSFUL}

@@ -13,6 +13,8 @@ from rich.console import Console
 from hub.management.invocation import command
 from hub.models import Case
 from runs.models import Run, Score
+from runs.providers.registry import PROVIDERS
+from runs.providers.replay import Replay
 from runs.reports import formats, print_report, render_html, results_json
 from runs.results.aggregate import aggregate_run
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
@@ -340,6 +342,23 @@ def test_recorded_answers_and_stopped_models_are_named() -> None:
     assert "Recorded answers, given before this run: alpha" in text
     assert "alpha was stopped: The key was refused." in text
     assert only_result(run)["recorded"] is True
+
+
+def test_answers_of_each_provider_that_is_not_live_are_reported_as_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Archive(Replay):
+        type = "archive"
+
+    monkeypatch.setitem(PROVIDERS, "archive", Archive)
+    run = stored_run(stored_version(cases=1), provider="archive")
+    stored_outcomes(run, "p")
+    assert only_result(run)["recorded"] is True
+    assert "Recorded answers, given before this run: alpha" in printed(run)
+
+
+def test_answers_of_a_provider_that_is_no_longer_installed_are_reported_as_not_recorded() -> None:
+    run = stored_run(stored_version(cases=1), provider="removed")
+    stored_outcomes(run, "p")
+    assert only_result(run)["recorded"] is False
 
 
 def test_pending_run_shows_the_command_that_logs_it() -> None:
