@@ -1,7 +1,5 @@
 """Admin of registered models."""
 
-from typing import Any
-
 from django import forms
 from django.conf import settings
 from django.contrib import admin
@@ -13,11 +11,27 @@ from runs.models import ModelEndpoint
 from runs.providers.registry import PROVIDERS
 
 
+def _live_providers() -> list[tuple[str, str]]:
+    """Return the providers that call an endpoint, as choices of a form."""
+    return [(name, name) for name, provider in PROVIDERS.items() if provider.live]
+
+
+def _key_variables() -> list[tuple[str, str]]:
+    """Return the variables that may hold a key, as choices of a form.
+
+    Variables that registered models use are included even if they are no longer allowed, so that the form can show
+    them; saving such a variable is an error.
+    """
+    stored = ModelEndpoint.objects.exclude(api_key_env="").values_list("api_key_env", flat=True)
+    return [("", "none"), *((name, name) for name in sorted({*settings.API_KEY_VARIABLES, *stored}))]
+
+
 class ModelEndpointForm(forms.ModelForm):
     """Form of a registered model. It rejects values that would make a run fail."""
 
-    provider = forms.ChoiceField(help_text="Protocol of the endpoint.")
+    provider = forms.ChoiceField(choices=_live_providers, help_text="Protocol of the endpoint.")
     api_key_env = forms.ChoiceField(
+        choices=_key_variables,
         required=False,
         label="Key variable",
         help_text="Name of the environment variable with the key, never the key itself.",
@@ -38,15 +52,6 @@ class ModelEndpointForm(forms.ModelForm):
             "price_cached_input",
             "price_output",
         ]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        live = [(name, name) for name, provider in PROVIDERS.items() if provider.live]
-        self.fields["provider"].choices = live  # type: ignore[attr-defined]
-        given = self.instance.api_key_env
-        # A variable that is no longer allowed stays in the list, so that the form can show it.
-        allowed = sorted({*settings.API_KEY_VARIABLES, *([given] if given else [])})
-        self.fields["api_key_env"].choices = [("", "none"), *((name, name) for name in allowed)]  # type: ignore[attr-defined]
 
     def clean_parameters(self) -> dict[str, JSON]:
         parameters = self.cleaned_data["parameters"] or {}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple, Unpack
 
 from django.db import connections, transaction
 
@@ -17,6 +17,7 @@ from hub.protocols.calls import CallKey, Reply, Usage
 from runs.models import ModelCall, Response, RunModel, Score
 
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 _BATCH = 200  # rows; larger batches gain nothing on SQLite or PostgreSQL
 _LINGER_S = 0.1  # how long the first row of a batch waits for others; what a kill -9 can lose
 _QUEUE_LIMIT = 1000  # rows; episodes wait when the queue is full
@@ -46,7 +47,7 @@ class _DatabaseThread:
     def __init__(self, name: str) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
 
-    async def run(self, function: Callable[..., T], *args: Any) -> T:
+    async def run(self, function: Callable[[Unpack[Arguments]], T], *args: *Arguments) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, function, *args)
 
     async def close(self) -> None:
@@ -55,19 +56,19 @@ class _DatabaseThread:
 
 
 class Reader(_DatabaseThread):
-    """Thread that reads. Look-ups in the cache are collected, so that many calls share one query."""
+    """Thread that reads. Lookups in the cache are collected, so that many calls share one query."""
 
     def __init__(self) -> None:
         super().__init__("runs-reader")
         self._wanted: dict[str, asyncio.Future[Reply | None]] = {}
-        self._look_up: asyncio.Task[None] | None = None
+        self._lookup: asyncio.Task[None] | None = None
 
     async def cached(self, key: str) -> Reply | None:
         future = self._wanted.get(key)
         if future is None:
             future = self._wanted[key] = asyncio.get_running_loop().create_future()
-        if self._look_up is None:
-            self._look_up = asyncio.create_task(self._answer())
+        if self._lookup is None:
+            self._lookup = asyncio.create_task(self._answer())
         return await asyncio.shield(future)
 
     async def _answer(self) -> None:
@@ -84,7 +85,7 @@ class Reader(_DatabaseThread):
             for key, future in wanted.items():
                 if not future.done():
                     future.set_result(found.get(key))
-        self._look_up = None
+        self._lookup = None
 
 
 def _find_calls(keys: list[str]) -> dict[str, Reply]:

@@ -1,12 +1,20 @@
 """HTTP client of providers: bounds the time of each request, and checks where requests go."""
 
 import asyncio
-from typing import Any
+from typing import TypedDict, cast
 
 import httpx2
 import openai
 
 from runs.providers.addresses import checked_address, guarded
+
+
+class SendOptions(TypedDict, total=False):
+    """Keyword arguments that the OpenAI client passes to `send`."""
+
+    stream: bool
+    auth: httpx2.Auth
+    follow_redirects: bool
 
 
 class BoundedClient(openai.DefaultAioHttpClient):
@@ -15,7 +23,7 @@ class BoundedClient(openai.DefaultAioHttpClient):
     aiohttp costs about half of the default transport's CPU per call: benchmarks/transports.py.
     """
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+    async def send(self, request: httpx2.Request, **options: object) -> httpx2.Response:
         """Send *request* once. Raises APITimeoutError, which is not retried, and ReadError, which is.
 
         The transport restarts its own time limit with every byte that arrives, and it reports broken and refused
@@ -26,7 +34,7 @@ class BoundedClient(openai.DefaultAioHttpClient):
                 if guarded():
                     await _pin_address(request)
                     options["follow_redirects"] = False  # the target of a redirect would not be checked
-                return await super().send(request, **options)
+                return await super().send(request, **cast(SendOptions, options))
         except TimeoutError as error:
             raise openai.APITimeoutError(request=request) from error
         except Exception as error:

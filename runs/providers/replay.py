@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -46,7 +46,7 @@ class Recorded(BaseModel):
     first: str = ""
     second: str = ""
     content: str | None = None
-    messages: list[dict[str, Any]] | None = None
+    messages: list[dict[str, object]] | None = None
     finish_reason: str = "stop"
     usage: RecordedUsage = Field(default_factory=RecordedUsage)
 

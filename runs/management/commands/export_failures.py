@@ -1,13 +1,26 @@
-"""`manage.py export_failures`: failing cases of a run, to train on, to read or to evaluate again."""
+"""`manage.py export_failures`: export the failing cases of a run for training, reading or another evaluation."""
 
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from hub.common.output_files import add_force_argument
 from hub.management import base
 from runs.exports import FORMATS, export_failures
 from runs.selectors import get_run
+
+
+class Options(TypedDict):
+    """Options of the command as parsed."""
+
+    run: str
+    format: str
+    out: Path
+    model: str | None
+    environment: str | None
+    search: str
+    flag: str
+    force: bool
 
 
 class Command(base.Command):
@@ -19,13 +32,13 @@ class Command(base.Command):
         parser.add_argument("run", metavar="RUN")
         parser.add_argument("--format", required=True, choices=list(FORMATS))
         parser.add_argument("--out", required=True, type=Path, metavar="FILE")
-        parser.add_argument("--model", metavar="M", help="only what this model failed, by its label")
+        parser.add_argument("--model", metavar="M", help="only failures of the model with this label")
         parser.add_argument("--environment", metavar="SLUG", help="only this environment of the run")
-        parser.add_argument("--search", metavar="TEXT", default="", help="only with TEXT in case id or reason")
-        parser.add_argument("--flag", choices=["truncated", "refused", "limit"], default="", help="only with this mark")
+        parser.add_argument("--search", metavar="TEXT", default="", help="only with TEXT in the case id or the reason")
+        parser.add_argument("--flag", choices=["truncated", "refused", "limit"], default="", help="only with this flag")
         add_force_argument(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Unpack[Options]) -> None:
         exported = export_failures(
             get_run(options["run"]),
             options["out"],
@@ -41,4 +54,4 @@ class Command(base.Command):
         if exported.written:
             self.stdout.write(f"Wrote {exported.written:,} to {options['out']}.")
         else:
-            self.stdout.write("There is no failing case to write; no file was made.")
+            self.stdout.write("There is no failing case to export; no file was created.")

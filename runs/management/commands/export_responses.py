@@ -1,8 +1,8 @@
-"""`manage.py export_responses`: a run's responses as recordings, to be replayed without asking a model."""
+"""`manage.py export_responses`: export a run's responses as recordings, which replay without calls to a model."""
 
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from hub.common.output_files import add_force_argument
 from hub.management import base
@@ -10,19 +10,29 @@ from runs.exports import export_responses
 from runs.selectors import get_run
 
 
+class Options(TypedDict):
+    """Options of the command as parsed."""
+
+    run: str
+    out: Path
+    force: bool
+
+
 class Command(base.Command):
-    help = "Write a run's responses as recordings that the provider `replay` plays: a file for each model."
+    help = "Write a run's responses as recordings for the provider `replay`, one file for each model."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("run", metavar="RUN")
         parser.add_argument("--out", required=True, type=Path, metavar="DIR")
         add_force_argument(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Unpack[Options]) -> None:
         exported = export_responses(get_run(options["run"]), options["out"], force=options["force"])
         for line in exported.left_out_lines():
             self.stderr.write(line)
         for path in exported.files:
-            self.stdout.write(f"Wrote {path}; a config replays it by `provider: replay` and `responses: {path}`.")
+            self.stdout.write(
+                f"Wrote {path}. To replay it, set `provider: replay` and `responses: {path}` in a config."
+            )
         if not exported.files:
-            self.stdout.write("The run has no responses; no file was made.")
+            self.stdout.write("The run has no responses; no file was created.")

@@ -1,8 +1,9 @@
-"""`manage.py export_rollouts`: rollouts with rewards and token counts, to train on."""
+"""`manage.py export_rollouts`: export rollouts with rewards and token counts for training."""
 
 from argparse import ArgumentParser
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from django.contrib.auth.models import User
 
@@ -14,6 +15,18 @@ from runs.exports import ExportError, ExportReport, RolloutSelection, export_epi
 from runs.selectors import get_run
 
 
+class Options(TypedDict):
+    """Options of the command as parsed."""
+
+    out: Path
+    run: str | None
+    environment: str
+    model: str
+    user: str | None
+    since: date | None
+    force: bool
+
+
 class Command(base.Command):
     help = (
         "Write episodes that trainers drove over REST, or a run's scored responses, as JSONL with rewards and tokens."
@@ -23,36 +36,36 @@ class Command(base.Command):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--out", required=True, type=Path, metavar="FILE")
-        parser.add_argument("--run", metavar="RUN", help="the scored responses of this run instead of episodes")
-        parser.add_argument("--environment", metavar="SLUG", default="", help="only of this environment")
-        parser.add_argument("--model", metavar="M", default="", help="only of this model, by its label")
+        parser.add_argument("--run", metavar="RUN", help="export the scored responses of this run instead of episodes")
+        parser.add_argument("--environment", metavar="SLUG", default="", help="only rollouts of this environment")
+        parser.add_argument("--model", metavar="M", default="", help="only rollouts of the model with this label")
         parser.add_argument("--user", metavar="NAME", help="only episodes of this user")
-        parser.add_argument("--since", type=base.day, metavar="DATE", help="only episodes begun since this day (UTC)")
+        parser.add_argument("--since", type=base.day, metavar="DATE", help="only episodes started since this day (UTC)")
         add_force_argument(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Unpack[Options]) -> None:
         exported = self._export(options)
         for line in exported.left_out_lines():
             self.stderr.write(line)
         if exported.written:
             self.stdout.write(f"Wrote {wording.counted(exported.written, 'rollout')} to {options['out']}.")
         else:
-            self.stdout.write("There is no rollout to write; no file was made.")
+            self.stdout.write("There is no rollout to export; no file was created.")
 
-    def _export(self, options: dict[str, Any]) -> ExportReport:
-        which = RolloutSelection(
+    def _export(self, options: Options) -> ExportReport:
+        selection = RolloutSelection(
             user=self._user(options["user"]),
             environment=options["environment"],
             model=options["model"],
             since=options["since"],
         )
         if options["run"]:
-            if which.user or which.since:
-                raise ExportError("--user and --since choose among episodes; a run's rollouts take neither.")
-            return export_run_rollouts(get_run(options["run"]), options["out"], which, force=options["force"])
-        if which.environment:
-            get_version(which.environment)
-        return export_episodes(options["out"], which, force=options["force"])
+            if selection.user or selection.since:
+                raise ExportError("--user and --since select episodes; remove them, or remove --run.")
+            return export_run_rollouts(get_run(options["run"]), options["out"], selection, force=options["force"])
+        if selection.environment:
+            get_version(selection.environment)
+        return export_episodes(options["out"], selection, force=options["force"])
 
     def _user(self, name: str | None) -> User | None:
         if name is None:

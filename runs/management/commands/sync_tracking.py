@@ -1,7 +1,6 @@
 """`manage.py sync_tracking`: log runs in MLflow that are not logged yet, or that have newer judgments."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from hub.management import base
 from hub.management.base import UNAVAILABLE
@@ -21,14 +20,14 @@ class Command(base.Command):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("runs", metavar="RUN", nargs="*", help="by default all that are pending or outdated")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        runs = [get_run(name) for name in options["runs"]] or runs_to_log()
-        if not runs:
+    def handle(self, *args: object, runs: list[str], **options: object) -> None:
+        selected = [get_run(name) for name in runs] or runs_to_log()
+        if not selected:
             self.stdout.write("No run is pending.")
             return
         tracker = Tracker.start(TrackingConfig())
         try:
-            failed = sum(not self._sync(run, tracker) for run in runs)
+            failed = sum(not self._sync(run, tracker) for run in selected)
         finally:
             tracker.close()
         if failed:

@@ -415,7 +415,7 @@ def test_a_run_without_failures_makes_no_file(tmp_path: Path, capsys: Any) -> No
     for format in FORMATS:
         if not FORMATS[format].training:
             call_command("export_failures", str(run.pk), "--format", format, "--out", str(tmp_path / "out"))
-    assert "no file was made" in capsys.readouterr().out
+    assert "no file was created" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
 

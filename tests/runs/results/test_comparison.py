@@ -219,7 +219,7 @@ def test_the_command_exits_with_1_if_nothing_is_comparable(capsys: Any) -> None:
     assert left.value.code == 1
     (item,) = json.loads(out.getvalue())["models"][0]["environments"]
     assert (item["cases"], item["left_out"]) == (0, {"other input": 2, "other scoring": 1})
-    assert "Nothing was compared." in err.getvalue()
+    assert "No case can be compared." in err.getvalue()
     assert "sums, alpha and alpha: 2 cases other input, 1 cases other scoring." in err.getvalue()
 
 

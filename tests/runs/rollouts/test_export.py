@@ -265,7 +265,7 @@ def test_the_command_says_what_it_wrote_and_what_it_left_out(
 ) -> None:
     out = tmp_path / "out.jsonl"
     call_command("export_rollouts", "--out", str(out))
-    assert "no file was made" in capsys.readouterr().out
+    assert "no file was created" in capsys.readouterr().out
     play(user, version, "france", "Paris")
     create_rollout(user=user, version=version)
     call_command("export_rollouts", "--out", str(out), "--user", "trainer", "--environment", "capitals")
@@ -284,7 +284,7 @@ def test_the_command_says_what_it_wrote_and_what_it_left_out(
         (["--run", "999"], "no run 999"),
         (["--user", "nobody"], "no user 'nobody'"),
         (["--environment", "atlantis"], "no environment 'atlantis'"),
-        (["--run", "{run}", "--user", "trainer"], "choose among episodes"),
+        (["--run", "{run}", "--user", "trainer"], "select episodes"),
         (["--run", "{run}", "--model", "x"], "no model 'x'"),
     ],
 )
