@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from hub.protocols.messages import Message, opening, text_of
+from hub.protocols.messages import Message, get_prompt_messages, text_of
 
 Side = Literal["first", "second"]
 Item = TypeVar("Item")
@@ -85,7 +85,8 @@ def tokens_to_phrases(text: str, *, first: str = "the first response", second: s
 def lists_choices(messages: Sequence[Message]) -> bool:
     """Return whether a prompt lists choices named A and B, so that a letter in a critique may mean a choice."""
     return any(
-        {"A", "B"} <= {match[1] for match in _CHOICE.finditer(text_of(message))} for message in opening(messages)
+        {"A", "B"} <= {match[1] for match in _CHOICE.finditer(text_of(message))}
+        for message in get_prompt_messages(messages)
     )
 
 

@@ -80,22 +80,22 @@ def call_text(call: Mapping[str, object]) -> str:
 # ---- prompt and answer -----------------------------------------------------------------------------------------------
 
 
-def opening_length(messages: Sequence[Message]) -> int:
+def count_prompt_messages(messages: Sequence[Message]) -> int:
     """Return how many messages there are before the first answer."""
     return next((i for i, message in enumerate(messages) if message.get("role") == "assistant"), len(messages))
 
 
-def opening(messages: Sequence[Message]) -> list[Message]:
+def get_prompt_messages(messages: Sequence[Message]) -> list[Message]:
     """Return the messages before the first answer."""
-    return list(messages[: opening_length(messages)])
+    return list(messages[: count_prompt_messages(messages)])
 
 
-def played(messages: Sequence[Message]) -> list[Message]:
+def get_response_messages(messages: Sequence[Message]) -> list[Message]:
     """Return the first answer and everything after it: further answers, results of tools, users' replies."""
-    return list(messages[opening_length(messages) :])
+    return list(messages[count_prompt_messages(messages) :])
 
 
-def common_length(first: Sequence[Message], second: Sequence[Message]) -> int:
+def count_common_messages(first: Sequence[Message], second: Sequence[Message]) -> int:
     """Return how many messages two conversations share before they differ, up to an answer.
 
     Both conversations continue with an assistant message there. If they differ first in a message of a user or a
@@ -105,15 +105,15 @@ def common_length(first: Sequence[Message], second: Sequence[Message]) -> int:
     for i, (one, other) in enumerate(zip(first, second, strict=False)):
         if one.get("role") == "assistant" == other.get("role"):
             length = i
-        if comparable(one) != comparable(other):
+        if get_comparable_content(one) != get_comparable_content(other):
             break
     return length
 
 
-def comparable(message: Message) -> list[JSON]:
+def get_comparable_content(message: Message) -> list[JSON]:
     """Return what makes a message different from another: role, text and calls, without ids and without reasoning."""
     calls = [[_function(call).get("name"), parsed_arguments(call)] for call in calls_of(message)]
-    return [message.get("role"), text_of(without_thoughts(message)), calls]
+    return [message.get("role"), text_of(remove_reasoning(message)), calls]
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def with_parsed_arguments(message: Message) -> Message:
     return {**message, "tool_calls": cast(list[ToolCall], calls)} if calls else message
 
 
-def without_thoughts(message: Message) -> Message:
+def remove_reasoning(message: Message) -> Message:
     """Return an assistant message without the model's reasoning (`<think>…</think>`); other messages as they are."""
     text = text_of(message)
     if message.get("role") != "assistant" or (answer := without_reasoning(text)) == text.strip("\n"):

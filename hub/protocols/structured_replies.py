@@ -20,7 +20,7 @@ DATA_RULE = (
 )
 
 
-def as_data(name: str, text: str) -> str:
+def enclose_data(name: str, text: str) -> str:
     """Return *text* between tags that it cannot close itself, since they contain a digest of the text.
 
     Put DATA_RULE into the system message of a prompt that uses this. The tag depends on the text alone, so that equal
@@ -61,7 +61,7 @@ class Judgement(Generic[Shape]):
         return total_cost(reply.cost_usd for reply in self.replies)
 
 
-async def judgement(
+async def request_judgement(
     call_model: CallModel,
     key: CallKey,
     messages: Sequence[Message],
@@ -80,7 +80,7 @@ async def judgement(
     for turn in range(2):
         reply = await call_model(replace(key, turn=key.turn + turn), conversation, (), parameters)
         replies.append(reply)
-        answer, problem = read(_text(reply), shape)
+        answer, problem = parse_reply(_text(reply), shape)
         if answer is not None:
             return Judgement(answer=answer, replies=replies, problems=problems)
         if reply.finish_reason == "length":
@@ -96,7 +96,7 @@ async def judgement(
     return Judgement(answer=None, replies=replies, problems=problems)
 
 
-def read(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
+def parse_reply(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
     """Return the object of *shape* in *text*, and the problem if there is none.
 
     The object may be in a fence, within prose, or the only object in another object or a list. The last valid one of

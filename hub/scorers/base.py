@@ -51,7 +51,7 @@ class Submission:
     turns: int = 1
 
     @property
-    def played(self) -> list[Message]:
+    def response_messages(self) -> list[Message]:
         """The transcript from the model's first message on."""
         spoken = [i for i, message in enumerate(self.messages) if message["role"] == "assistant"]
         own = spoken[max(len(spoken) - self.turns, 0) :] if self.turns else []

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.protocols.messages import JSON, Message, call_text, text_of
-from hub.protocols.structured_replies import DATA_RULE, Judgement, as_data, judgement
+from hub.protocols.structured_replies import DATA_RULE, Judgement, enclose_data, request_judgement
 from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
 from hub.scorers.texts import quoted
 
@@ -89,7 +89,7 @@ class Judge(Scorer[JudgeOptions]):
         key = replace(submission.key, purpose="rubric", role=options.role, rule=submission.rule, turn=0)
         judgements = await asyncio.gather(
             *(
-                judgement(services.call_model, replace(key, seat=seat), messages, reply_model)
+                request_judgement(services.call_model, replace(key, seat=seat), messages, reply_model)
                 for seat in range(judge_count)
             ),
             return_exceptions=True,  # wait for all calls, so that none outlives the episode
@@ -112,14 +112,14 @@ def system_prompt(version: str) -> str:
 def prompt(options: JudgeOptions, submission: Submission) -> list[Message]:
     """Return the messages for a judge: task, answer, reference and criteria, each delimited."""
     task, work = _split(submission)
-    parts = [f"The task that the assistant was given:\n{as_data('task', _written(task))}"]
+    parts = [f"The task that the assistant was given:\n{enclose_data('task', _written(task))}"]
     if options.show == "transcript":
-        parts.append(f"What followed, to be marked:\n{as_data('transcript', _written(work))}")
+        parts.append(f"What followed, to be marked:\n{enclose_data('transcript', _written(work))}")
     else:
         answer = extraction.without_reasoning(submission.text).strip()
-        parts.append(f"The assistant's answer, to be marked:\n{as_data('answer', answer)}")
+        parts.append(f"The assistant's answer, to be marked:\n{enclose_data('answer', answer)}")
     if options.reference is not None:
-        parts.append(f"For comparison, what a good answer says:\n{as_data('reference', str(options.reference))}")
+        parts.append(f"For comparison, what a good answer says:\n{enclose_data('reference', str(options.reference))}")
     if options.guidance:
         parts.append(options.guidance)
     listed = "\n".join(
@@ -138,8 +138,8 @@ def prompt(options: JudgeOptions, submission: Submission) -> list[Message]:
 
 def _split(submission: Submission) -> tuple[list[Message], list[Message]]:
     """Return the messages before the model's first message, and the rest."""
-    own = len(submission.messages) - len(submission.played)
-    return submission.messages[:own], submission.played
+    own = len(submission.messages) - len(submission.response_messages)
+    return submission.messages[:own], submission.response_messages
 
 
 def _written(messages: Sequence[Message]) -> str:

@@ -45,7 +45,7 @@ class ToolCalls(Scorer[ToolCallsOptions]):
 
     async def score(self, options: ToolCallsOptions, submission: Submission, services: Services) -> Verdict:
         wanted = expected(options.expect)
-        made = [call for message in submission.played for call in _calls(message)]
+        made = [call for message in submission.response_messages for call in _calls(message)]
         detail: dict[str, JSON] = {"calls": [_plain(call) for call in made[:50]], "made": len(made)}
         if len(made) > MAX_CALLS:
             return Verdict.of(False, f"{len(made)} calls were made; more than {MAX_CALLS} are not compared.", **detail)

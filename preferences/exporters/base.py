@@ -7,12 +7,12 @@ from typing import ClassVar
 from hub.protocols.messages import (
     Message,
     Tool,
-    common_length,
-    comparable,
-    opening,
+    count_common_messages,
+    get_comparable_content,
+    get_prompt_messages,
     plain_message,
+    remove_reasoning,
     text_of,
-    without_thoughts,
 )
 from hub.selectors import get_offered_tools
 from preferences.models import Preference
@@ -50,9 +50,11 @@ def training_sides(preference: Preference) -> TrainingSides:
     chosen, rejected = preference.chosen, preference.rejected
     assert chosen is not None and rejected is not None
     messages, others = chosen.messages, rejected.messages
-    if [comparable(m) for m in opening(messages)] != [comparable(m) for m in opening(others)]:
+    if [get_comparable_content(m) for m in get_prompt_messages(messages)] != [
+        get_comparable_content(m) for m in get_prompt_messages(others)
+    ]:
         raise LeftOut("sides with different prompts")
-    length = common_length(messages, others)
+    length = count_common_messages(messages, others)
     if not length or messages[length - 1].get("role") not in ("user", "tool"):
         raise LeftOut("a prompt that does not end with a user's message or a tool's result")
     return TrainingSides(trainable(messages[:length]), trainable(messages[length:]), trainable(others[length:]))
@@ -79,7 +81,7 @@ def trainable(messages: Sequence[Message]) -> list[Message]:
     """
     found = []
     for message in messages:
-        plain = without_thoughts(plain_message(message))
+        plain = remove_reasoning(plain_message(message))
         if text_of(message) and not text_of(plain) and not plain.get("tool_calls"):
             raise LeftOut("an answer that contains nothing but reasoning")
         found.append(plain)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hub.protocols.messages import opening, played
+from hub.protocols.messages import get_prompt_messages, get_response_messages
 from preferences.exporters.base import PreferenceFormat
 from preferences.exporters.records import preference_record
 from preferences.models import Preference
@@ -16,11 +16,11 @@ class PreferenceJsonl(PreferenceFormat):
 
     def rows(self, item: Preference) -> Iterator[JSONObject]:
         first, second = item.first, item.second
-        prompt = opening(first.messages)
-        shared = prompt == opening(second.messages)  # not if a simulated user opened them differently
+        prompt = get_prompt_messages(first.messages)
+        shared = prompt == get_prompt_messages(second.messages)  # not if a simulated user opened them differently
         yield {
             **preference_record(item),
             "prompt": prompt if shared else [],
-            "first_messages": played(first.messages) if shared else first.messages,
-            "second_messages": played(second.messages) if shared else second.messages,
+            "first_messages": get_response_messages(first.messages) if shared else first.messages,
+            "second_messages": get_response_messages(second.messages) if shared else second.messages,
         }

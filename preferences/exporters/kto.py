@@ -5,7 +5,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
-from hub.protocols.messages import opening, played
+from hub.protocols.messages import get_prompt_messages, get_response_messages
 from preferences.exporters.base import PreferenceFormat, completion_text, prompt_text
 from preferences.models import Preference
 from runs.exports.protocol import JSONObject, LeftOut, Row
@@ -21,8 +21,8 @@ class Kto(PreferenceFormat):
             raise LeftOut("a tie, which makes no response good or bad")
         yield from [
             {
-                "prompt": prompt_text(opening(response.messages)),
-                "completion": completion_text(played(response.messages)),
+                "prompt": prompt_text(get_prompt_messages(response.messages)),
+                "completion": completion_text(get_response_messages(response.messages)),
                 "label": item.chosen == response,
             }
             for response in (item.first, item.second)

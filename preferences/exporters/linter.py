@@ -9,7 +9,7 @@ from math import comb
 from typing import NamedTuple, TypedDict
 
 from hub.models import CaseDefect
-from hub.protocols.messages import JSON, Message, comparable, opening, played
+from hub.protocols.messages import JSON, Message, get_comparable_content, get_prompt_messages, get_response_messages
 from preferences.insight.statistics import correlation
 from preferences.models import Preference
 from preferences.precedence import from_first_source
@@ -136,12 +136,15 @@ def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> Lin
 
 def answer_digest(response: Response) -> str:
     """Return a digest of prompt and answer: roles, texts without reasoning, and tool calls without ids."""
-    text = json.dumps([_comparable(opening(response.messages)), _comparable(played(response.messages))], sort_keys=True)
+    text = json.dumps(
+        [_comparable(get_prompt_messages(response.messages)), _comparable(get_response_messages(response.messages))],
+        sort_keys=True,
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _comparable(messages: Sequence[Message]) -> list[list[JSON]]:
-    return [comparable(message) for message in messages]
+    return [get_comparable_content(message) for message in messages]
 
 
 def _claim(preference: Preference, first: str, second: str) -> Claim:
@@ -153,7 +156,9 @@ def _unfit(preference: Preference, careless: Set[int]) -> str:
     """Return why *preference* on its own may not be exported, or ""."""
     if preference.version.environment.held_out:
         return HELD_OUT
-    if _comparable(played(preference.first.messages)) == _comparable(played(preference.second.messages)):
+    if _comparable(get_response_messages(preference.first.messages)) == _comparable(
+        get_response_messages(preference.second.messages)
+    ):
         return IDENTICAL
     failed = preference.check_result == Preference.Check.FAILED
     if failed or preference.reviewer_id in careless:

@@ -19,7 +19,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Error, Keyword, Name, Number, Operator, String
 
-from hub.protocols.messages import Message, call_text, opening_length, text_of
+from hub.protocols.messages import Message, call_text, count_prompt_messages, text_of
 from preferences.spans import text_hash
 from runs.models import Response
 
@@ -93,7 +93,7 @@ class Turn:
 
 def turns_of(response: Response, marks: Marks) -> list[Turn]:
     """Return the rendered messages of *response* after the prompt, from the first assistant message on."""
-    first = opening_length(response.messages)
+    first = count_prompt_messages(response.messages)
     return [_turn(i, message, marks) for i, message in enumerate(response.messages) if i >= first]
 
 

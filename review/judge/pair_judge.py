@@ -7,7 +7,7 @@ from typing import Any
 
 from hub.protocols.calls import CallKey, CallModel, ModelError, Reply
 from hub.protocols.messages import JSON, Message, Tool
-from hub.protocols.structured_replies import Judgement, judgement
+from hub.protocols.structured_replies import Judgement, request_judgement
 from preferences.sides import Side, Sides, lists_choices
 from preferences.spans import Span, find_quote
 from review.judge.prompts import PairToJudge, prompt
@@ -118,7 +118,7 @@ async def _ask_judge(call_model: CallModel, pair: PairToJudge, *, swapped: bool)
         return reply
 
     try:
-        order.judged = await judgement(ask_and_keep, key, prompt(pair, a, b), PairVerdict)
+        order.judged = await request_judgement(ask_and_keep, key, prompt(pair, a, b), PairVerdict)
     except ModelError as error:
         order.error = error
         return order

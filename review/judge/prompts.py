@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hub.protocols.messages import Message, call_text, opening, played, text_of
-from hub.protocols.structured_replies import DATA_RULE, as_data
+from hub.protocols.messages import Message, call_text, get_prompt_messages, get_response_messages, text_of
+from hub.protocols.structured_replies import DATA_RULE, enclose_data
 from preferences.sides import Side
 
 PROMPT_VERSION = "pair-1"
@@ -50,11 +50,11 @@ def system_prompt(version: str) -> str:
 
 def prompt(pair: PairToJudge, a: JudgedResponse, b: JudgedResponse) -> list[Message]:
     """Return the messages: task, both responses, and the scoring results of each unless the judge is blind."""
-    parts = [f"The task:\n{as_data('task', written(opening(a.messages)))}"]
+    parts = [f"The task:\n{enclose_data('task', written(get_prompt_messages(a.messages)))}"]
     for name, side in (("A", a), ("B", b)):
-        parts.append(f"Response {name}:\n{as_data('response', written(played(side.messages)))}")
+        parts.append(f"Response {name}:\n{enclose_data('response', written(get_response_messages(side.messages)))}")
         if not pair.blind:
-            parts.append(f"What scoring found of {name}:\n{as_data('evidence', side.evidence)}")
+            parts.append(f"What scoring found of {name}:\n{enclose_data('evidence', side.evidence)}")
     listed = "\n".join(f"- {slug}: {description}" for slug, description in pair.categories)
     parts.append(f"The categories:\n{listed}")
     return [

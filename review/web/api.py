@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
-from hub.protocols.messages import Message, call_text, opening, opening_length, text_of
+from hub.protocols.messages import Message, call_text, count_prompt_messages, get_prompt_messages, text_of
 from hub.selectors import may_see_content
 from preferences.evidence import evidence_of, without_reasons
 from preferences.models import Issue, Preference
@@ -96,7 +96,7 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
         "lease_until": assignment.lease_until.isoformat() if assignment.lease_until else None,
         "environment": str(pair.first.run_environment.version),
         "case": pair.case.external_id,
-        "prompt": opening(a.messages),
+        "prompt": get_prompt_messages(a.messages),
         "A": _side(a, evidence["first"]),
         "B": _side(b, evidence["second"]),
         "suggestion": None
@@ -131,7 +131,7 @@ def _side(response: Response, evidence: dict[str, Any]) -> dict[str, Any]:
     messages = [
         {"index": i, "text_hash": text_hash(text_of(message)), **_calls(message), **message}
         for i, message in enumerate(response.messages)
-        if i >= opening_length(response.messages)
+        if i >= count_prompt_messages(response.messages)
     ]
     return {"messages": messages, "status": response.status, "score": response.score, "rules": evidence["rules"]}
 

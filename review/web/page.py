@@ -5,7 +5,7 @@ from typing import Any
 from django.http import QueryDict
 
 from hub.common.web.rendering import markdown_html
-from hub.protocols.messages import opening, text_of
+from hub.protocols.messages import get_prompt_messages, text_of
 from hub.selectors import may_see_content
 from preferences.evidence import winner
 from preferences.selectors import categories
@@ -45,7 +45,8 @@ def pair_context(assignment: Assignment, form: DecisionForm | None = None, *, ru
         "pair": pair,
         "done": assignment.state == Assignment.State.DONE,
         "prompt": [
-            {"role": message.get("role", ""), "html": text_html(text_of(message))} for message in opening(a.messages)
+            {"role": message.get("role", ""), "html": text_html(text_of(message))}
+            for message in get_prompt_messages(a.messages)
         ],
         "sides": [_side("a", a, suggestion, rows, sides), _side("b", b, suggestion, rows, sides)],
         "differing": [row for row in rows if row.differs],

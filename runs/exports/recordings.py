@@ -11,7 +11,7 @@ from hub.common.output_files import Outputs
 from hub.environments.compiled import CompiledEnvironment
 from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import opening_length
+from hub.protocols.messages import count_prompt_messages
 from hub.selectors import compile_version
 from runs.exports.protocol import CHUNK, ExportFormat, ExportReport, JSONObject, LeftOut, export_items
 from runs.exports.provenance import token_usage
@@ -121,7 +121,7 @@ def _user_rows(response: Response, environment: CompiledEnvironment, role: str) 
     user = getattr(options, "user", None)
     if user is None or user.scripted or user.role != role:
         return
-    start = opening_length(response.messages)
+    start = count_prompt_messages(response.messages)
     if not getattr(options, "prompt", "") and start:
         start -= 1  # the user opened the conversation
     dialogue = environment.harness.dialogue(options, response.messages[start:])

@@ -11,7 +11,7 @@ from hub.bundles.loader import Bundle, open_archive
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
 from hub.protocols.cases import CaseData
-from hub.protocols.messages import Message, Tool, opening, plain_message
+from hub.protocols.messages import Message, Tool, get_prompt_messages, plain_message
 from hub.selectors import get_offered_tools
 from runs.exports.protocol import CHUNK, ExportFormat, LeftOut
 from runs.models import Response, Run, RunEnvironment, RunModel
@@ -102,7 +102,7 @@ def _open_gold(version: EnvironmentVersion) -> Iterator[ReferenceAnswers]:
 def gold_messages(failure: Failure) -> tuple[list[Message], list[Tool]]:
     """Return the prompt followed by the gold answer, and the tools on offer. Raises LeftOut."""
     response = failure.response
-    prompt = opening(response.messages)
+    prompt = get_prompt_messages(response.messages)
     if not prompt:
         raise LeftOut("the transcript has no prompt")
     try:
