@@ -2,8 +2,8 @@
 
 import re
 
-# A word that reopens the question, at the beginning of a sentence or after a dash: what is stated after it replaces
-# what was stated before it.
+# Words that announce a correction, at the beginning of a sentence or after a dash. Statements after them replace those
+# before them.
 _START = r"(?:(?:^|[.!?…:;]|\n|—|–|\s-|\()[ \t*_\"“]{0,6})"
 _REOPENING = re.compile(
     _START
@@ -22,7 +22,7 @@ _INLINE = re.compile(
     r"scratch that|strike that|i mean(?:t)?|or rather|rather|make that|actually)\b[\s,:;.!—–-]*",
     re.IGNORECASE,
 )
-# Said only by somebody who withdraws the value itself, so that even an unmarked value after it counts.
+# Phrases that withdraw the value itself, so that even an unmarked value after them counts.
 _WITHDRAWAL = re.compile(
     _START + r"(?:(?:oh|ah|hmm+|but),?\s+)?(?:correction|scratch that|strike that|oops|whoops|i meant?|my mistake|"
     r"my apologies|i apologi[sz]e|(?:sorry|no|wait|hold on|actually|hmm+)\b[^.!?\n]{0,80}?"
@@ -33,7 +33,7 @@ _WITHDRAWAL = re.compile(
     r"i (?:made|see|found|notice[d]?) (?:a|an|my|the) \w{0,12} ?(?:mistake|error))\b",
     re.IGNORECASE,
 )
-# "Hmm, that's the median.": what was said answers another question; a sentence follows.
+# "Hmm, that's the median.": the value before it answers another question. Another sentence has to follow.
 _MISTAKEN = re.compile(
     _START
     + r"(?:(?:oh|ah|but|and|no)[,.]?\s+)?(?:wait|hold on|hang on|actually|hmm+|no|oh|oops|sorry|but)[,.!…—– -]{1,4}"
@@ -43,7 +43,7 @@ _MISTAKEN = re.compile(
     r"[^.!?\n]{1,80}[.!?](?=\s+\S)",
     re.IGNORECASE,
 )
-# A text that names values and cannot decide between them.
+# Phrases of texts that name several values without a decision.
 _UNDECIDED = re.compile(
     r"\b(?:can(?:no|['’])t|cannot|could(?: no|n['’])t|unable to"
     r"|impossible to|hard to|difficult to|not (?:able|possible) to"
@@ -58,7 +58,7 @@ _UNDECIDED = re.compile(
     r"|\bi (?:do not|don['’]t) know which\b",
     re.IGNORECASE,
 )
-# A sentence that offers another value beside the one before it.
+# The beginning of a sentence that offers an alternative to the value before it.
 ALTERNATIVELY = re.compile(
     r"^[\s*_,;(—–-]{0,8}(?:or\b|alternatively\b|maybe\b|perhaps\b|possibly\b|otherwise\b|"
     r"(?:but |although |though |and )?(?:it|that|the answer|this)? ?(?:could|might|may)(?: also| well"
@@ -66,11 +66,11 @@ ALTERNATIVELY = re.compile(
     r"(?:but |although )?(?:it(?:['’]s| is) also possible|another (?:possible|valid) (?:answer|value)))",
     re.IGNORECASE,
 )
-_END = 600  # characters at the end of a text in which it may say that it cannot decide
+_END = 600  # characters at the end of a text that are searched for _UNDECIDED
 
 
 def reopening_positions(text: str) -> list[int]:
-    """Return the positions after words that reopen the question ("Wait", "Actually", "Correction")."""
+    """Return the positions after words that announce a correction ("Wait", "Actually", "Correction")."""
     return [match.end() for match in _REOPENING.finditer(text)]
 
 
@@ -84,7 +84,7 @@ def withdrawal_end(text: str, start: int = 0) -> int:
 
 
 def is_undecided(text: str) -> bool:
-    """Return whether *text* ends by saying that it cannot decide, without a number after that."""
+    """Return whether the end of *text* names no decision between values, without a number after that."""
     end = text[-_END:]
     return any(not any(map(str.isdigit, end[match.end() :])) for match in _UNDECIDED.finditer(end))
 

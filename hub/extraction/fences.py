@@ -8,16 +8,16 @@ _FENCE = re.compile(
     r"^(?P<indent>[ \t]*(?:(?:>|[-*](?=[ \t])|\d{1,9}\.(?=[ \t]))[ \t]*)?)(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)$"
 )
 _SUFFIX = re.compile(r"[\w./-]+\.(?P<suffix>[a-z]+)")
-_PROSE_WORDS = 3  # behind a fence: "``` This adds them up." closes a block, "```python title=a.py" begins one
+_PROSE_WORDS = 3  # after a fence: "``` This adds them up." closes a block, "```python title=a.py" begins one
 _ONE_LINE = re.compile(r"^[ \t]*```(?P<language>[A-Za-z]\w*)[ \t]+(?P<code>[^`\n]+)```[ \t]*$")
 _MARKDOWN = {"markdown", "md", "mdx"}
-# Code that stands on the opening line, behind the language.
+# Code on the opening line, after the language.
 _CODE = re.compile(r"(?:def|class|import|from|async\s+def|@)\s*\w")
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A fenced block: its language in lower case, and its text with the fence's own indentation taken off.
+    """A fenced block: its language in lower case, and its text without the indentation of the fence.
 
     `closed` is False for a block that runs to the end of the text.
     """
@@ -57,8 +57,8 @@ def fences(text: str) -> list[Fence]:
 def split(text: str) -> tuple[list[Fence], str]:
     """Return the fenced blocks of *text*, and the text outside of them.
 
-    A fence with an info word within an open block begins a block of its own, because models leave blocks unclosed and
-    wrap whole answers in ```markdown. One that is indented further than the open block belongs to a docstring.
+    A fence with an info word within an open block begins another block, because models leave blocks unclosed and
+    enclose entire answers in ```markdown. One that is indented further than the open block belongs to a docstring.
     """
     blocks: list[Fence] = []
     outside: list[str] = []

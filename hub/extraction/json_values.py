@@ -1,4 +1,4 @@
-"""JSON values out of prose, fences and answers that were cut off."""
+"""Extraction of JSON values from prose, fences and truncated answers."""
 
 import json
 import re
@@ -11,15 +11,15 @@ from hub.extraction.normalization import answer_text
 _OPEN = re.compile(r"[\[{]")
 _MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)  # a string, even an unfinished one, or a mark
 _JSON_FENCES = ("", "json", "json5", "jsonc")
-_MAX_FAILURES = 200  # brackets that begin no JSON, before a text of brackets alone is given up
-_MAX_CUTS = 20  # places tried, from the end, at which a value that was cut may be closed
+_MAX_FAILURES = 200  # brackets tried that begin no JSON, so that a text of brackets does not take too long
+_MAX_CUTS = 20  # positions tried, from the end, at which a truncated value may be closed
 
-# The brackets that close what is open, innermost first: a linked list, so that each place in a text shares its tail.
+# The brackets that close the open ones, innermost first: a linked list, so that all positions in a text share tails.
 _Closing = tuple[str, "_Closing | None"]
 
 
 class NoJSON(ValueError):
-    """The text contains no JSON value; the message says where parsing failed."""
+    """Text without a JSON value. The message contains the position at which parsing failed."""
 
 
 def json_value(text: str) -> object:
@@ -38,13 +38,13 @@ def json_value(text: str) -> object:
 def json_values(text: str) -> list[object]:
     """Return every JSON value in *text*, the most likely first.
 
-    That is the whole text; else what stands in fences, the last first; else the objects and arrays within prose, the
-    last first.
+    If the entire text is JSON, this is its only value. Otherwise fenced values come first, then objects and arrays in
+    prose; of each kind, the last one first.
     """
     text = answer_text(text)
-    whole = _loaded([text])
-    if whole:
-        return whole
+    only = _loaded([text])
+    if only:
+        return only
     fenced = _loaded([block.text for block in reversed(fences(text)) if block.language in _JSON_FENCES])
     return fenced + list(reversed(_within(text)))
 
@@ -59,14 +59,14 @@ def complete_json(text: str) -> object | None:
     if start < 0:
         return None
     closing: _Closing | None = None
-    cuts: deque[tuple[int, _Closing]] = deque(maxlen=_MAX_CUTS)  # where a member ended, and what was open there
+    cuts: deque[tuple[int, _Closing]] = deque(maxlen=_MAX_CUTS)  # where a member ended, and the brackets to close there
     for match in _MARK.finditer(text, start):
         mark = match[0]
         if mark in ("{", "["):
             closing = ("}" if mark == "{" else "]", closing)
         elif mark in ("}", "]"):
             if closing is None or closing[0] != mark or closing[1] is None:
-                return None  # it is not cut, or not JSON
+                return None  # not truncated, or not JSON
             closing = closing[1]
             cuts.append((match.end(), closing))
         elif mark == "," and closing is not None:
@@ -88,7 +88,7 @@ def _loaded(texts: Sequence[str]) -> list[object]:
     values = []
     for text in texts:
         try:
-            values.append(json.loads(text, parse_constant=_refuse))
+            values.append(json.loads(text, parse_constant=_reject_constant))
         except (ValueError, RecursionError):
             continue
     return values
@@ -96,7 +96,7 @@ def _loaded(texts: Sequence[str]) -> list[object]:
 
 def _within(text: str) -> list[object]:
     """Return the outermost objects and arrays of *text*, in order."""
-    decoder = json.JSONDecoder(parse_constant=_refuse)
+    decoder = json.JSONDecoder(parse_constant=_reject_constant)
     values = []
     position = failures = 0
     while (start := _next_open(text, position)) >= 0 and failures < _MAX_FAILURES:
@@ -114,5 +114,5 @@ def _next_open(text: str, start: int) -> int:
     return match.start() if match else -1
 
 
-def _refuse(constant: str) -> object:
+def _reject_constant(constant: str) -> object:
     raise ValueError(f"{constant} is not JSON")

@@ -7,8 +7,8 @@ _INVISIBLE = dict.fromkeys(map(ord, "\ufeff\u200b\u2060\u00ad"))
 _NAMES = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
 _OPEN = rf"<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>"
 _CLOSE = rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>"
-_MARKS = "<◁["  # what every one of them begins with
-# Code that handles such tags names them in quotes.
+_MARKS = "<◁["  # the first characters of all these tags
+# A tag after a quotation mark is mentioned in code or prose, and does not begin reasoning.
 _OPENING = re.compile(rf"(?<![\"'`\\])(?:{_OPEN})", re.IGNORECASE)
 _CLOSING = re.compile(_CLOSE, re.IGNORECASE)
 _ORPHAN = re.compile(rf"^[ \t]*(?:{_CLOSE})|(?<![\"'`\\])(?:{_CLOSE})[ \t]*$", re.IGNORECASE | re.MULTILINE)
@@ -22,9 +22,9 @@ def clean(text: str) -> str:
 def without_reasoning(text: str) -> str:
     """Return *text* without reasoning blocks.
 
-    A block ends at its first closing tag; one that never closes is reasoning to the end. A closing tag without an
-    opening one, at the beginning or end of a line, ends reasoning that began with the text (the endpoint kept the
-    opening tag to itself). Tags in quotes are mentioned, not used.
+    A block ends at its first closing tag, or at the end of the text if there is none. A closing tag without an
+    opening one, at the beginning or end of a line, ends reasoning that began with the text (some endpoints omit the
+    opening tag). Tags in quotes are ignored.
     """
     if not any(mark in text for mark in _MARKS):
         return text.strip("\n")
@@ -42,7 +42,7 @@ def without_reasoning(text: str) -> str:
     return (rest[orphans[-1].end() :] if orphans else rest).strip("\n")
 
 
-@lru_cache(maxsize=64)  # an answer is read by several rules, and more than once by some
+@lru_cache(maxsize=64)  # several rules read the same answer, some of them more than once
 def answer_text(text: str) -> str:
     """Return *text* cleaned, without reasoning and outer white space, as answers are extracted from it."""
     return without_reasoning(clean(text)).strip()

@@ -19,7 +19,7 @@ _FOREIGN = (
 )
 _CJK = r"(?:正确答案|答案|正确选项|正解|答え|解答|정답|답)"
 _SUBJECT = rf"(?:{_ADJECTIVES}(?:answer|choice)|{_FOREIGN}|{_CJK})"
-# A word of every subject; looking for them is far cheaper than the patterns below.
+# One word of each subject. A search for these is far cheaper than the patterns below.
 _WORDS = [
     "answer",
     "choice",
@@ -58,10 +58,10 @@ _LABELLED = re.compile(
     rf"^{_EDGE}(?:the\s+)?{_SUBJECT}(?:[ \t]*\([^()\n]{{0,60}}\))?{_EDGE}(?:is[ \t]*)?[:=：]{_EDGE}(?P<rest>.*)$",
     re.IGNORECASE,
 )
-# A heading "### Answer": what follows is the next line.
+# The heading "### Answer": the statement is the next line.
 _HEADING = re.compile(rf"^{_EDGE}(?:the\s+)?{_SUBJECT}{_EDGE}$", re.IGNORECASE)
-# "so the answer to this is 42", anywhere; what follows is the statement.
-_SAID = re.compile(
+# "so the answer to this is 42", anywhere: the statement is the text after it.
+_STATED = re.compile(
     rf"(?:\b{_SUBJECT}|{_CJK})(?:\s+to\s+[^\n.:?!]{{0,60}}?)?(?:\s+i\s+(?:get|got|found)\b|,[^,\n]{{1,40}},)?{_IS}"
     rf"(?!\s+(?:definitely\s+|clearly\s+|certainly\s+)?not\b(?![^.\n]{{0,40}}\bbut\b))[ \t]*:?{_EDGE}",
     re.IGNORECASE,
@@ -73,7 +73,7 @@ _DECIDED = re.compile(
     rf"|my\s+(?:best\s+|final\s+)?(?:guess|pick|estimate|result)\s*(?:is\b|:))\s*:?{_EDGE}",
     re.IGNORECASE,
 )
-# "42 is the answer": the statement stands before it.
+# "42 is the answer": the statement is the text before it.
 _CONFIRMED = re.compile(
     r"\b(?:is|are)\s+(?:therefore\s+|thus\s+|then\s+)?(?:the|my|your)\s+(?:(?:final|correct|right|best)\s+)?answer\b",
     re.IGNORECASE,
@@ -90,7 +90,7 @@ _KEYS = ("answer", "choice", "option", "letter", "result")
 _HASHES = re.compile(r"^####[ \t]*(?P<rest>[^\n#]+)$", re.MULTILINE)
 _HASHED_NUMBER = re.compile(r"[-−$€£]*\d[\d,.]*\s*%?\s*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_]*\s+(?=[A-Z*])|(?<=[。！？])")
-_LONGEST_LINE = 4000  # a longer one is a paragraph, not a line with a label
+_LONGEST_LINE = 4000  # characters; a longer line is a paragraph, not a line with a label
 
 
 class Mark(IntEnum):
@@ -105,34 +105,34 @@ class Mark(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of the final answer in a text: `said` stands there from `start` to `end`."""
+    """Statement of the final answer. `start` and `end` are its position in the source; `text` is what it states."""
 
     mark: Mark
     start: int
     end: int
-    said: str
+    text: str
 
 
 @lru_cache(maxsize=64)
 def final_answer(text: str) -> str | None:
-    """Return what is marked as the answer, without the marks around it; None if nothing is marked.
+    """Return the text marked as the answer, without the marks; None if no text is marked.
 
-    The strongest mark counts, and of equal ones the last. If the text reopens its question ("Wait, …") and states an
-    answer after that, what it stated before does not count.
+    The strongest mark decides; of equal marks, the last. If the text corrects itself ("Wait, …") and states an answer
+    after that, earlier statements do not count.
     """
     return next(
-        (strip_markup(s.said) for s in statements(text) if s.mark != Mark.DECISION and strip_markup(s.said)), None
+        (strip_markup(s.text) for s in statements(text) if s.mark != Mark.DECISION and strip_markup(s.text)), None
     )
 
 
 @lru_cache(maxsize=64)
 def statements(text: str) -> tuple[Statement, ...]:
-    """Return the statements of the final answer in `spoken(text)`, the one that counts first."""
+    """Return the statements of the final answer in *text*, the decisive one first."""
     text = answer_text(text)
     found = [*_boxed(text), *_tagged(text), *_keyed(text), *_hashed(text)]
     folded = text.casefold()
     if any(word in folded for word in _WORDS):
-        found += [*_labelled(text), *_sentences(_SAID, Mark.SENTENCE, text), *_confirmed(text)]
+        found += [*_labelled(text), *_sentences(_STATED, Mark.SENTENCE, text), *_confirmed(text)]
     if "i" in folded:
         found += _sentences(_DECIDED, Mark.DECISION, text)
     if not found:
@@ -195,23 +195,23 @@ def _value(written: str) -> str:
 
 def _labelled(text: str) -> Iterator[Statement]:
     start = 0
-    waiting = False  # for the line that follows a heading
+    after_heading = False
     for line in text.split("\n"):
         end = start + len(line)
-        if waiting and line.strip(" *_`$\t"):
-            waiting = False
+        if after_heading and line.strip(" *_`$\t"):
+            after_heading = False
             if not _LABELLED.match(line):
                 yield Statement(Mark.LABEL, start, end, line)
         if len(line) <= _LONGEST_LINE:
             match = _LABELLED.match(line)
             if match and match["rest"].strip():
-                said = next(_sentences(_SAID, Mark.LABEL, match["rest"]), None)
-                if said:
-                    yield Statement(Mark.LABEL, start + match.start("rest") + said.start, end, said.said)
+                sentence = next(_sentences(_STATED, Mark.LABEL, match["rest"]), None)
+                if sentence:
+                    yield Statement(Mark.LABEL, start + match.start("rest") + sentence.start, end, sentence.text)
                 else:
                     yield Statement(Mark.LABEL, start + match.start("rest"), end, match["rest"])
             elif match or _HEADING.match(line):
-                waiting = True
+                after_heading = True
         start = end + 1
 
 
@@ -231,9 +231,9 @@ def _sentences(pattern: re.Pattern[str], mark: Mark, text: str) -> Iterator[Stat
 def _confirmed(text: str) -> Iterator[Statement]:
     for match in _CONFIRMED.finditer(text):
         before = text[max(match.start() - 120, 0) : match.start()]
-        said = re.split(r"(?:[.!?。]\s|\n)", before)[-1]
-        if said.strip():
-            yield Statement(Mark.DECISION, match.start() - len(said), match.end(), said)
+        sentence = re.split(r"(?:[.!?。]\s|\n)", before)[-1]
+        if sentence.strip():
+            yield Statement(Mark.DECISION, match.start() - len(sentence), match.end(), sentence)
 
 
 def _hashed(text: str) -> Iterator[Statement]:

@@ -49,12 +49,12 @@ class Number(Scorer[NumberOptions]):
         assert target is not None  # checked by the options' validator
         wanted = _plain(target.value)
         if reading.several:
-            return Verdict.of(False, f"Expected {wanted}; {quoted(reading.said)} gives more than one number.")
+            return Verdict.of(False, f"Expected {wanted}; {quoted(reading.text)} gives more than one number.")
         if found is None:
             return Verdict.of(False, f"Expected {wanted}; the answer contains no number.")
         passed = target.near(found, Fraction(options.tolerance), Fraction(options.relative))
         said = _plain(found.value)
-        where = f"in {quoted(reading.said)}" if reading.marked else "as the last number"
+        where = f"in {quoted(reading.text)}" if reading.marked else "as the last number"
         if passed:
             return Verdict.of(True, f"Found {said} {where}.", found=said)
         return Verdict.of(False, f"Expected {wanted}, found {said} {where}.", found=said)

@@ -10,45 +10,45 @@ from hub.extraction.corrections import reopening_positions, statement_versions
 from hub.extraction.normalization import answer_text
 from hub.extraction.statements import final_answer
 
-_MOST_REOPENINGS = 3  # the last ones that are tried
+_MOST_REOPENINGS = 3  # corrections that are tried, from the last one
 
 
 def choice(text: str, labels: Sequence[str], choices: Sequence[str] = ()) -> str | None:
     """Return the label that *text* chooses, or None if it chooses none or more than one.
 
-    In order: a text that is nothing but a label; what follows the last correction ("Wait, it's B"); the stated answer
-    (see `statements`); a sentence such as "B is correct" or "I choose B"; a marked letter (`**B.**`, `(B)`) at the
-    beginning or the end, outside of a list of the options; an option's own words, in the last sentence or in a short
-    text; the one option that is left if all others are ruled out.
+    The first of these that applies decides: a text that consists of a label; the text after the last correction
+    ("Wait, it's B"); the stated answer (see `statements`); a sentence such as "B is correct" or "I choose B"; a marked
+    letter (`**B.**`, `(B)`) at the beginning or the end, outside of a list of the options; the words of an option, in
+    the last sentence or in a short text; the only option that is not ruled out.
     """
     text = unicodedata.normalize("NFKC", answer_text(text))
     reader = ChoiceReader(labels, choices)
-    if whole_label := reader.whole_label(text):
-        return whole_label
+    if exact_label := reader.exact_label(text):
+        return exact_label
     if len(text) <= SHORT_TEXT and len(reader.all_labels(text)) > 1:
         return None
     for position in reversed(reopening_positions(text)[-_MOST_REOPENINGS:]):
         rest = text[position:].strip(" ,.:;!—–-")
         label = (
-            reader.whole_label(rest.split("\n")[0])
-            or reader.whole_label(rest)
+            reader.exact_label(rest.split("\n")[0])
+            or reader.exact_label(rest)
             or reader.stated_label(rest)
             or reader.concluded_label(rest)
         )
         if label:
             return None if label == SEVERAL else label
     label = reader.stated_label(text)
-    if not label and reader.wavers(re.split(r"(?<=[.!?])\s+", text)[-1]):
+    if not label and reader.is_uncertain(re.split(r"(?<=[.!?])\s+", text)[-1]):
         return None
     label = label or reader.concluded_label(text)
     if label:
         return None if label == SEVERAL else label
-    if reader.wavers(text):
+    if reader.is_uncertain(text):
         return None
     lines = reader.without_listing([line for line in text.split("\n") if line.strip()])
     last = re.split(r"(?<=[.!?])\s+", lines[-1])[-1] if lines else ""
     versions = statement_versions(lines[-1]) if lines else []
-    corrected = next(filter(None, map(reader.whole_label, versions)), None) if len(versions) > 1 else None
+    corrected = next(filter(None, map(reader.exact_label, versions)), None) if len(versions) > 1 else None
     if label := corrected or reader.marked_label(lines) or reader.trailing_label(last):
         return label
     places = [final_answer(text) or "", last, text if len(text) <= SHORT_TEXT else ""]

@@ -24,8 +24,8 @@ from hub.extraction.corrections import ALTERNATIVELY, statement_versions
 from hub.extraction.statements import Mark, Statement, statements, strip_markup
 
 SEVERAL = "\0several"  # in place of a label: the text names more than one
-_MOST_STATEMENTS = 20  # statements that are tried
-_LONGEST_END = 400  # characters at the end in which labels that are called possible leave the choice open
+_MOST_STATEMENTS = 20  # number of statements that are tried
+_LONGEST_END = 400  # characters at the end that are searched for labels joined as possible
 
 
 class ChoiceReader:
@@ -48,7 +48,7 @@ class ChoiceReader:
         )
         self._label = rf"[(\[*_\"'$ \t]{{0,6}}(?P<label>{self._any})"
 
-    def whole_label(self, text: str) -> str | None:
+    def exact_label(self, text: str) -> str | None:
         """Return the label that *text* consists of, apart from markup around it."""
         core = strip_markup(text).strip("()[]{}<>.:!?*_`'\"# \t$")
         numbered = re.fullmatch(r"\d{1,2}[.)]\s+(\S+)", core)
@@ -63,9 +63,9 @@ class ChoiceReader:
         """Return the label in the statement of the answer; SEVERAL if it names several."""
         for statement in statements(text)[:_MOST_STATEMENTS]:
             if statement.mark == Mark.DECISION:
-                continue  # `concluded_label` handles those
+                continue  # handled by `concluded_label`
             version = next(
-                (said for said in statement_versions(statement.said) if self.leading_label(said)), statement.said
+                (part for part in statement_versions(statement.text) if self.leading_label(part)), statement.text
             )
             if (
                 self.names_several(version)
@@ -78,7 +78,7 @@ class ChoiceReader:
                 return label
         return None
 
-    def wavers(self, text: str) -> bool:
+    def is_uncertain(self, text: str) -> bool:
         """Return whether the last sentences of a text join labels as possible: "Could be B or D; both have it."."""
         label = rf"(?i:(?:the\s+)?{OPTION}\s+)?[(\[*_\"']{{0,4}}(?P<NAME>{self._any})(?![\w'’])[)\]*_\"'.]{{0,4}}"
         joined = (
@@ -103,53 +103,53 @@ class ChoiceReader:
         return any(
             re.fullmatch(r"[\s$)*.]{0,6}(?:,|/|\bor\b|\band\b)[\s$(*]{0,6}", text[other.end : last.start][:30])
             is not None
-            and self.leading_label(other.said) != self.leading_label(last.said)
+            and self.leading_label(other.text) != self.leading_label(last.text)
             for other in statements(text)[:_MOST_STATEMENTS]
             if 0 <= last.start - other.end <= 20
         )
 
-    def names_several(self, said: str) -> bool:
+    def names_several(self, text: str) -> bool:
         """Return whether a statement names several labels: "A or B", "B and C", "A) Paris or B) London", "B (or C)"."""
-        said = REASON.split(strip_markup(said), maxsplit=1)[0]
-        first = re.match(rf"(?i:either|both|between|options?)?\s*{self._label}(?![\w'’])", said)
+        text = REASON.split(strip_markup(text), maxsplit=1)[0]
+        first = re.match(rf"(?i:either|both|between|options?)?\s*{self._label}(?![\w'’])", text)
         return first is not None and any(
-            match["other"] != first["label"] for match in re.finditer(self._alternative, said[first.end() :])
+            match["other"] != first["label"] for match in re.finditer(self._alternative, text[first.end() :])
         )
 
-    def _other_follows(self, after: str, said: str) -> bool:
+    def _other_follows(self, after: str, stated: str) -> bool:
         """Return whether the sentence after a statement offers another label: "Or maybe C." """
         if not ALTERNATIVELY.match(after):
             return False
         named = re.search(
             rf"(?<![\w'’])[(\[*_\"']{{0,4}}(?P<label>{self._any})(?=[)\]*_\"'.,;:!?]|\s*$|\s+(?:is|as|if)\b)", after
         )
-        return named is not None and named["label"] != self.leading_label(said)
+        return named is not None and named["label"] != self.leading_label(stated)
 
-    def leading_label(self, said: str) -> str | None:
+    def leading_label(self, text: str) -> str | None:
         """Return the label at the beginning of a marked answer, or the label of the option that it quotes."""
-        said = re.sub(
+        text = re.sub(
             rf"^(?:(?:la|el|die|der|das|le|the|o|probably|likely|definitely|clearly)\s+)?(?:{OPTION}\b[ \t:]*)?",
             "",
-            strip_markup(said),
+            strip_markup(text),
             flags=re.IGNORECASE,
         )
-        if said in self._labels:
-            return said
+        if text in self._labels:
+            return text
         found = (
-            self.options.label_of_equal_option(said, flatten, 1)
-            or self.whole_label(said)
-            or self.options.label_of_equal_option(said, keep_words, 3)
+            self.options.label_of_equal_option(text, flatten, 1)
+            or self.exact_label(text)
+            or self.options.label_of_equal_option(text, keep_words, 3)
         )
         if found:
             return found
-        match = re.match(self._label + r"(?P<mark>[)\]*_\"'$]*(?:[.:,;)\]*_-]|\s[-–—]|\s*\())", said)
+        match = re.match(self._label + r"(?P<mark>[)\]*_\"'$]*(?:[.:,;)\]*_-]|\s[-–—]|\s*\())", text)
         if match:
             return match["label"]
-        folded = re.match(self._label + r"[)\]]", said, re.IGNORECASE)
+        folded = re.match(self._label + r"[)\]]", text, re.IGNORECASE)
         if folded:
             return self._by_fold.get(folded["label"].casefold())
-        before_word = re.match(self._label + rf"\s+(?P<next>{AFTER_LABEL})\b", said)
-        return before_word["label"] if before_word else self.options.label_by_words(said)
+        before_word = re.match(self._label + rf"\s+(?P<next>{AFTER_LABEL})\b", text)
+        return before_word["label"] if before_word else self.options.label_by_words(text)
 
     def concluded_label(self, text: str) -> str | None:
         """Return the label of the last concluding sentence: "option B is correct", "I choose B", "it's B because …"."""
@@ -236,11 +236,11 @@ class ChoiceReader:
     def marked_label(self, lines: Sequence[str]) -> str | None:
         """Return the label at the beginning of a short first line, or marked in one of the last two lines."""
         for line in reversed(lines[-2:]):
-            if len(line) <= SHORT_TEXT and (label := self.whole_label(line)):
+            if len(line) <= SHORT_TEXT and (label := self.exact_label(line)):
                 return label
-        for whole in [*lines[:1], *reversed(lines[-2:])]:
-            first, line = whole is lines[0], RANKED.sub("", without_denials(whole))
-            if RANKED.search(whole) and len(line) <= SHORT_TEXT and (label := self.leading_label(line)):
+        for original in [*lines[:1], *reversed(lines[-2:])]:
+            first, line = original is lines[0], RANKED.sub("", without_denials(original))
+            if RANKED.search(original) and len(line) <= SHORT_TEXT and (label := self.leading_label(line)):
                 return label
             named = {m["label"] or m["round"] for m in re.finditer(self._anywhere, line)}
             match = re.match(self._start, line)

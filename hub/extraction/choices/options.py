@@ -52,10 +52,10 @@ class OptionReader:
                     labels.add(label)
         return labels.pop() if len(labels) == 1 else None
 
-    def label_of_equal_option(self, said: str, form: Callable[[str], str], least: int) -> str | None:
-        """Return the only option equal to *said* after *form*, if at least *least* characters remain."""
-        said = form(said)
-        labels = [label for label, option in self._options if len(said) >= least and form(option) == said]
+    def label_of_equal_option(self, text: str, form: Callable[[str], str], least: int) -> str | None:
+        """Return the only option equal to *text* after *form*, if at least *least* characters remain."""
+        text = form(text)
+        labels = [label for label, option in self._options if len(text) >= least and form(option) == text]
         return labels[0] if len(labels) == 1 else None
 
     def label_by_words(self, text: str) -> str | None:

@@ -2,7 +2,7 @@
 
 import re
 
-# A label that is a word of its own ("A", "I") counts before other words only if one of these follows.
+# A label that is also a word ("A", "I") counts before other words only if one of these follows.
 AFTER_LABEL = r"because|since|as|for|and|which|due|is|was|it|this|that|given|based|not|with|the"
 VERDICT = (
     r"(?:(?:is|was|must be|would be|should be|seems|looks)\s+(?:clearly\s+|the\s+){0,2}(?:correct|right|best"
@@ -49,11 +49,11 @@ FITS = (
     r"|which\s+(?:is|makes\s+it|means|gives|leaves)|(?:this|that)\s+(?:is|makes\s+it|means|gives|leaves))"
 )
 BESIDES = r"here|then|instead|overall|myself|personally|today|too|please|over|if|i think|i guess|for this"
-# After these, other labels only rank behind the one that is chosen.
+# Labels after these phrases are ranked below the chosen one.
 RANKED = re.compile(
     r"[,;(–—-]?\s{0,3}\b(?:(?:closely )?followed by|ahead of|rather than|instead of|unlike|as opposed to|in contrast to"
     r"|compared (?:to|with)|then comes?|before|beating|with (?=[^.;]{1,40}\b(?:second|behind|next|third)\b))[^.;!?]*",
     re.IGNORECASE,
 )
-# Currencies' names as their signs, so that "eight dollars" is the option "$8".
+# Names of currencies by sign, so that "eight dollars" is the option "$8".
 MONEY = {"$": "dollars?|bucks?|usd", "€": "euros?|eur", "£": "pounds?|gbp", "¥": "yen|jpy", "₹": "rupees?|inr"}

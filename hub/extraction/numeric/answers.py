@@ -1,4 +1,4 @@
-"""Extraction of the number that an answer gives, and of whether it gives several."""
+"""Extraction of the number in an answer; answers with several different numbers are detected."""
 
 import re
 from collections.abc import Sequence
@@ -48,11 +48,12 @@ def quantity(text: str) -> Quantity | None:
 def read_number(text: str) -> NumberReading:
     """Read the number that *text* gives as its answer.
 
-    That is the number of the statement that counts (see `statements`), else the one in bold in the last paragraph, else
-    the last one of all. Alternatives ("18 or 19"), ranges, lists and tuples of different values give none.
+    This is the number of the decisive statement (see `statements`); without one, the number in bold in the last
+    paragraph; without that, the last number of the text. Alternatives ("18 or 19"), ranges, lists and tuples of
+    different values give none.
     """
     if _NOTHING_ELSE.fullmatch(text):
-        return NumberReading(Quantity(Fraction(text)), text)  # most targets are that
+        return NumberReading(Quantity(Fraction(text)), text)  # most targets consist of a number
     text = answer_text(text)
     stated = statements(text)
     if stated and (withdrawn := withdrawal_end(text, max(s.end for s in stated))) >= 0:
@@ -60,13 +61,13 @@ def read_number(text: str) -> NumberReading:
         if later.quantity or later.several:
             return later
     for statement in stated[:MOST_TRIED]:
-        value = statement_value(statement.said)
-        if value is None and statement.mark > Mark.DECISION and _REFUSAL.search(statement.said):
-            return NumberReading(None, statement.said, marked=True)
+        value = statement_value(statement.text)
+        if value is None and statement.mark > Mark.DECISION and _REFUSAL.search(statement.text):
+            return NumberReading(None, statement.text, marked=True)
         if isinstance(value, Quantity) and _has_alternative(text, statement, stated, value):
             value = NoValue.SEVERAL
         if value is not None and (value is not NoValue.FORMULA or statement.mark > Mark.SENTENCE):
-            return make_reading(value, statement.said, marked=True)
+            return make_reading(value, statement.text, marked=True)
     return read_prose(text)
 
 
@@ -76,7 +77,7 @@ def _has_alternative(text: str, chosen: Statement, stated: Sequence[Statement], 
     if offers_alternative(after.lstrip("$).*_}\\ \n"), value):
         return True
     bullet = _NEXT_BULLET.match(after)
-    if bullet and _BULLET.match(chosen.said) and differs(clause_value(bullet[1]), value):
+    if bullet and _BULLET.match(chosen.text) and differs(clause_value(bullet[1]), value):
         return True
     if chosen.mark == Mark.FORMAT:
         before = text[max(chosen.start - 60, 0) : chosen.start]
@@ -86,7 +87,7 @@ def _has_alternative(text: str, chosen: Statement, stated: Sequence[Statement], 
     return any(
         other.end <= chosen.start
         and (LINK.fullmatch(gap := text[other.end : chosen.start]) or ALTERNATIVELY.match(gap))
-        and differs(statement_value(other.said), value)
+        and differs(statement_value(other.text), value)
         for other in stated
         if other.mark >= Mark.SENTENCE and chosen.start - other.end < LONGEST_LINK
     )

@@ -16,11 +16,11 @@ from hub.extraction.numeric.quantities import Found, Quantity, find_numbers, pla
 from hub.extraction.numeric.values import NoValue, Value, differs
 
 SENTENCE_END = re.compile(r"(?<=[.!?])[*_$\\)]*\s+(?=\S)|(?<=[。！？])")
-_LONGEST_STATEMENT = 1000  # characters that are read of it; likewise below
-LONGEST_SENTENCE = 2000
-MOST_TRIED = 50  # statements or sentences without a number before others are given up
-# What may stand around a number and its unit without a meaning of its own.
-_DRESS = r"[\s$€£¥₹%°*_`\\()\[\]{}~≈\"'’]"
+_LONGEST_STATEMENT = 1000  # characters that are read
+LONGEST_SENTENCE = 2000  # characters that are read, from its end
+MOST_TRIED = 50  # number of statements or sentences that are tried
+# Characters around a number and its unit that do not change its meaning.
+_MARKUP = r"[\s$€£¥₹%°*_`\\()\[\]{}~≈\"'’]"
 _AGAIN = (
     r"(?:or|and|but|maybe|perhaps|possibly|even|also|either|about|around|approximately|roughly"
     r"|as many as|up to|at most|at least|less than|more than|else"
@@ -31,12 +31,12 @@ _CONNECTOR = (
     r"|\b(?:or|and|to|through|until|vs\.?|versus|oder|und|bis|ou|et|à|o|y|a|или|до)\b)"
 )
 LINK = re.compile(
-    rf"{_DRESS}{{0,9}}(?:-?[^\W\d]{{1,20}}\.?{_DRESS}{{0,4}}){{0,3}}?{_CONNECTOR}"
-    rf"(?:{_DRESS}{{0,4}}(?:\b{_AGAIN}\b|(?:it )?(?:could|might|may)(?: also)? be|[a-z]\s?=)){{0,4}}{_DRESS}{{0,9}}",
+    rf"{_MARKUP}{{0,9}}(?:-?[^\W\d]{{1,20}}\.?{_MARKUP}{{0,4}}){{0,3}}?{_CONNECTOR}"
+    rf"(?:{_MARKUP}{{0,4}}(?:\b{_AGAIN}\b|(?:it )?(?:could|might|may)(?: also)? be|[a-z]\s?=)){{0,4}}{_MARKUP}{{0,9}}",
     re.IGNORECASE,
 )
 LONGEST_LINK = 60
-# Words after which a second number says something about the first.
+# Words after which a second number qualifies the first.
 _RELATION = re.compile(
     r"\b(?:in|of|per|for|at(?! most| least)|by|with|from|(?<!less )(?<!more )than|after|because|since"
     r"|when|if|as|so|is|are|was|were|rounded|compared|every|each|on|"
@@ -62,7 +62,7 @@ _SYMBOLIC = re.compile(
 )
 _PLUS_MINUS = re.compile(r"±|\\pm\b|\+/-")
 _REASON = re.compile(r",\s(?:as|since|because|for)\b|\bbecause\b|\s\(?since\b", re.IGNORECASE)
-# "70 litres after 12 minutes": the second number is a circumstance of the first.
+# "70 litres after 12 minutes": the second number qualifies the first.
 _CIRCUMSTANCE = re.compile(
     r"\b(?:after|every|per|within|than|each|out of)\s+(?:the (?:first|last|next) )?[$€£]?$"
     r"|\bto (?:reach|get|make|be|buy)\s+[$€£]?$"
@@ -97,9 +97,9 @@ _CONDITION = re.compile(r"\b(?:if|assuming|provided|otherwise|supposing)\b", re.
 _WOULD = re.compile(r"\b(?:would|could|might)\b", re.IGNORECASE)
 
 
-def statement_value(said: str) -> Value:
+def statement_value(text: str) -> Value:
     """Return the value of a statement: of its last version if it corrects itself, of its first sentence with one."""
-    for version in statement_versions(said[:_LONGEST_STATEMENT]):
+    for version in statement_versions(text[:_LONGEST_STATEMENT]):
         sentences = SENTENCE_END.split(version)
         for i, sentence in enumerate(sentences):
             value = clause_value(sentence)
@@ -216,7 +216,7 @@ def _last_linked(text: str) -> Value:
 
 
 def _is_circumstance(text: str, before: Found, last: Found) -> bool:
-    """Return whether *last* only says when or of how many the number *before* it holds."""
+    """Return whether *last* only states the time, or the total, to which the number *before* it refers."""
     match = _CIRCUMSTANCE.search(text[max(before.end, last.start - 40) : last.start])
     if match is None:
         return False
@@ -228,11 +228,11 @@ def _is_circumstance(text: str, before: Found, last: Found) -> bool:
     )
 
 
-def clause_value(said: str) -> Value:
+def clause_value(written: str) -> Value:
     """Return the value of a clause: 5 of "5, since 2 = 2", 42 of "6 * 7 = 42" and "42 = 6 * 7", SEVERAL of "3 or 4"."""
-    text = plain(_DENIED.sub(" ", said[:_LONGEST_STATEMENT]))
+    text = plain(_DENIED.sub(" ", written[:_LONGEST_STATEMENT]))
     if not any(character.isdigit() for character in text):
-        text = plain(words_to_digits(said[:_LONGEST_STATEMENT]))
+        text = plain(words_to_digits(written[:_LONGEST_STATEMENT]))
     text, other = _without_other_unit(text)
     text = _ASIDE_WITH_ALTERNATIVE.sub(" or ", text)
     found = find_numbers(text)
@@ -253,7 +253,7 @@ def clause_value(said: str) -> Value:
 
 
 def _mentions_another(text: str) -> bool:
-    """Return whether a sentence calls a second value possible: "18, although 19 is possible"."""
+    """Return whether a sentence mentions a second value as possible: "18, although 19 is possible"."""
     found = find_numbers(text)
     return any(
         not a.quantity.agrees(b.quantity)
@@ -268,9 +268,9 @@ def _equation_value(clause: str) -> Value:
         return _common([_side(part) for part in _ASSIGNMENTS.split(clause)])
     begins = re.match(r"[\W_]{0,9}(?:[a-z]{1,4}\b)?[\W_]{0,9}\d", clause, re.IGNORECASE)
     sides = [_side(side) for side in (_EQUALS if begins else _IS).split(clause)]
-    worked_out = [side for side in sides if side is not None and side is not NoValue.FORMULA]
-    if worked_out:
-        return _exact(worked_out)
+    evaluated = [side for side in sides if side is not None and side is not NoValue.FORMULA]
+    if evaluated:
+        return _exact(evaluated)
     return NoValue.FORMULA if NoValue.FORMULA in sides else None
 
 
@@ -284,7 +284,7 @@ def _exact(sides: Sequence[Value]) -> Value:
 
 
 def _side(text: str) -> Value:
-    """Return the value of one side of an equation: its first number, if others only say something about that."""
+    """Return the value of one side of an equation: its first number, if others only qualify it."""
     found = find_numbers(text)
     if not found:
         return None

@@ -70,7 +70,7 @@ def _digits(match: re.Match[str]) -> str:
 def _value(words: list[str]) -> int | None:
     """Return the number that *words* spell; None if they spell several ("two three")."""
     total = group = 0
-    last = 10**15  # what the next word must be smaller than, within a group of three digits
+    last = 10**15  # upper limit of the next word within a group of three digits
     for word in words:
         if word in ("a", "and"):
             continue

@@ -1,4 +1,4 @@
-"""The number of a text that does not mark its answer."""
+"""Extraction of the number from a text that does not mark its answer."""
 
 import re
 
@@ -31,12 +31,12 @@ _REMARK = re.compile(
     r"feel free|p\.s)\b",
     re.IGNORECASE,
 )
-# "(The median would be 11.)": a sentence of its own that is no part of the answer.
+# "(The median would be 11.)": a separate sentence that is not part of the answer.
 _ASIDE_SENTENCE = re.compile(r"(?:^|(?<=[.!?。]))[ \t]*\((?=[A-Z\u3040-\u9fff])[^()\n]{1,400}[.!?。]\)", re.MULTILINE)
 _ALTERNATIVE_ASIDE = re.compile(
     r"\s*\(\W{0,3}(?:or|maybe|perhaps|possibly|alternatively|it|this|that|could|might|may)\b", re.I
 )
-# What the reader is told to do with the number before it: "A day has 1440 minutes, so just double that."
+# Instructions to the reader to calculate with a number: "A day has 1440 minutes, so just double that."
 _TASK = (
     r"(?:add|calculate|combine|compute|convert|count|cube|determine|divide|do|double|figure out|find|finish|halve"
     r"|isolate|multiply|plug in|quadruple|raise|round|simplify"
@@ -70,7 +70,7 @@ _RESULT = re.compile(
 
 def read_prose(text: str) -> NumberReading:
     """Return the number in bold in the last paragraph, or else the last number of the text."""
-    if is_undecided(text) or _leaves_the_rest(text):
+    if is_undecided(text) or _ends_with_instruction(text):
         return NumberReading(None)
     if len(text) <= _LONGEST_PARAGRAPH:
         text = _without_asides(text)
@@ -88,11 +88,11 @@ def read_prose(text: str) -> NumberReading:
                 if tried > MOST_TRIED:
                     return NumberReading(None)
                 value = sentence_value(sentences[i])
-                if isinstance(value, Quantity) and _only_instructs(sentences[i]):
+                if isinstance(value, Quantity) and _is_instruction(sentences[i]):
                     return NumberReading(None)
                 if value is None or value is NoValue.FORMULA:
                     continue
-                if isinstance(value, Quantity) and i and _continues(sentences[i - 1], sentences[i], value):
+                if isinstance(value, Quantity) and i and _gives_alternative(sentences[i - 1], sentences[i], value):
                     value = NoValue.SEVERAL
                 return make_reading(value, sentences[i])
     if len(text) <= _SHORT:
@@ -108,23 +108,25 @@ def _without_asides(text: str) -> str:
     return outside if any(map(str.isdigit, outside)) and not statements(text) else text
 
 
-def _leaves_the_rest(text: str) -> bool:
-    """Return whether *text* ends with a step that the reader is to do, without its result."""
+def _ends_with_instruction(text: str) -> bool:
+    """Return whether *text* ends with an instruction to calculate, without the result."""
     end = text[-300:]
-    asked = list(_OPERATE.finditer(end))
+    instructions = list(_OPERATE.finditer(end))
     return (
-        bool(asked) and _RESULT.search(rest := end[asked[-1].start() :]) is None and len(find_numbers(plain(rest))) < 3
+        bool(instructions)
+        and _RESULT.search(rest := end[instructions[-1].start() :]) is None
+        and len(find_numbers(plain(rest))) < 3
     )
 
 
-def _only_instructs(sentence: str) -> bool:
-    """Return whether *sentence* tells what to do with its numbers and gives no result."""
+def _is_instruction(sentence: str) -> bool:
+    """Return whether *sentence* instructs the reader to calculate and gives no result."""
     sentence = sentence[-LONGEST_SENTENCE:]
-    asked = _INSTRUCTION.search(sentence)
-    return asked is not None and _RESULT.search(sentence) is None
+    instruction = _INSTRUCTION.search(sentence)
+    return instruction is not None and _RESULT.search(sentence) is None
 
 
-def _continues(before: str, last: str, value: Quantity) -> bool:
+def _gives_alternative(before: str, last: str, value: Quantity) -> bool:
     """Return whether the sentence *last* gives its value as an alternative to one in the sentence *before* it."""
     doubtful = (_MODAL.search(last) and _MODAL.search(before)) or (before.endswith("?") and last.endswith("?"))
     if not ALTERNATIVELY.match(last) and not doubtful:
@@ -145,8 +147,8 @@ def _bold_value(text: str) -> NumberReading | None:
     return make_reading(first, bold[-1][1])
 
 
-def _is_value(said: str) -> bool:
-    """Return whether a text in bold is a number, with a unit at most."""
+def _is_value(text: str) -> bool:
+    """Return whether a text in bold consists of a number and, optionally, a unit."""
     return (
-        re.match(r"\W*(?:[A-Z]{2,3}\s?)?[$€£¥₹]?\d", said) is not None and len(said) <= 60 and said.strip()[-1] != ":"
+        re.match(r"\W*(?:[A-Z]{2,3}\s?)?[$€£¥₹]?\d", text) is not None and len(text) <= 60 and text.strip()[-1] != ":"
     )

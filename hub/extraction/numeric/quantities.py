@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-MAX_DIGITS = 400  # of a number, and of its exponent's value: more is a mistake, and slow
+MAX_DIGITS = 400  # of a number, and highest exponent; larger ones are mistakes, and slow to compute
 
 _SCALES = {
     "hundred": 100,
@@ -22,7 +22,7 @@ _SCALES = {
     "trillion": 10**12,
     "dozen": 12,
 }
-# The same words in other languages, as patterns: a longer one comes before one that it begins with.
+# The same words in other languages, as patterns. A longer word comes before its prefixes.
 _FOREIGN_SCALES = {
     r"mil millones": 10**9,
     r"mio\.?|mln\.?|millionen|millions|million(?:er|s)|mill(?:ón|ones)|milh(?:ão|ões)|milion[ei]|milion(?:y|ów)?"
@@ -35,7 +35,7 @@ _FOREIGN_SCALES = {
 _CJK_SCALES = {"百": 10**2, "千": 10**3, "천": 10**3, "万": 10**4, "萬": 10**4, "만": 10**4}
 _CJK_SCALES |= {"百万": 10**6, "千万": 10**7, "亿": 10**8, "億": 10**8, "억": 10**8, "兆": 10**12, "조": 10**12}
 _CJK_SCALE = "|".join(sorted(_CJK_SCALES, key=len, reverse=True))
-# Written at the number, they are part of its value: 18k, $1.2M, €3bn.
+# Directly after the number, these are part of its value: 18k, $1.2M, €3bn.
 _SUFFIXES = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9, "t": 10**12, "tn": 10**12}
 # Scripts that are written without spaces: a number may follow or precede their characters directly.
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"

@@ -1,4 +1,4 @@
-"""Values that a clause or an answer gives: a quantity, several, or an expression that is not worked out."""
+"""Values of clauses and answers: a quantity, several quantities, or a formula that is not evaluated."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,29 +8,32 @@ from hub.extraction.numeric.quantities import Quantity
 
 @dataclass(frozen=True, slots=True)
 class NumberReading:
-    """The number of an answer, read from `said`; `several` if that gives different values, and so none."""
+    """Number read from `text`. `several`: the text gives different values, so `quantity` is None."""
 
     quantity: Quantity | None
-    said: str = ""
+    text: str = ""
     marked: bool = False
     several: bool = False
 
 
 class NoValue(Enum):
+    """Reason why a text with numbers has no single value."""
+
     SEVERAL = 1  # different values are given
-    FORMULA = 2  # an expression that is not worked out
+    FORMULA = 2  # an expression that is not evaluated
 
 
 Value = Quantity | NoValue | None
 
 
-def make_reading(value: Value, said: str, *, marked: bool = False) -> NumberReading:
+def make_reading(value: Value, text: str, *, marked: bool = False) -> NumberReading:
     return NumberReading(
-        value if isinstance(value, Quantity) else None, said.strip(), marked=marked, several=value is NoValue.SEVERAL
+        value if isinstance(value, Quantity) else None, text.strip(), marked=marked, several=value is NoValue.SEVERAL
     )
 
 
 def differs(other: Value, value: Value) -> bool:
+    """Return whether *other* is a value, or several, that does not agree with *value*; a formula does not count."""
     if other is None or other is NoValue.FORMULA:
         return False
     return not (isinstance(other, Quantity) and isinstance(value, Quantity) and value.agrees(other))

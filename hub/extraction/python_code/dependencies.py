@@ -10,9 +10,9 @@ from functools import cached_property
 
 from hub.extraction.python_code.syntax import parsed
 
-_MAX_STATEMENTS = 1000  # of a program that is looked through
+_MAX_STATEMENTS = 1000  # a longer program is not analysed
 _SHOWN = 80  # characters of a dropped statement that are reported
-# Functions of the standard library that end, test or show something and leave no state behind that code relies on.
+# Functions of the standard library that end, test or print something and change no state that code depends on.
 _USES = frozenset(
     (
         *("exit", "_exit", "abort", "breakpoint", "set_trace", "sleep", "system"),
@@ -23,7 +23,7 @@ _USES = frozenset(
 _READING_METHODS = frozenset(("get", "items", "keys", "values", "copy", "index", "count", "join", "format", "split"))
 _CHANGING_BUILTINS = frozenset(("setattr", "delattr", "exec", "eval", "next", "__import__"))
 _BUILTINS = frozenset(dir(builtins))
-_BY_NAME = frozenset(("globals", "eval", "exec", "vars", "locals"))  # what reads these may read any name
+_BY_NAME = frozenset(("globals", "eval", "exec", "vars", "locals"))  # code that reads these may read any name
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
@@ -32,9 +32,9 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 def without_usage(source: str, names: Collection[str]) -> tuple[str, tuple[str, ...]]:
     """Return *source* without top-level statements that *names* do not depend on, and those statements, shortened.
 
-    Kept are definitions, imports, and every statement that binds or may change what *names* reach, for instance
-    `cache = {}`, `fill(table)` or `sys.setrecursionlimit(...)`. The lines of a dropped statement stay, empty, so that
-    line numbers mean the same as in the answer.
+    Definitions, imports, and every statement that binds or may change an object that *names* depend on are kept, for
+    instance `cache = {}`, `fill(table)` or `sys.setrecursionlimit(...)`. The lines of a dropped statement are left
+    empty, so that line numbers are those of the answer.
     """
     tree = parsed(source)
     if tree is None or not names or len(tree.body) > _MAX_STATEMENTS:
@@ -46,7 +46,7 @@ def without_usage(source: str, names: Collection[str]) -> tuple[str, tuple[str, 
     return _blanked(source, [statement.node for statement in dropped]), tuple(map(str, dropped))
 
 
-def shown(number: int, line: str) -> str:
+def describe_line(number: int, line: str) -> str:
     """Return the description of a dropped line."""
     return f"line {number}: {line if len(line) <= _SHOWN else line[: _SHOWN - 1] + '…'}"
 
@@ -65,16 +65,16 @@ class _Statement:
         top = table.get_symbols()
         bound = {s.get_name() for s in top if s.is_assigned() or s.is_imported() or s.is_namespace()}
         read = {s.get_name() for s in top if s.is_referenced()}
-        waiting = table.get_children()
-        while waiting:
-            inner = waiting.pop()
-            waiting += inner.get_children()
+        pending = table.get_children()
+        while pending:
+            inner = pending.pop()
+            pending += inner.get_children()
             read |= {s.get_name() for s in inner.get_symbols() if s.is_referenced() and s.is_global()}
         object.__setattr__(self, "binds", frozenset(bound))
         object.__setattr__(self, "reads", frozenset(read))
 
     def __str__(self) -> str:
-        return shown(_first_line(self.node), self.source.strip().partition("\n")[0])
+        return describe_line(_first_line(self.node), self.source.strip().partition("\n")[0])
 
     @cached_property
     def is_definition(self) -> bool:
@@ -86,7 +86,7 @@ class _Statement:
 
     @cached_property
     def is_harmless(self) -> bool:
-        """Whether executing it can neither fail nor wait: literals, docstrings, `pass`, a `__main__` guard."""
+        """Whether executing it can neither fail nor block: literals, docstrings, `pass`, a `__main__` guard."""
         node = self.node
         if isinstance(node, ast.Assign):
             return all(isinstance(target, ast.Name) for target in node.targets) and _is_literal(node.value)
@@ -116,7 +116,7 @@ class _Program:
         for statement in self.statements:
             self._modules |= _imported(statement.node)
         plain = [s for s in self.statements if not (isinstance(s.node, _FUNCTIONS) or s.is_import)]
-        self._objects = {name for s in plain for name in s.binds}  # what a call could change
+        self._objects = {name for s in plain for name in s.binds}  # objects that a call could change
         self._made_with: dict[str, set[str]] = {}  # by name: the functions and classes that its value may come from
         for statement in self.statements:
             if not statement.is_definition:
@@ -133,7 +133,7 @@ class _Program:
         for statement in self.statements:
             if statement.is_definition or statement.is_harmless:
                 kept.add(statement)
-        # A definition that needs a dropped name when it is executed cannot be executed any more.
+        # A definition that reads a dropped name while it is executed would fail.
         while True:
             have = {name for s in kept for name in s.binds}
             lost = {name for s in self.statements if s not in kept and not s.is_import for name in s.binds} - have
@@ -166,7 +166,7 @@ class _Program:
             needed.update(*(s.reads for s in found))
 
     def _changes(self, statement: _Statement, needed: set[str]) -> bool:
-        """Whether executing *statement* may change an object that is needed, or a setting of the standard library."""
+        """Return whether executing *statement* may change a needed object, or a setting of the standard library."""
         if statement.is_definition or statement.is_import or statement.is_harmless:
             return False
         if statement.reads & _BY_NAME and not needed <= self._bound | _BUILTINS:
@@ -176,11 +176,11 @@ class _Program:
 
     def _reads_wanted(self, statement: _Statement) -> bool:
         """Return whether the statement uses a wanted name, directly or through functions of the program."""
-        reached, waiting = set[str](), set(statement.reads)
-        while waiting:
-            reached |= waiting
-            found = {read for name in waiting & self._callables.keys() for read in self._callables[name].reads}
-            waiting = found - reached
+        reached, pending = set[str](), set(statement.reads)
+        while pending:
+            reached |= pending
+            found = {read for name in pending & self._callables.keys() for read in self._callables[name].reads}
+            pending = found - reached
         return not reached.isdisjoint(self._wanted)
 
     def _sets_library(self, node: ast.stmt) -> bool:
@@ -203,18 +203,18 @@ class _Program:
         return False
 
     def _touched(self, statement: _Statement) -> set[str]:
-        """Names whose objects executing *statement* may change, in functions of the program that it calls as well."""
-        touched, waiting = self._effects(statement)
-        seen = set(self._wanted)  # what a call of these changes, the tests' calls change as well
-        while waiting := waiting - seen:
-            seen |= waiting
-            found = [self._effects(self._callables[name]) for name in waiting]
+        """Return the names whose objects *statement* may change, directly or through functions of the program."""
+        touched, pending = self._effects(statement)
+        seen = set(self._wanted)  # calls of these are ignored, because the tests call them as well
+        while pending := pending - seen:
+            seen |= pending
+            found = [self._effects(self._callables[name]) for name in pending]
             touched = touched.union(*(effects for effects, _ in found))
-            waiting = frozenset[str]().union(*(called for _, called in found))
+            pending = frozenset[str]().union(*(called for _, called in found))
         return set(touched)
 
     def _effects(self, statement: _Statement) -> tuple[frozenset[str], frozenset[str]]:
-        """The names whose objects *statement* itself may change, and the functions and classes that it calls."""
+        """Return the names whose objects *statement* itself may change, and the functions and classes that it calls."""
         if statement in self._known_effects:
             return self._known_effects[statement]
         touched: set[str] = set()
@@ -227,14 +227,14 @@ class _Program:
             elif isinstance(part, ast.Call):
                 touched |= self._changed_by_call(part)
                 called |= self._called(part)
-        if statement.is_definition:  # local names of a function are nobody else's
+        if statement.is_definition:  # local names of a function are not visible outside
             touched &= statement.reads | statement.binds | _declared(statement.node)
         effects = frozenset(touched), frozenset(called)
         self._known_effects[statement] = effects
         return effects
 
     def _called(self, call: ast.Call) -> set[str]:
-        """The functions and classes of the program that *call* may run code of."""
+        """Return the functions and classes of the program whose code *call* may run."""
         base = _base(call.func) or ""
         called = {base} & self._callables.keys()
         if isinstance(call.func, ast.Attribute):
@@ -242,7 +242,7 @@ class _Program:
         return called
 
     def _changed_by_call(self, call: ast.Call) -> set[str]:
-        """The objects that *call* may change: the one whose method it is, and those it is given."""
+        """Return the objects that *call* may change: the owner of the method, and the arguments."""
         changed: set[str] = set()
         if isinstance(call.func, ast.Attribute) and call.func.attr not in _READING_METHODS:
             changed.add(_base(call.func) or "")
@@ -261,7 +261,7 @@ def _first_line(node: ast.stmt) -> int:
 
 
 def _segment(source: str, lines: Sequence[str], node: ast.stmt) -> str:
-    """The text of *node*, decorators included."""
+    """Return the text of *node*, decorators included."""
     if getattr(node, "decorator_list", None):
         return "\n".join(lines[_first_line(node) - 1 : node.end_lineno])
     return ast.get_source_segment(source, node) or ast.unparse(node)
@@ -281,7 +281,7 @@ def _blanked(source: str, nodes: Sequence[ast.stmt]) -> str:
 
 
 def _imported(node: ast.stmt) -> dict[str, str]:
-    """The names that an import binds, with the top-level module each comes from."""
+    """Return the names that an import binds, and the top-level module of each."""
     if isinstance(node, ast.Import):
         return {(alias.asname or alias.name).split(".")[0]: alias.name.split(".")[0] for alias in node.names}
     if isinstance(node, ast.ImportFrom):
@@ -290,7 +290,7 @@ def _imported(node: ast.stmt) -> dict[str, str]:
 
 
 def _may_be_missing(node: ast.stmt) -> bool:
-    """Whether an import is of something else than the standard library, so that it can fail."""
+    """Return whether an import can fail, because it is not only from the standard library."""
     modules = set(_imported(node).values())
     return "*" not in _imported(node) and not modules <= sys.stdlib_module_names
 
@@ -317,7 +317,7 @@ def _declared(node: ast.stmt) -> set[str]:
 
 
 def _is_literal(node: ast.expr | None) -> bool:
-    """Whether *node* is a literal, or made of literals: nothing that reads a name or calls."""
+    """Return whether *node* consists of literals, without names and calls."""
     if node is None:
         return True
     allowed = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.UnaryOp, ast.unaryop, ast.Load)
@@ -336,7 +336,7 @@ def _is_main_guard(test: ast.expr) -> bool:
 
 
 def _evaluated(node: ast.stmt) -> Iterator[ast.AST]:
-    """The parts of a definition that are evaluated when it is executed."""
+    """Yield the parts of a definition that are evaluated when it is executed."""
     if isinstance(node, _FUNCTIONS):
         arguments = node.args
         yield from node.decorator_list

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hub.extraction.fences import Fence, split
 from hub.extraction.normalization import clean, without_reasoning
-from hub.extraction.python_code.dependencies import shown, without_usage
+from hub.extraction.python_code.dependencies import describe_line, without_usage
 from hub.extraction.python_code.syntax import (
     bound,
     code_regions,
@@ -44,10 +44,10 @@ _FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
 class Code:
     """An extracted program and where it was found.
 
-    `found` is `fence`, `last_fence` (of several), `joined_fences`, `unfenced` (out of prose), `whole`, `json` (a text
-    in JSON), `continued` (the prefix with the answer as its body), or `nothing`. `with_prefix` says that the prefix's
-    imports and helpers were put in front, because the program leans on them. `dropped` are the statements of the
-    answer that only use what is wanted, such as examples, and are not part of `text`.
+    `found` is `fence`, `last_fence` (of several), `joined_fences`, `unfenced` (from prose), `whole` (the entire text),
+    `json` (a string in JSON), `continued` (the prefix with the answer as its body), or `nothing`. `with_prefix`: the
+    imports and helpers of the prefix were added in front, because the program depends on them. `dropped` lists
+    statements of the answer that only use the wanted names, such as examples, and are not part of `text`.
     """
 
     text: str
@@ -58,7 +58,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A part of an answer that may be the program; `cut` if the answer ends before it is closed."""
+    """Part of an answer that may be the program. `cut`: the answer ends before the block is closed."""
 
     text: str
     cut: bool = False
@@ -67,13 +67,15 @@ class _Block:
 def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted: Collection[str] = ()) -> Code:
     """Return the program in *text*.
 
-    *entry_point* is the name that it should define (`wanted`, the names, where there is no single one); *prefix* the
-    code that a body-only completion continues. Of several blocks the last that defines what is wanted is taken, stubs
-    and versions that were cut off aside, else the last; blocks that define what it leans on are put with it, in their
-    order, unless they define what is wanted as well. Fenced blocks come first; where they do not define what is wanted,
-    unfenced code out of prose may, then code within JSON, and then the answer as a continuation of the prefix.
+    *entry_point* is the name that the program should define; *wanted* has the names if there are several. *prefix* is
+    the code that a body-only completion continues.
 
-    Statements of the answer that only use what is wanted are dropped; a program without wanted names is left whole.
+    Of several blocks, the last that implements the wanted names is used (stubs and truncated versions do not count), or
+    the last block if none does. Blocks with names that it depends on are joined with it, in order, unless they define
+    wanted names as well. Sources are tried in this order: fenced blocks, unfenced code in prose, code in JSON, and the
+    answer as a continuation of the prefix.
+
+    Statements that only use the wanted names are dropped. Without wanted names, the program is not changed.
     """
     names = {entry_point.rpartition(":")[2].split(".")[0]} if entry_point else set(wanted)
     text = _INDENTATION.sub(lambda match: match[0].replace("\u00a0", " "), without_reasoning(clean(text)))
@@ -85,21 +87,21 @@ def code(text: str, *, entry_point: str | None = None, prefix: str = "", wanted:
 def _found(text: str, names: Collection[str], prefix: str, *, within_json: bool = False) -> Code:
     fenced, outside = split(text)
     blocks = _python_blocks(fenced)
-    if blocks and (not names or _any_whole(blocks, names)):
+    if blocks and (not names or _any_implemented(blocks, names)):
         return _chosen(blocks, names, fenced=True)
     whole = repair_source(text) if not fenced else ""
-    if compiles(whole) and (_count_whole(_Block(whole), names) if names else does_something(whole)):
+    if compiles(whole) and (_count_implemented(_Block(whole), names) if names else does_something(whole)):
         return Code(whole, "whole")
     unfenced = _unfenced_blocks(outside, names)
-    if _any_whole(unfenced, names):
+    if _any_implemented(unfenced, names):
         return _chosen(unfenced, names, fenced=False)
     for string in () if within_json else code_strings(text):
         inner = _found(with_fences(string), names, prefix, within_json=True)
-        if _any_whole([_Block(inner.text)], names) if names else inner.found != "nothing":
+        if _any_implemented([_Block(inner.text)], names) if names else inner.found != "nothing":
             return replace(inner, found="json")
     mislabelled = [_block(block) for block in fenced if compiles(block.text)]
     for candidates in (mislabelled, blocks, unfenced):
-        if any(_count(block, names) for block in candidates):
+        if any(_count_defined(block, names) for block in candidates):
             return _chosen(candidates, names, fenced=candidates is not unfenced)
     for body in [*(block.text for block in reversed(blocks)), outside]:
         completed = continue_prefix(prefix, body) if prefix else None
@@ -118,7 +120,7 @@ def _python_blocks(fenced: Sequence[Fence]) -> list[_Block]:
     found = []
     for fence in fenced:
         block = _block(fence)
-        # A block that only shows a session or a shell is not the answer; a function pasted from a session is.
+        # A block with only a console session is not the answer; a function pasted from a session is.
         shows = _CONSOLE.search(fence.text) is not None and not _DEFINITION.search(block.text)
         marked = fence.language in _PYTHON
         looks = fence.language in _UNMARKED and (
@@ -142,41 +144,41 @@ def _unfenced_blocks(outside: str, names: Collection[str]) -> list[_Block]:
     """Return code in prose: statements, else text indented as Markdown code, else an interpreter session."""
     statements = without_prompts(outside)
     found = [_Block(repair_source(text)) for text in code_regions(statements)]
-    if not any(_count(block, names) for block in found):
+    if not any(_count_defined(block, names) for block in found):
         indented = [_Block(repair_source(text)) for text in indented_code_regions(statements)]
-        found = indented if any(_count(block, names) for block in indented) else found
+        found = indented if any(_count_defined(block, names) for block in indented) else found
     if found and statements.rstrip().endswith(found[-1].text.rstrip()):
         found[-1] = _Block(found[-1].text, cut=True)
     return found
 
 
-# ---- what a block defines --------------------------------------------------------------------------------------------
+# ---- names that a block defines --------------------------------------------------------------------------------------
 
 
-def _count(block: _Block, names: Collection[str]) -> int:
+def _count_defined(block: _Block, names: Collection[str]) -> int:
     """Return how many of *names* the block defines, imports or begins to define."""
     return sum(defines(block.text, name) for name in names)
 
 
-def _count_whole(block: _Block, names: Collection[str]) -> int:
-    """Return how many of *names* the block implements: no stub, no import, not cut off."""
+def _count_implemented(block: _Block, names: Collection[str]) -> int:
+    """Return how many of *names* the block implements; stubs, imports and truncated code do not count."""
     tree = parsed(block.text)
     if tree is None:
-        return 0 if block.cut or lacks_function_body(block.text) else _count(block, names)
+        return 0 if block.cut or lacks_function_body(block.text) else _count_defined(block, names)
     if block.cut and undefined_names(block.text):
         return 0
     return len(implemented_names(tree, returning=block.cut) & set(names))
 
 
-def _any_whole(blocks: Sequence[_Block], names: Collection[str]) -> bool:
-    return any(_count_whole(_compilable_part(block, names), names) for block in blocks)
+def _any_implemented(blocks: Sequence[_Block], names: Collection[str]) -> bool:
+    return any(_count_implemented(_compilable_part(block, names), names) for block in blocks)
 
 
 def _compilable_part(block: _Block, names: Collection[str]) -> _Block:
     """Return *block*, or the part of it that compiles if that defines the wanted names.
 
-    Left out are lines that are no Python, such as an explanation or output within the fence, and in a block that was
-    cut off its last statement. A function with a mistake in it stays, and so does everything else.
+    The part lacks lines that are not Python, such as an explanation or output within the fence, and the last statement
+    of a truncated block. A block with a mistake in a wanted function is returned unchanged.
     """
     if not names or compiles(block.text):
         return block
@@ -188,14 +190,14 @@ def _compilable_part(block: _Block, names: Collection[str]) -> _Block:
         if not compiles(part):
             continue
         lost = {name for name in undefined_names(part) if defines(block.text, name)}
-        if not lost and len(implemented_names_in(part) & set(names)) == _count(block, names):
+        if not lost and len(implemented_names_in(part) & set(names)) == _count_defined(block, names):
             in_place = _in_place(part, block.text)
             return _Block(in_place if compiles(in_place) else part)
     return block
 
 
 def _in_place(part: str, whole: str) -> str:
-    """The lines of *part*, some of those of *whole*, where they stand there, so that their numbers are the same."""
+    """Return *whole* with the lines that are not in *part* left empty, so that line numbers stay the same."""
     wanted = iter(line for line in part.splitlines() if line.strip())
     following = next(wanted, None)
     lines = []
@@ -208,13 +210,13 @@ def _in_place(part: str, whole: str) -> str:
 
 def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -> Code:
     written, blocks = blocks, [_compilable_part(block, names) for block in blocks]
-    ranks = [(_count_whole(block, names), _count(block, names), i) for i, block in enumerate(blocks)]
+    ranks = [(_count_implemented(block, names), _count_defined(block, names), i) for i, block in enumerate(blocks)]
     chosen = max(ranks)[2]
     texts = [block.text for block in blocks]
     kept = {chosen}
     have = defined_names(texts[chosen]) | {name for name in names if defines(texts[chosen], name)}
     missing = undefined_names(texts[chosen]).union(names) - have
-    # The nearest block before the chosen one first: a correction comes later than what it corrects.
+    # The nearest block before the chosen one comes first, because corrections follow the code that they correct.
     others = [*reversed(range(chosen)), *range(chosen + 1, len(blocks))]
     added = True
     while missing and added:
@@ -227,7 +229,7 @@ def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -
                 missing = (missing | undefined_names(texts[i])) - have
                 added = True
     source = join_sources([texts[i] for i in sorted(kept)])
-    dropped = tuple(line for i in sorted(kept) for line in _left_out(written[i].text, texts[i]))
+    dropped = tuple(line for i in sorted(kept) for line in _describe_left_out(written[i].text, texts[i]))
     if not fenced:
         return Code(source, "unfenced", dropped=dropped)
     if len(kept) > 1:
@@ -235,10 +237,12 @@ def _chosen(blocks: Sequence[_Block], names: Collection[str], *, fenced: bool) -
     return Code(source, "fence" if len(blocks) == 1 else "last_fence", dropped=dropped)
 
 
-def _left_out(written: str, taken: str) -> list[str]:
-    """Return the lines of a block that are not in the part of it that is used."""
+def _describe_left_out(written: str, taken: str) -> list[str]:
+    """Return the lines of a block that are not in the part of it that is used, each with its number."""
     lines = set(taken.splitlines())
-    return [shown(i, line) for i, line in enumerate(written.splitlines(), 1) if line.strip() and line not in lines]
+    return [
+        describe_line(i, line) for i, line in enumerate(written.splitlines(), 1) if line.strip() and line not in lines
+    ]
 
 
 def join_sources(sources: Sequence[str]) -> str:
@@ -253,17 +257,17 @@ def join_sources(sources: Sequence[str]) -> str:
 
 
 def _with_prefix(found: Code, prefix: str, names: Collection[str]) -> Code:
-    """*found* behind what the prefix imports and defines besides the entry point, where it leans on any of that."""
+    """Return *found* with the imports and helpers of the prefix in front, if it uses any of them."""
     if not prefix.strip():
         return found
-    whole = next((source for source in (prefix, _with_body(prefix, "pass")) if parsed(source)), "")
-    tree = parsed(whole) if whole else None
+    complete = next((source for source in (prefix, _with_body(prefix, "pass")) if parsed(source)), "")
+    tree = parsed(complete) if complete else None
     if tree is None:
         return found
     kept = [node for node in tree.body if getattr(node, "name", None) not in names]
     if not bound(ast.Module(kept, [])) & undefined_names(found.text):
         return found
-    around = "\n".join(_source(whole, node) for node in kept)
+    around = "\n".join(_source(complete, node) for node in kept)
     return replace(found, text=join_sources([around, found.text]), with_prefix=True)
 
 
@@ -274,16 +278,16 @@ def _source(text: str, node: ast.stmt) -> str:
 
 
 def continue_prefix(prefix: str, body: str) -> str | None:
-    """*prefix* (a signature and docstring) with *body* under it; None where that does not compile.
+    """Return *prefix* (a signature and docstring) followed by *body*; None if that does not compile.
 
-    A body may be indented, not indented at all or indented except in its first line; prose before and after it falls
-    away.
+    A body may be indented, not indented at all or indented except in its first line. Prose before and after it is
+    removed.
     """
     body = body.strip("\n")
     if not body.strip():
         return None
     if not prefix.endswith("\n") and compiles(prefix + body) and defined_names(prefix + body):
-        return prefix + body + "\n"  # it goes on in the middle of a line
+        return prefix + body + "\n"  # the body continues the last line of the prefix
     for part in (body, _before_prose(body), _before_prose(_after_prose(body))):
         if not part.strip():
             continue
@@ -310,7 +314,10 @@ def _indent(prefix: str) -> str:
 
 
 def _before_prose(text: str) -> str:
-    """*text* up to the first line that is not indented and no Python; unchanged where it begins without indentation."""
+    """Return *text* up to the first line that is neither indented nor Python.
+
+    If it begins without indentation, its first paragraph is returned.
+    """
     lines = text.splitlines()
     if not lines or lines[0][:1] not in (" ", "\t"):
         return _first_paragraph(text)

@@ -13,40 +13,40 @@ from sandbox.verdicts.parsing import parse_checked
 
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}
 _BEGINS_DEFINITION = re.compile(r"(?:async\s+)?def\s+\w+\s*[(\[]|class\s+\w+\s*[(:\[]|@\w[\w.]*\s*(?:\(|$)")
-_GOES_ON = re.compile(r"(?:else|elif|except|finally|case)\b|[)\]}]")
+_CONTINUATION = re.compile(r"(?:else|elif|except|finally|case)\b|[)\]}]")
 _UNFINISHED = ("was never closed", "unterminated triple-quoted", "unexpected EOF")
-_GLUED = 60  # lines that an open bracket or string may still need
-_TRIES = 2000  # for a whole text, before its open brackets are taken as they are
-_KEPT = 64  # sources whose trees are kept: the same one is asked about again and again while one answer is read
-_KEPT_LENGTH = 20_000  # characters; a tree takes some fifty times as much memory
+_MAX_JOINED = 60  # lines that may be joined because of an open bracket or string
+_MAX_TRIES = 2000  # lines joined in one text; after that, open brackets are ignored
+_CACHE_SIZE = 64  # sources; the same source is parsed repeatedly while an answer is read
+_MAX_CACHED_LENGTH = 20_000  # characters; a tree takes some fifty times as much memory
 
 
 def parsed(source: str) -> ast.Module | None:
     """Return the syntax tree, which must not be changed; None if *source* does not compile."""
-    return _compiled(source)[0]
+    return _compile(source)[0]
 
 
 def compiles(source: str) -> bool:
     return bool(source.strip()) and parsed(source) is not None
 
 
-def _compiled(source: str) -> tuple[ast.Module | None, str]:
+def _compile(source: str) -> tuple[ast.Module | None, str]:
     """Return the syntax tree, or None and the problem."""
-    return _compiled_once(source) if len(source) <= _KEPT_LENGTH else _compiled_anew(source)
+    return _compile_cached(source) if len(source) <= _MAX_CACHED_LENGTH else _compile_uncached(source)
 
 
-def _compiled_anew(source: str) -> tuple[ast.Module | None, str]:
+def _compile_uncached(source: str) -> tuple[ast.Module | None, str]:
     try:
         return parse_checked(source), ""
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return None, str(error)
 
 
-_compiled_once = lru_cache(_KEPT)(_compiled_anew)
+_compile_cached = lru_cache(_CACHE_SIZE)(_compile_uncached)
 
 
 def defines(source: str, name: str) -> bool:
-    """Return whether the top level of *source* binds *name*; uses a pattern if it does not compile."""
+    """Return whether the top level of *source* binds *name*; a pattern decides if it does not compile."""
     tree = parsed(source)
     if tree is None:
         return re.search(rf"^(?:async\s+)?(?:def|class)\s+{re.escape(name)}\b", source, re.MULTILINE) is not None
@@ -60,6 +60,7 @@ def defined_names(source: str) -> set[str]:
 
 
 def bound(tree: ast.Module) -> set[str]:
+    """Return the names that the top level of *tree* binds."""
     names: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -93,13 +94,13 @@ def implemented_names(tree: ast.Module, *, returning: bool = False) -> set[str]:
 
 
 def implemented_names_in(source: str) -> set[str]:
-    """`implemented` of source text; nothing where it does not compile."""
+    """Return the names that *source* implements; none if it does not compile."""
     tree = parsed(source)
     return implemented_names(tree) if tree else set()
 
 
 def _is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """Return whether a definition is empty, or has `...` in place of a part."""
+    """Return whether a definition is empty, or contains the statement `...`."""
     if not isinstance(node, ast.ClassDef) and any(_is_ellipsis(statement) for statement in node.body):
         return True
     return is_stub(node)
@@ -115,10 +116,10 @@ def _returns(node: ast.AST) -> bool:
 
 def lacks_function_body(source: str) -> bool:
     """Return whether *source* does not compile because a definition contains only comments."""
-    return "expected an indented block" in _compiled(source)[1]
+    return "expected an indented block" in _compile(source)[1]
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def undefined_names(source: str) -> frozenset[str]:
     """Return the names that *source* reads and that neither it nor the builtins define."""
     tree = parsed(source)
@@ -129,11 +130,11 @@ def undefined_names(source: str) -> frozenset[str]:
 
 
 def _tables(source: str) -> Iterator[symtable.SymbolTable]:
-    waiting = [symtable.symtable(source, "<answer>", "exec")]
-    while waiting:
-        table = waiting.pop()
+    pending = [symtable.symtable(source, "<answer>", "exec")]
+    while pending:
+        table = pending.pop()
         yield table
-        waiting += table.get_children()
+        pending += table.get_children()
 
 
 def _read_globals(table: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
@@ -144,7 +145,7 @@ def _read_globals(table: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
 
 
 def does_something(source: str) -> bool:
-    """Return whether *source* compiles and is more than prose that happens to parse, such as `Note: this` or `yes`."""
+    """Return whether *source* compiles and is not prose that happens to be Python, such as `Note: this` or `yes`."""
     tree = parsed(source)
     return tree is not None and any(not _is_idle(node) for node in tree.body)
 
@@ -161,8 +162,8 @@ def _is_idle(node: ast.stmt) -> bool:
 def code_regions(text: str) -> list[str]:
     """Return the parts of *text* that are Python, without the prose between them.
 
-    Text is taken apart at lines that are not indented. A piece is code where it compiles and does something, or begins
-    like a function or class: a mistake in it is for the sandbox to name.
+    Text is split at lines that are not indented. A piece is code if it compiles and does something, or if it begins
+    like a function or class; the sandbox reports the mistakes in it.
     """
     found: list[list[str]] = []
     in_code = False
@@ -202,7 +203,7 @@ def _pieces(text: str) -> Iterator[str]:
     position = tries = 0
     while position < len(lines):
         end = _next_flush(lines, position + 1)
-        while end < len(lines) and tries < _TRIES and _continues(lines[position:end], lines[end]):
+        while end < len(lines) and tries < _MAX_TRIES and _continues(lines[position:end], lines[end]):
             end = _next_flush(lines, end + 1)
             tries += 1
         yield "".join(lines[position:end])
@@ -217,15 +218,15 @@ def _next_flush(lines: Sequence[str], start: int) -> int:
 
 
 def _continues(lines: Sequence[str], following: str) -> bool:
-    """Whether the line after *lines* cannot begin a statement: after a decorator, within brackets, at an `else`."""
-    if len(lines) > _GLUED:
+    """Return whether the line after *lines* cannot begin a statement: after a decorator, in brackets, an `else`."""
+    if len(lines) > _MAX_JOINED:
         return False
     piece = "".join(lines)
-    if _GOES_ON.match(following) or piece.rstrip().rpartition("\n")[2].startswith("@"):
+    if _CONTINUATION.match(following) or piece.rstrip().rpartition("\n")[2].startswith("@"):
         return True
     if not _looks_unfinished(piece):
         return False
-    tree, problem = _compiled(piece)
+    tree, problem = _compile(piece)
     return tree is None and any(words in problem for words in _UNFINISHED)
 
 

@@ -34,7 +34,7 @@ _STRAY_WORDS = {"python", "py", "code", "solution"}
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5}|#x[0-9a-fA-F]{1,4});")
 _ENTITY_NAMES = {"lt", "gt", "amp", "quot", "apos", "nbsp"}
 _PROMPT = re.compile(r"^(?:>>>|In ?\[\d*\]:)(?: |$)")
-_GOES_ON = re.compile(r"^(?:\.\.\.|[ ]+\.\.\.:)(?: |$)")
+_CONTINUATION_PROMPT = re.compile(r"^(?:\.\.\.|[ ]+\.\.\.:)(?: |$)")
 _CODE_KEYS = (
     "code",
     "solution",
@@ -49,7 +49,7 @@ _CODE_KEYS = (
 _TRIPLE_QUOTED = re.compile(
     rf"""\{{\s*["'](?:{"|".join(_CODE_KEYS)})["']\s*:\s*(?P<mark>\"\"\"|''')\n?""", re.IGNORECASE
 )
-_MAX_UNESCAPED = 100_000  # characters of one line that may be a whole program with `\n` for its line ends
+_MAX_UNESCAPED = 100_000  # characters of one line that may be a program with `\n` escapes for its line ends
 
 
 def without_chat_markers(text: str) -> str:
@@ -104,7 +104,7 @@ def code_strings(text: str) -> Iterator[str]:
 
 
 def _literal_values(text: str) -> Iterator[object]:
-    """Mappings that are written as Python's, or with triple quotes, which the code in them may have as well."""
+    """Yield mappings written as Python literals, or with a triple-quoted value that may contain triple quotes."""
     quoted = _TRIPLE_QUOTED.search(text)
     end = text.rfind(quoted["mark"]) if quoted else -1
     if quoted and end >= quoted.end():
@@ -134,14 +134,14 @@ def repair_source(source: str) -> str:
 
 
 def without_prompts(source: str) -> str:
-    """The statements of a pasted session (`>>> def f():`), without prompts and output; any other *source* as it is."""
+    """Return the statements of a pasted session (`>>> def f():`) without prompts and output; other source unchanged."""
     lines = source.splitlines()
     if not any(_PROMPT.match(line) for line in lines) or compiles(source):
         return source
     kept = []
     in_input = False
     for line in lines:
-        prompt = _PROMPT.match(line) or (_GOES_ON.match(line) if in_input else None)
+        prompt = _PROMPT.match(line) or (_CONTINUATION_PROMPT.match(line) if in_input else None)
         in_input = prompt is not None
         if prompt:
             kept.append(line[prompt.end() :])
@@ -149,7 +149,7 @@ def without_prompts(source: str) -> str:
 
 
 def _without_stray_lines(source: str) -> str:
-    """*source* with a first line that names the language, and tags at either end, made empty lines."""
+    """Return *source* with empty lines in place of a first line with the language, and of tags at either end."""
     lines = source.split("\n")
     filled = [i for i, line in enumerate(lines) if line.strip()]
     while filled and _is_stray(lines[filled[0]]):
@@ -160,7 +160,7 @@ def _without_stray_lines(source: str) -> str:
 
 
 def _is_stray(line: str) -> bool:
-    """Whether the first line of a block is only the language's name (`python`, `py:`) or a tag."""
+    """Return whether the first line of a block is only the language's name (`python`, `py:`) or a tag."""
     word = line.strip().rstrip(":")
     return _TAG_LINE.fullmatch(line) is not None or (word.isidentifier() and language(word) in _STRAY_WORDS)
 
