@@ -17,7 +17,7 @@ from runs.results.figures import CellResult
 from runs.results.history import latest_results, result_before, same_cases
 from runs.results.outcomes import outcomes_of
 from runs.selectors import visible_runs
-from runs.web.queries import live_counts, troubled_runs
+from runs.web.queries import get_progress, list_incomplete_runs
 
 SHOWN = 5
 Context = dict[str, object]
@@ -34,7 +34,7 @@ class Panel:
 def _running(user: User) -> Context | None:
     runs = visible_runs(user).filter(status__in=ACTIVE)[:SHOWN]
     outcomes = outcomes_of(runs)
-    return {"runs": [(run, outcomes[run.pk], live_counts(run)) for run in runs]} if runs else None
+    return {"runs": [(run, outcomes[run.pk], get_progress(run)) for run in runs]} if runs else None
 
 
 def _waiting(user: User) -> Context | None:
@@ -45,7 +45,7 @@ def _waiting(user: User) -> Context | None:
 
 
 def _trouble(user: User) -> Context | None:
-    found = troubled_runs(user, SHOWN)
+    found = list_incomplete_runs(user, SHOWN)
     outcomes = outcomes_of(run for run, _ in found)
     return {"runs": [(run, outcomes[run.pk], counts) for run, counts in found]} if found else None
 

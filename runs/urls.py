@@ -1,4 +1,4 @@
-"""Addresses of runs, responses, comparisons and models, at the root of the site."""
+"""URLs of runs, responses, comparisons and models, at the root of the site."""
 
 from django.urls import path
 
@@ -8,7 +8,7 @@ app_name = "runs"
 urlpatterns = [
     path("runs/", runs.runs, name="list"),
     path("runs/new/", runs.new, name="new"),
-    path("runs/past/<slug:slug>/", models.past, name="past"),
+    path("runs/past/<slug:slug>/", models.past_results, name="past_results"),
     path("runs/<int:pk>/", runs.run, name="run"),
     path("runs/<int:pk>/progress/", runs.progress, name="progress"),
     path("runs/<int:pk>/cancel/", runs.cancel, name="cancel"),

@@ -26,7 +26,7 @@ from review.web.forms import DecisionForm
 from review.web.page import pair_context
 from runs.selectors import visible_runs
 from runs.tracking.links import mlflow_url, mlflow_url_of
-from runs.web.queries import response_of, run_of
+from runs.web.queries import get_visible_response, get_visible_run
 
 reviewer_only = permission_required(DECIDE, raise_exception=True)
 
@@ -141,7 +141,7 @@ def take(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def of_run(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the pairs and judgments of a run, as a fragment of the run page or as a page."""
-    run = run_of(request.user, pk)
+    run = get_visible_run(request.user, pk)
     context = {
         "run": run,
         "trace": run_judgments(run),
@@ -153,7 +153,7 @@ def of_run(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def of_response(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the pairs and judgments of a response, as a fragment of the response page or as a page."""
-    response = response_of(request.user, pk)
+    response = get_visible_response(request.user, pk)
     pairs = response_judgments(request.user, response)
     context = {
         "response": response,

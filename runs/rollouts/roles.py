@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TypedDict
 
 from pydantic import ValidationError
 
@@ -18,31 +18,38 @@ from runs.execution.model_client import Budget, ModelClient
 from runs.models import EpisodeSession, ModelEndpoint
 from runs.providers.replay import Recorded, recorded_row
 
-TRAINER = "trainer"  # the answering model's label in calls, where the trainer gave it none
-_STEP_SECONDS = 300.0  # that one call of a role model may take, retries included
-_AT_ONCE = 4  # calls to one role model
+TRAINER = "trainer"  # label of the model under test if the trainer gives none
+_STEP_SECONDS = 300.0  # limit of one call of a role model, retries included
+_CONCURRENCY = 4  # calls to one role model at a time
+
+
+class RecordedCall(TypedDict):
+    """Call of a role model in an episode: the fields of its `CallKey`, and the reply."""
+
+    key: dict[str, JSON]
+    message: Message
 
 
 class InvalidRecordings(UserError):
-    """Recordings that cannot be replayed; the message names the first invalid one."""
+    """A recording that cannot be replayed. The message names the first invalid line."""
 
 
-class MissingRecording(ModelError):
-    """The episode asks its role model for something that the recordings do not hold."""
+class RecordingNotFound(ModelError):
+    """The recordings have no reply for a call to a role model."""
 
     def __init__(self, key: CallKey) -> None:
-        what = f"the user's turn {key.turn}" if key.purpose == "user" else f"judge {key.seat} of rule {key.rule!r}"
+        call = f"the user's turn {key.turn}" if key.purpose == "user" else f"judge {key.seat} of rule {key.rule!r}"
         super().__init__(
             "no_recording",
-            f"The recordings do not contain {what}: the episode took another course. Name models that reply then: "
-            f"roles.{key.role}.",
+            f"The recordings do not contain {call}, because the messages of this episode differ. "
+            f"Name models that reply instead in roles.{key.role}.",
         )
 
 
-def validate_recordings(rows: Sequence[Any], *, environment: str, case: str, attempt: int) -> list[dict[str, JSON]]:
+def validate_recordings(rows: Sequence[object], *, environment: str, case: str, attempt: int) -> list[dict[str, JSON]]:
     """Return the recorded lines of one episode as they are stored. Raises InvalidRecordings.
 
-    The model that a line names is ignored: it is the model under test of the earlier episode.
+    The field `model` of a line is ignored, because it names the model under test of the earlier episode.
     """
     kept: dict[tuple[str, int, str, int], dict[str, JSON]] = {}
     for number, row in enumerate(rows):
@@ -62,10 +69,12 @@ def validate_recordings(rows: Sequence[Any], *, environment: str, case: str, att
                 f"recordings[{number}] is of {origin[0]}, case {origin[1]!r}, attempt {origin[2]}; the episode is of "
                 f"{environment}, case {case!r}, attempt {attempt}."
             )
-        place = _place(line.purpose, line.turn, line.rule, line.seat)
-        if place in kept:
-            raise InvalidRecordings(f"recordings[{number}] answers the same call as an earlier line; keep one of them.")
-        kept[place] = line.model_dump(include={"purpose", "turn", "rule", "seat", "content"})
+        slot = _call_slot(line.purpose, line.turn, line.rule, line.seat)
+        if slot in kept:
+            raise InvalidRecordings(
+                f"recordings[{number}] replies to the same call as an earlier line. Keep one of them."
+            )
+        kept[slot] = line.model_dump(include={"purpose", "turn", "rule", "seat", "content"})
     return list(kept.values())
 
 
@@ -74,24 +83,24 @@ def session_recordings(session: EpisodeSession) -> list[dict[str, JSON]]:
     rows: dict[tuple[str, int, str, int], dict[str, JSON]] = {}
     for call in session.calls:
         key = CallKey(**{**call["key"], "model": session.model or TRAINER})
-        # Of a judge that was asked again, because its first answer had no marks, the second is kept.
+        # If a judge model was called twice because its first reply had no marks, the second reply is kept.
         content = call["message"].get("content") or ""
-        rows[_place(key.purpose, key.turn, key.rule, key.seat)] = recorded_row(key, content=content)
+        rows[_call_slot(key.purpose, key.turn, key.rule, key.seat)] = recorded_row(key, content=content)
     return list(rows.values())
 
 
-def session_endpoints(session: EpisodeSession) -> dict[str, list[ModelEndpoint]]:
-    """Return the registered models of each role, in the order in which they were named."""
-    wanted = {name for names in session.roles.values() for name in names}
-    rows = {row.name: row for row in ModelEndpoint.objects.filter(name__in=wanted, enabled=True)} if wanted else {}
-    return {role: [rows[name] for name in names if name in rows] for role, names in session.roles.items()}
+def list_role_endpoints(session: EpisodeSession) -> dict[str, list[ModelEndpoint]]:
+    """Return the registered models of each role, in the order of `session.roles`."""
+    names = {name for listed in session.roles.values() for name in listed}
+    rows = {row.name: row for row in ModelEndpoint.objects.filter(name__in=names, enabled=True)} if names else {}
+    return {role: [rows[name] for name in listed if name in rows] for role, listed in session.roles.items()}
 
 
 class RoleModels:
-    """The port for role models of one step. `calls` holds what was asked and answered.
+    """Client for the role models of one step. `calls` lists the calls and their replies.
 
-    What is recorded is answered from the recordings; the rest goes to registered models, where the episode has them.
-    Made in the event loop that uses it, to which the models' clients belong.
+    A recorded call is replayed; any other call goes to the registered models of its role. Create an instance in the
+    event loop that uses it, because the clients of the models belong to that loop.
     """
 
     def __init__(
@@ -100,10 +109,13 @@ class RoleModels:
         compiled: CompiledEnvironment,
         endpoints: Mapping[str, Sequence[ModelEndpoint]],
     ) -> None:
-        self.calls: list[dict[str, Any]] = []
-        self._recorded = {_place(**row): row["content"] for row in session.recordings}
+        self.calls: list[RecordedCall] = []
+        self._recorded = {
+            _call_slot(row["purpose"], row["turn"], row["rule"], row["seat"]): row["content"]
+            for row in session.recordings
+        }
         self._models = {
-            role: [connect(endpoint_spec(endpoint), concurrency=_AT_ONCE) for endpoint in rows]
+            role: [connect(endpoint_spec(endpoint), concurrency=_CONCURRENCY) for endpoint in rows]
             for role, rows in endpoints.items()
         }
         self._client = ModelClient(
@@ -112,14 +124,14 @@ class RoleModels:
         self._compiled = compiled
 
     @property
-    def seats(self) -> dict[str, int]:
-        """How many models fill each role that the environment asks: one at least, be it a recorded one."""
-        seats = {role: max(1, len(self._models.get(role, ()))) for role in self._compiled.roles}
+    def models_per_role(self) -> dict[str, int]:
+        """Number of registered or recorded models for each role of the environment, at least 1."""
+        counts = {role: max(1, len(self._models.get(role, ()))) for role in self._compiled.roles}
         judges = {rule.spec.name: rule.scorer.roles(rule.spec.options) for rule in self._compiled.rules}
         for purpose, _, rule, seat in self._recorded:
             for role in judges.get(rule, ()) if purpose == "rubric" else ():
-                seats[role] = max(seats[role], seat + 1)
-        return seats
+                counts[role] = max(counts[role], seat + 1)
+        return counts
 
     async def __call__(
         self,
@@ -128,17 +140,17 @@ class RoleModels:
         tools: Sequence[Tool] = (),
         parameters: Mapping[str, JSON] | None = None,
     ) -> Reply:
-        content = self._recorded.get(_place(key.purpose, key.turn, key.rule, key.seat))
+        content = self._recorded.get(_call_slot(key.purpose, key.turn, key.rule, key.seat))
         if content is not None:
             reply = Reply(message={"role": "assistant", "content": content})
         elif self._models.get(key.role):
-            reply = await self._ask(key, messages, tools, parameters)
+            reply = await self._call_model(key, messages, tools, parameters)
         else:
-            raise MissingRecording(key)
+            raise RecordingNotFound(key)
         self.calls.append({"key": asdict(key), "message": reply.message})
         return reply
 
-    async def _ask(
+    async def _call_model(
         self,
         key: CallKey,
         messages: Sequence[Message],
@@ -149,12 +161,12 @@ class RoleModels:
             async with asyncio.timeout(_STEP_SECONDS):
                 return await self._client.call(key, messages, tools, parameters)
         except TimeoutError:
-            raise ModelError("timeout", f"The role model did not answer within {_STEP_SECONDS:g} s.") from None
+            raise ModelError("timeout", f"The role model did not reply within {_STEP_SECONDS:g} s.") from None
 
     async def aclose(self) -> None:
         await close_all(connection for connections in self._models.values() for connection in connections)
 
 
-def _place(purpose: str, turn: int, rule: str, seat: int, **_: Any) -> tuple[str, int, str, int]:
-    """What tells the recorded calls of one episode apart; a judge that is asked again says the same again."""
+def _call_slot(purpose: str, turn: int, rule: str, seat: int) -> tuple[str, int, str, int]:
+    """Return the key of a call in the recordings of an episode. Repeated calls of a judge model have the same key."""
     return (purpose, turn, "", 0) if purpose == "user" else (purpose, 0, rule, seat)

@@ -1,10 +1,10 @@
-"""One call of a trainer's episode: rebuilt from its session, driven once in an event loop of its own, taken back."""
+"""One reset or step of a trainer's episode, which is rebuilt from its session for each call."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from hub.common.storable import storable
@@ -16,12 +16,12 @@ from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
 from hub.selectors import compile_version
 from runs.models import EpisodeSession
-from runs.rollouts.roles import TRAINER, RoleModels, session_endpoints
+from runs.rollouts.roles import TRAINER, RecordedCall, RoleModels, list_role_endpoints
 from sandbox.client.settings import get_pool_options
 from sandbox.client.shared_pools import get_shared_pool
 
 T = TypeVar("T")
-_TURNS = 100  # of any episode; harnesses have limits of their own
+_MAX_TURNS = 100  # limit of every episode, besides that of its harness
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +33,30 @@ class SessionEnvironment:
 
 
 def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
-    """Let *act* drive the session's episode, and put the episode's new state and calls into the session, unsaved.
+    """Call *act* with the session's episode. Set the episode's new state and calls on the session without saving it.
 
-    Raises what the episode raises; the session is then as it was.
+    Exceptions of the episode are raised to the caller; the session is then unchanged.
     """
-    scene = _session_environment(session.pk, session.case_id)
-    pool = scene.compiled.pool(get_shared_pool(get_pool_options())) if scene.compiled.needs_sandbox else None
-    endpoints = session_endpoints(session)
+    fixed = _session_environment(session.pk, session.case_id)
+    pool = fixed.compiled.pool(get_shared_pool(get_pool_options())) if fixed.compiled.needs_sandbox else None
+    endpoints = list_role_endpoints(session)
     key = CallKey(
         purpose="answer",
-        environment=scene.compiled.slug,
-        case=scene.case.id,
+        environment=fixed.compiled.slug,
+        case=fixed.case.id,
         attempt=session.attempt,
         model=TRAINER,
     )
 
-    async def driven() -> tuple[T, dict[str, Any], list[dict[str, Any]]]:
-        roles = RoleModels(session, scene.compiled, endpoints)
+    async def run_episode() -> tuple[T, dict[str, object], list[RecordedCall]]:
+        roles = RoleModels(session, fixed.compiled, endpoints)
         episode = Episode(
-            scene.compiled,
-            scene.case,
+            fixed.compiled,
+            fixed.case,
             key=key,
             seed=session.seed,
-            services=Services(call_model=roles, pool=pool, models_per_role=roles.seats),
-            max_turns=_TURNS,
+            services=Services(call_model=roles, pool=pool, models_per_role=roles.models_per_role),
+            max_turns=_MAX_TURNS,
             state=session.state,
         )
         try:
@@ -64,7 +64,7 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
         finally:
             await roles.aclose()
 
-    result, state, calls = asyncio.run(driven())
+    result, state, calls = asyncio.run(run_episode())
     session.state = storable(state)
     session.calls = [*session.calls, *calls]
     return result
@@ -72,6 +72,6 @@ def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> 
 
 @lru_cache(maxsize=128)
 def _session_environment(session: UUID, case_id: int) -> SessionEnvironment:
-    """Kept by the session, whose id is never given again, so that its steps need not read the case anew."""
+    """Return the environment and case of a session. They are cached by session id, so that steps need not read them."""
     case = Case.objects.select_related("version").only("data", "version__digest").get(pk=case_id)
     return SessionEnvironment(compile_version(case.version), CaseData.from_json(case.data))

@@ -23,14 +23,14 @@ class ExportResponse(FileResponse):
     """Download of an export. `left_out` and, as JSON, the header X-Left-Out name what the file does not contain."""
 
     def __init__(self, path: Path, report: ExportReport) -> None:
-        # The open file outlives its temporary folder; its space is freed once it has been sent.
+        # The open file stays readable after its temporary folder is deleted. Its space is freed when it is closed.
         super().__init__(path.open("rb"), as_attachment=True, filename=path.name)
         self.left_out = " ".join(report.left_out_lines())
         if report.left_out:
             self.headers["X-Left-Out"] = json.dumps(report.left_out)
 
 
-def failures_file(
+def download_failures(
     run: Run,
     *,
     format: str = "",
@@ -55,12 +55,12 @@ def failures_file(
     return _download(name, "failing case", export)
 
 
-def episodes_file(selection: RolloutSelection) -> ExportResponse:
+def download_episodes(selection: RolloutSelection) -> ExportResponse:
     """Return finished episodes as a download of JSON lines. Raises ExportError, also if there is nothing to write."""
     return _download("rollouts.jsonl", "rollout", lambda path: export_episodes(path, selection))
 
 
-def run_rollouts_file(run: Run, selection: RolloutSelection) -> ExportResponse:
+def download_run_rollouts(run: Run, selection: RolloutSelection) -> ExportResponse:
     """Return the scored responses of *run* as JSON lines. Raises ExportError, also if there is nothing to write."""
     name = f"run-{run.pk}-rollouts.jsonl"
     return _download(name, "rollout", lambda path: export_run_rollouts(run, path, selection))

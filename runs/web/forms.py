@@ -1,7 +1,6 @@
-"""Forms of the pages of runs: filters, a new run, what to compare."""
+"""Forms of the pages of runs: filters, a new run, a comparison."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from django import forms
 from django.contrib.auth.models import User
@@ -35,20 +34,20 @@ class ResponsesFilter(FilterForm):
     )
 
 
-class DoneFilter(FilterForm):
-    done = forms.ChoiceField(required=False, choices=[_ALL, ("true", "over"), ("false", "going on")])
+class EpisodesFilter(FilterForm):
+    done = forms.ChoiceField(required=False, choices=[_ALL, ("true", "done"), ("false", "not done")])
 
-    def __init__(self, data: Mapping[str, Any], **kwargs: Any) -> None:
-        super().__init__({**data, "done": str(data.get("done", "")).lower()}, **kwargs)
+    def __init__(self, data: Mapping[str, object]) -> None:
+        super().__init__({**data, "done": str(data.get("done", "")).lower()})
 
-    def choice(self) -> bool | None:
-        """Whether episodes are to be over; None for all of them."""
-        chosen = self.values()["done"]
-        return chosen == "true" if chosen else None
+    def done_value(self) -> bool | None:
+        """Return the value of the filter, or None if it is not set. Raises FilterError."""
+        done = self.values()["done"]
+        return done == "true" if done else None
 
 
 class FailuresFilter(ResponsesFilter):
-    """An export of failing cases: its format, and the filters of the list of responses."""
+    """Format of an export of failing cases, and the filters of the list of responses."""
 
     ignored = frozenset()
 
@@ -57,7 +56,7 @@ class FailuresFilter(ResponsesFilter):
     def clean_status(self) -> str:
         status: str = self.cleaned_data["status"]
         if status not in ("", Response.Status.FAILED):
-            raise forms.ValidationError(f"Only failed responses are exported; {status} ones are not.")
+            raise forms.ValidationError(f"Only failed responses can be exported, not {status} ones.")
         return status
 
 
@@ -70,70 +69,76 @@ class RolloutsFilter(FilterForm):
 
 
 class RunForm(forms.Form):
-    """A new run of registered models on environments of the hub. `resolved` is its config, once the form is valid."""
+    """New run of registered models on environments of the hub. `resolved` is its config if the form is valid."""
 
-    name = forms.CharField(max_length=120, help_text="What you will look for in the list of runs.")
+    name = forms.CharField(max_length=120, help_text="Name in the list of runs.")
     environments = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
     models = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
     cases = forms.ChoiceField(
         choices=[("all", "all cases"), ("sample", "a random sample"), ("limit", "the first cases")],
         initial="all",
-        help_text="Of each environment. A sample is drawn by the seed, so that the same seed draws the same cases.",
+        help_text="Cases of each environment. The same seed always draws the same sample.",
     )
-    count = forms.IntegerField(min_value=1, required=False, label="How many", help_text="Of a sample or the first.")
+    count = forms.IntegerField(
+        min_value=1, required=False, label="Number of cases", help_text="Size of the sample, or number of first cases."
+    )
     attempts = forms.IntegerField(min_value=1, max_value=1000, initial=1, help_text="Responses per case and model.")
     budget = forms.FloatField(
-        required=False, min_value=0.01, label="Budget in USD", help_text="The run stops once it is spent. Empty: none."
+        required=False,
+        min_value=0.01,
+        label="Budget in USD",
+        help_text="The run stops when it is spent. Empty: no limit.",
     )
-    seed = forms.IntegerField(initial=0, required=False, help_text="Draws samples, and seeds every attempt.")
+    seed = forms.IntegerField(initial=0, required=False, help_text="Random seed of samples and of attempts.")
 
     resolved: ResolvedConfig
 
-    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, data: Mapping[str, object] | None, *, user: User, environments: Sequence[str] = ()) -> None:
+        super().__init__(data, initial={"environments": environments})
         self._user = user
-        found = list(filter_environments(user).order_by("slug"))
+        visible = list(filter_environments(user).order_by("slug"))
         self.fields["environments"].choices = [  # type: ignore[attr-defined]
-            (item.slug, f"{item.title} ({item.latest.case_count:,} cases)") for item in found if item.latest
+            (item.slug, f"{item.title} ({item.latest.case_count:,} cases)") for item in visible if item.latest
         ]
         endpoints = ModelEndpoint.objects.filter(enabled=True).values_list("name", "model")
         names = [(name, f"{name} ({model})" if user.is_staff else name) for name, model in endpoints]
         self.fields["models"].choices = names  # type: ignore[attr-defined]
-        needed: dict[str, list[str]] = {}
-        for item in found:
+        titles_by_role: dict[str, list[str]] = {}
+        for item in visible:
             for role in _roles(item.latest.manifest) if item.latest else ():
-                needed.setdefault(role, []).append(item.title)
-        self.roles = sorted(needed)
+                titles_by_role.setdefault(role, []).append(item.title)
+        self.roles = sorted(titles_by_role)
         for role in self.roles:
             self.fields[f"role_{role}"] = forms.ChoiceField(
                 required=False,
                 choices=[("", "none"), *names],
                 label=f"Model for the role {role}",
-                help_text=f"{_ROLES.get(role, '')} Needed by {', '.join(needed[role])}.".strip(),
+                help_text=f"{_ROLE_DESCRIPTIONS.get(role, '')} Needed by {', '.join(titles_by_role[role])}.".strip(),
             )
 
     @property
-    def role_fields(self) -> list[Any]:
+    def role_fields(self) -> list[forms.BoundField]:
         return [self[f"role_{role}"] for role in self.roles]
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         data = self.cleaned_data
         if data.get("cases") in ("sample", "limit") and not data.get("count") and "count" not in self.errors:
-            self.add_error("count", "Say how many.")
+            self.add_error("count", "Enter the number of cases.")
         if not self.errors:
             try:
-                self.resolved = resolve_registered(self._config(data), user=self._user)
+                self.resolved = resolve_registered(self._config(), user=self._user)
             except ConfigError as error:
                 for problem in error.problems:
                     field = problem.path.partition("[")[0].partition(".")[0]
                     self.add_error(field if field in self.fields else NON_FIELD_ERRORS, str(problem))
         return data
 
-    def _config(self, data: dict[str, Any]) -> dict[str, Any]:
-        chosen = {} if data["cases"] == "all" else {data["cases"]: data["count"]}
-        config: dict[str, Any] = {
+    def _config(self) -> dict[str, object]:
+        data = self.cleaned_data
+        selection = {} if data["cases"] == "all" else {data["cases"]: data["count"]}
+        config: dict[str, object] = {
             "name": data["name"],
-            "environments": [{"environment": slug, **chosen} for slug in data["environments"]],
+            "environments": [{"environment": slug, **selection} for slug in data["environments"]],
             "models": list(data["models"]),
             "attempts": data["attempts"],
             "seed": data["seed"] or 0,
@@ -144,38 +149,39 @@ class RunForm(forms.Form):
         return {**config, "roles": roles} if roles else config
 
 
-_ROLES = {
-    "rubric": "Judges answers by a rubric.",
-    "user": "Plays the user.",
+_ROLE_DESCRIPTIONS = {
+    "rubric": "Judges responses by a rubric.",
+    "user": "Writes the messages of the user.",
 }
 
 
-def _roles(manifest: dict[str, Any]) -> set[str]:
-    """The roles that a manifest names, told from its text: compiling every environment is too slow for a form."""
+def _roles(manifest: Mapping[str, object]) -> set[str]:
+    """Return the roles of models in a manifest, without compiling it: compiling all environments takes too long."""
     roles = set()
-    user = (manifest.get("harness") or {}).get("user")
+    harness, scoring = manifest.get("harness"), manifest.get("scoring")
+    user = harness.get("user") if isinstance(harness, dict) else None
     if isinstance(user, dict) and "prompt" in user:
         roles.add(str(user.get("role", "user")))
-    for rule in (manifest.get("scoring") or {}).get("rules") or []:
+    for rule in (scoring.get("rules") if isinstance(scoring, dict) else None) or []:
         if rule.get("type") == "judge":
             roles.add(str(rule.get("role", "rubric")))
     return roles
 
 
 class ConfigForm(forms.Form):
-    """A new run from a whole config, as YAML or JSON. `resolved` is that config, once the form is valid."""
+    """New run from a config as YAML or JSON. `resolved` is that config if the form is valid."""
 
     config = forms.CharField(
         max_length=MAX_CONFIG,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "false", "class": "mono"}),
-        help_text="Models are registered names: models: [small]. No paths, no ${...}.",
+        help_text="Name models as they are registered: models: [small]. Paths and ${...} are not allowed.",
     )
 
     resolved: ResolvedConfig
 
-    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, data: Mapping[str, object] | None, *, user: User) -> None:
+        super().__init__(data)
         self._user = user
 
     def clean_config(self) -> str:

@@ -1,6 +1,7 @@
-"""What the pages and REST of runs list: visible runs, filtered responses, counts of a run that goes on."""
+"""Queries of the pages and REST API of runs: visible runs, filtered responses, progress of a run."""
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TypedDict
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
@@ -19,7 +20,7 @@ from runs.selectors import (
     withheld_environments,
 )
 
-# What lists can be sorted by: name in the address -> field of the rows.
+# Columns that lists can be sorted by: name in the query string -> field of the rows.
 RUN_COLUMNS = {"run": "name_key", "status": "status", "took": "seconds", "cost": "cost_usd", "started": "id"}
 RESPONSE_COLUMNS = {
     "case": "case_name",
@@ -30,11 +31,11 @@ RESPONSE_COLUMNS = {
     "ms": "latency_ms",
     "tokens": "output_tokens",
 }
-HEAVY = ("messages", "text")  # a response's columns that lists do not load
+DEFERRED_FIELDS = ("messages", "text")  # large fields of a response, not loaded for lists
 
 
-def run_of(user: User | AnonymousUser, pk: int) -> Run:
-    """Raises Http404 where there is none that *user* may see."""
+def get_visible_run(user: User | AnonymousUser, pk: int) -> Run:
+    """Return run *pk*. Raises Http404 if it does not exist or *user* may not see it."""
     run = visible_runs(user).defer(None).filter(pk=pk).first()
     if run is None:
         raise Http404(f"There is no run {pk}, or one of its environments is private to another user.")
@@ -44,12 +45,13 @@ def run_of(user: User | AnonymousUser, pk: int) -> Run:
 def filter_runs(
     user: User | AnonymousUser, *, status: str = "", environment: str = "", model: str = "", q: str = ""
 ) -> QuerySet[Run]:
+    """Return the visible runs that match all given filters; *q* is a part of the name."""
     runs = visible_runs(user).annotate(name_key=Lower("name"))
     if status:
         runs = runs.filter(status=status)
     if environment:
-        played = RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment__slug=environment)
-        runs = runs.filter(Exists(played))
+        of_environment = RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment__slug=environment)
+        runs = runs.filter(Exists(of_environment))
     if model:
         runs = runs.filter(Exists(RunModel.objects.filter(run=OuterRef("pk"), role="", label=model)))
     if q:
@@ -57,77 +59,92 @@ def filter_runs(
     return runs
 
 
-def played_by(runs: list[Run]) -> dict[int, dict[str, Any]]:
-    """By run id: `{"environments": [slug], "models": [label], "priced": whether any has a price}`, as in the config."""
-    played: dict[int, dict[str, Any]] = {run.pk: {"environments": [], "models": [], "priced": False} for run in runs}
+@dataclass(slots=True)
+class RunContents:
+    """Environment slugs and labels of the models under test of one run, in the order of its config.
+
+    `priced`: whether at least one of its models, role models included, has a price.
+    """
+
+    environments: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    priced: bool = False
+
+
+def get_run_contents(runs: list[Run]) -> dict[int, RunContents]:
+    """Return the environments and models of each run, by run id."""
+    contents = {run.pk: RunContents() for run in runs}
     environments = RunEnvironment.objects.filter(run__in=runs).order_by("run", "position")
     for pk, slug in environments.values_list("run_id", "version__environment__slug"):
-        played[pk]["environments"].append(slug)
+        contents[pk].environments.append(slug)
     models = RunModel.objects.filter(run__in=runs, role="").order_by("run", "position")
     for pk, label in models.values_list("run_id", "label"):
-        played[pk]["models"].append(label)
+        contents[pk].models.append(label)
     for pk in RunModel.objects.filter(run__in=runs, spec__price__isnull=False).values_list("run_id", flat=True):
-        played[pk]["priced"] = True
-    return played
+        contents[pk].priced = True
+    return contents
 
 
-def answering_labels(run: Run) -> list[str]:
-    """Labels of the models that answer in *run*, in the order of the config."""
+def list_model_labels(run: Run) -> list[str]:
+    """Return the labels of the models under test of *run*, in the order of the config."""
     return list(run.models.filter(role="").order_by("position").values_list("label", flat=True))
 
 
-def comparable_run(user: User | AnonymousUser, run: Run) -> Run | None:
-    """The run to compare *run* with: the latest other one with one of its environments and has results, else
-    *run* itself where several models answered in it, else none."""
-    slugs = run.environments.values("version__environment")
-    played = RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment__in=slugs)
-    other = visible_runs(user).exclude(pk=run.pk).filter(Exists(played), status__in=WITH_RESULTS).first()
-    return other or (run if len(answering_labels(run)) > 1 else None)
+def find_comparable_run(user: User | AnonymousUser, run: Run) -> Run | None:
+    """Return the run to compare *run* with, or None.
+
+    This is the latest other run that has results and shares an environment with *run*. If there is none, it is *run*
+    itself, provided that it has several models.
+    """
+    environments = run.environments.values("version__environment")
+    shared = RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment__in=environments)
+    other = visible_runs(user).exclude(pk=run.pk).filter(Exists(shared), status__in=WITH_RESULTS).first()
+    return other or (run if len(list_model_labels(run)) > 1 else None)
 
 
-def downloadable_run(user: User | AnonymousUser, pk: int) -> Run:
-    """A run whose responses may be exported with targets and reasons. Raises Http404 and PermissionDenied."""
-    run = run_of(user, pk)
+def get_exportable_run(user: User | AnonymousUser, pk: int) -> Run:
+    """Return run *pk* if *user* may export its targets and reasons. Raises Http404 and PermissionDenied."""
+    run = get_visible_run(user, pk)
     withheld = withheld_environments(user, run).select_related("version__environment").first()
     if withheld is not None:
         raise PermissionDenied(
-            f"{withheld.version.environment.slug} is held out: files with its targets and reasons are for its owner "
-            "and curators."
+            f"{withheld.version.environment.slug} is held out: only its owner and curators may download files with "
+            "its targets and reasons."
         )
     return run
 
 
-SHORT = [Response.Status.ERRORED, Response.Status.UNSCORED]
-LOOKED_AT = 30  # the latest ended runs
+WITHOUT_SCORE = [Response.Status.ERRORED, Response.Status.UNSCORED]
+RECENT_RUNS = 30  # ended runs that list_incomplete_runs checks
 
 
-def troubled_runs(user: User | AnonymousUser, shown: int) -> list[tuple[Run, dict[str, int]]]:
-    """Recent runs that broke off or hold responses without a score, and how many by status, the latest first.
+def list_incomplete_runs(user: User | AnonymousUser, limit: int) -> list[tuple[Run, dict[str, int]]]:
+    """Return recent runs that failed or have responses without a score, with their number by status, latest first.
 
-    A run is left out once a later run of the same config has completed in full.
+    A run is left out if a later run of the same config completed with a score for every response.
     """
-    recent = list(visible_runs(user).filter(status__in=ENDED).exclude(status=Run.Status.CANCELLED)[:LOOKED_AT])
+    recent = list(visible_runs(user).filter(status__in=ENDED).exclude(status=Run.Status.CANCELLED)[:RECENT_RUNS])
     counts: dict[int, dict[str, int]] = {run.pk: {} for run in recent}
-    rows = Response.objects.filter(run_environment__run__in=recent, status__in=SHORT).order_by()
+    rows = Response.objects.filter(run_environment__run__in=recent, status__in=WITHOUT_SCORE).order_by()
     by_status = rows.values_list("run_environment__run", "status").annotate(count=Count("id"))
     for pk, status, count in by_status:
         counts[pk][status] = count
-    mended: set[str] = set()
-    found = []
+    repeated: set[str] = set()  # config hashes of completed runs
+    incomplete = []
     for run in recent:
         if run.status == Run.Status.COMPLETED and not counts[run.pk]:
-            mended.add(run.config_hash)
-        elif run.config_hash not in mended:
-            found.append((run, counts[run.pk]))
-    return found[:shown]
+            repeated.add(run.config_hash)
+        elif run.config_hash not in repeated:
+            incomplete.append((run, counts[run.pk]))
+    return incomplete[:limit]
 
 
-def responses_of(run: Run) -> QuerySet[Response]:
-    """All responses of *run*, with what a list names of them and without their texts."""
+def list_responses(run: Run) -> QuerySet[Response]:
+    """Return all responses of *run* with the related rows that lists show, and without `DEFERRED_FIELDS`."""
     return (
         Response.objects.filter(run_environment__run=run)
         .select_related("run_model", "run_environment__version__environment")
-        .defer(*HEAVY, "run_environment__version__manifest", "run_environment__version__readme")
+        .defer(*DEFERRED_FIELDS, "run_environment__version__manifest", "run_environment__version__readme")
         .annotate(case_name=F("case__external_id"))
         .order_by("id")
     )
@@ -143,8 +160,8 @@ def filter_responses(
     q: str = "",
     flag: str = "",
 ) -> QuerySet[Response]:
-    """The responses of *run* that match; *q* and *flag* as in runs.selectors."""
-    rows = responses_of(run)
+    """Return the responses of *run* that match all given filters; *q* and *flag* as in `responses_matching`."""
+    rows = list_responses(run)
     if status:
         rows = rows.filter(status=status)
     if environment:
@@ -154,8 +171,8 @@ def filter_responses(
     return responses_matching(rows, q=q, flag=flag, withheld=withheld_environments(user, run))
 
 
-def response_of(user: User | AnonymousUser, pk: int) -> Response:
-    """Raises Http404."""
+def get_visible_response(user: User | AnonymousUser, pk: int) -> Response:
+    """Return response *pk*. Raises Http404 if it does not exist or *user* may not see its run."""
     found = (
         Response.objects.select_related("run_model", "case", "run_environment__version__environment")
         .filter(pk=pk)
@@ -163,37 +180,61 @@ def response_of(user: User | AnonymousUser, pk: int) -> Response:
     )
     if found is None:
         raise Http404(f"There is no response {pk}.")
-    found.run_environment.run = run_of(user, found.run_environment.run_id)
+    found.run_environment.run = get_visible_run(user, found.run_environment.run_id)
     return found
 
 
-def live_counts(run: Run) -> dict[str, Any]:
-    """How far *run* is: `{"done", "expected", "cost_usd", "cells": [{"environment", "model", "passed", ...}]}`.
+class CellProgress(TypedDict):
+    """Progress of one model on one environment. `done` is the sum of the counts by status."""
 
-    `cost_usd` is None where a part of it is not known.
-    """
-    parts = list(run.environments.select_related("version__environment").order_by("position"))
+    environment: str
+    slug: str
+    model: str
+    done: int
+    expected: int
+    stopped: str
+    passed: int
+    failed: int
+    errored: int
+    unscored: int
+
+
+class RunProgress(TypedDict):
+    """Progress of a run. `cost_usd` is None if a part of the cost is unknown."""
+
+    done: int
+    expected: int
+    cost_usd: float | None
+    cells: list[CellProgress]
+
+
+def get_progress(run: Run) -> RunProgress:
+    """Return the number of stored and expected responses of *run*, in total and for each environment and model."""
+    environments = list(run.environments.select_related("version__environment").order_by("position"))
     models = list(run.models.filter(role="").order_by("position"))
     rows = (
-        Response.objects.filter(run_environment__in=parts)
+        Response.objects.filter(run_environment__in=environments)
         .order_by()
         .values("run_environment_id", "run_model_id", "status")
         .annotate(count=Count("id"), cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
     )
     counts = {(row["run_environment_id"], row["run_model_id"], row["status"]): row["count"] for row in rows}
-    cells = []
-    for part in parts:
+    cells: list[CellProgress] = []
+    for environment in environments:
         for model in models:
-            by_status = {status: counts.get((part.pk, model.pk, status), 0) for status in Response.Status.values}
+            by_status = {status: counts.get((environment.pk, model.pk, status), 0) for status in Response.Status.values}
             cells.append(
                 {
-                    "environment": str(part.version),
-                    "slug": part.version.environment.slug,
+                    "environment": str(environment.version),
+                    "slug": environment.version.environment.slug,
                     "model": model.label,
                     "done": sum(by_status.values()),
-                    "expected": part.case_count * run.attempts,
+                    "expected": environment.case_count * run.attempts,
                     "stopped": model.stopped,
-                    **by_status,
+                    "passed": by_status[Response.Status.PASSED],
+                    "failed": by_status[Response.Status.FAILED],
+                    "errored": by_status[Response.Status.ERRORED],
+                    "unscored": by_status[Response.Status.UNSCORED],
                 }
             )
     return {
@@ -204,8 +245,8 @@ def live_counts(run: Run) -> dict[str, Any]:
     }
 
 
-def withhold_reasons(user: User | AnonymousUser, rows: list[Response]) -> None:
-    """Replace in memory the reasons that *user* may not read."""
+def hide_withheld_reasons(user: User | AnonymousUser, rows: list[Response]) -> None:
+    """Replace the reasons that *user* may not read, in memory only."""
     for row in rows:
         if row.reason and reasons_withheld(user, row):
             row.reason = REASON_WITHHELD

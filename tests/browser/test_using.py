@@ -137,7 +137,7 @@ def test_run_is_started_followed_and_read_down_to_one_response(
     expect(page.locator("#responses tbody tr")).to_have_count(1)
     page.locator("#responses a[data-open]").click()
     expect(page.locator(".transcript")).to_contain_text("Bergen")
-    page.get_by_role("link", name="What the other models answered").click()
+    page.get_by_role("link", name="Responses of all models to this case").click()
     expect(page.get_by_role("heading", name="small")).to_be_visible()
 
 

@@ -15,7 +15,7 @@ from runs.web.forms import CompareForm
 
 
 class CompareRuns(APIView):
-    """Two runs, or two models of one run, case by case: the document of `manage.py compare --json`."""
+    """Compare two runs, or two models of one run, case by case. The body is that of `manage.py compare --json`."""
 
     @extend_schema(
         operation_id="compare",
@@ -31,7 +31,7 @@ class CompareRuns(APIView):
         if not form.is_valid():
             raise FilterError(form.problems)
         given = form.cleaned_data
-        run_a = queries.run_of(request.user, given["a"])
-        run_b = queries.run_of(request.user, given["b"] or given["a"])
-        found = compare(run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
-        return Answer(found.to_json())
+        run_a = queries.get_visible_run(request.user, given["a"])
+        run_b = queries.get_visible_run(request.user, given["b"] or given["a"])
+        comparison = compare(run_a, run_b, model_a=given["model_a"] or None, model_b=given["model_b"] or None)
+        return Answer(comparison.to_json())

@@ -1,6 +1,5 @@
-"""REST for trainers: begin an episode, step it, end it. Access, validation, one service, an answer."""
+"""REST API of episodes for trainers: create, list, show, step, delete."""
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -32,7 +31,7 @@ from runs.rollouts.services import (
     list_sessions,
     step_rollout,
 )
-from runs.web.forms import DoneFilter
+from runs.web.forms import EpisodesFilter
 
 
 class Conflict(APIException):
@@ -46,9 +45,11 @@ class Unavailable(APIException):
 
 
 class NewEpisodeSerializer(StrictSerializer):
-    """`environment`: slug or slug@version. `case`: an id; left out, one is drawn by `seed`. `roles`: role -> names.
+    """Body of a request for a new episode.
 
-    `model`: a label of the trainer's own, for the export. `recordings`: replies of role models in an earlier episode.
+    `environment`: slug or slug@version. `case`: an id; without it, `seed` draws one. `roles`: role -> names of models.
+    `model`: label that the trainer chooses, stored with the episode and exported. `recordings`: replies of role models
+    in an earlier episode.
     """
 
     environment = serializers.CharField(max_length=160)
@@ -60,7 +61,7 @@ class NewEpisodeSerializer(StrictSerializer):
     recordings = serializers.ListField(child=serializers.JSONField(), required=False, max_length=10_000)
 
 
-class UsageSerializer(serializers.Serializer[Any]):
+class UsageSerializer(serializers.Serializer[object]):
     """Tokens as chat completions report them."""
 
     prompt_tokens = serializers.IntegerField(min_value=0, max_value=2**31 - 1)
@@ -75,14 +76,14 @@ class StepSerializer(StrictSerializer):
 
 
 class EpisodeEndpoint(APIView):
-    """Not throttled by the minute: trainers step as fast as they can; how many may be open is bounded instead."""
+    """View of episodes. Requests per minute are not limited; the number of open episodes of a user is."""
 
-    throttle_classes: list[Any] = []
+    throttle_classes = ()
     read_scope = write_scope = "train"
 
 
 class EpisodeItem(serializers.ModelSerializer[EpisodeSession]):
-    """An episode as the list shows it."""
+    """An episode in a list."""
 
     environment = serializers.CharField(source="case.version")
     case = serializers.CharField(source="case.external_id")
@@ -104,29 +105,31 @@ class EpisodeItem(serializers.ModelSerializer[EpisodeSession]):
 
 
 class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
-    """Your own episodes, the latest first; POST begins one."""
+    """List your episodes, the latest first. POST starts an episode."""
 
     serializer_class = EpisodeItem
-    filter_backends: list[Any] = []
+    filter_backends = ()
     ordering = "-created_at"
 
     def get_queryset(self) -> QuerySet[EpisodeSession]:
-        return list_sessions(user=requesting_user(self.request), done=DoneFilter(self.request.query_params).choice())
+        return list_sessions(
+            user=requesting_user(self.request), done=EpisodesFilter(self.request.query_params).done_value()
+        )
 
     @extend_schema(operation_id="episodes_list", parameters=[OpenApiParameter("done", bool)])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def get(self, request: Request, *args: object, **kwargs: object) -> Response:
         return super().get(request, *args, **kwargs)
 
     @extend_schema(request=NewEpisodeSerializer, responses={201: dict, 400: ErrorBody, 429: ErrorBody})
     def post(self, request: Request) -> Response:
-        asked = NewEpisodeSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        data = asked.validated_data
-        version = visible_version(request, data["environment"])
+        serializer = NewEpisodeSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
+        version = get_visible_version(request, data["environment"])
         if version.environment.held_out:
-            raise PermissionDenied(f"{version.environment.slug} is held out: it is never trained on.")
+            raise PermissionDenied(f"{version.environment.slug} is held out: it must not be used for training.")
         try:
-            begun = create_rollout(
+            rollout = create_rollout(
                 user=requesting_user(request),
                 version=version,
                 case_id=data.get("case"),
@@ -140,16 +143,16 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
             raise ValidationError({error.path: str(error)} if error.path else str(error)) from None
         except RolloutFailed as error:
             raise Unavailable(str(error)) from None
-        body = {"id": str(begun.session.pk), "case": begun.session.case.external_id, "done": begun.session.done}
-        return Response({**body, "observation": _observation(begun.observation)}, status=201)
+        body = {"id": str(rollout.session.pk), "case": rollout.session.case.external_id, "done": rollout.session.done}
+        return Response({**body, "observation": _observation(rollout.observation)}, status=201)
 
 
 class EpisodeDetail(EpisodeEndpoint):
-    """GET shows an episode of one's own; DELETE ends it."""
+    """Show one of your episodes. DELETE deletes it."""
 
     @extend_schema(responses={200: dict})
     def get(self, request: Request, pk: UUID) -> Response:
-        session = own_session(request, pk)
+        session = get_own_session(request, pk)
         return Response(
             {
                 "id": str(session.pk),
@@ -170,23 +173,23 @@ class EpisodeDetail(EpisodeEndpoint):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
-        delete_rollout(session=own_session(request, pk))
+        delete_rollout(session=get_own_session(request, pk))
         return Response(status=204)
 
 
 class EpisodeStep(EpisodeEndpoint):
-    """POST answers with an assistant message."""
+    """Step one of your episodes with an assistant message."""
 
     @extend_schema(request=StepSerializer, responses={200: dict})
     def post(self, request: Request, pk: UUID) -> Response:
-        asked = StepSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        usage = asked.validated_data.get("usage")
-        session = own_session(request, pk)
+        serializer = StepSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        usage = serializer.validated_data.get("usage")
+        session = get_own_session(request, pk)
         try:
             step = step_rollout(
                 session=session,
-                message=asked.validated_data["message"],
+                message=serializer.validated_data["message"],
                 usage=parse_usage(usage) if usage else None,
             )
         except RolloutError as error:
@@ -195,13 +198,13 @@ class EpisodeStep(EpisodeEndpoint):
             raise Conflict(str(error)) from None
         except RolloutFailed as error:
             raise Unavailable(str(error)) from None
-        info: dict[str, Any] = dict(step.info)
+        info: dict[str, object] = dict(step.info)
         if step.score is not None:
             info["status"] = step.score.status
-            # An environment may be held out, or made private, after the episode began.
-            shown = may_see_content(requesting_user(request), session.case.version.environment)
+            # An environment may be held out, or made private, after the episode was started.
+            readable = may_see_content(requesting_user(request), session.case.version.environment)
             info["rules"] = {
-                rule.rule: {"value": rule.value, "reason": rule.reason if shown else ""} for rule in step.score.rules
+                rule.rule: {"value": rule.value, "reason": rule.reason if readable else ""} for rule in step.score.rules
             }
         return Response(
             {
@@ -214,7 +217,7 @@ class EpisodeStep(EpisodeEndpoint):
         )
 
 
-def visible_version(request: Request, name: str) -> EnvironmentVersion:
+def get_visible_version(request: Request, name: str) -> EnvironmentVersion:
     """Return the version *name* of an environment that the user may see. Messages do not name other environments."""
     slug = name.partition("@")[0]
     visible = list_visible_environments(request.user)
@@ -227,11 +230,11 @@ def visible_version(request: Request, name: str) -> EnvironmentVersion:
         raise ValidationError({"environment": f"{error}."}) from None
 
 
-def own_session(request: Request, pk: UUID) -> EpisodeSession:
+def get_own_session(request: Request, pk: UUID) -> EpisodeSession:
     """Return the session of the requesting user. Raises NotFound, also for episodes of other users."""
     session = get_session(user=requesting_user(request), pk=pk)
     if session is None:
-        raise NotFound("There is no such episode of yours.")
+        raise NotFound("You have no episode with this id.")
     return session
 
 
@@ -240,5 +243,5 @@ def requesting_user(request: Request) -> User:
     return request.user
 
 
-def _observation(observation: Observation) -> dict[str, Any]:
+def _observation(observation: Observation) -> dict[str, object]:
     return {"messages": observation.messages, "tools": observation.tools}

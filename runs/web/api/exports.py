@@ -1,7 +1,5 @@
 """REST API of exports: failing cases and rollouts as files."""
 
-from typing import Any
-
 from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -10,11 +8,11 @@ from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
 from runs.exports import FORMATS, RolloutSelection
-from runs.web.api.episodes import EpisodeEndpoint, requesting_user, visible_version
+from runs.web.api.episodes import EpisodeEndpoint, get_visible_version, requesting_user
 from runs.web.api.parameters import text_parameters
-from runs.web.downloads import episodes_file, failures_file, run_rollouts_file
+from runs.web.downloads import download_episodes, download_failures, download_run_rollouts
 from runs.web.forms import FailuresFilter, RolloutsFilter
-from runs.web.queries import downloadable_run
+from runs.web.queries import get_exportable_run
 
 
 class RunFailures(APIView):
@@ -29,9 +27,9 @@ class RunFailures(APIView):
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
     )
     def get(self, request: Request, pk: int) -> FileResponse:
-        run = downloadable_run(request.user, pk)
-        asked = FailuresFilter(request.query_params).values()
-        return failures_file(run, **asked)
+        run = get_exportable_run(request.user, pk)
+        given = FailuresFilter(request.query_params).values()
+        return download_failures(run, **given)
 
 
 class EpisodeExport(EpisodeEndpoint):
@@ -43,10 +41,10 @@ class EpisodeExport(EpisodeEndpoint):
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
     )
     def get(self, request: Request) -> FileResponse:
-        given = _export_filter(request)
+        given = RolloutsFilter(request.query_params).values()
         if given["environment"]:
-            visible_version(request, given["environment"])
-        return episodes_file(RolloutSelection(user=requesting_user(request), **given))
+            get_visible_version(request, given["environment"])
+        return download_episodes(RolloutSelection(user=requesting_user(request), **given))
 
 
 class RunRollouts(APIView):
@@ -58,11 +56,6 @@ class RunRollouts(APIView):
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
     )
     def get(self, request: Request, pk: int) -> FileResponse:
-        run = downloadable_run(request.user, pk)
-        given = _export_filter(request)
-        return run_rollouts_file(run, RolloutSelection(environment=given["environment"], model=given["model"]))
-
-
-def _export_filter(request: Request) -> dict[str, Any]:
-    """Return the given filters. Raises FilterError."""
-    return RolloutsFilter(request.query_params).values()
+        run = get_exportable_run(request.user, pk)
+        given = RolloutsFilter(request.query_params).values()
+        return download_run_rollouts(run, RolloutSelection(environment=given["environment"], model=given["model"]))

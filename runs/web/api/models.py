@@ -1,7 +1,5 @@
 """REST API of registered models."""
 
-from typing import Any
-
 from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView
@@ -11,7 +9,7 @@ from runs.models import ModelEndpoint
 
 
 class ModelItem(serializers.ModelSerializer[ModelEndpoint]):
-    """A registered model. Its address and key are left out; `model`, its name there, is empty except for staff."""
+    """A registered model without its URL and key. `model`, its name at the endpoint, is empty except for staff."""
 
     model = serializers.SerializerMethodField()
 
@@ -24,10 +22,10 @@ class ModelItem(serializers.ModelSerializer[ModelEndpoint]):
 
 
 class ModelList(ListAPIView[ModelEndpoint]):
-    """The models that a config may name."""
+    """List the models that a config may name."""
 
     serializer_class = ModelItem
-    filter_backends: list[Any] = []
+    filter_backends = ()
     ordering = "name"
     queryset = ModelEndpoint.objects.filter(enabled=True)
 

@@ -1,7 +1,5 @@
 """REST API of the responses of a run."""
 
-from typing import Any
-
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -33,8 +31,8 @@ class ResponseItem(serializers.ModelSerializer[Response]):
     scores = ScoreItem(many=True)
     messages = serializers.JSONField()
 
-    def to_representation(self, instance: Response) -> dict[str, Any]:
-        body: dict[str, Any] = super().to_representation(instance)
+    def to_representation(self, instance: Response) -> dict[str, object]:
+        body = super().to_representation(instance)
         if reasons_withheld(self.context["request"].user, instance):
             body["reason"] = body["reason"] and REASON_WITHHELD
             body["scores"] = [{**score, "reason": "", "detail": None, "execution": None} for score in body["scores"]]
@@ -75,16 +73,16 @@ class ResponseItem(serializers.ModelSerializer[Response]):
 
 
 class ResponseList(ListAPIView[Response]):
-    """A run's responses with transcripts and scores, in the order in which they came."""
+    """List the responses of a run with transcripts and scores, in the order in which they were stored."""
 
     serializer_class = ResponseItem
-    filter_backends: list[Any] = []
+    filter_backends = ()
     ordering = "id"
 
     def get_queryset(self) -> QuerySet[Response]:
         if getattr(self, "swagger_fake_view", False):
             return Response.objects.none()
-        run = queries.run_of(self.request.user, self.kwargs["pk"])
+        run = queries.get_visible_run(self.request.user, self.kwargs["pk"])
         chosen = ResponsesFilter(self.request.query_params).values()
         rows = queries.filter_responses(self.request.user, run, **chosen)
         return rows.defer(None).select_related("case").prefetch_related("scores")
@@ -92,5 +90,5 @@ class ResponseList(ListAPIView[Response]):
     @extend_schema(
         operation_id="runs_responses", parameters=text_parameters("status", "environment", "model", "flag", "q")
     )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Answer:
+    def get(self, request: Request, *args: object, **kwargs: object) -> Answer:
         return super().get(request, *args, **kwargs)

@@ -1,7 +1,7 @@
-"""REST of runs: start, follow, cancel, resume, responses, report, failing cases, comparison, registered models."""
+"""REST API of runs: create, list, show, cancel, resume, report."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import IO, cast
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
@@ -30,16 +30,16 @@ from runs.web.forms import RunsFilter
 
 
 class TextParser(BaseParser):
-    """A config as text; YAML reads JSON too, and keeps line numbers for the problems of both."""
+    """Parser of a config as text. It is read as YAML, JSON included, so that problems of both have line numbers."""
 
     media_type = "*/*"
 
     def parse(
-        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
     ) -> dict[str, str]:
         body = stream.read(MAX_CONFIG + 1)
         if len(body) > MAX_CONFIG:
-            raise TooLarge(f"A config has at most {MAX_CONFIG:,} bytes.")
+            raise TooLarge(f"The config is larger than {MAX_CONFIG:,} bytes.")
         try:
             return {"text": str(body, "utf-8")}
         except UnicodeDecodeError:
@@ -47,7 +47,7 @@ class TextParser(BaseParser):
 
 
 class RunItem(serializers.ModelSerializer[Run]):
-    """A run as the list shows it."""
+    """A run in a list."""
 
     run = serializers.IntegerField(source="pk", help_text="The run's number.")
     created_by = serializers.CharField(source="created_by.username", default=None)
@@ -70,30 +70,30 @@ class RunItem(serializers.ModelSerializer[Run]):
 
 
 class RunDetails(RunItem):
-    """A run with its config, and how far it is."""
+    """A run with its config and progress."""
 
     config = serializers.SerializerMethodField()
     progress = serializers.SerializerMethodField()
 
-    def get_config(self, run: Run) -> Any:
-        """The config; what it says of endpoints is for staff."""
+    def get_config(self, run: Run) -> object:
+        """The config, for staff with the description of endpoints."""
         return shown_config(run, self.context["user"])
 
-    def get_progress(self, run: Run) -> dict[str, Any]:
-        """`{"done", "expected", "cost_usd", "cells": [{"environment", "model", "passed", "failed", ...}]}`"""
-        return queries.live_counts(run)
+    def get_progress(self, run: Run) -> queries.RunProgress:
+        """Stored and expected responses, in total and for each environment and model."""
+        return queries.get_progress(run)
 
     class Meta(RunItem.Meta):
         fields = [*RunItem.Meta.fields, "config", "progress"]
 
 
 class RunList(ListAPIView[Run]):
-    """The runs that you may see, the latest first; POST starts one."""
+    """List the runs that you may see, the latest first. POST creates a run and queues it."""
 
     serializer_class = RunItem
     permission_classes = [needs("runs.add_run")]
     write_scope = "run"
-    filter_backends: list[Any] = []
+    filter_backends = ()
     ordering = "-id"
     parser_classes = [TextParser]
 
@@ -101,13 +101,13 @@ class RunList(ListAPIView[Run]):
         return queries.filter_runs(self.request.user, **RunsFilter(self.request.query_params).values())
 
     @extend_schema(operation_id="runs_list", parameters=text_parameters("q", "status", "environment", "model"))
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Answer:
+    def get(self, request: Request, *args: object, **kwargs: object) -> Answer:
         return super().get(request, *args, **kwargs)
 
     @extend_schema(
         operation_id="runs_start",
         description="A config as JSON or YAML (docs/configuration.md). Models, roles and judges are registered names: "
-        "no paths, no `${}`, no endpoints. The run is queued at once.",
+        "paths, `${}` and endpoints are not allowed. The run is queued.",
         request={"application/json": OpenApiTypes.OBJECT, "application/yaml": OpenApiTypes.STR},
         responses={201: RunDetails, 400: ErrorBody},
     )
@@ -124,11 +124,11 @@ def _text(request: Request) -> str:
 
 
 class RunDetail(APIView):
-    """One run: its config, and how far it is."""
+    """Show one run with its config and progress."""
 
     @extend_schema(operation_id="runs_read", responses=RunDetails)
     def get(self, request: Request, pk: int) -> Answer:
-        return Answer(RunDetails(queries.run_of(request.user, pk), context={"user": request.user}).data)
+        return Answer(RunDetails(queries.get_visible_run(request.user, pk), context={"user": request.user}).data)
 
 
 class ChangeEndpoint(APIView):
@@ -138,21 +138,21 @@ class ChangeEndpoint(APIView):
 
 
 class RunCancel(ChangeEndpoint):
-    """End a run: at once where it waits, within seconds where it goes on. One that has ended stays as it is."""
+    """Cancel a run: at once if it is queued, within seconds if it is running. A run that has ended is unchanged."""
 
     @extend_schema(operation_id="runs_cancel", request=None, responses=RunItem)
     def post(self, request: Request, pk: int) -> Answer:
-        run = queries.run_of(request.user, pk)
+        run = queries.get_visible_run(request.user, pk)
         cancel_run(run=run)
         return Answer(RunItem(run).data)
 
 
 class RunResume(ChangeEndpoint):
-    """Let a run that has ended go on: what is missing or errored is asked for. One that is finished stays as it is."""
+    """Resume a run that has ended: request its missing and errored responses. A complete run is unchanged."""
 
     @extend_schema(operation_id="runs_resume", request=None, responses={200: RunItem, 409: ErrorBody})
     def post(self, request: Request, pk: int) -> Answer:
-        run = queries.run_of(request.user, pk)
+        run = queries.get_visible_run(request.user, pk)
         if is_run_complete(run):
             return Answer(RunItem(run).data)
         if not resume_run(run=run):
@@ -162,8 +162,8 @@ class RunResume(ChangeEndpoint):
 
 
 class RunReport(APIView):
-    """The document of `manage.py eval --json`."""
+    """Return the results of a run, as `manage.py eval --json` writes them."""
 
     @extend_schema(operation_id="runs_report", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, pk: int) -> Answer:
-        return Answer(results_json(queries.run_of(request.user, pk)))
+        return Answer(results_json(queries.get_visible_run(request.user, pk)))

@@ -13,13 +13,13 @@ from runs.results import history
 
 @require_safe
 def models(request: HttpRequest) -> HttpResponse:
-    """What is registered, and every label that has answered in a run."""
+    """List the registered models, and the other model labels of runs."""
     uses = history.model_uses(request.user)
-    known = {use.label: use for use in uses}
+    by_label = {use.label: use for use in uses}
     endpoints = list(ModelEndpoint.objects.all())
     names = {endpoint.name for endpoint in endpoints}
     context = {
-        "endpoints": [(endpoint, known.get(endpoint.name)) for endpoint in endpoints],
+        "endpoints": [(endpoint, by_label.get(endpoint.name)) for endpoint in endpoints],
         "others": [use for use in uses if use.label not in names],
         "may_register": request.user.is_staff and request.user.has_perm("runs.add_modelendpoint"),
         "register": reverse("admin:runs_modelendpoint_add"),
@@ -29,7 +29,7 @@ def models(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def model(request: HttpRequest, name: str) -> HttpResponse:
-    """One model: how it is registered, and its latest result on each environment."""
+    """Show one model: its registration, and its latest result on each environment."""
     context = {
         "name": name,
         "endpoint": ModelEndpoint.objects.filter(name=name).first(),
@@ -39,8 +39,8 @@ def model(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_safe
-def past(request: HttpRequest, slug: str) -> HttpResponse:
-    """The latest result of each model on an environment: a fragment of the environment's page, or a page of its own."""
+def past_results(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the latest result of each model on an environment, as a page or as a part of the environment's page."""
     environment = environment_of(request.user, slug)
     context = {"environment": environment, "results": history.environment_results(request.user, environment)}
-    return render_part(request, page_or_part(request, "runs/past.html", "past"), context)
+    return render_part(request, page_or_part(request, "runs/past_results.html", "past"), context)

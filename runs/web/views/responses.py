@@ -11,28 +11,31 @@ from runs.web import queries
 
 @require_safe
 def case(request: HttpRequest, pk: int, case: int) -> HttpResponse:
-    """One case of a run: what every model answered, side by side."""
-    found = queries.run_of(request.user, pk)
+    """Show all responses of a run to one case side by side."""
+    run = queries.get_visible_run(request.user, pk)
     rows = (
-        Response.objects.filter(run_environment__run=found, case_id=case)
+        Response.objects.filter(run_environment__run=run, case_id=case)
         .select_related("run_model", "case__version__environment", "run_environment__version__environment")
         .order_by("run_model__position", "attempt")
     )
     answers = list(rows)
-    queries.withhold_reasons(request.user, answers)
+    queries.hide_withheld_reasons(request.user, answers)
     if not answers:
         return redirect("runs:run", pk=pk)
-    context = {"run": found, "case": answers[0].case, "answers": answers, "attempts": found.attempts}
+    context = {"run": run, "case": answers[0].case, "answers": answers, "attempts": run.attempts}
     return render(request, "runs/case.html", context)
 
 
 @require_safe
 def response(request: HttpRequest, pk: int) -> HttpResponse:
-    """One response, whole: transcript, scores with reasons, execution, and its neighbours of the same outcome."""
-    found = queries.response_of(request.user, pk)
+    """Show one response: transcript, scores with reasons, and execution.
+
+    The links "previous" and "next" lead to responses of the same model and environment with the same status.
+    """
+    found = queries.get_visible_response(request.user, pk)
     withheld = reasons_withheld(request.user, found)
-    queries.withhold_reasons(request.user, [found])
-    alike = Response.objects.filter(
+    queries.hide_withheld_reasons(request.user, [found])
+    same_status = Response.objects.filter(
         run_environment_id=found.run_environment_id, run_model_id=found.run_model_id, status=found.status
     ).order_by("id")
     context = {
@@ -43,16 +46,16 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
         "scores": found.scores.order_by("position"),
         "withheld": withheld,
         "attempts": found.run_environment.run.attempts,
-        "before": alike.filter(pk__lt=pk).values_list("pk", flat=True).last(),
-        "after": alike.filter(pk__gt=pk).values_list("pk", flat=True).first(),
+        "before": same_status.filter(pk__lt=pk).values_list("pk", flat=True).last(),
+        "after": same_status.filter(pk__gt=pk).values_list("pk", flat=True).first(),
     }
     return render(request, "runs/response.html", context)
 
 
 @require_safe
 def raw(request: HttpRequest, pk: int) -> JsonResponse:
-    """The transcript as it is stored."""
-    found = queries.response_of(request.user, pk)
+    """Return the stored transcript as JSON."""
+    found = queries.get_visible_response(request.user, pk)
     return JsonResponse(
         {"response": found.pk, "messages": found.messages, "text": found.text},
         json_dumps_params={"indent": 1, "ensure_ascii": False},

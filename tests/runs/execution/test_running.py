@@ -30,7 +30,7 @@ from runs.results.warnings import warnings
 from runs.selectors import stored_counts
 from runs.services import config_of, create_run, resume_run
 from runs.stages import RunSize, Stage, StageConfig, StageContext, StageEstimate
-from runs.web.queries import live_counts
+from runs.web.queries import get_progress
 from sandbox.errors import SandboxUnavailable
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
@@ -423,7 +423,7 @@ def test_what_replies_without_token_counts_cost_is_unknown_and_not_nothing(folde
     assert any(
         "1 response of small on capitals@1.0.0 came without token counts" in line for line in document["warnings"]
     )
-    assert live_counts(run)["cost_usd"] is None and stored_counts(run)[2]
+    assert get_progress(run)["cost_usd"] is None and stored_counts(run)[2]
 
 
 @pytest.mark.parametrize("usage", [{}, None, {"prompt_tokens": 10}, {"prompt_tokens": -1, "completion_tokens": 5}])

@@ -166,7 +166,7 @@ def test_the_limit_of_open_episodes_is_answered_429_with_retry_after(
     assert begin(api).status_code == 201
     answer = begin(api)
     assert (answer.status_code, answer["Retry-After"]) == (429, "10")
-    assert "1 open episode, as many as are allowed" in answer.json()["message"]
+    assert "1 open episode, which is the limit" in answer.json()["message"]
     EpisodeSession.objects.update(expires_at=timezone.now() + timedelta(seconds=4))
     assert 1 <= int(begin(api)["Retry-After"]) <= 4
 

@@ -235,7 +235,7 @@ def test_a_play_that_goes_another_way_than_the_recorded_one_is_told_so_and_stays
     user: User, talk: EnvironmentVersion
 ) -> None:
     begun = create_rollout(user=user, version=talk, recordings=[user_line(0, "Guess.")])
-    with pytest.raises(RolloutError, match=r"do not contain the user's turn 1: .* roles\.customer"):
+    with pytest.raises(RolloutError, match=r"do not contain the user's turn 1, .* roles\.customer"):
         step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
     session = EpisodeSession.objects.get(pk=begun.session.pk)
     assert (session.revision, len(session.state["messages"]), len(session.calls)) == (0, 1, 1)
@@ -252,7 +252,7 @@ def test_roles_must_be_filled_or_recorded(user: User, talk: EnvironmentVersion) 
         (["x"], r"recordings\[0\]"),
         ([{"purpose": "user", "case": "one"}], r"recordings\[0\].*content"),
         ([{"case": "one", "content": "x"}], "purpose answer"),
-        ([user_line(0, "x"), user_line(0, "y")], r"recordings\[1\] answers the same call"),
+        ([user_line(0, "x"), user_line(0, "y")], r"recordings\[1\] replies to the same call"),
         ([user_line(0, "x", case="two")], "is of talk, case 'two', attempt 1"),
         ([user_line(0, "x", attempt=2)], "attempt 2; the episode is of talk, case 'one', attempt 1"),
         ([user_line(0, "x", environment="other")], "is of other"),

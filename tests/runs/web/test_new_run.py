@@ -78,7 +78,7 @@ def test_sending_it_queues_a_run_and_tells_the_workers(
     assert (run.status, run.created_by, sent) == (Run.Status.QUEUED, runner, [run.pk])
     assert run.environments.get().case_count == 2
     assert run.config["limits"]["budget_usd"] == 1.5 and run.config["attempts"] == 3
-    assert "Waits for a worker" in client.get(answer["Location"]).content.decode()
+    assert "Waiting for a worker" in client.get(answer["Location"]).content.decode()
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_sending_it_queues_a_run_and_tells_the_workers(
         ({"environments": ["nothing"]}, "nothing is not one of the available choices"),
         ({"models": ["nobody"]}, "nobody is not one of the available choices"),
         ({"models": None}, "This field is required."),
-        ({"cases": "sample"}, "Say how many."),
+        ({"cases": "sample"}, "Enter the number of cases."),
         ({"attempts": 0}, "greater than or equal to 1"),
         ({"budget": "-1"}, "greater than or equal to 0.01"),
         ({"name": "${HOME}"}, "command line only"),
@@ -118,7 +118,7 @@ def test_a_whole_config_starts_a_run_too_and_its_problems_name_their_place(clien
 def test_without_a_registered_model_the_page_says_who_registers_one(client: Client, runner: User) -> None:
     ModelEndpoint.objects.all().delete()
     page = client.get("/runs/new/").content.decode()
-    assert "A member of staff registers models" in page and "Start the run" not in page
+    assert "Ask a member of staff to register one" in page and "Start the run" not in page
     runner.is_staff = True
     runner.save()
     assert 'href="/admin/runs/modelendpoint/add/"' in client.get("/runs/new/").content.decode()

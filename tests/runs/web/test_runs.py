@@ -179,9 +179,9 @@ def test_results_are_shown_once_all_responses_are_stored_while_tracking_goes_on(
     htmx = {"HX-Request": "true"}
     assert client.get(f"/runs/{going.pk}/progress/?done=19", headers=htmx)["HX-Refresh"] == "true"
     shown = page(client, f"/runs/{going.pk}/")
-    assert "80.0 %" in shown and "still goes on" in shown and ">finishing</span>" in shown
+    assert "80.0 %" in shown and "still running" in shown and ">finishing</span>" in shown
     again = client.get(f"/runs/{going.pk}/progress/", headers=htmx)
-    assert "HX-Refresh" not in again and "still goes on" in again.content.decode()
+    assert "HX-Refresh" not in again and "still running" in again.content.decode()
     Run.objects.filter(pk=going.pk).update(status=Run.Status.COMPLETED, finished_at=timezone.now())
     assert client.get(f"/runs/{going.pk}/progress/", headers=htmx)["HX-Refresh"] == "true"
 
@@ -211,13 +211,13 @@ def test_cancelling_a_waiting_run_ends_it_and_a_running_one_is_asked_to_end(clie
     client.post(f"/runs/{going.pk}/cancel/")
     going.refresh_from_db()
     assert (going.status, going.cancel_requested) == (Run.Status.RUNNING, True)
-    assert "Ends within seconds" in page(client, f"/runs/{going.pk}/")
+    assert "Stopping within seconds" in page(client, f"/runs/{going.pk}/")
     Run.objects.filter(pk=going.pk).update(status=Run.Status.QUEUED, cancel_requested=False)
     client.post(f"/runs/{going.pk}/cancel/")
     going.refresh_from_db()
     assert going.status == Run.Status.CANCELLED
     answer = client.post(f"/runs/{going.pk}/cancel/", follow=True)
-    assert "had ended before" in answer.content.decode()
+    assert "had already ended" in answer.content.decode()
 
 
 def test_resuming_queues_an_ended_run_once(
@@ -235,12 +235,12 @@ def test_resuming_queues_an_ended_run_once(
 
 
 def test_resuming_is_offered_where_something_is_left_to_do(client: Client, run: Run) -> None:
-    assert "2 left" in page(client, f"/runs/{run.pk}/")  # one errored, one missing
+    assert "2 missing" in page(client, f"/runs/{run.pk}/")  # one errored, one missing
     whole = stored_run(run.environments.get().version, ["alpha"])
     stored_outcomes(whole, "ppppppppfu")
     assert "Resume" not in page(client, f"/runs/{whole.pk}/")
     answer = client.post(f"/runs/{whole.pk}/resume/", follow=True)
-    assert "The run is finished" in answer.content.decode()
+    assert "The run is complete" in answer.content.decode()
     assert Run.objects.get(pk=whole.pk).finished_at == whole.finished_at
     Run.objects.filter(pk=whole.pk).update(status=Run.Status.INTERRUPTED)  # in a later stage, such as judging
     assert "Resume" in page(client, f"/runs/{whole.pk}/")
@@ -338,7 +338,7 @@ def test_failing_cases_are_exported_as_the_list_is_filtered(client: Client, run:
     assert exported_cases(client, f"/runs/{run.pk}/failures?format=jsonl&q=c5&model=beta") == ["c5"]
     assert exported_cases(client, f"/runs/{run.pk}/failures?format=jsonl&status=failed&q=c6") == ["c6"]
     answer = client.get(f"/runs/{run.pk}/failures?format=jsonl&status=passed", follow=True)
-    assert "Only failed responses are exported" in answer.content.decode()
+    assert "Only failed responses can be exported" in answer.content.decode()
 
 
 def test_what_an_export_leaves_out_is_said_with_the_download_and_on_the_next_page(
@@ -361,7 +361,7 @@ def test_a_bundle_of_several_environments_is_refused_in_the_words_of_the_page(cl
         stored_outcomes(several, "f", version=version)
     answer = client.get(f"/runs/{several.pk}/failures?format=bundle", follow=True)
     said = answer.content.decode()
-    assert "Choose one of them. Choose it in the filters of the responses." in said and "--environment" not in said
+    assert "Choose one of them. Select it in the filters of the responses." in said and "--environment" not in said
 
 
 # ---- comparison, models, past results --------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ def test_a_run_that_nothing_can_be_compared_with_says_so(client: Client, user: U
     assert "make eval" in page(client, "/compare/")
     run = stored_run(public_version())
     for url in ("/compare/", f"/compare/?a={run.pk}"):
-        assert f"nothing yet to compare run {run.pk} with" in page(client, url)
+        assert f"Run {run.pk} cannot be compared yet" in page(client, url)
 
 
 def test_models_show_what_is_registered_and_what_has_answered(client: Client, run: Run) -> None:
