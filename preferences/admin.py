@@ -1,10 +1,9 @@
 """Admin of preferences for curators: issue categories can be edited, preferences are read-only."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -20,16 +19,16 @@ class ForCurators(admin.ModelAdmin):
     def has_module_permission(self, request: HttpRequest) -> bool:
         return is_curator(request.user)
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_curator(request.user)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return is_curator(request.user)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_curator(request.user)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
 
@@ -57,7 +56,7 @@ class PreferenceAdmin(ForCurators):
     fields = ["source", "verdict", "critique_text", "confidence", "judge", "reviewer", "run", "case", "created_at"]
     readonly_fields = ["critique_text"]
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
     def has_add_permission(self, request: HttpRequest) -> bool:

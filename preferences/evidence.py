@@ -1,11 +1,58 @@
 """Scoring results of a pair: the result of each rule for both responses, and the side that execution decides for."""
 
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 from preferences.sides import Side
 from runs.models import Response, Score
 
 PASSED, FAILED = Response.Status.PASSED, Response.Status.FAILED
+
+
+class Failure(TypedDict, total=False):
+    """First failed test of an execution, as the sandbox reports it."""
+
+    test: str
+    line: int | None
+    expected: object
+    got: object
+
+
+class ExecutionResult(TypedDict):
+    """Result of executing an answer's code."""
+
+    status: str
+    message: str | None
+    passed: int | None
+    total: int | None
+    failure: Failure | None
+    tier: str | None
+
+
+class RuleResult(TypedDict):
+    """Result of one rule for one response."""
+
+    rule: str
+    type: str
+    value: float | None
+    reason: str
+    execution: ExecutionResult | None
+
+
+class SideEvidence(TypedDict):
+    """Scoring results of one response."""
+
+    response: int
+    status: str
+    score: float | None
+    rules: list[RuleResult]
+
+
+class Evidence(TypedDict, total=False):
+    """Scoring results of both responses. The stored evidence of a preference can be empty."""
+
+    first: SideEvidence
+    second: SideEvidence
+    winner: Side | Literal[""]
 
 
 def winner(first: Response, second: Response) -> Side | Literal[""]:
@@ -17,15 +64,12 @@ def winner(first: Response, second: Response) -> Side | Literal[""]:
     return ""
 
 
-def evidence_of(first: Response, second: Response) -> dict[str, Any]:
-    """Return `{"first": side, "second": side, "winner": "first"|"second"|""}`.
-
-    A side is `{"response", "status", "score", "rules": [{"rule", "type", "value", "reason", "execution"}]}`.
-    """
+def evidence_of(first: Response, second: Response) -> Evidence:
+    """Return the scoring results of two responses."""
     return {"first": _side(first), "second": _side(second), "winner": winner(first, second)}
 
 
-def _side(response: Response) -> dict[str, Any]:
+def _side(response: Response) -> SideEvidence:
     return {
         "response": response.pk,
         "status": response.status,
@@ -34,23 +78,36 @@ def _side(response: Response) -> dict[str, Any]:
     }
 
 
-def _rule(score: Score) -> dict[str, Any]:
-    ran = score.execution or {}
-    kept = ("status", "message", "passed", "total", "failure", "tier")
+def _rule(score: Score) -> RuleResult:
+    execution: ExecutionResult | None = None
+    if score.execution:
+        execution = {
+            "status": score.execution.get("status"),
+            "message": score.execution.get("message"),
+            "passed": score.execution.get("passed"),
+            "total": score.execution.get("total"),
+            "failure": score.execution.get("failure"),
+            "tier": score.execution.get("tier"),
+        }
     return {
         "rule": score.rule,
         "type": score.type,
         "value": score.value,
         "reason": score.reason,
-        "execution": {key: ran.get(key) for key in kept} if ran else None,
+        "execution": execution,
     }
 
 
-def without_reasons(evidence: dict[str, Any]) -> dict[str, Any]:
-    """*evidence* as those may see it from whom the content of the environment is withheld."""
-    shown = dict(evidence)
-    for side in ("first", "second"):
-        if side in evidence:
-            rules = [{**rule, "reason": "", "execution": None} for rule in evidence[side].get("rules", [])]
-            shown[side] = {**evidence[side], "rules": rules}
+def without_reasons(evidence: Evidence) -> Evidence:
+    """Return *evidence* without reasons and execution results, for users who may not see the environment's content."""
+    shown = evidence.copy()
+    if "first" in evidence:
+        shown["first"] = _side_without_reasons(evidence["first"])
+    if "second" in evidence:
+        shown["second"] = _side_without_reasons(evidence["second"])
     return shown
+
+
+def _side_without_reasons(side: SideEvidence) -> SideEvidence:
+    rules: list[RuleResult] = [{**rule, "reason": "", "execution": None} for rule in side.get("rules", [])]
+    return {**side, "rules": rules}

@@ -3,11 +3,12 @@
 Preferences are append-only: a change adds a row that supersedes the earlier one. Rows are never updated.
 """
 
-from typing import Any
+from collections.abc import Iterable
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.base import ModelBase
 
 from hub.common.fields import OrderedJSONField
 from hub.models import Case, CaseDefect, EnvironmentVersion
@@ -132,10 +133,17 @@ class Preference(models.Model):
     def __str__(self) -> str:
         return f"preference {self.pk}"
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
+    def save(
+        self,
+        *,
+        force_insert: bool | tuple[ModelBase, ...] = False,
+        force_update: bool = False,
+        using: str | None = None,
+        update_fields: Iterable[str] | None = None,
+    ) -> None:
         if not self._state.adding:
             raise AppendOnly("A stored preference cannot be changed. Record a new one that supersedes it.")
-        super().save(*args, **kwargs)
+        super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
 
     @property
     def tests_found_wrong(self) -> bool:

@@ -9,16 +9,16 @@ PRECEDENCE = (Preference.Source.HUMAN, Preference.Source.EXECUTION, Preference.S
 
 
 class HasSource(Protocol):
-    """Verdict on a pair with its source."""
+    """Anything with the source of a verdict."""
 
     @property
     def source(self) -> str: ...
 
 
-Said = TypeVar("Said", bound=HasSource)
+VerdictT = TypeVar("VerdictT", bound=HasSource)
 
 
-def from_first_source(verdicts: Sequence[Said]) -> list[Said]:
+def with_highest_precedence(verdicts: Sequence[VerdictT]) -> list[VerdictT]:
     """Return the verdicts of the source with the highest precedence."""
     first = min((PRECEDENCE.index(Preference.Source(verdict.source)) for verdict in verdicts), default=0)
     return [verdict for verdict in verdicts if verdict.source == PRECEDENCE[first]]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import date
-from typing import Any
+from typing import TypedDict
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -21,24 +21,35 @@ Withheld = Callable[[User | AnonymousUser], Q | None]
 _withheld: list[Withheld] = []
 
 
-def register_withheld(which: Withheld) -> None:
+def register_withheld(condition: Withheld) -> None:
     """Register a function that returns the condition on preferences hidden from a user. Called from `ready()`."""
-    _withheld.append(which)
+    _withheld.append(condition)
 
 
 def without_withheld(user: User | AnonymousUser, rows: QuerySet[Preference]) -> QuerySet[Preference]:
     """Return *rows* without the preferences hidden from *user*."""
-    for which in _withheld:
-        hidden = which(user)
+    for condition in _withheld:
+        hidden = condition(user)
         if hidden is not None:
             rows = rows.exclude(hidden)
     return rows
 
 
 def visible_preferences(user: User | AnonymousUser, *, superseded: bool = False) -> QuerySet[Preference]:
-    """Those in force of runs that *user* may see, without what is withheld from them; also the *superseded* ones."""
+    """Return the preferences that *user* may see: those in force and, if *superseded*, also the earlier ones."""
     rows = Preference.objects.all() if superseded else current_preferences()
     return without_withheld(user, rows.filter(run__in=visible_runs(user).order_by().values("pk")))
+
+
+class PreferenceFilters(TypedDict, total=False):
+    """Filters of preferences; empty values do not filter."""
+
+    source: str
+    run: int | None
+    environment: str
+    since: date | None
+    verdict: str
+    reviewer: str
 
 
 def filter_preferences(
@@ -52,7 +63,7 @@ def filter_preferences(
     reviewer: str = "",
 ) -> QuerySet[Preference]:
     """Return the *rows* that match all given filters."""
-    wanted: dict[str, Any] = {
+    wanted: dict[str, object] = {
         "source": source,
         "run_id": run,
         "version__environment__slug": environment,
@@ -68,10 +79,10 @@ def case_has_accepted_defect() -> Exists:
     return Exists(CaseDefect.objects.filter(case=OuterRef("case"), status=CaseDefect.Status.ACCEPTED))
 
 
-def standing(rows: QuerySet[Preference]) -> QuerySet[Preference]:
+def without_refuted(rows: QuerySet[Preference]) -> QuerySet[Preference]:
     """Return *rows* without verdicts refuted by curators.
 
-    These are verdicts of execution on cases found wrong, and verdicts that overruled tests found correct.
+    These are verdicts of execution on cases that are wrong, and verdicts that overruled tests that are correct.
     """
     wrong = Q(case_has_accepted_defect())
     wrongly_overruled = Q(disputes_tests=True, defect__status=CaseDefect.Status.REJECTED) & ~wrong

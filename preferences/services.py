@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 
 from hub.common.storable import storable
 from hub.models import CaseDefect
+from preferences.evidence import Evidence
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.spans import Span
 from runs.models import Response
@@ -29,7 +29,7 @@ class NewIssue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeIdentity:
-    """Judge model, prompt version and conditions of a judgment.
+    """Judge model, prompt version and conditions of a judge's verdict.
 
     `orders` holds the verdicts with the first and with the second response shown as A. `order_critiques` holds the
     critiques in the same sequence.
@@ -60,64 +60,53 @@ class Reaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgment:
-    """Verdict to record. Either `reviewer` or `judge` is set, or neither for execution.
+class NewPreference:
+    """Verdict on two responses to one case, to record. Either `reviewer` or `judge` is set, or neither for execution.
 
-    `critique` and the notes of `issues` refer to the responses by the tokens of `preferences.sides`.
+    `critique` and the notes of `issues` refer to the responses by the tokens of `preferences.sides`. `supersedes` is
+    the preference that the new one replaces.
     """
 
+    first: Response
+    second: Response
     verdict: str
     critique: str = ""
     confidence: float | None = None
     issues: Sequence[NewIssue] = ()
-    evidence: dict[str, Any] = field(default_factory=dict)
+    evidence: Evidence = field(default_factory=Evidence)
     reviewer: User | None = None
     judge: JudgeIdentity | None = None
     reaction: Reaction = field(default_factory=Reaction)
     seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """Judgment of two responses to one case. `supersedes` is the preference that it replaces."""
-
-    first: Response
-    second: Response
-    judgment: Judgment
     supersedes: Preference | None = None
 
 
-def record_preference(
-    *, first: Response, second: Response, judgment: Judgment, supersedes: Preference | None = None
-) -> Preference:
-    """Store *judgment* on the two responses; see `record_preferences`."""
-    return record_preferences([Judged(first=first, second=second, judgment=judgment, supersedes=supersedes)])[0]
+def record_preference(item: NewPreference) -> Preference:
+    """Store one preference; see `record_preferences`."""
+    return record_preferences([item])[0]
 
 
-def record_preferences(judged: Sequence[Judged]) -> list[Preference]:
+def record_preferences(items: Sequence[NewPreference]) -> list[Preference]:
     """Store preferences with their issues in one transaction.
 
-    Raises ValueError if two responses belong to different cases. The source is set from the judgment: human if it has
-    a reviewer, llm if it has a judge, else execution.
+    Raises ValueError if two responses belong to different cases. The source is human if an item has a reviewer, llm if
+    it has a judge, else execution.
     """
-    rows = [_preference(item) for item in judged]
+    rows = [_preference(item) for item in items]
     with transaction.atomic():
         Preference.objects.bulk_create(rows)
         Issue.objects.bulk_create(
-            _issue(preference, issue)
-            for preference, item in zip(rows, judged, strict=True)
-            for issue in item.judgment.issues
+            _issue(preference, issue) for preference, item in zip(rows, items, strict=True) for issue in item.issues
         )
     return rows
 
 
-def _preference(item: Judged) -> Preference:
+def _preference(item: NewPreference) -> Preference:
     if item.first.case_id != item.second.case_id:
         raise ValueError("A preference compares two responses to the same case.")
-    judgment = item.judgment
-    judge, reaction = judgment.judge, judgment.reaction
+    judge, reaction = item.judge, item.reaction
     source = Preference.Source.EXECUTION
-    if judgment.reviewer is not None:
+    if item.reviewer is not None:
         source = Preference.Source.HUMAN
     elif judge is not None:
         source = Preference.Source.LLM
@@ -125,11 +114,11 @@ def _preference(item: Judged) -> Preference:
     return Preference(
         first=item.first,
         second=item.second,
-        verdict=judgment.verdict,
+        verdict=item.verdict,
         source=source,
-        critique=storable(judgment.critique),
-        confidence=judgment.confidence,
-        reviewer=judgment.reviewer,
+        critique=storable(item.critique),
+        confidence=item.confidence,
+        reviewer=item.reviewer,
         judge=judge.label if judge else "",
         judge_fingerprint=judge.fingerprint if judge else "",
         prompt_version=judge.prompt_version if judge else "",
@@ -152,8 +141,8 @@ def _preference(item: Judged) -> Preference:
         input_digest=item.first.case.input_digest,
         scoring_digest=item.first.case.scoring_digest,
         config_hash=run.config_hash,
-        evidence=judgment.evidence,
-        seconds=judgment.seconds,
+        evidence=item.evidence,
+        seconds=item.seconds,
         supersedes=item.supersedes,
     )
 

@@ -1,8 +1,7 @@
 """Admin of review for curators: guidelines can be edited, assignments (with reasons for skipping) are read-only."""
 
-from typing import Any
-
 from django.contrib import admin
+from django.db.models import Model
 from django.http import HttpRequest
 
 from preferences.admin import ForCurators
@@ -21,7 +20,7 @@ class AssignmentAdmin(ForCurators):
     list_select_related = ["pair", "reviewer"]
     fields = ["pair", "reviewer", "state", "skip_reason", "started_at", "finished_at"]
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -11,10 +10,11 @@ from django.utils import timezone
 
 from hub.common import leases
 from hub.models import CaseDefect
+from hub.protocols.messages import JSON
 from hub.services import report_defect
-from preferences.evidence import evidence_of
+from preferences.evidence import Evidence, evidence_of
 from preferences.models import Preference
-from preferences.services import Judgment, Reaction, record_preference
+from preferences.services import NewPreference, Reaction, record_preference
 from preferences.sides import Sides, lists_choices
 from review.errors import InvalidDecision
 from review.issues import MarkedIssue, kept_issues, new_issue
@@ -94,7 +94,7 @@ def _update_attention_check(assignment: Assignment, decision: Decision) -> Atten
     return check
 
 
-def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any], reaction: Reaction) -> Preference:
+def _store(assignment: Assignment, decision: Decision, evidence: Evidence, reaction: Reaction) -> Preference:
     pair, now = assignment.pair, timezone.now()
     sides, choices = Sides(assignment.swapped), lists_choices(pair.first.messages)
     issues = [new_issue(pair, item, sides, choices) for item in decision.issues] + kept_issues(pair, decision.kept)
@@ -105,7 +105,9 @@ def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any],
             if done.state == DONE and done.preference is not None:
                 return done.preference
             raise AssignmentLost("Your assignment of this pair has lapsed, and another reviewer may have it.")
-        judgment = Judgment(
+        new = NewPreference(
+            first=pair.first,
+            second=pair.second,
             verdict=decision.verdict,
             critique=sides.letters_to_tokens(decision.critique.strip(), choices=choices),
             issues=issues,
@@ -115,10 +117,9 @@ def _store(assignment: Assignment, decision: Decision, evidence: dict[str, Any],
             if reaction.disputes_tests
             else reaction,
             seconds=(now - assignment.started_at).total_seconds(),
+            supersedes=_undone_preference(assignment),
         )
-        preference = record_preference(
-            first=pair.first, second=pair.second, judgment=judgment, supersedes=_undone_preference(assignment)
-        )
+        preference = record_preference(new)
         Assignment.objects.filter(pk=assignment.pk).update(preference=preference, draft={})
     return preference
 
@@ -182,7 +183,7 @@ def undo_last(*, user: User) -> Assignment | None:
     return last if reopened else None
 
 
-def _draft_of(assignment: Assignment, preference: Preference) -> dict[str, Any]:
+def _draft_of(assignment: Assignment, preference: Preference) -> dict[str, JSON]:
     """Return the draft that corresponds to a stored decision, with sides named A and B."""
     sides = Sides(assignment.swapped)
     issues = list(preference.issues.select_related("category"))

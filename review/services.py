@@ -8,7 +8,7 @@ from django.db.models import F, QuerySet, prefetch_related_objects
 from hub.protocols.messages import text_of
 from preferences.evidence import evidence_of, winner
 from preferences.models import Preference
-from preferences.services import Judged, Judgment, record_preferences
+from preferences.services import NewPreference, record_preferences
 from review.models import Pair
 from review.queue.pairing import Across, Candidate, CandidatePair, Policy, select_pairs
 from runs.models import Response, Run
@@ -26,10 +26,10 @@ def run_seed(run: Run) -> int:
 def pair_candidates(run: Run) -> list[Candidate]:
     """Return the scored responses of *run*, without those to quarantined cases."""
     found = []
-    for part in run.environments.select_related("version"):
+    for run_environment in run.environments.select_related("version"):
         rows = (
-            Response.objects.filter(run_environment=part, run_model__role="", status__in=_SCORED)
-            .exclude(case_id__in=quarantined_cases(run, part))
+            Response.objects.filter(run_environment=run_environment, run_model__role="", status__in=_SCORED)
+            .exclude(case_id__in=quarantined_cases(run, run_environment))
             .select_related("run_model")
             .only("case_id", "attempt", "status", "messages", "run_model__label", "run_model__position")
             .order_by("id")
@@ -109,12 +109,16 @@ def record_execution_preferences(*, pairs: Sequence[Pair]) -> int:
     return len(decided)
 
 
-def _by_execution(pair: Pair) -> Judged:
-    judgment = Judgment(verdict=winner(pair.first, pair.second), evidence=evidence_of(pair.first, pair.second))
-    return Judged(first=pair.first, second=pair.second, judgment=judgment)
+def _by_execution(pair: Pair) -> NewPreference:
+    return NewPreference(
+        first=pair.first,
+        second=pair.second,
+        verdict=winner(pair.first, pair.second),
+        evidence=evidence_of(pair.first, pair.second),
+    )
 
 
-_UNSHOWN = (
+_DEFERRED = (
     "run__config",
     "run__host",
     "run__tracking",
@@ -138,7 +142,7 @@ def pairs_with_responses(wanted: QuerySet[Pair]) -> list[Pair]:
             "second__run_model",
             "suggestion",
         )
-        .defer(*_UNSHOWN)
+        .defer(*_DEFERRED)
         .order_by("position", "id")
     )
     for pair in pairs:

@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
+from hub.common.storable import storable
 from llmeval_site.accounts.forms import TokenForm
 from llmeval_site.accounts.tokens import create_token, revoke_token
 
@@ -14,7 +15,7 @@ def account(request: HttpRequest) -> HttpResponse:
     """Show the user's groups and tokens; create or revoke a token. A new token's key is shown once."""
     assert request.user.is_authenticated
     if "revoke" in request.POST:
-        token = get_object_or_404(request.user.api_tokens, prefix=request.POST["revoke"].replace("\x00", ""))
+        token = get_object_or_404(request.user.api_tokens, prefix=storable(request.POST["revoke"]))
         revoke_token(token)
         messages.success(request, f"The token {token.prefix}... is revoked.")
         return redirect("account")

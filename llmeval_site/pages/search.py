@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from hub.common.storable import storable
 from hub.models import Case
 from hub.selectors import list_visible_environments, list_withheld_environments
 from hub.web.queries import filter_environments
@@ -16,7 +17,7 @@ LIMIT = 15  # results of each kind
 @require_safe
 def search(request: HttpRequest) -> HttpResponse:
     """Search for `?q=`: environments by text, runs by name, number or config hash, cases by the start of their id."""
-    query = request.GET.get("q", "").replace("\x00", "").strip()[:200]
+    query = storable(request.GET.get("q", "")).strip()[:200]
     context: dict[str, object] = {"q": query}
     if query:
         visible = list_visible_environments(request.user)

@@ -12,7 +12,7 @@ from hub.models import CaseDefect
 from hub.protocols.messages import JSON, Message, get_comparable_content, get_prompt_messages, get_response_messages
 from preferences.insight.statistics import correlation
 from preferences.models import Preference
-from preferences.precedence import from_first_source
+from preferences.precedence import with_highest_precedence
 from runs.models import Response
 
 MAX_FALSE_ACCEPTS = 0.25  # the share of attention checks that a careful reviewer may fail
@@ -181,7 +181,7 @@ def _against_tests(preference: Preference) -> str:
 
 def _one_of(group: list[Claim], dropped: Counter[str]) -> Claim | None:
     """Return the claim that represents a pair: reviewers take precedence over execution, execution over judges."""
-    first = from_first_source(group)
+    first = with_highest_precedence(group)
     dropped[OUTRANKED if first[0].source == HUMAN else REPEATED] += len(group) - len(first)
     group = first
     if len({claim.meaning for claim in group}) > 1:

@@ -27,8 +27,8 @@ from preferences.models import Preference
 
 HUMAN, LLM = Preference.Source.HUMAN, Preference.Source.LLM
 Pair = tuple[int, int]  # ids of the two responses
-Judged = dict[Pair, VerdictRow]  # the judge's verdict on each pair
-Reviewed = dict[Pair, list[VerdictRow]]  # the reviewers' verdicts on each pair
+JudgeVerdicts = dict[Pair, VerdictRow]  # the judge's verdict on each pair
+ReviewerVerdicts = dict[Pair, list[VerdictRow]]  # the reviewers' verdicts on each pair
 
 
 class NamedFigure(NamedTuple):
@@ -66,44 +66,45 @@ class Agreement:
 def compute_agreement(rows: QuerySet[Preference]) -> Agreement:
     """Return all figures about *rows*."""
     verdicts = load_verdicts(rows)
-    judged = {v.pair: v for v in reversed(verdicts) if v.source == LLM}
-    reviewed: Reviewed = defaultdict(list)
+    judge_verdicts = {v.pair: v for v in reversed(verdicts) if v.source == LLM}
+    reviewer_verdicts: ReviewerVerdicts = defaultdict(list)
     for v in verdicts:
         if v.source == HUMAN:
-            reviewed[v.pair].append(v)
+            reviewer_verdicts[v.pair].append(v)
     points = [
         (v.confidence, v.verdict == reference)
-        for v in judged.values()
-        if v.confidence is not None and (reference := _reference_verdict(v, reviewed.get(v.pair, [])))
+        for v in judge_verdicts.values()
+        if v.confidence is not None and (reference := _reference_verdict(v, reviewer_verdicts.get(v.pair, [])))
     ]
     return Agreement(
         verdicts=len(verdicts),
         figures=[
-            *_agreement_figures(judged, reviewed),
-            *_bias_figures(judged, reviewed),
+            *_agreement_figures(judge_verdicts, reviewer_verdicts),
+            *_bias_figures(judge_verdicts, reviewer_verdicts),
             NamedFigure("calibration_error", "Expected calibration error of the judge's confidence",
                         figure([[point] for point in points], calibration_error)),
-            *_suggestion_figures(reviewed),
+            *_suggestion_figures(reviewer_verdicts),
         ],
         bins=calibration(points),
-        reviewers=reviewer_rows(reviewed.values()),
-        reviewer_pairs=reviewer_pairs(reviewed.values()),
+        reviewers=reviewer_rows(reviewer_verdicts.values()),
+        reviewer_pairs=reviewer_pairs(reviewer_verdicts.values()),
     )  # fmt: skip
 
 
 # ---- agreement -------------------------------------------------------------------------------------------------------
 
 
-def _agreement_figures(judged: Judged, reviewed: Reviewed) -> list[NamedFigure]:
+def _agreement_figures(judge_verdicts: JudgeVerdicts, reviewer_verdicts: ReviewerVerdicts) -> list[NamedFigure]:
     """Return the agreement of judge, reviewers and execution; for reviewers by blind verdicts and by those in force."""
-    judge_final = _with_judge(judged, reviewed, _verdict_in_force)
-    judge_blind = _with_judge(judged, reviewed, _blind_verdict)
-    final, blind = _by_several(reviewed, _verdict_in_force), _by_several(reviewed, _blind_verdict)
+    judge_final = _with_judge(judge_verdicts, reviewer_verdicts, _verdict_in_force)
+    judge_blind = _with_judge(judge_verdicts, reviewer_verdicts, _blind_verdict)
+    final, blind = _by_several(reviewer_verdicts, _verdict_in_force), _by_several(reviewer_verdicts, _blind_verdict)
     judge_execution = [
-        [(v.verdict, v.execution_winner)] for v in judged.values() if v.execution_winner and not v.saw_evidence
+        [(v.verdict, v.execution_winner)] for v in judge_verdicts.values() if v.execution_winner and not v.saw_evidence
     ]
-    people_execution = [
-        [(v.verdict, v.execution_winner) for v in verdicts if v.execution_winner] for verdicts in reviewed.values()
+    reviewers_execution = [
+        [(v.verdict, v.execution_winner) for v in verdicts if v.execution_winner]
+        for verdicts in reviewer_verdicts.values()
     ]
     return [
         NamedFigure("judge_people", "Agreement of judge and reviewers, before reviewers see a suggestion",
@@ -125,7 +126,7 @@ def _agreement_figures(judged: Judged, reviewed: Reviewed) -> list[NamedFigure]:
         NamedFigure("judge_execution", "Agreement of the judge with the tests, judged blind",
                     agreement_figure(judge_execution)),
         NamedFigure("people_execution", "Agreement of reviewers with the tests",
-                    agreement_figure([group for group in people_execution if group])),
+                    agreement_figure([group for group in reviewers_execution if group])),
     ]  # fmt: skip
 
 
@@ -137,19 +138,21 @@ def _verdict_in_force(row: VerdictRow) -> str:
     return row.verdict
 
 
-def _with_judge(judged: Judged, reviewed: Reviewed, label: Callable[[VerdictRow], str]) -> list[list[LabelPair]]:
+def _with_judge(
+    judge_verdicts: JudgeVerdicts, reviewer_verdicts: ReviewerVerdicts, label: Callable[[VerdictRow], str]
+) -> list[list[LabelPair]]:
     """Return, for each pair decided by both, the judge's verdict with that of each reviewer, read by *label*."""
     groups: list[list[LabelPair]] = [
-        [(judged[pair].verdict, label(v)) for v in verdicts if label(v)]
-        for pair, verdicts in reviewed.items()
-        if pair in judged
+        [(judge_verdicts[pair].verdict, label(v)) for v in verdicts if label(v)]
+        for pair, verdicts in reviewer_verdicts.items()
+        if pair in judge_verdicts
     ]
     return [group for group in groups if group]
 
 
-def _by_several(reviewed: Reviewed, label: Callable[[VerdictRow], str]) -> list[tuple[str, ...]]:
+def _by_several(reviewer_verdicts: ReviewerVerdicts, label: Callable[[VerdictRow], str]) -> list[tuple[str, ...]]:
     """Return the verdicts, read by *label*, on each pair that two or more reviewers decided."""
-    groups = [tuple(label(v) for v in verdicts if label(v)) for verdicts in reviewed.values()]
+    groups = [tuple(label(v) for v in verdicts if label(v)) for verdicts in reviewer_verdicts.values()]
     return [group for group in groups if len(group) > 1]
 
 
@@ -160,25 +163,27 @@ def _label_pairs(groups: list[tuple[str, ...]]) -> list[list[LabelPair]]:
 # ---- biases ----------------------------------------------------------------------------------------------------------
 
 
-def _bias_figures(judged: Judged, reviewed: Reviewed) -> list[NamedFigure]:
+def _bias_figures(judge_verdicts: JudgeVerdicts, reviewer_verdicts: ReviewerVerdicts) -> list[NamedFigure]:
     """Return the biases of the judge: order, model family and length."""
     prefers_first_shown = [
         [answer == shown_first for answer, shown_first in zip(v.orders, ("first", "second"), strict=False)
          if is_decisive(answer)]
-        for v in judged.values()
+        for v in judge_verdicts.values()
     ]  # fmt: skip
-    own_family = [v for v in judged.values() if v.own_family]
+    own_family = [v for v in judge_verdicts.values() if v.own_family]
     excess = [
         _score_of_own_family(v, v.verdict) - _score_of_own_family(v, reference)
         for v in own_family
-        if (reference := _reference_verdict(v, reviewed.get(v.pair, [])))
+        if (reference := _reference_verdict(v, reviewer_verdicts.get(v.pair, [])))
     ]
     lengths = [
-        (float(v.length_difference), score_of_first(v.verdict)) for v in judged.values() if is_decisive(v.verdict)
+        (float(v.length_difference), score_of_first(v.verdict))
+        for v in judge_verdicts.values()
+        if is_decisive(v.verdict)
     ]
     return [
         NamedFigure("order_sensitive", "The judge's two orders disagree",
-                    share_figure([[v.order_sensitive] for v in judged.values()])),
+                    share_figure([[v.order_sensitive] for v in judge_verdicts.values()])),
         NamedFigure("first_position",
                     "Share of the judge's decisive answers that prefer the response shown first (0.5: no bias)",
                     share_figure([group for group in prefers_first_shown if group])),
@@ -191,17 +196,17 @@ def _bias_figures(judged: Judged, reviewed: Reviewed) -> list[NamedFigure]:
     ]  # fmt: skip
 
 
-def _score_of_own_family(judged: VerdictRow, verdict: str) -> float:
+def _score_of_own_family(judge_verdict: VerdictRow, verdict: str) -> float:
     """Return 1 if *verdict* prefers the side of the judge's family, 0 if it prefers the other, else 0.5."""
     score = score_of_first(verdict)
-    return score if judged.own_family == "first" else 1 - score
+    return score if judge_verdict.own_family == "first" else 1 - score
 
 
-def _suggestion_figures(reviewed: Reviewed) -> list[NamedFigure]:
+def _suggestion_figures(reviewer_verdicts: ReviewerVerdicts) -> list[NamedFigure]:
     """Return how often reviewers agree with a suggestion that they saw, and with one that was hidden."""
     suggested = [
         [v for v in verdicts if v.suggested_verdict and v.suggestion_taken is not None]
-        for verdicts in reviewed.values()
+        for verdicts in reviewer_verdicts.values()
     ]
     shown = [[v.verdict == v.suggested_verdict for v in group if not v.first_verdict] for group in suggested]
     hidden = [[v.first_verdict == v.suggested_verdict for v in group if v.first_verdict] for group in suggested]
@@ -213,9 +218,9 @@ def _suggestion_figures(reviewed: Reviewed) -> list[NamedFigure]:
     ]  # fmt: skip
 
 
-def _reference_verdict(judged: VerdictRow, verdicts: Sequence[VerdictRow]) -> str:
+def _reference_verdict(judge_verdict: VerdictRow, verdicts: Sequence[VerdictRow]) -> str:
     """Return the verdict of execution, else the unanimous blind verdict of reviewers, else ""."""
-    if judged.execution_winner:
-        return judged.execution_winner
+    if judge_verdict.execution_winner:
+        return judge_verdict.execution_winner
     blind = {v.blind_verdict for v in verdicts if v.blind_verdict}
     return blind.pop() if len(blind) == 1 else ""

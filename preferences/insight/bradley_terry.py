@@ -37,7 +37,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class RankedModel:
     """Strength of a model with its interval (None: too few cases), wins and number of comparisons."""
 
     name: str
@@ -84,8 +84,8 @@ def strengths(matches: Sequence[Match]) -> dict[str, float]:
     return dict(zip(table.names, fitted.tolist(), strict=True))
 
 
-def standings(matches: Sequence[Match], *, resamples: int = RESAMPLES, seed: int = 0) -> list[Standing]:
-    """Return every name, the strongest first, with 95 % intervals from ten cases on. Raises SeparateGroups.
+def rank_models(matches: Sequence[Match], *, resamples: int = RESAMPLES, seed: int = 0) -> list[RankedModel]:
+    """Return all models, the strongest first, with 95 % intervals if there are ten cases. Raises SeparateGroups.
 
     The intervals are percentiles of Rubin's Bayesian bootstrap (1981) over cases: each resample weights every case by a
     standard exponential variable, and gives each prior win the weight of a Gamma(3/4) variable. For two models this is
@@ -93,7 +93,7 @@ def standings(matches: Sequence[Match], *, resamples: int = RESAMPLES, seed: int
     """
     found = strengths(matches)
     low, high = _bounds(matches, resamples, seed) if found else ({}, {})
-    rows = [_standing(name, value, matches, low.get(name), high.get(name)) for name, value in found.items()]
+    rows = [_ranked_model(name, value, matches, low.get(name), high.get(name)) for name, value in found.items()]
     return sorted(rows, key=lambda row: (-row.strength, row.name))
 
 
@@ -124,7 +124,7 @@ class _Table:
         groups = groups_of(matches)
         if len(groups) > 1:
             raise SeparateGroups(groups)
-        (self.names,) = groups
+        self.names = groups[0]
         places = {name: i for i, name in enumerate(self.names)}
         met = sorted({(min(m.a, m.b), max(m.a, m.b)) for m in matches})
         pair_places = {pair: i for i, pair in enumerate(met)}
@@ -174,8 +174,10 @@ def _newton(won: "Floats", met: "Floats", sides: "Floats") -> "Floats":
     raise ArithmeticError(f"Newton's method did not converge in {_ITERATIONS} steps.")
 
 
-def _standing(name: str, value: float, matches: Sequence[Match], low: float | None, high: float | None) -> Standing:
-    return Standing(
+def _ranked_model(
+    name: str, value: float, matches: Sequence[Match], low: float | None, high: float | None
+) -> RankedModel:
+    return RankedModel(
         name=name,
         strength=value,
         low=low,

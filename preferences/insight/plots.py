@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from preferences.insight.bradley_terry import Standing
+from preferences.insight.bradley_terry import RankedModel
 from preferences.insight.calibration import Bin
 
 SIZE = 260  # width and height of the calibration plot, inside margins of 40
@@ -46,9 +46,9 @@ def calibration_plot(bins: Sequence[Bin]) -> list[Dot]:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Standing with coordinates in thousandths of the plot width; without an interval, `width` is 0."""
+    """Ranked model with coordinates in thousandths of the plot width; without an interval, `width` is 0."""
 
-    standing: Standing
+    model: RankedModel
     point: int
     low: int
     width: int
@@ -56,13 +56,13 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Standings of one environment on a scale from `-end` to `end` Elo points."""
+    """Ranked models of one environment on a scale from `-end` to `end` Elo points."""
 
     bars: list[Bar]
     end: int
 
 
-def ranking_plot(rows: Sequence[Standing]) -> Forest:
+def ranking_plot(rows: Sequence[RankedModel]) -> Forest:
     """Return the bars of *rows*. The scale spans at least ±50 points, so that small differences look small."""
     reached = [abs(bound) for row in rows for bound in (row.low, row.high, row.strength) if bound is not None]
     end = math.ceil(max([*reached, 50.0]) / 50) * 50

@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 from django.db.models import QuerySet
 
-from preferences.insight.bradley_terry import Match, SeparateGroups, Standing, standings
+from preferences.insight.bradley_terry import Match, RankedModel, SeparateGroups, rank_models
 from preferences.insight.verdicts import MAX_ROWS, score_of_first
 from preferences.models import Preference
-from preferences.precedence import from_first_source
-from preferences.selectors import standing
+from preferences.precedence import with_highest_precedence
+from preferences.selectors import without_refuted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Standings of one environment, or the `problem` that prevents them."""
+    """Ranked models of one environment, or the `problem` that prevents ranking them."""
 
-    standings: list[Standing] = field(default_factory=list)
+    models: list[RankedModel] = field(default_factory=list)
     problem: str = ""
 
 
@@ -30,14 +30,14 @@ class SourcedMatch(NamedTuple):
 
 
 def compute_rankings(rows: QuerySet[Preference]) -> dict[str, Ranking]:
-    """Return the standings by environment, from one verdict for each pair of responses.
+    """Return the ranking of each environment, by its slug, from one verdict for each pair of responses.
 
-    As in exports, a person's verdict counts before execution's, and execution's before a judge's; a pair on which
-    verdicts of one source contradict each other does not count. Both bad is a tie: neither is better. Accepted wrong
-    suggestions that were seeded as checks do not count.
+    As in exports, verdicts of reviewers take precedence over execution, and execution over judges. A pair does not
+    count if verdicts of that source contradict each other. "Both bad" counts as a tie. Verdicts that accepted the
+    wrong suggestion of an attention check do not count.
     """
     pairs: dict[str, dict[tuple[int, int], list[SourcedMatch]]] = defaultdict(lambda: defaultdict(list))
-    counted = standing(rows).exclude(check_result=Preference.Check.FAILED)
+    counted = without_refuted(rows).exclude(check_result=Preference.Check.FAILED)
     columns = (
         "version__environment__slug",
         "source",
@@ -60,10 +60,10 @@ def compute_rankings(rows: QuerySet[Preference]) -> dict[str, Ranking]:
 def _ranking(pairs: Iterable[Sequence[SourcedMatch]]) -> Ranking:
     matches = []
     for verdicts in pairs:
-        found = {verdict.match for verdict in from_first_source(verdicts)}
+        found = {verdict.match for verdict in with_highest_precedence(verdicts)}
         if len(found) == 1:
             matches.append(found.pop())
     try:
-        return Ranking(standings=standings(matches))
+        return Ranking(models=rank_models(matches))
     except SeparateGroups as error:
         return Ranking(problem=str(error))

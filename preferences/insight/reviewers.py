@@ -56,10 +56,10 @@ class ReviewerPair:
         }
 
 
-def reviewer_rows(reviewed: Iterable[list[VerdictRow]]) -> list[ReviewerRow]:
-    """Return a row for each reviewer, by name. *reviewed* holds the reviewers' verdicts on each pair."""
+def reviewer_rows(reviewer_verdicts: Iterable[list[VerdictRow]]) -> list[ReviewerRow]:
+    """Return a row for each reviewer, by name. *reviewer_verdicts* holds the reviewers' verdicts on each pair."""
     by_name: dict[str, list[VerdictRow]] = defaultdict(list)
-    for verdicts in reviewed:
+    for verdicts in reviewer_verdicts:
         for v in verdicts:
             by_name[v.decider].append(v)
     return [_reviewer_row(name, verdicts) for name, verdicts in sorted(by_name.items())]
@@ -78,10 +78,10 @@ def _reviewer_row(name: str, verdicts: list[VerdictRow]) -> ReviewerRow:
     )
 
 
-def reviewer_pairs(reviewed: Iterable[list[VerdictRow]]) -> list[ReviewerPair]:
+def reviewer_pairs(reviewer_verdicts: Iterable[list[VerdictRow]]) -> list[ReviewerPair]:
     """Return the figures of each two reviewers, those with the most shared pairs first."""
     shared: dict[tuple[str, str], list[tuple[VerdictRow, VerdictRow]]] = defaultdict(list)
-    for verdicts in reviewed:
+    for verdicts in reviewer_verdicts:
         for a, b in combinations(sorted(verdicts, key=lambda v: v.decider), 2):
             shared[a.decider, b.decider].append((a, b))
     most = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:MAX_REVIEWER_PAIRS]

@@ -1,7 +1,5 @@
 """REST API of preferences: filtered list, exports, agreement."""
 
-from typing import Any
-
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -19,9 +17,10 @@ from preferences.exporters import FORMATS
 from preferences.exporters.records import preference_record
 from preferences.insight.agreement import compute_agreement
 from preferences.models import Preference
-from preferences.selectors import filter_preferences, visible_preferences, with_related_objects
+from preferences.selectors import PreferenceFilters, filter_preferences, visible_preferences, with_related_objects
 from preferences.web.forms import ExportForm, PreferencesFilter
 from preferences.web.views import export_zip
+from runs.exports.protocol import JSONObject
 
 FILTERS = [
     OpenApiParameter("source", str, description="human, llm or execution"),
@@ -33,15 +32,15 @@ FILTERS = [
 ]
 
 
-def _filters(request: Request) -> dict[str, Any]:
+def _filters(request: Request) -> PreferenceFilters:
     """Return the given filters. Raises FilterError."""
-    return PreferencesFilter(request.query_params).values()
+    return PreferencesFilter(request.query_params).filters()
 
 
 class PreferenceItem(serializers.BaseSerializer[Preference]):
     """Preference with issues, evidence and provenance, as in `export?format=jsonl` but without the messages."""
 
-    def to_representation(self, instance: Preference) -> dict[str, Any]:
+    def to_representation(self, instance: Preference) -> JSONObject:
         row = preference_record(instance)
         if not may_see_content(self.context["request"].user, instance.version.environment):
             row["evidence"] = without_reasons(instance.evidence)
@@ -68,9 +67,9 @@ class PreferencesExport(APIView):
         responses={(200, "application/zip"): OpenApiTypes.BINARY, 400: OpenApiResponse(ErrorBody)},
     )
     def get(self, request: Request) -> HttpResponse:
-        values = ExportForm(request.query_params).values()
-        name = values.pop("format")
-        packed = export_zip(request, name, values)
+        form = ExportForm(request.query_params)
+        filters, name = form.filters(), form.format_name
+        packed = export_zip(request, name, filters)
         answer = HttpResponse(packed, content_type="application/zip")
         answer["Content-Disposition"] = f'attachment; filename="preferences-{name}.zip"'
         return answer

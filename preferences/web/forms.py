@@ -1,12 +1,13 @@
 """Forms for filters and exports of preferences, used by pages and the REST API."""
 
-from typing import Any
+from typing import cast
 
 from django import forms
 
 from hub.common.web.filters import FilterForm
 from preferences.exporters import FORMATS
 from preferences.models import Preference
+from preferences.selectors import PreferenceFilters
 
 _ALL = ("", "all")
 
@@ -21,9 +22,10 @@ class PreferencesFilter(FilterForm):
     reviewer = forms.CharField(required=False, max_length=150)
     since = forms.DateField(required=False, widget=forms.DateInput(attrs={"type": "date"}))
 
-    def values(self) -> dict[str, Any]:
+    def filters(self) -> PreferenceFilters:
         """Return the given filters. Raises FilterError."""
-        return {name: value for name, value in super().values().items() if value}
+        given = {name: value for name, value in self.values().items() if value and name != "format"}
+        return cast(PreferenceFilters, given)
 
 
 class ExportForm(PreferencesFilter):
@@ -32,3 +34,8 @@ class ExportForm(PreferencesFilter):
     ignored = frozenset()
 
     format = forms.ChoiceField(choices=[(name, exporter.summary) for name, exporter in FORMATS.items()])
+
+    @property
+    def format_name(self) -> str:
+        """The chosen format of a valid form."""
+        return str(self.cleaned_data["format"])

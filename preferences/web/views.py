@@ -4,7 +4,7 @@ import io
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -17,13 +17,19 @@ from django.views.decorators.http import require_safe
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, page_or_part, render_list
 from hub.selectors import may_see_content
-from preferences.evidence import without_reasons
+from preferences.evidence import Evidence, RuleResult, SideEvidence, without_reasons
 from preferences.exporters import FORMATS, export_preferences
 from preferences.insight.agreement import compute_agreement
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
 from preferences.insight.ranking import compute_rankings
 from preferences.models import Preference
-from preferences.selectors import filter_preferences, history, visible_preferences, with_related_objects
+from preferences.selectors import (
+    PreferenceFilters,
+    filter_preferences,
+    history,
+    visible_preferences,
+    with_related_objects,
+)
 from preferences.web.forms import ExportForm, PreferencesFilter
 from runs.tracking.links import mlflow_url
 
@@ -49,7 +55,7 @@ def _filtered(request: HttpRequest, form: PreferencesFilter) -> QuerySet[Prefere
     """Return the filtered preferences that the user may see; none if a filter is invalid."""
     if not form.is_valid():
         return Preference.objects.none()
-    return filter_preferences(visible_preferences(request.user), **form.values())
+    return filter_preferences(visible_preferences(request.user), **form.filters())
 
 
 @require_safe
@@ -89,10 +95,21 @@ def _orders(preference: Preference) -> list[dict[str, str]]:
     ]
 
 
-def _rules(evidence: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the stored result of each rule: `{"name", "results": [of the first, of the second]}`."""
-    sides = [{item["rule"]: item for item in evidence.get(side, {}).get("rules", [])} for side in ("first", "second")]
+class _RuleRow(TypedDict):
+    """Stored results of one rule for the first and the second response."""
+
+    name: str
+    results: list[RuleResult | None]
+
+
+def _rules(evidence: Evidence) -> list[_RuleRow]:
+    """Return the stored results of each rule."""
+    sides = [_results_by_rule(evidence.get("first")), _results_by_rule(evidence.get("second"))]
     return [{"name": name, "results": [side.get(name) for side in sides]} for name in {**sides[0], **sides[1]}]
+
+
+def _results_by_rule(side: SideEvidence | None) -> dict[str, RuleResult]:
+    return {item["rule"]: item for item in side.get("rules", [])} if side else {}
 
 
 @require_safe
@@ -100,9 +117,8 @@ def export(request: HttpRequest) -> HttpResponse:
     """Download the filtered preferences as a .zip with dataset card and provenance."""
     form = ExportForm(request.GET)
     try:
-        values = form.values()
-        format_name = values.pop("format")
-        packed = export_zip(request, format_name, values)
+        filters, format_name = form.filters(), form.format_name
+        packed = export_zip(request, format_name, filters)
     except UserError as error:
         messages.error(request, str(error))
         query = urlencode({name: value for name, value in form.chosen.items() if value and name != "format"})
@@ -112,10 +128,10 @@ def export(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-def export_zip(request: HttpRequest, format_name: str, values: dict[str, Any]) -> bytes:
+def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilters) -> bytes:
     """Return the files of an export as a .zip. Raises ExportError."""
     with tempfile.TemporaryDirectory(prefix="llmeval-export-") as folder:
-        rows = filter_preferences(visible_preferences(request.user), **values)
+        rows = filter_preferences(visible_preferences(request.user), **filters)
         written = export_preferences(rows, Path(folder), format=format_name)
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -141,9 +157,9 @@ def agreement(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def ranking(request: HttpRequest) -> HttpResponse:
-    """Show Bradley-Terry standings for each environment; `?source=`: human, llm, execution, or all."""
+    """Show the ranking of models in each environment; `?source=`: human, llm, execution, or all."""
     form = PreferencesFilter(request.GET)
     found = compute_rankings(_filtered(request, form))
-    plots = [(slug, ranking_plot(item.standings), item.problem) for slug, item in found.items()]
+    plots = [(slug, ranking_plot(item.models), item.problem) for slug, item in found.items()]
     context = {"form": form, "filtered": any(form.chosen.values()), "plots": plots}
     return render_list(request, "preferences/ranking.html", context, form)

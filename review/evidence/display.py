@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
 from itertools import pairwise
-from typing import Any
 
 from django.utils.safestring import SafeString, mark_safe
 from pygments.lexer import Lexer
@@ -101,8 +100,8 @@ def _turn(index: int, message: Message, marks: Marks) -> Turn:
     text = text_of(message)
     called = [call_text(call) for call in message.get("tool_calls") or []]
     calls = [
-        Call(index=i, html=text_html(said, marks.get((index, i), ())), text_hash=text_hash(said))
-        for i, said in enumerate(called)
+        Call(index=i, html=text_html(call, marks.get((index, i), ())), text_hash=text_hash(call))
+        for i, call in enumerate(called)
     ]
     return Turn(
         index=index,
@@ -227,7 +226,7 @@ def _lexer(language: str) -> Lexer:
 
 
 @lru_cache(maxsize=512)
-def _class_of(token: Any) -> str:
+def _class_of(token: tuple[str, ...]) -> str:
     return next((name for kind, name in _CLASSES if token in kind), "")
 
 

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import Any
 
 from hub.protocols.messages import call_text, text_of
+from preferences.evidence import Failure
 from review.evidence.display import code_blocks
 from runs.models import Response, Score
 
 _LINE = re.compile(r"\(line (\d{1,6})\)\.?$")
 MAX_CALLS = 200  # compared calls of each response
-_OF_THE_CODE = ("exception", "syntax_error")  # statuses whose message names a line of the answer, not of the tests
+_CODE_ERRORS = ("exception", "syntax_error")  # statuses whose message names a line of the answer, not of the tests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,15 +142,17 @@ def _tests(a: Score | None, b: Score | None, blames: tuple[Blame | None, Blame |
         yield TestRow(str(failure["test"]), (cells[0], cells[1]))
 
 
-def _failure(score: Score | None) -> dict[str, Any]:
-    return ((score.execution if score else None) or {}).get("failure") or {}
+def _failure(score: Score | None) -> Failure:
+    execution = score.execution if score else None
+    failure: Failure | None = execution.get("failure") if execution else None
+    return failure or {}
 
 
-def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _same(one: Failure, other: Failure) -> bool:
     return bool(one) and bool(other) and (one.get("test"), one.get("line")) == (other.get("test"), other.get("line"))
 
 
-def _cell(score: Score | None, own: dict[str, Any], blame: Blame | None, row: dict[str, Any]) -> TestCell:
+def _cell(score: Score | None, own: Failure, blame: Blame | None, row: Failure) -> TestCell:
     """Return the result of the test of *row* for the response with *score*, whose first failure is *own*."""
     if _same(own, row):
         return TestCell(
@@ -158,7 +160,8 @@ def _cell(score: Score | None, own: dict[str, Any], blame: Blame | None, row: di
         )
     if score is not None and score.value == 1:
         return TestCell(state="passed")
-    if own.get("line") and row.get("line") and own["line"] > row["line"]:
+    own_line, row_line = own.get("line"), row.get("line")
+    if own_line and row_line and own_line > row_line:
         return TestCell(state="passed")  # tests run in order, and this response reached a later one
     return TestCell(state="unknown: an earlier test failed" if own else "not reached")
 
@@ -186,7 +189,7 @@ def _blame(response: Response, score: Score | None) -> Blame | None:
     """Return the line named by the outcome, or None unless the code was taken from the only block of the answer."""
     ran = (score.execution if score else None) or {}
     named = _LINE.search(str(ran.get("message") or ""))
-    if score is None or named is None or ran.get("status") not in _OF_THE_CODE:
+    if score is None or named is None or ran.get("status") not in _CODE_ERRORS:
         return None
     if score.detail.get("code", "fence") not in ("fence", "whole") or score.detail.get("with_prefix"):
         return None

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from hub.protocols.calls import CallKey, CallModel, ModelError, Reply
 from hub.protocols.messages import JSON, Message, Tool
@@ -158,7 +157,7 @@ def combine(orders: Sequence[OrderResult]) -> Suggestion | None:
     verdicts = {order.verdict for order in orders}
     agreed = len(verdicts) == 1
     in_order = sorted(orders, key=lambda order: order.swapped)
-    unique: dict[tuple[Any, ...], FoundIssue] = {}
+    unique: dict[tuple[object, ...], FoundIssue] = {}
     for order in orders:
         for item in order.issues:
             place = (item.span.message, item.span.start, item.span.end) if item.span else item.note

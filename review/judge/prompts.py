@@ -5,15 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from hub.protocols.messages import Message, call_text, get_prompt_messages, get_response_messages, text_of
 from hub.protocols.structured_replies import DATA_RULE, enclose_data
+from preferences.evidence import SideEvidence
 from preferences.sides import Side
 
 PROMPT_VERSION = "pair-1"
-
-
 _PROMPTS = Path(__file__).parent / "prompts"
 
 
@@ -76,8 +74,8 @@ def written(messages: Sequence[Message]) -> str:
     return "\n\n".join(f"[{role}]\n{text}" for role, text in blocks)
 
 
-def render_evidence(side: dict[str, Any]) -> str:
-    """Return one side of `preferences.evidence.evidence_of` as text."""
+def render_evidence(side: SideEvidence) -> str:
+    """Return the scoring results of one response as text."""
     lines = [f"{side['status']}, score {side['score']}"]
     for rule in side["rules"]:
         lines.append(f"{rule['rule']}: {rule['value']}. {rule['reason']}".strip())

@@ -1,12 +1,12 @@
-"""Replies of the pair judge: their schema, and what is read as meant."""
+"""Replies of the pair judge: their schema, and the variants that are accepted."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 
-def _normalize_name(value: Any) -> Any:
+def _normalize_name(value: object) -> object:
     """Normalize a side or a winner that a model wrote in lower case, with emphasis or as "Response A"."""
     if not isinstance(value, str):
         return value
@@ -15,13 +15,13 @@ def _normalize_name(value: Any) -> Any:
     return word.upper() if word in ("a", "b") else word
 
 
-def _parse_percentage(value: Any) -> Any:
+def _parse_percentage(value: object) -> object:
     """Convert a confidence written as a percentage to a fraction."""
     written = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
     return float(written[1]) / 100 if written else value
 
 
-def _none_to_empty(value: Any) -> Any:
+def _none_to_empty(value: object) -> object:
     return "" if value is None else value
 
 
@@ -43,7 +43,7 @@ class JudgedIssue(BaseModel):
 
     @field_validator("severity", mode="before")
     @classmethod
-    def _normalize_severity(cls, value: Any) -> Any:
+    def _normalize_severity(cls, value: object) -> object:
         written = value.strip().lower() if isinstance(value, str) else ""
         return written if written in ("minor", "major", "critical") else "major"
 

@@ -119,7 +119,7 @@ def _find_similar(quote: str, response: Response) -> Span | None:
     found = find_quote(response.messages, quote)
     if found is not None:
         return found
-    said = next((text_of(m) for m in reversed(response.messages) if m.get("role") == "assistant"), "")
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    answer = next((text_of(m) for m in reversed(response.messages) if m.get("role") == "assistant"), "")
+    lines = [line.strip() for line in answer.splitlines() if line.strip()]
     nearest = get_close_matches(quote, lines[:200], n=1, cutoff=0.0)
     return find_quote(response.messages, nearest[0]) if nearest else None

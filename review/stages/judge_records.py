@@ -1,19 +1,18 @@
-"""Storage of the pair judge: which pairs wait for it, its calls, and its suggestions as preferences."""
+"""Stored data of the pair judge: pairs without a suggestion, its calls, and its suggestions as preferences."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import transaction
 
 from hub.common.storable import storable
 from hub.protocols.calls import Usage, total_cost
 from hub.protocols.messages import JSON, text_of
-from preferences.evidence import evidence_of
+from preferences.evidence import SideEvidence, evidence_of
 from preferences.models import IssueCategory, Preference
 from preferences.selectors import categories
-from preferences.services import Judged, JudgeIdentity, Judgment, NewIssue, record_preferences
+from preferences.services import JudgeIdentity, NewIssue, NewPreference, record_preferences
 from review.judge.pair_judge import OrderResult, Suggestion, combine
 from review.judge.prompts import PROMPT_VERSION, JudgedResponse, PairToJudge, render_evidence
 from review.judge.replies import PairVerdict
@@ -21,8 +20,7 @@ from review.models import JudgeCall, Pair
 from review.services import pairs_with_responses
 from runs.models import Response, Run, RunModel
 
-OTHER = "wrong-result"  # the category if the judge names an unknown one
-
+DEFAULT_CATEGORY = "wrong-result"  # used if the judge names an unknown category
 
 _ANSWER_COLUMNS = [  # the columns of a JudgeCall outside its unique key
     *("judge", "saw_evidence", "answer", "text", "problem", "replies", "struck"),
@@ -45,7 +43,7 @@ class JudgeRecords:
         return cls(judge, {row.pk: str(row.spec.get("family", "")) for row in rows}, categories())
 
     def unjudged(self, ids: list[int]) -> list[Pair]:
-        """Return the pairs among *ids* without a suggestion of this judge and prompt version."""
+        """Return those of the pairs with *ids* that are without a suggestion of this judge and prompt version."""
         done = Preference.objects.filter(
             source=Preference.Source.LLM, judge_fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION
         ).values("pk")
@@ -80,7 +78,7 @@ class JudgeRecords:
         combined = [(pair, combine(orders)) for pair, orders in judged]
         suggested = [(pair, suggestion) for pair, suggestion in combined if suggestion is not None]
         with transaction.atomic():
-            preferences = record_preferences([self._judged(pair, suggestion) for pair, suggestion in suggested])
+            preferences = record_preferences([self._new_preference(pair, suggestion) for pair, suggestion in suggested])
             for (pair, _), preference in zip(suggested, preferences, strict=True):
                 pair.suggestion = preference
             Pair.objects.bulk_update([pair for pair, _ in suggested], ["suggestion"])
@@ -93,7 +91,7 @@ class JudgeRecords:
         return {(row.pair_id, row.swapped): row for row in rows}
 
     def answers(self, pairs: Sequence[Pair]) -> dict[int, dict[bool, PairVerdict]]:
-        """Return, by pair, the orders answered by a session that stopped before it asked for both."""
+        """Return, by pair, the parsed answers of orders that an earlier session stored."""
         found: dict[int, dict[bool, PairVerdict]] = {}
         for (pair, swapped), row in self._calls(pairs).items():
             if row.answer is not None:
@@ -125,9 +123,9 @@ class JudgeRecords:
             cost_usd=total_cost([cost, earlier.cost_usd]) if earlier else cost,
         )
 
-    def _judged(self, pair: Pair, suggestion: Suggestion) -> Judged:
+    def _new_preference(self, pair: Pair, suggestion: Suggestion) -> NewPreference:
         known = {item.slug: item for item in self.categories}
-        fallback = known.get(OTHER) or next(iter(known.values()), None)
+        fallback = known.get(DEFAULT_CATEGORY) or next(iter(known.values()), None)
         sides = {"first": pair.first, "second": pair.second}
         family = self.families.get(self.model.pk)
         issues = [
@@ -151,32 +149,34 @@ class JudgeRecords:
             saw_evidence=pair.kind != Pair.Kind.ONE_PASSES,
             self_preference=bool(family) and family in [self.families.get(s.run_model_id) for s in sides.values()],
         )
-        judgment = Judgment(
+        return NewPreference(
+            first=pair.first,
+            second=pair.second,
             verdict=suggestion.verdict,
             critique=suggestion.critique,
             confidence=suggestion.confidence,
             issues=issues,
             evidence=evidence_of(pair.first, pair.second),
             judge=judge,
+            supersedes=self._superseded(pair),
         )
-        return Judged(first=pair.first, second=pair.second, judgment=judgment, supersedes=self._earlier(pair))
 
-    def _earlier(self, pair: Pair) -> Preference | None:
+    def _superseded(self, pair: Pair) -> Preference | None:
         """Return the suggestion of another judge or prompt version to supersede, unless it is superseded already."""
         earlier = pair.suggestion
         return None if earlier is None or hasattr(earlier, "successor") else earlier
 
 
-def _side(response: Response, evidence: dict[str, Any]) -> JudgedResponse:
+def _side(response: Response, evidence: SideEvidence) -> JudgedResponse:
     label = f"{response.run_model.label}#{response.attempt}"
     return JudgedResponse(label=label, messages=response.messages, evidence=render_evidence(evidence))
 
 
 def stored_figures(run: Run, judge: JudgeRecords) -> dict[str, JSON]:
     """Return the figures of this judge over all sessions of the run."""
-    mine = {"judge_fingerprint": judge.model.fingerprint, "prompt_version": PROMPT_VERSION}
+    by_judge = {"judge_fingerprint": judge.model.fingerprint, "prompt_version": PROMPT_VERSION}
     verdicts = list(
-        Preference.objects.filter(run=run, source=Preference.Source.LLM, **mine).only(
+        Preference.objects.filter(run=run, source=Preference.Source.LLM, **by_judge).only(
             "verdict", "order_sensitive", "self_preference", "saw_evidence", "evidence"
         )
     )
@@ -186,7 +186,7 @@ def stored_figures(run: Run, judge: JudgeRecords) -> dict[str, JSON]:
         ).values_list("pair_id", "answer", "struck", "cost_usd")
     )
     failed = {pair for pair, answer, _, _ in calls if answer is None}
-    sided = [answer["winner"] for _, answer, _, _ in calls if answer and answer["winner"] in ("A", "B")]
+    winners = [answer["winner"] for _, answer, _, _ in calls if answer and answer["winner"] in ("A", "B")]
     blind = [item for item in verdicts if not item.saw_evidence]
     agreed = sum(item.verdict == item.evidence.get("winner") for item in blind)
     return {
@@ -195,7 +195,7 @@ def stored_figures(run: Run, judge: JudgeRecords) -> dict[str, JSON]:
         "order_sensitive": sum(item.order_sensitive for item in verdicts),
         "quotes_struck": sum(struck for _, _, struck, _ in calls),
         "self_preference": sum(item.self_preference for item in verdicts),
-        "first_position": {"answers": len(sided), "first": sided.count("A")},
+        "first_position": {"answers": len(winners), "first": winners.count("A")},
         "with_execution": {"pairs": len(blind), "agreed": agreed},
         "verdicts": dict(Counter(str(item.verdict) for item in verdicts)),
         "cost_usd": total_cost(cost for _, _, _, cost in calls),

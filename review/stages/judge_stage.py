@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
@@ -35,8 +36,25 @@ class JudgeStageConfig(StageConfig):
     across: Across = "models"
     max_pairs: Annotated[int, Field(ge=1)] = 200
 
-    def role_models(self) -> dict[str, list[Any]]:
+    def role_models(self) -> dict[str, list[ModelSpec]]:
         return {"judge": [self.model]}
+
+
+class _BlindAgreement(TypedDict):
+    pairs: int
+    agreed: int
+
+
+class JudgeSummary(TypedDict):
+    """Part of the stored summary of the stage that reports show."""
+
+    judge: str
+    recorded: bool
+    pairs: int
+    suggested: int
+    order_sensitive: int
+    with_execution: _BlindAgreement
+    error: NotRequired[str]
 
 
 class JudgeStage(Stage[JudgeStageConfig]):
@@ -82,13 +100,14 @@ class JudgeStage(Stage[JudgeStageConfig]):
         finally:
             await database.close()
 
-    def describe_summary(self, summary: dict[str, Any]) -> str:
-        turned, blind = summary["order_sensitive"], summary["with_execution"]
+    def describe_summary(self, summary: Mapping[str, JSON]) -> str:
+        figures = cast(JudgeSummary, summary)
+        blind = figures["with_execution"]
         return (
-            f"Judge {summary['judge']}{', recorded' if summary['recorded'] else ''}: {summary['suggested']:,} of "
-            f"{wording.counted(summary['pairs'], 'pair')} judged, {turned:,} order-sensitive; agrees with execution on "
-            f"{blind['agreed']:,} of {blind['pairs']:,} pairs judged blind."
-            + (f" {summary['error']}" if "error" in summary else "")
+            f"Judge {figures['judge']}{', recorded' if figures['recorded'] else ''}: {figures['suggested']:,} of "
+            f"{wording.counted(figures['pairs'], 'pair')} judged, {figures['order_sensitive']:,} order-sensitive; "
+            f"agrees with execution on {blind['agreed']:,} of {blind['pairs']:,} pairs judged blind."
+            + (f" {figures['error']}" if "error" in figures else "")
         )
 
     async def _judge_all(
@@ -125,7 +144,7 @@ class SessionErrors:
     recorded: bool
     pairs: int = 0
     errors: Counter[str] = field(default_factory=Counter)
-    sentence: str = ""
+    first_error: str = ""
     fatal: bool = False
     stopped: str = ""  # the reason, if the budget ended the judging
 
@@ -133,7 +152,7 @@ class SessionErrors:
         errors = [order.error for order in orders if order.error is not None]
         for error in errors:
             self.errors[error.kind] += 1
-            self.sentence = self.sentence or str(error)
+            self.first_error = self.first_error or str(error)
             self.fatal = self.fatal or error.fatal or error.kind == "budget"
             if error.kind == "budget":
                 self.stopped = self.stopped or str(error)
@@ -146,7 +165,7 @@ class SessionErrors:
         """
         found = {"judge": self.judge, "recorded": self.recorded, "pairs": self.pairs, **stored}
         if self.errors:
-            found |= {"errors": dict(self.errors), "error": self.sentence}
+            found |= {"errors": dict(self.errors), "error": self.first_error}
         if self.stopped:
             found |= {"stopped": self.stopped}
         return found

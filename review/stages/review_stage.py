@@ -1,6 +1,7 @@
 """Stage `review` of a run: create pairs, record execution's decisions, and open the pairs for reviewers."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, TypedDict, cast
 
 from pydantic import Field
 
@@ -22,6 +23,15 @@ class ReviewStageConfig(StageConfig):
     max_pairs: Annotated[int, Field(ge=1)] | None = None
 
 
+class ReviewSummary(TypedDict):
+    """Stored summary of the stage."""
+
+    pairs: int
+    opened: int
+    overlap: int
+    decided_by_execution: int
+
+
 class ReviewStage(Stage[ReviewStageConfig]):
     """Stage that opens pairs for review. It runs after the judge stage, so that reviewers see its suggestions."""
 
@@ -36,16 +46,17 @@ class ReviewStage(Stage[ReviewStageConfig]):
         return StageEstimate(line=f"Review: up to {shown:,} pairs, {wording.counted(config.overlap, 'reviewer')} each.")
 
     async def execute(self, context: StageContext, config: ReviewStageConfig) -> dict[str, JSON]:
-        """Return the summary `{"pairs", "opened", "overlap", "decided_by_execution"}`."""
+        """Return a ReviewSummary."""
         database = Reader()
         try:
             return await database.run(_open_review, context.run, config)
         finally:
             await database.close()
 
-    def describe_summary(self, summary: dict[str, Any]) -> str:
-        opened = wording.counted(summary["opened"], "pair")
-        return f"Review: {opened} opened for review; execution decides {summary['decided_by_execution']:,}."
+    def describe_summary(self, summary: Mapping[str, JSON]) -> str:
+        counts = cast(ReviewSummary, summary)
+        opened = wording.counted(counts["opened"], "pair")
+        return f"Review: {opened} opened for review; execution decides {counts['decided_by_execution']:,}."
 
 
 def _open_review(run: Run, config: ReviewStageConfig) -> dict[str, JSON]:

@@ -1,7 +1,5 @@
 """REST API of the review queue: the next pair, one pair as its reviewer sees it, and the decision."""
 
-from typing import Any
-
 from django.contrib.auth.models import User
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -13,9 +11,9 @@ from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
-from hub.protocols.messages import Message, call_text, count_prompt_messages, get_prompt_messages, text_of
+from hub.protocols.messages import JSON, Message, call_text, count_prompt_messages, get_prompt_messages, text_of
 from hub.selectors import may_see_content
-from preferences.evidence import evidence_of, without_reasons
+from preferences.evidence import SideEvidence, evidence_of, without_reasons
 from preferences.models import Issue, Preference
 from preferences.sides import Sides
 from preferences.spans import text_hash
@@ -45,7 +43,7 @@ class Reviewers(BasePermission):
 
     message = f"Your account lacks the permission {DECIDE}. Ask an administrator to add you to the group Reviewer."
 
-    def has_permission(self, request: Request, view: Any) -> bool:
+    def has_permission(self, request: Request, view: APIView) -> bool:
         return request.user.has_perm(DECIDE)
 
 
@@ -79,10 +77,10 @@ class DecisionIn(StrictSerializer):
     )
 
 
-def pair_json(assignment: Assignment) -> dict[str, Any]:
+def pair_json(assignment: Assignment) -> dict[str, JSON]:
     """Return a pair as its reviewer sees it: without model names, sides shuffled, suggestion unless hidden.
 
-    An unsaved assignment stands for a preview.
+    For a preview, *assignment* is not saved.
     """
     pair, sides = assignment.pair, Sides(assignment.swapped)
     a, b = sides.ordered(pair.first, pair.second)
@@ -127,7 +125,7 @@ def pair_json(assignment: Assignment) -> dict[str, Any]:
     }
 
 
-def _side(response: Response, evidence: dict[str, Any]) -> dict[str, Any]:
+def _side(response: Response, evidence: SideEvidence) -> dict[str, JSON]:
     messages = [
         {"index": i, "text_hash": text_hash(text_of(message)), **_calls(message), **message}
         for i, message in enumerate(response.messages)
@@ -136,7 +134,7 @@ def _side(response: Response, evidence: dict[str, Any]) -> dict[str, Any]:
     return {"messages": messages, "status": response.status, "score": response.score, "rules": evidence["rules"]}
 
 
-def _calls(message: Message) -> dict[str, Any]:
+def _calls(message: Message) -> dict[str, JSON]:
     """Return the tool calls of a message as the texts to which offsets of marks refer."""
     texts = [call_text(call) for call in message.get("tool_calls") or []]
     return {"calls": [{"text": text, "text_hash": text_hash(text)} for text in texts]} if texts else {}

@@ -1,9 +1,9 @@
 """Forms of the review page: the decision with verdict, marks as JSON and objections to the tests; the run filter."""
 
 import json
-from typing import Any
 
 from django import forms
+from django.http import QueryDict
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from hub.common.web.filters import FilterForm
@@ -50,9 +50,9 @@ class DecisionForm(forms.Form):
     kept = forms.TypedMultipleChoiceField(required=False, coerce=int)
     blind = forms.BooleanField(required=False)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        kept = self.data.getlist("kept") if hasattr(self.data, "getlist") else self.data.get("kept", [])
+    def __init__(self, data: QueryDict | None = None) -> None:
+        super().__init__(data)
+        kept = data.getlist("kept") if data is not None else []
         self.fields["kept"].choices = [(item, item) for item in kept if str(item).isdecimal()]  # type: ignore[attr-defined]
 
     def clean_issues(self) -> list[MarkIn]:

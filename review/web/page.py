@@ -1,6 +1,6 @@
 """Template context of the page of one pair, for one assignment."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from django.http import QueryDict
 
@@ -26,17 +26,19 @@ _VERDICTS = [
 ]
 
 
-def pair_context(assignment: Assignment, form: DecisionForm | None = None, *, run: int | None = None) -> dict[str, Any]:
+def pair_context(
+    assignment: Assignment, form: DecisionForm | None = None, *, run: int | None = None
+) -> dict[str, object]:
     """Return the context of `review/pair.html`.
 
     The pair of *assignment* comes from `pairs_with_responses`. *form* is the posted form, if any. If a valid form is
-    shown again, it held a first verdict, which the reviewer confirms now that the suggestion is shown.
+    shown again, it contained a first verdict, which the reviewer confirms now that the suggestion is shown.
     """
     pair, sides = assignment.pair, Sides(assignment.swapped)
     a, b = sides.ordered(pair.first, pair.second)
     suggestion = visible_suggestion(assignment=assignment)
     guideline = Guideline.objects.filter(active=True).first()
-    # Findings name what was expected, so those on held-out environments are withheld like reasons are elsewhere.
+    # Scoring results contain expected values, so those of held-out environments are withheld.
     environment = pair.first.run_environment.version.environment
     rows = rule_rows(a, b) if may_see_content(assignment.reviewer, environment) else []
     right = winner(pair.first, pair.second)
@@ -77,13 +79,13 @@ def pair_context(assignment: Assignment, form: DecisionForm | None = None, *, ru
     }
 
 
-def _form_values(assignment: Assignment, form: DecisionForm | None) -> dict[str, Any]:
+def _form_values(assignment: Assignment, form: DecisionForm | None) -> dict[str, object]:
     """Return the values of the form fields: the posted ones, else those of the draft."""
-    source: Any = form.data if form is not None else assignment.draft or {}
+    source: Mapping[str, object] = form.data if form is not None else assignment.draft or {}
     kept = source.getlist("kept") if isinstance(source, QueryDict) else source.get("kept")
     entered = {key: source.get(key, "") for key in ("verdict", "critique", "defect", "issues")}
     # Until the form was posted or saved once, all suggested issues are checked.
-    return {**entered, "kept": None if kept is None else [int(pk) for pk in kept if str(pk).isdecimal()]}
+    return {**entered, "kept": [int(pk) for pk in kept if str(pk).isdecimal()] if isinstance(kept, list) else None}
 
 
 def _critiques(suggestion: ShownSuggestion | None, sides: Sides) -> list[str]:
@@ -96,7 +98,7 @@ def _critiques(suggestion: ShownSuggestion | None, sides: Sides) -> list[str]:
 
 def _side(
     name: str, response: Response, suggestion: ShownSuggestion | None, rows: list[RuleRow], sides: Sides
-) -> dict[str, Any]:
+) -> dict[str, object]:
     marks: dict[tuple[int, int | None], list[Mark]] = {}
     for issue in suggestion.issues if suggestion else []:
         if sides.letter(issue.side).lower() == name and issue.start is not None and issue.end is not None:

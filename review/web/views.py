@@ -1,6 +1,5 @@
 """Pages of the review queue: the next pair, one pair, and the actions of its reviewer."""
 
-from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -14,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from hub.common.storable import storable
 from hub.common.web.pagination import page_or_part, render_part
+from hub.protocols.messages import JSON
 from review import decisions
 from review.errors import InvalidDecision
 from review.links import PAIRS_SHOWN, response_judgments, run_judgments
@@ -215,10 +215,9 @@ def _keep_draft(request: HttpRequest, assignment: Assignment) -> None:
     Assignment.objects.filter(pk=assignment.pk, state=assignments.LAPSED).update(draft=_posted_draft(request))
 
 
-def _posted_draft(request: HttpRequest) -> dict[str, Any]:
-    kept: dict[str, Any] = {key: _posted_text(request, key) for key in ("verdict", "critique", "defect", "issues")}
-    kept["kept"] = request.POST.getlist("kept")[:200]
-    return kept
+def _posted_draft(request: HttpRequest) -> dict[str, JSON]:
+    texts = {key: _posted_text(request, key) for key in ("verdict", "critique", "defect", "issues")}
+    return {**texts, "kept": request.POST.getlist("kept")[:200]}
 
 
 def _respond_with_next_pair(request: HttpRequest) -> HttpResponse:

@@ -11,7 +11,7 @@ from django.core.management import call_command
 from hub.models import Case
 from preferences.evidence import evidence_of
 from preferences.models import IssueCategory, Preference
-from preferences.services import JudgeIdentity, Judgment, NewIssue, Reaction, record_preference
+from preferences.services import JudgeIdentity, NewIssue, NewPreference, Reaction, record_preference
 from preferences.spans import find_quote
 from runs.models import Response, Run
 from runs.tasks import sync_tracking
@@ -52,15 +52,19 @@ def judged(
     judge = JudgeIdentity(label="judge", fingerprint="f", prompt_version="pair-1") if by == "judge" else None
     person = User.objects.get_or_create(username=by)[0] if by not in ("judge", "") else None
     taken = None if suggestion is None else verdict == suggestion.verdict
-    judgment = Judgment(
-        verdict=verdict,
-        evidence=evidence_of(*pair),
-        judge=judge,
-        reviewer=person,
-        reaction=Reaction(suggestion=suggestion, taken=taken),
-        **fields,
+    return record_preference(
+        NewPreference(
+            first=pair[0],
+            second=pair[1],
+            supersedes=supersedes,
+            verdict=verdict,
+            evidence=evidence_of(*pair),
+            judge=judge,
+            reviewer=person,
+            reaction=Reaction(suggestion=suggestion, taken=taken),
+            **fields,
+        )
     )
-    return record_preference(first=pair[0], second=pair[1], judgment=judgment, supersedes=supersedes)
 
 
 def logged(run: Run, tracker: Tracker) -> dict[str, Any]:

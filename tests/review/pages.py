@@ -7,7 +7,7 @@ from django.contrib.auth.models import Permission, User
 from hub.models import Environment
 from preferences.evidence import evidence_of
 from preferences.models import Preference
-from preferences.services import JudgeIdentity, Judgment, NewIssue, record_preference
+from preferences.services import JudgeIdentity, NewIssue, NewPreference, record_preference
 from review.models import Pair
 from runs.models import Run
 from tests.factories import stored_response, stored_run, stored_score, stored_version
@@ -28,7 +28,7 @@ def waiting_pairs(
     prompt: str = "Add one.",
     **environment: Any,
 ) -> list[Pair]:
-    """*count* pairs of one run. *outcome*: p or f for each side."""
+    """Create *count* pairs of one run. *outcome*: p (passed) or f (failed) for each side."""
     cases = [{"id": f"c{i}", "input": prompt} for i in range(count)]
     version = stored_version(f"sums{Environment.objects.count()}", cases, **environment)
     Environment.objects.filter(pk=version.environment_id).update(visibility="published")
@@ -58,15 +58,15 @@ def _pair(run: Run, case: Any, position: int, overlap: int, texts: tuple[str, st
 def suggest(pair: Pair, verdict: str = "first", *, issues: list[NewIssue] | None = None, **fields: Any) -> Preference:
     judge = JudgeIdentity(label="j", fingerprint="f" * 64, prompt_version="pair-1")
     preference = record_preference(
-        first=pair.first,
-        second=pair.second,
-        judgment=Judgment(
+        NewPreference(
+            first=pair.first,
+            second=pair.second,
             verdict=verdict,
             **{"critique": "It is better.", "confidence": 0.75, **fields},
             issues=issues or [],
             evidence=evidence_of(pair.first, pair.second),
             judge=judge,
-        ),
+        )
     )
     pair.suggestion = preference
     pair.save(update_fields=["suggestion"])

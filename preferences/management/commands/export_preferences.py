@@ -1,8 +1,9 @@
 """`manage.py export_preferences`: write linted preference data for training, with a dataset card and provenance."""
 
 from argparse import ArgumentParser
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from hub.common.output_files import add_force_argument
 from hub.common.wording import counted, suggest
@@ -10,8 +11,23 @@ from hub.management import base
 from hub.models import Environment
 from preferences.exporters import FORMATS, ExportError, PreferenceReport, export_preferences
 from preferences.models import Preference
-from preferences.selectors import current_preferences, filter_preferences
+from preferences.selectors import PreferenceFilters, current_preferences, filter_preferences
 from runs.selectors import get_run
+
+
+class Options(TypedDict):
+    """Parsed options of the command."""
+
+    format: str
+    out: Path
+    source: str
+    verdict: str
+    run: str | None
+    environment: str
+    reviewer: str
+    since: date | None
+    json: bool
+    force: bool
 
 
 class Command(base.Command):
@@ -31,7 +47,7 @@ class Command(base.Command):
         parser.add_argument("--json", action="store_true", help="the report as JSON on stdout")
         add_force_argument(parser)
 
-    def handle(self, *args: object, **options: Any) -> None:
+    def handle(self, *args: object, **options: Unpack[Options]) -> None:
         rows = filter_preferences(current_preferences(), **_filters(options))
         report = export_preferences(rows, options["out"], format=options["format"], force=options["force"])
         self.print_json({**report.to_json(), "files": [str(path) for path in report.files]})
@@ -52,13 +68,18 @@ class Command(base.Command):
         self.stdout.write(f"Wrote {counted(report.written, 'row')}: {paths}.")
 
 
-def _filters(options: dict[str, Any]) -> dict[str, Any]:
+def _filters(options: Options) -> PreferenceFilters:
     """Return the given filters. Raises RunNotFound or ExportError if the run or the environment does not exist."""
     slug = options["environment"]
     if slug and not Environment.objects.filter(slug=slug).exists():
         known = Environment.objects.order_by("slug").values_list("slug", flat=True)
         advice = suggest(slug, known) or "none is stored yet"
         raise ExportError(f"There is no environment {slug!r}; {advice}{'' if advice.endswith('?') else '.'}")
-    run = get_run(options["run"]).pk if options["run"] else None
-    names = ("source", "verdict", "environment", "reviewer", "since")
-    return {**{name: options[name] for name in names}, "run": run}
+    return {
+        "source": options["source"],
+        "verdict": options["verdict"],
+        "run": get_run(options["run"]).pk if options["run"] else None,
+        "environment": slug,
+        "reviewer": options["reviewer"],
+        "since": options["since"],
+    }

@@ -118,7 +118,7 @@ def test_figures_follow_the_claim(disputed: CaseDefect, accepted: bool, winner: 
     settle(disputed, accepted=accepted)
     figures: dict[str, Any] = {name: figure for name, _, figure in compute_agreement(current_preferences()).figures}
     assert figures["people_execution"].n == (0 if accepted else 1)
-    assert next(iter(compute_rankings(current_preferences()).values())).standings[0].name == winner
+    assert next(iter(compute_rankings(current_preferences()).values())).models[0].name == winner
 
 
 def test_stored_preferences_are_linked_to_the_claims_of_their_reviewers(disputed: CaseDefect) -> None:

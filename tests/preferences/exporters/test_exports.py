@@ -19,7 +19,7 @@ from preferences.exporters import FORMATS, ExportError, export, export_preferenc
 from preferences.exporters.base import PreferenceFormat
 from preferences.models import AppendOnly, Preference
 from preferences.selectors import current_preferences, filter_preferences
-from preferences.services import JudgeIdentity, Judgment, Reaction, record_preference
+from preferences.services import JudgeIdentity, NewPreference, Reaction, record_preference
 from runs.models import Response
 from tests.factories import accepted_defect, stored_response, stored_run, stored_version
 
@@ -57,14 +57,17 @@ def record(
 ) -> Preference:
     judge = JudgeIdentity(label="j", fingerprint="f", prompt_version="pair-1") if by == "judge" else None
     user = User.objects.get_or_create(username=by)[0] if by not in ("judge", "execution") else None
-    judgment = Judgment(
-        verdict=verdict,
-        evidence=evidence_of(first, second),
-        reviewer=user,
-        judge=judge,
-        reaction=Reaction(**reaction),
+    return record_preference(
+        NewPreference(
+            first=first,
+            second=second,
+            verdict=verdict,
+            evidence=evidence_of(first, second),
+            reviewer=user,
+            judge=judge,
+            reaction=Reaction(**reaction),
+        )
     )
-    return record_preference(first=first, second=second, judgment=judgment)
 
 
 def exported(tmp_path: Path, format: str = "trl") -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -308,10 +311,17 @@ def test_undone_check_decision_counts_once(tmp_path: Path) -> None:
     first, second = responses("one", "two")
     old = record(first, second, by="ann", check_result="failed")
     for _ in range(3):
-        judgment = Judgment(
-            verdict="first", evidence={}, reviewer=User.objects.get(), reaction=Reaction(check_result="failed")
+        old = record_preference(
+            NewPreference(
+                first=first,
+                second=second,
+                supersedes=old,
+                verdict="first",
+                evidence={},
+                reviewer=User.objects.get(),
+                reaction=Reaction(check_result="failed"),
+            )
         )
-        old = record_preference(first=first, second=second, judgment=judgment, supersedes=old)
     assert [row["chosen"] for row in exported(tmp_path)[0]] == ["mine"]
 
 
@@ -359,8 +369,11 @@ def test_export_of_held_out_data_only_is_rejected_without_files(tmp_path: Path) 
 def test_a_superseded_preference_is_not_exported_and_none_is_ever_changed(tmp_path: Path) -> None:
     first, second = responses("one", "two")
     old = record(first, second)
-    judgment = Judgment(verdict="second", evidence={}, reviewer=User.objects.get())
-    record_preference(first=first, second=second, judgment=judgment, supersedes=old)
+    record_preference(
+        NewPreference(
+            first=first, second=second, supersedes=old, verdict="second", evidence={}, reviewer=User.objects.get()
+        )
+    )
     assert exported(tmp_path)[0][0]["chosen"] == "two"
     old.verdict = "tie"
     with pytest.raises(AppendOnly):
@@ -433,8 +446,16 @@ def test_export_replaces_files_only_with_force_and_removes_old_ties(tmp_path: Pa
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     assert refused(capsys, "--out", tmp_path / "p.jsonl").endswith("p.jsonl is there already; --force replaces it.")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-    judgment = Judgment(verdict="second", evidence={}, reviewer=User.objects.get())
-    record_preference(first=tie.first, second=tie.second, judgment=judgment, supersedes=tie)
+    record_preference(
+        NewPreference(
+            first=tie.first,
+            second=tie.second,
+            supersedes=tie,
+            verdict="second",
+            evidence={},
+            reviewer=User.objects.get(),
+        )
+    )
     command("--out", tmp_path / "p.jsonl", "--force")
     assert "Wrote 2 rows:" in capsys.readouterr().out
     assert names(tmp_path) == ["p.card.md", "p.jsonl", "p.provenance.jsonl"]

@@ -15,7 +15,7 @@ from preferences.insight.ranking import compute_rankings
 from preferences.insight.statistics import Figure
 from preferences.models import Preference
 from preferences.selectors import current_preferences
-from preferences.services import JudgeIdentity, Judgment, Reaction, record_preference
+from preferences.services import JudgeIdentity, NewPreference, Reaction, record_preference
 from runs.models import Response, Run, RunModel
 from tests.factories import stored_response, stored_run, stored_version
 
@@ -41,16 +41,31 @@ def judged(pair: tuple[Response, Response], verdict: str, **fields: Any) -> Pref
     """The judge's verdict. `confidence` is the judgment's; all else says how it was reached."""
     confidence = fields.pop("confidence", None)
     judge = JudgeIdentity(**{"label": "judge", "fingerprint": "f", "prompt_version": "pair-1", **fields})
-    judgment = Judgment(verdict=verdict, evidence=evidence_of(*pair), judge=judge, confidence=confidence)
-    return record_preference(first=pair[0], second=pair[1], judgment=judgment)
+    return record_preference(
+        NewPreference(
+            first=pair[0],
+            second=pair[1],
+            verdict=verdict,
+            evidence=evidence_of(*pair),
+            judge=judge,
+            confidence=confidence,
+        )
+    )
 
 
 def decided(pair: tuple[Response, Response], verdict: str, by: str = "ann", **reaction: Any) -> Preference:
     person = User.objects.get_or_create(username=by)[0]
-    judgment = Judgment(
-        verdict=verdict, evidence=evidence_of(*pair), reviewer=person, reaction=Reaction(**reaction), seconds=20.0
+    return record_preference(
+        NewPreference(
+            first=pair[0],
+            second=pair[1],
+            verdict=verdict,
+            evidence=evidence_of(*pair),
+            reviewer=person,
+            reaction=Reaction(**reaction),
+            seconds=20.0,
+        )
     )
-    return record_preference(first=pair[0], second=pair[1], judgment=judgment)
 
 
 def found() -> Agreement:
@@ -215,7 +230,7 @@ def test_a_ranking_is_of_two_models_and_both_bad_is_a_tie() -> None:
     pairs = pairs_of("ff", "ff", "ff", "ff")
     for pair, verdict in zip(pairs, ("first", "first", "tie", "both_bad"), strict=True):
         decided(pair, verdict)
-    alpha, beta = compute_rankings(current_preferences())["sums"].standings
+    alpha, beta = compute_rankings(current_preferences())["sums"].models
     assert (alpha.name, alpha.wins, alpha.matches, beta.wins) == ("alpha", 3.0, 4, 1.0)
     # 3 wins to 1, with half a win added on either side
     assert alpha.strength - beta.strength == pytest.approx(400 * math.log10(3.5 / 1.5), abs=0.01)
@@ -244,7 +259,7 @@ def test_one_verdict_counts_for_each_pair_in_a_ranking() -> None:
     decided(pairs[0], "first", "ann")  # a person's counts before the judge's
     decided(pairs[0], "first", "bob")  # and once
     judged(pairs[1], "first")
-    alpha, beta = compute_rankings(current_preferences())["sums"].standings
+    alpha, beta = compute_rankings(current_preferences())["sums"].models
     assert (alpha.wins, alpha.matches, beta.wins) == (2.0, 2, 0.0)
 
 
@@ -254,7 +269,7 @@ def test_pairs_that_people_disagree_about_do_not_count_in_a_ranking() -> None:
     decided(pairs[0], "second", "bob")
     judged(pairs[0], "first")
     decided(pairs[1], "second", "ann")
-    alpha, _ = sorted(compute_rankings(current_preferences())["sums"].standings, key=lambda row: row.name)
+    alpha, _ = sorted(compute_rankings(current_preferences())["sums"].models, key=lambda row: row.name)
     assert (alpha.wins, alpha.matches) == (0.0, 1)
 
 
@@ -262,7 +277,7 @@ def test_failed_attention_checks_do_not_count_in_a_ranking() -> None:
     pairs = pairs_of("ff", "ff")
     decided(pairs[0], "first", check_result="failed")
     decided(pairs[1], "second")
-    alpha, _ = sorted(compute_rankings(current_preferences())["sums"].standings, key=lambda row: row.name)
+    alpha, _ = sorted(compute_rankings(current_preferences())["sums"].models, key=lambda row: row.name)
     assert (alpha.wins, alpha.matches) == (0.0, 1)
 
 
@@ -273,7 +288,7 @@ def test_models_that_no_comparison_connects_are_named_instead_of_ranked() -> Non
         first, second = (stored_response(run, Case.objects.get(), "failed", model=label) for label in labels)
         decided((first, second), "first")
     found = compute_rankings(current_preferences())["sums"]
-    assert found.standings == []
+    assert found.models == []
     assert "no comparison connects them: a, b; c, d." in found.problem
 
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.stats import beta
 from sklearn.metrics import cohen_kappa_score
 
-from preferences.insight.bradley_terry import Match, SeparateGroups, Standing, groups_of, standings, strengths
+from preferences.insight.bradley_terry import Match, RankedModel, SeparateGroups, groups_of, rank_models, strengths
 from preferences.insight.calibration import Bin, calibration, calibration_error
 from preferences.insight.plots import calibration_plot, ranking_plot
 from preferences.insight.statistics import (
@@ -169,10 +169,10 @@ def test_three_models_get_the_strengths_of_the_greatest_likelihood() -> None:
 def test_standings_are_ordered_with_intervals_over_cases() -> None:
     matches = [Match("a", "b", 1.0 if i % 4 else 0.0, i) for i in range(40)]
     matches += [Match("b", "c", 1.0 if i % 4 else 0.0, i) for i in range(40)]
-    rows = standings(matches, resamples=50)
+    rows = rank_models(matches, resamples=50)
     assert [row.name for row in rows] == ["a", "b", "c"]
     assert all(row.low < row.strength < row.high for row in rows)
-    assert standings(matches[:5])[0].low is None
+    assert rank_models(matches[:5])[0].low is None
     assert [(row.wins, row.matches) for row in rows] == [(30, 40), (40, 80), (10, 40)]
 
 
@@ -183,13 +183,13 @@ def test_a_chain_of_thirty_models_gets_the_odds_of_each_link() -> None:
     found = strengths(links)
     for better, worse in pairwise(names):
         assert found[better] - found[worse] == pytest.approx(400 * math.log10(10.5 / 1.5), abs=0.001)
-    rows = standings(links, resamples=100)
+    rows = rank_models(links, resamples=100)
     assert [row.name for row in rows] == names
     assert all(row.low < row.strength < row.high for row in rows if row.name not in ("m14", "m15"))
 
 
 def test_a_model_that_always_won_has_an_interval() -> None:
-    best, worst = standings([Match("a", "b", 1.0, i) for i in range(12)])
+    best, worst = rank_models([Match("a", "b", 1.0, i) for i in range(12)])
     # Two models: 200 log10 of the odds at the percentiles of Beta(12 + 3/4, 3/4)
     low, high = (200 * math.log10(p / (1 - p)) for p in beta(12.75, 0.75).ppf([0.025, 0.975]))
     assert (best.low, best.high) == (pytest.approx(low, abs=20), pytest.approx(high, rel=0.1))
@@ -199,13 +199,13 @@ def test_a_model_that_always_won_has_an_interval() -> None:
 def test_models_that_nothing_connects_are_refused_by_name() -> None:
     matches = [Match("a", "b", 1.0, 1), Match("c", "d", 0.0, 2), Match("b", "e", 0.5, 3)]
     assert groups_of(matches) == [["a", "b", "e"], ["c", "d"]]
-    for rank in (strengths, standings):
+    for rank in (strengths, rank_models):
         with pytest.raises(SeparateGroups, match="no comparison connects them: a, b, e; c, d\\."):
             rank(matches)
 
 
 def test_nothing_is_ranked_without_matches() -> None:
-    assert (strengths([]), standings([])) == ({}, [])
+    assert (strengths([]), rank_models([])) == ({}, [])
 
 
 def test_extreme_results_converge() -> None:
@@ -216,7 +216,7 @@ def test_extreme_results_converge() -> None:
 def test_bootstrap_resamples_matches_by_case() -> None:
     alone = [Match("a", "b", float(i % 2), i) for i in range(160)]
     together = [Match("a", "b", float(match.case // 4 % 2), match.case // 4) for match in alone]
-    (narrow, _), (wide, _) = (standings(found) for found in (alone, together))
+    (narrow, _), (wide, _) = (rank_models(found) for found in (alone, together))
     assert (wide.high - wide.low) / (narrow.high - narrow.low) == pytest.approx(2, abs=0.5)
 
 
@@ -229,12 +229,12 @@ def test_overconfident_verdict_is_below_diagonal() -> None:
 
 
 def test_standings_are_plotted_on_one_scale_around_zero() -> None:
-    best = Standing(name="a", strength=100.0, low=50.0, high=150.0, wins=3, matches=4)
-    worst = Standing(name="b", strength=-100.0, low=None, high=None, wins=1, matches=4)
+    best = RankedModel(name="a", strength=100.0, low=50.0, high=150.0, wins=3, matches=4)
+    worst = RankedModel(name="b", strength=-100.0, low=None, high=None, wins=1, matches=4)
     plot = ranking_plot([best, worst])
     assert plot.end == 150
     assert [(bar.low, bar.width, bar.point) for bar in plot.bars] == [(667, 333, 833), (167, 0, 167)]
-    assert ranking_plot([Standing(name="a", strength=1.0, low=None, high=None, wins=1, matches=1)]).end == 50
+    assert ranking_plot([RankedModel(name="a", strength=1.0, low=None, high=None, wins=1, matches=1)]).end == 50
 
 
 def test_no_interval_if_all_values_are_equal() -> None:
