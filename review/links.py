@@ -15,7 +15,7 @@ PAIRS_SHOWN = 50  # for one response; comparing attempts creates many pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunJudgments:
+class RunPairs:
     """Number of pairs of a run, number that wait for reviewers, and number of current verdicts by source."""
 
     pairs: int
@@ -23,16 +23,16 @@ class RunJudgments:
     judged: list[tuple[Preference.Source, int]]
 
 
-def run_judgments(run: Run) -> RunJudgments:
+def summarize_run_pairs(run: Run) -> RunPairs:
     counts = Pair.objects.filter(run=run).aggregate(pairs=Count("pk"), waiting=Count("pk", filter=Q(free__gt=0)))
     found = current_preferences().filter(run=run).order_by().values_list("source").annotate(Count("pk"))
     by_source = dict(found)
     judged = [(source, by_source[source]) for source in Preference.Source if source in by_source]
-    return RunJudgments(pairs=counts["pairs"], waiting=counts["waiting"], judged=judged)
+    return RunPairs(pairs=counts["pairs"], waiting=counts["waiting"], judged=judged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairJudgments:
+class ResponsePair:
     """Pair of a response, the other response, and the current verdicts, each with its text.
 
     If the user may still review the pair, it is `undecided`, and neither verdicts nor the other response are shown.
@@ -44,7 +44,7 @@ class PairJudgments:
     verdicts: list[tuple[Preference, str]]
 
 
-def response_judgments(user: User | AnonymousUser, response: Response) -> list[PairJudgments]:
+def list_response_pairs(user: User | AnonymousUser, response: Response) -> list[ResponsePair]:
     """Return the first PAIRS_SHOWN pairs of *response*, with what *user* may see of them."""
     with_it = Q(first=response) | Q(second=response)
     pairs = Pair.objects.filter(with_it).select_related("first__run_model", "second__run_model")
@@ -59,7 +59,7 @@ def response_judgments(user: User | AnonymousUser, response: Response) -> list[P
     for pair in pairs[:PAIRS_SHOWN]:
         beside = pair.second if pair.first_id == response.pk else pair.first
         found.append(
-            PairJudgments(pair=pair, other=beside, undecided=pair.pk in undecided, verdicts=verdicts.get(beside.pk, []))
+            ResponsePair(pair=pair, other=beside, undecided=pair.pk in undecided, verdicts=verdicts.get(beside.pk, []))
         )
     return found
 

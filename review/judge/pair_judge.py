@@ -9,7 +9,7 @@ from hub.protocols.messages import JSON, Message, Tool
 from hub.protocols.structured_replies import Judgement, request_judgement
 from preferences.sides import Side, Sides, lists_choices
 from preferences.spans import Span, find_quote
-from review.judge.prompts import PairToJudge, prompt
+from review.judge.prompts import PairForJudge, prompt
 from review.judge.replies import PairVerdict
 
 _MAX_ISSUES = 20
@@ -74,7 +74,7 @@ Answers = Mapping[bool, PairVerdict]  # key: whether the second response was sho
 
 
 async def judge_pair(
-    call_model: CallModel, pair: PairToJudge, known: Answers | None = None
+    call_model: CallModel, pair: PairForJudge, known: Answers | None = None
 ) -> tuple[OrderResult, OrderResult]:
     """Call the judge in both orders at once, except orders with a *known* answer. Errors are returned, not raised."""
     known = known or {}
@@ -85,7 +85,7 @@ async def judge_pair(
 
 
 async def _judge_order(
-    call_model: CallModel, pair: PairToJudge, swapped: bool, known: PairVerdict | None
+    call_model: CallModel, pair: PairForJudge, swapped: bool, known: PairVerdict | None
 ) -> OrderResult:
     if known is None:
         return await _ask_judge(call_model, pair, swapped=swapped)
@@ -94,7 +94,7 @@ async def _judge_order(
     return order
 
 
-async def _ask_judge(call_model: CallModel, pair: PairToJudge, *, swapped: bool) -> OrderResult:
+async def _ask_judge(call_model: CallModel, pair: PairForJudge, *, swapped: bool) -> OrderResult:
     a, b = Sides(swapped).ordered(pair.first, pair.second)
     key = CallKey(
         purpose="pair",
@@ -106,7 +106,7 @@ async def _ask_judge(call_model: CallModel, pair: PairToJudge, *, swapped: bool)
     )
     order = OrderResult(swapped=swapped)
 
-    async def ask_and_keep(
+    async def call_and_record(
         key: CallKey,
         messages: Sequence[Message],
         tools: Sequence[Tool] = (),
@@ -117,7 +117,7 @@ async def _ask_judge(call_model: CallModel, pair: PairToJudge, *, swapped: bool)
         return reply
 
     try:
-        order.judged = await request_judgement(ask_and_keep, key, prompt(pair, a, b), PairVerdict)
+        order.judged = await request_judgement(call_and_record, key, prompt(pair, a, b), PairVerdict)
     except ModelError as error:
         order.error = error
         return order
@@ -126,7 +126,7 @@ async def _ask_judge(call_model: CallModel, pair: PairToJudge, *, swapped: bool)
     return order
 
 
-def _resolve(order: OrderResult, answer: PairVerdict, pair: PairToJudge) -> None:
+def _resolve(order: OrderResult, answer: PairVerdict, pair: PairForJudge) -> None:
     """Translate A and B into sides and quotes into spans. Issues whose quote is not in the response are left out."""
     sides, choices = Sides(order.swapped), lists_choices(pair.first.messages)
     order.critique = sides.letters_to_tokens(answer.critique[:_MAX_TEXT], choices=choices)

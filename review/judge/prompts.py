@@ -16,7 +16,7 @@ _PROMPTS = Path(__file__).parent / "prompts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedResponse:
+class ResponseForJudge:
     """Response shown to the judge: its `label#attempt`, its transcript, and the scoring results as text."""
 
     label: str
@@ -25,17 +25,17 @@ class JudgedResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairToJudge:
+class PairForJudge:
     """Pair shown to the judge. `blind`: exactly one side passes, so the prompt leaves out the scoring results."""
 
     environment: str
     case: str
-    first: JudgedResponse
-    second: JudgedResponse
+    first: ResponseForJudge
+    second: ResponseForJudge
     blind: bool
     categories: Sequence[tuple[str, str]]  # slug and description
 
-    def response(self, side: Side) -> JudgedResponse:
+    def response(self, side: Side) -> ResponseForJudge:
         """Return the response on *side*."""
         return self.first if side == "first" else self.second
 
@@ -46,7 +46,7 @@ def system_prompt(version: str) -> str:
     return (_PROMPTS / f"{version}.txt").read_text("utf-8").strip() + "\n\n" + DATA_RULE
 
 
-def prompt(pair: PairToJudge, a: JudgedResponse, b: JudgedResponse) -> list[Message]:
+def prompt(pair: PairForJudge, a: ResponseForJudge, b: ResponseForJudge) -> list[Message]:
     """Return the messages: task, both responses, and the scoring results of each unless the judge is blind."""
     parts = [f"The task:\n{enclose_data('task', written(get_prompt_messages(a.messages)))}"]
     for name, side in (("A", a), ("B", b)):

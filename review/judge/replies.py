@@ -31,7 +31,7 @@ _SideName = Annotated[Literal["A", "B"], BeforeValidator(_normalize_name)]
 _Text = Annotated[str, BeforeValidator(_none_to_empty)]
 
 
-class JudgedIssue(BaseModel):
+class ReplyIssue(BaseModel):
     """Issue in a judge's reply."""
 
     model_config = ConfigDict(extra="ignore")
@@ -53,7 +53,7 @@ class PairVerdict(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
     critique: _Text = ""
-    issues: Annotated[list[JudgedIssue], BeforeValidator(lambda value: [] if value is None else value)] = Field(
+    issues: Annotated[list[ReplyIssue], BeforeValidator(lambda value: [] if value is None else value)] = Field(
         default_factory=list
     )
     winner: Annotated[Literal["A", "B", "tie", "both_bad"], BeforeValidator(_normalize_name)]

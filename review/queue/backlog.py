@@ -38,14 +38,14 @@ def first_waiting_pair(user: User, *, run: int | None = None) -> Pair | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class AssignedPair:
     """Pair whose slots are all held by other reviewers. `until` is when the first lease ends."""
 
     pair: int
     until: datetime
 
 
-def held_by_others(user: User, *, run: int | None = None) -> list[Held]:
+def pairs_assigned_to_others(user: User, *, run: int | None = None) -> list[AssignedPair]:
     """Return up to WAITING_SHOWN pairs that other reviewers hold, the first to lapse first."""
     mine = Assignment.objects.filter(pair=OuterRef("pair"), reviewer=user).exclude(state=Assignment.State.LAPSED)
     held = Assignment.objects.filter(~Exists(mine), state=Assignment.State.OPEN, pair__free=0)
@@ -53,7 +53,7 @@ def held_by_others(user: User, *, run: int | None = None) -> list[Held]:
     if run is not None:
         held = held.filter(pair__run_id=run)
     rows = held.order_by().values_list("pair").annotate(until=Min("lease_until")).order_by("until", "pair")
-    return [Held(pair, until) for pair, until in rows[:WAITING_SHOWN]]
+    return [AssignedPair(pair, until) for pair, until in rows[:WAITING_SHOWN]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from preferences.models import IssueCategory, Preference
 from preferences.selectors import categories
 from preferences.services import JudgeIdentity, NewIssue, NewPreference, record_preferences
 from review.judge.pair_judge import OrderResult, Suggestion, combine
-from review.judge.prompts import PROMPT_VERSION, JudgedResponse, PairToJudge, render_evidence
+from review.judge.prompts import PROMPT_VERSION, PairForJudge, ResponseForJudge, render_evidence
 from review.judge.replies import PairVerdict
 from review.models import JudgeCall, Pair
 from review.services import pairs_with_responses
@@ -42,7 +42,7 @@ class JudgeRecords:
         judge = next(row for row in rows if row.role == "judge")
         return cls(judge, {row.pk: str(row.spec.get("family", "")) for row in rows}, categories())
 
-    def unjudged(self, ids: list[int]) -> list[Pair]:
+    def pairs_without_suggestion(self, ids: list[int]) -> list[Pair]:
         """Return those of the pairs with *ids* that are without a suggestion of this judge and prompt version."""
         done = Preference.objects.filter(
             source=Preference.Source.LLM, judge_fingerprint=self.model.fingerprint, prompt_version=PROMPT_VERSION
@@ -50,9 +50,9 @@ class JudgeRecords:
         missing = Pair.objects.filter(pk__in=ids).exclude(suggestion__in=done).values_list("pk", flat=True)
         return pairs_with_responses(Pair.objects.filter(pk__in=missing))
 
-    def pair_to_judge(self, pair: Pair) -> PairToJudge:
+    def pair_for_judge(self, pair: Pair) -> PairForJudge:
         evidence = evidence_of(pair.first, pair.second)
-        return PairToJudge(
+        return PairForJudge(
             environment=pair.first.run_environment.version.environment.slug,
             case=pair.case.external_id,
             first=_side(pair.first, evidence["first"]),
@@ -167,12 +167,12 @@ class JudgeRecords:
         return None if earlier is None or hasattr(earlier, "successor") else earlier
 
 
-def _side(response: Response, evidence: SideEvidence) -> JudgedResponse:
+def _side(response: Response, evidence: SideEvidence) -> ResponseForJudge:
     label = f"{response.run_model.label}#{response.attempt}"
-    return JudgedResponse(label=label, messages=response.messages, evidence=render_evidence(evidence))
+    return ResponseForJudge(label=label, messages=response.messages, evidence=render_evidence(evidence))
 
 
-def stored_figures(run: Run, judge: JudgeRecords) -> dict[str, JSON]:
+def judge_figures(run: Run, judge: JudgeRecords) -> dict[str, JSON]:
     """Return the figures of this judge over all sessions of the run."""
     by_judge = {"judge_fingerprint": judge.model.fingerprint, "prompt_version": PROMPT_VERSION}
     verdicts = list(

@@ -16,7 +16,7 @@ from review.judge.prompts import PROMPT_VERSION
 from review.models import JudgeCall, Pair
 from review.queue.pairing import Across, Policy, max_pair_count
 from review.services import create_pairs, record_execution_preferences, run_seed
-from review.stages.judge_records import JudgeRecords, stored_figures
+from review.stages.judge_records import JudgeRecords, judge_figures
 from runs.config.resolve import fingerprint
 from runs.execution.storage import Reader
 from runs.models import Run
@@ -95,7 +95,7 @@ class JudgeStage(Stage[JudgeStageConfig]):
             result = SessionErrors(judge=config.model.name, recorded=not PROVIDERS[config.model.provider].live)
             result.pairs = len(pairs)
             await self._judge_all(context, pairs, judge, result, database)
-            stored = await database.run(stored_figures, context.run, judge)
+            stored = await database.run(judge_figures, context.run, judge)
             return result.summary(stored)
         finally:
             await database.close()
@@ -118,10 +118,10 @@ class JudgeStage(Stage[JudgeStageConfig]):
             if context.stopping() or result.fatal:
                 break
             ids = [pair.pk for pair in pairs[start : start + _AT_ONCE]]
-            waiting = await database.run(judge.unjudged, ids)
+            waiting = await database.run(judge.pairs_without_suggestion, ids)
             known = await database.run(judge.answers, waiting)
             judged = await asyncio.gather(
-                *(judge_pair(context.call_model, judge.pair_to_judge(pair), known.get(pair.pk)) for pair in waiting)
+                *(judge_pair(context.call_model, judge.pair_for_judge(pair), known.get(pair.pk)) for pair in waiting)
             )
             await database.run(judge.store, list(zip(waiting, judged, strict=True)))
             for orders in judged:

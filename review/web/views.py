@@ -16,10 +16,10 @@ from hub.common.web.pagination import page_or_part, render_part
 from hub.protocols.messages import JSON
 from review import decisions
 from review.errors import InvalidDecision
-from review.links import PAIRS_SHOWN, response_judgments, run_judgments
+from review.links import PAIRS_SHOWN, list_response_pairs, summarize_run_pairs
 from review.models import Assignment, Pair
 from review.queue import assignments
-from review.queue.backlog import held_by_others, review_progress
+from review.queue.backlog import pairs_assigned_to_others, review_progress
 from review.queue.blinding import DECIDE
 from review.services import pairs_with_responses
 from review.web.forms import DecisionForm
@@ -100,7 +100,7 @@ def next_pair(request: HttpRequest) -> HttpResponse:
 
 def _render_empty_queue(request: HttpRequest, run: int | None) -> HttpResponse:
     user = _user(request)
-    context = {"progress": review_progress(user, run=run), "run": run, "held": held_by_others(user, run=run)}
+    context = {"progress": review_progress(user, run=run), "run": run, "held": pairs_assigned_to_others(user, run=run)}
     return render(request, "review/empty.html", context)
 
 
@@ -144,7 +144,7 @@ def of_run(request: HttpRequest, pk: int) -> HttpResponse:
     run = get_visible_run(request.user, pk)
     context = {
         "run": run,
-        "trace": run_judgments(run),
+        "trace": summarize_run_pairs(run),
         "mlflow": mlflow_url(request.user, run),
     }
     return render_part(request, page_or_part(request, "review/of_run.html", "judged"), context)
@@ -154,7 +154,7 @@ def of_run(request: HttpRequest, pk: int) -> HttpResponse:
 def of_response(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the pairs and judgments of a response, as a fragment of the response page or as a page."""
     response = get_visible_response(request.user, pk)
-    pairs = response_judgments(request.user, response)
+    pairs = list_response_pairs(request.user, response)
     context = {
         "response": response,
         "run": response.run_environment.run,

@@ -217,7 +217,7 @@ def test_lapsed_assignment_is_claimed_by_next_reviewer_and_late_decision_reporte
     assert Preference.objects.get().reviewer.username == "bob"
 
 
-def test_a_decision_sent_twice_is_stored_once(sign_in: SignIn) -> None:
+def test_decision_sent_twice_is_stored_once(sign_in: SignIn) -> None:
     waiting_pairs(1)
     page = sign_in(reviewer())
     page.goto("/review/")

@@ -79,7 +79,7 @@ def of_model(found: dict[str, Any], label: str) -> list[dict[str, Any]]:
     return sorted(trace["assessments"], key=lambda item: (item["type"], item["by"]))
 
 
-def test_judgments_are_metrics_of_the_run_and_of_each_model(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_preferences_are_logged_as_metrics_of_run_and_models(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("metrics", [("failed", "failed"), ("passed", "failed"), ("passed", "passed")])
     suggestion = judged(pair_of(run), "first", "judge", confidence=0.9)
     judged(pair_of(run), "second", "ann", suggestion=suggestion)
@@ -105,7 +105,7 @@ def test_judgments_are_metrics_of_the_run_and_of_each_model(tracker: Tracker, in
     assert (beta["judged.llm.lost"], beta["judged.llm.won"], beta["judged.human.won"]) == (2, 0, 1)
 
 
-def test_judgments_are_a_table_that_mlflow_loads(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_preferences_are_logged_as_mlflow_table(tracker: Tracker, in_mlflow: Reader) -> None:
     run = played("table")
     category = IssueCategory.objects.get(slug="wrong-result")
     pair = pair_of(run)
@@ -247,9 +247,7 @@ def test_assessments_added_in_mlflow_are_kept(tracker: Tracker, in_mlflow: Reade
     assert {(item["by"], item["value"]) for item in trace["assessments"]} == {("ann", "tie"), ("visitor", True)}
 
 
-def test_a_run_judged_since_it_was_logged_is_logged_again(
-    store: str, tracker: Tracker, in_mlflow: Reader, capsys: Any
-) -> None:
+def test_run_with_new_preferences_is_logged_again(store: str, tracker: Tracker, in_mlflow: Reader, capsys: Any) -> None:
     run = played("later")
     logged(run, tracker)
     assert in_mlflow("later")["judgments"] == []
@@ -265,7 +263,7 @@ def test_a_run_judged_since_it_was_logged_is_logged_again(
     assert capsys.readouterr().out == "No run is pending.\n"
 
 
-def test_worker_logs_new_judgments_and_stops_if_mlflow_is_down(
+def test_worker_logs_new_preferences_and_stops_if_mlflow_is_down(
     store: str, settings: Any, tracker: Tracker, in_mlflow: Reader, caplog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
@@ -286,7 +284,7 @@ def test_worker_logs_new_judgments_and_stops_if_mlflow_is_down(
     sync_tracking()
 
 
-def test_judgments_stay_pending_while_mlflow_is_down(
+def test_preferences_stay_pending_while_mlflow_is_down(
     store: str, settings: Any, tracker: Tracker, in_mlflow: Reader, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
@@ -301,7 +299,7 @@ def test_judgments_stay_pending_while_mlflow_is_down(
     assert [row["by"] for row in in_mlflow("down")["judgments"]] == ["judge"]
 
 
-def test_run_without_judgments_has_no_table_or_metrics(tracker: Tracker, in_mlflow: Reader) -> None:
+def test_run_without_preferences_has_no_table_or_metrics(tracker: Tracker, in_mlflow: Reader) -> None:
     tracking = logged(played("unjudged"), tracker)
     found = in_mlflow("unjudged")
     parent = next(item for item in found["runs"] if item["id"] == tracking["parent"])

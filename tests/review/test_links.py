@@ -37,7 +37,7 @@ def decided(client: Client) -> tuple[Pair, Preference]:
     return pair, Preference.objects.get(source="human")
 
 
-def test_run_page_links_to_pairs_and_judgments(ann: Client) -> None:
+def test_run_page_links_to_pairs_and_preferences(ann: Client) -> None:
     pair, _stored = decided(ann)
     waiting_pairs(1)  # of another run
     address = f"/review/runs/{pair.run_id}/"
@@ -119,7 +119,7 @@ def test_run_and_response_link_to_mlflow_if_tracking_uri_is_a_url(
         assert (f'href="{expected}{key}"' in page) if expected else ("/#/experiments" not in page)
 
 
-def test_judgments_of_private_environments_of_others_return_404(ann: Client) -> None:
+def test_pairs_of_private_environments_of_others_return_404(ann: Client) -> None:
     (pair,) = waiting_pairs(1)
     type(pair.first.run_environment.version.environment).objects.update(visibility="private")
     assert ann.get(f"/review/runs/{pair.run_id}/").status_code == 404

@@ -49,24 +49,24 @@ def said(folder: Path, format: str) -> str:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_rejected_claim_exports_the_verdict_of_the_tests(tmp_path: Path, disputed: CaseDefect, format: str) -> None:
+def test_rejected_defect_exports_verdict_of_tests(tmp_path: Path, disputed: CaseDefect, format: str) -> None:
     settle(disputed, accepted=False)
     assert set(said(tmp_path, format).split()) == {"execution:first"}
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_an_accepted_claim_exports_the_reviewers_verdict(tmp_path: Path, disputed: CaseDefect, format: str) -> None:
+def test_accepted_defect_exports_verdict_of_reviewer(tmp_path: Path, disputed: CaseDefect, format: str) -> None:
     settle(disputed, accepted=True)
     assert set(said(tmp_path, format).split()) == {"human:second"}
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_while_a_claim_is_open_neither_verdict_is_exported(tmp_path: Path, disputed: CaseDefect, format: str) -> None:
+def test_open_defect_exports_neither_verdict(tmp_path: Path, disputed: CaseDefect, format: str) -> None:
     with pytest.raises(ExportError, match="not settled"):
         export_preferences(current_preferences(), tmp_path / "out", format=format)
 
 
-def test_the_verdict_of_wrong_tests_is_not_exported_of_any_pair_of_the_case(tmp_path: Path) -> None:
+def test_accepted_defect_leaves_out_execution_verdicts_of_all_pairs_of_case(tmp_path: Path) -> None:
     first, second = responses("passing", "failing", statuses="pf")
     record(first, second, "first", by="execution")
     defect = CaseDefect.objects.create(case=first.case, description="Reported on the site.")
@@ -77,7 +77,7 @@ def test_the_verdict_of_wrong_tests_is_not_exported_of_any_pair_of_the_case(tmp_
         exported(tmp_path)
 
 
-def test_a_judge_that_saw_what_wrong_tests_found_is_not_exported(tmp_path: Path) -> None:
+def test_verdict_of_judge_that_saw_wrong_tests_is_not_exported(tmp_path: Path) -> None:
     first, second = responses("one", "two")
     record(first, second, "first", by="judge")
     other, another = responses("three", "four")
@@ -90,7 +90,7 @@ def test_a_judge_that_saw_what_wrong_tests_found_is_not_exported(tmp_path: Path)
     assert report["dropped"] == {"rests on tests that were found wrong": 1}
 
 
-def test_rest_and_pages_name_the_state_of_the_claim(disputed: CaseDefect, client: Client) -> None:
+def test_rest_and_pages_show_defect_status(disputed: CaseDefect, client: Client) -> None:
     client.force_login(User.objects.create_user("visitor"))
     human = Preference.objects.get(source="human")
     for accepted, state in ((None, "open"), (True, "accepted")):
@@ -105,7 +105,7 @@ def test_rest_and_pages_name_the_state_of_the_claim(disputed: CaseDefect, client
     assert "A curator confirmed that the case is wrong" in client.get(f"/preferences/{execution.pk}/").content.decode()
 
 
-def test_the_rest_export_follows_the_claim(disputed: CaseDefect, client: Client) -> None:
+def test_rest_export_depends_on_defect_status(disputed: CaseDefect, client: Client) -> None:
     client.force_login(User.objects.create_user("visitor"))
     settle(disputed, accepted=False)
     packed = client.get("/api/v1/preferences/export?format=trl").content
@@ -114,14 +114,14 @@ def test_the_rest_export_follows_the_claim(disputed: CaseDefect, client: Client)
 
 
 @pytest.mark.parametrize(("accepted", "winner"), [(True, "m1"), (False, "m0")])
-def test_figures_follow_the_claim(disputed: CaseDefect, accepted: bool, winner: str) -> None:
+def test_figures_depend_on_defect_status(disputed: CaseDefect, accepted: bool, winner: str) -> None:
     settle(disputed, accepted=accepted)
     figures: dict[str, Any] = {name: figure for name, _, figure in compute_agreement(current_preferences()).figures}
     assert figures["people_execution"].n == (0 if accepted else 1)
     assert next(iter(compute_rankings(current_preferences()).values())).models[0].name == winner
 
 
-def test_stored_preferences_are_linked_to_the_claims_of_their_reviewers(disputed: CaseDefect) -> None:
+def test_migration_links_preferences_to_defects_of_their_reviewers(disputed: CaseDefect) -> None:
     CaseDefect.objects.create(case=disputed.case, description="Somebody else's.")
     Preference.objects.update(defect=None)
     import_module("preferences.migrations.0008_link_defects").link_claims(apps, None)

@@ -30,7 +30,7 @@ def read(path: Path) -> str:
 
 
 @pytest.mark.parametrize("format", list(FORMATS))
-def test_exports_have_the_bytes_of_the_golden_files(tmp_path: Path, format: str) -> None:
+def test_exports_match_golden_files(tmp_path: Path, format: str) -> None:
     record(*responses("one é", "two\u2028"), "second")
     record(*responses("three", "four", statuses="pf"), by="judge")
     record(*responses("five", "six"), "tie")

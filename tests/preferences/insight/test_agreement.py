@@ -113,7 +113,7 @@ def test_agreement_between_reviewers() -> None:
     )
 
 
-def test_three_reviewers_of_one_pair_are_three_comparisons() -> None:
+def test_three_reviewers_of_pair_are_three_comparisons() -> None:
     (pair,) = pairs_of("ff")
     for name, verdict in (("ann", "first"), ("bob", "first"), ("cid", "tie")):
         decided(pair, verdict, name)
@@ -136,7 +136,7 @@ def test_agreement_of_blind_judge_and_reviewers_with_execution() -> None:
     assert worth("people_execution") == (pytest.approx(2 / 3), 3)
 
 
-def test_position_bias_is_over_the_single_orders() -> None:
+def test_position_bias_is_calculated_from_single_orders() -> None:
     pairs = pairs_of("ff", "ff", "ff", "ff")
     judged(pairs[0], "tie", orders=("first", "second"), order_sensitive=True)  # the side shown first, twice
     judged(pairs[1], "first", orders=("first", "first"))  # once
@@ -146,7 +146,7 @@ def test_position_bias_is_over_the_single_orders() -> None:
     assert worth("order_sensitive") == (0.5, 4)
 
 
-def test_a_judge_that_follows_the_answers_has_no_position_bias() -> None:
+def test_judge_with_consistent_verdicts_has_no_position_bias() -> None:
     for pair in pairs_of("ff", "ff", "ff"):
         judged(pair, "first", orders=("first", "first"))
     assert worth("first_position") == (0.5, 6)
@@ -161,7 +161,7 @@ def as_families(run: Run, **families: str) -> None:
     RunModel.objects.create(run=run, label="judge", role="judge", position=9, spec=spec, fingerprint="f")
 
 
-def test_self_preference_is_measured_against_tests_and_people() -> None:
+def test_self_preference_is_relative_to_tests_and_reviewers() -> None:
     pairs = pairs_of("fp", "ff", "ff", "ff")
     as_families(Run.objects.get(), alpha="gpt", beta="llama", judge="gpt")
     mine = {"self_preference": True}
@@ -182,7 +182,7 @@ def test_self_preference_needs_exactly_one_side_of_the_family() -> None:
     assert worth("own_family") == (None, 0)
 
 
-def test_length_correlates_over_decisive_verdicts() -> None:
+def test_length_correlation_uses_decisive_verdicts() -> None:
     texts = [("aaa", "a"), ("a", "aa"), ("aa", "a"), ("a", "a"), ("aaaaaa", "a")]
     pairs = pairs_of("ff", "ff", "ff", "ff", "ff", texts=texts)
     for pair, verdict in zip(pairs, ("first", "second", "second", "first", "tie"), strict=True):
@@ -226,7 +226,7 @@ def test_figures_without_verdicts_have_a_note() -> None:
     assert found().to_json()["two_reviewers"] == []
 
 
-def test_a_ranking_is_of_two_models_and_both_bad_is_a_tie() -> None:
+def test_ranking_counts_both_bad_as_tie() -> None:
     pairs = pairs_of("ff", "ff", "ff", "ff")
     for pair, verdict in zip(pairs, ("first", "first", "tie", "both_bad"), strict=True):
         decided(pair, verdict)
@@ -236,7 +236,7 @@ def test_a_ranking_is_of_two_models_and_both_bad_is_a_tie() -> None:
     assert alpha.strength - beta.strength == pytest.approx(400 * math.log10(3.5 / 1.5), abs=0.01)
 
 
-def test_self_preference_is_the_same_whichever_side_is_of_the_family() -> None:
+def test_self_preference_is_independent_of_side() -> None:
     pairs = pairs_of("fp", "ff")
     as_families(Run.objects.get(), alpha="llama", beta="gpt", judge="gpt")
     judged(pairs[0], "first", self_preference=True)  # against its own family, where the tests are for it: -1
@@ -246,14 +246,14 @@ def test_self_preference_is_the_same_whichever_side_is_of_the_family() -> None:
     assert worth("own_family_excess") == (pytest.approx((-1 + 0.5) / 2), 2)
 
 
-def test_attempts_of_one_model_do_not_rank_it_against_itself() -> None:
+def test_ranking_ignores_pairs_of_one_model() -> None:
     run = stored_run(stored_version(cases=1), ["alpha"])
     first, second = (stored_response(run, Case.objects.get(), "failed", attempt=attempt) for attempt in (1, 2))
     decided((first, second), "first")
     assert compute_rankings(current_preferences()) == {}
 
 
-def test_one_verdict_counts_for_each_pair_in_a_ranking() -> None:
+def test_ranking_counts_one_verdict_per_pair() -> None:
     pairs = pairs_of("ff", "ff")
     judged(pairs[0], "second")
     decided(pairs[0], "first", "ann")  # a person's counts before the judge's
@@ -263,7 +263,7 @@ def test_one_verdict_counts_for_each_pair_in_a_ranking() -> None:
     assert (alpha.wins, alpha.matches, beta.wins) == (2.0, 2, 0.0)
 
 
-def test_pairs_that_people_disagree_about_do_not_count_in_a_ranking() -> None:
+def test_ranking_ignores_pairs_on_which_reviewers_disagree() -> None:
     pairs = pairs_of("ff", "ff")
     decided(pairs[0], "first", "ann")
     decided(pairs[0], "second", "bob")
@@ -273,7 +273,7 @@ def test_pairs_that_people_disagree_about_do_not_count_in_a_ranking() -> None:
     assert (alpha.wins, alpha.matches) == (0.0, 1)
 
 
-def test_failed_attention_checks_do_not_count_in_a_ranking() -> None:
+def test_ranking_ignores_failed_attention_checks() -> None:
     pairs = pairs_of("ff", "ff")
     decided(pairs[0], "first", check_result="failed")
     decided(pairs[1], "second")
@@ -281,7 +281,7 @@ def test_failed_attention_checks_do_not_count_in_a_ranking() -> None:
     assert (alpha.wins, alpha.matches) == (0.0, 1)
 
 
-def test_models_that_no_comparison_connects_are_named_instead_of_ranked() -> None:
+def test_ranking_reports_unconnected_models() -> None:
     version = stored_version(cases=1)
     for labels in (["a", "b"], ["c", "d"]):
         run = stored_run(version, labels)
@@ -292,7 +292,7 @@ def test_models_that_no_comparison_connects_are_named_instead_of_ranked() -> Non
     assert "no comparison connects them: a, b; c, d." in found.problem
 
 
-def test_agreement_is_of_verdicts_given_before_a_suggestion_was_seen() -> None:
+def test_agreement_uses_verdicts_given_before_suggestion() -> None:
     pairs = pairs_of("ff", "ff", "ff", "ff")
     judge = [judged(pair, "first") for pair in pairs]
     now = timezone.now()
@@ -306,7 +306,7 @@ def test_agreement_is_of_verdicts_given_before_a_suggestion_was_seen() -> None:
     assert figures()["judge_people_final_kappa"].n == 4
 
 
-def test_people_agree_by_their_blind_verdicts() -> None:
+def test_reviewer_agreement_uses_blind_verdicts() -> None:
     (pair,) = pairs_of("ff")
     suggestion, now = judged(pair, "first"), timezone.now()
     decided(pair, "first", "ann", suggestion=suggestion, taken=True, seen_at=now, first_verdict="second")
@@ -318,7 +318,7 @@ def test_people_agree_by_their_blind_verdicts() -> None:
     assert (row["agreement"]["value"], row["agreement_final"]["value"]) == (0.0, 1.0)
 
 
-def test_verdicts_given_after_a_suggestion_do_not_say_that_the_judge_is_right() -> None:
+def test_calibration_ignores_verdicts_given_after_suggestion() -> None:
     (pair,) = pairs_of("ff")
     suggestion = judged(pair, "first", confidence=0.9)
     decided(pair, "first", suggestion=suggestion, taken=True, seen_at=timezone.now())
@@ -334,7 +334,7 @@ def test_figure_without_blind_verdicts_has_a_note() -> None:
     assert worth("judge_people_final") == (1.0, 1)
 
 
-def test_a_verdict_on_a_seeded_check_is_not_blind() -> None:
+def test_verdict_on_attention_check_is_not_blind() -> None:
     (pair,) = pairs_of("ff")
     judged(pair, "first")
     decided(pair, "second", seen_at=timezone.now(), check_result="failed")

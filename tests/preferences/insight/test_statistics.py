@@ -26,7 +26,7 @@ from preferences.insight.statistics import (
 from runs.results.statistics.intervals import wilson
 
 
-def test_kappa_agrees_with_a_table_worked_by_hand() -> None:
+def test_kappa_of_table_calculated_by_hand() -> None:
     # 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: po 0.7, pe 0.5
     pairs = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
     assert cohen_kappa(pairs) == pytest.approx(0.4)
@@ -34,14 +34,14 @@ def test_kappa_agrees_with_a_table_worked_by_hand() -> None:
     assert agreement_figure([[pair] for pair in pairs]).value == 0.7
 
 
-def test_kappa_is_undefined_where_chance_alone_agrees() -> None:
+def test_kappa_is_undefined_if_all_agreement_is_expected_by_chance() -> None:
     assert cohen_kappa([("a", "a")] * 5) is None
     assert cohen_kappa([]) is None
     assert figure([[("a", "a")]] * 5, cohen_kappa).note == "undefined because all values are equal"
     assert figure([], cohen_kappa).note == "nothing to compare yet"
 
 
-def test_alpha_agrees_with_krippendorffs_own_example() -> None:
+def test_alpha_of_example_by_krippendorff() -> None:
     # Krippendorff 2011, section C: four observers, twelve units, missing values; nominal alpha 0.743.
     units = [
         "111",
@@ -81,12 +81,12 @@ def test_confidence_of_one_belongs_to_the_last_bin() -> None:
     ]
 
 
-def test_correlation_needs_something_that_varies() -> None:
+def test_correlation_is_undefined_for_constant_variable() -> None:
     assert correlation([(1, 2), (2, 4), (3, 6)]) == pytest.approx(1)
     assert correlation([(1, 2), (1, 3)]) is None
 
 
-def test_units_may_be_counted_instead_of_listed() -> None:
+def test_statistics_accept_counts_of_units() -> None:
     pairs = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
     units = [("a", "b"), ("a", "b"), ("a", "a", "c"), ("b",)]
     assert cohen_kappa(Counter(pairs)) == cohen_kappa(pairs)
@@ -103,7 +103,7 @@ def test_intervals_have_the_expected_width_and_need_ten_groups() -> None:
     assert figure(groups[:9], mean).note == "too few values for an interval"
 
 
-def test_shares_have_the_intervals_of_accuracies() -> None:
+def test_share_intervals_equal_accuracy_intervals() -> None:
     found = share_figure([[True]] * 30 + [[False]] * 10)
     assert (found.value, found.n) == (0.75, 40)
     assert found.ci95 == wilson(0.75, 40)
@@ -111,7 +111,7 @@ def test_shares_have_the_intervals_of_accuracies() -> None:
     assert share_figure([]).note == "nothing to compare yet"
 
 
-def test_verdicts_on_one_pair_are_a_cluster_of_a_share() -> None:
+def test_verdicts_on_one_pair_are_one_cluster() -> None:
     together = share_figure([[True] * 4] * 8 + [[False] * 4] * 8)
     assert (together.n, together.ci95) == (64, wilson(0.5, 15))
     assert share_figure([[True, False]]).note == "too few pairs for an interval"
@@ -125,7 +125,7 @@ def test_bootstrap_resamples_verdicts_by_pair() -> None:
     assert figure([[True] * 4] * 8 + [[False] * 4] * 8, mean).n == 64
 
 
-def test_an_interval_of_a_correlation_is_that_of_fishers_z() -> None:
+def test_correlation_interval_is_close_to_fisher_z() -> None:
     points = [(float(i % 20), float(i % 20 + 6 * (i % 3))) for i in range(120)]
     found = correlation_figure(points)
     middle, spread = math.atanh(found.value), 1.96 / math.sqrt(120 - 3)
@@ -134,7 +134,7 @@ def test_an_interval_of_a_correlation_is_that_of_fishers_z() -> None:
     assert correlation_figure(points[:9]).note == "too few values for an interval"
 
 
-def test_two_models_get_the_odds_of_their_wins() -> None:
+def test_strengths_of_two_models_are_odds_of_wins() -> None:
     # 30 wins to 10, with half a win added on either side: odds 30.5 to 10.5
     matches = [Match("a", "b", 1.0, i) for i in range(30)] + [Match("a", "b", 0.0, 30 + i) for i in range(10)]
     found = strengths(matches)
@@ -142,13 +142,13 @@ def test_two_models_get_the_odds_of_their_wins() -> None:
     assert found["a"] + found["b"] == pytest.approx(0, abs=1e-6)
 
 
-def test_ties_are_half_a_win_and_order_does_not_matter() -> None:
+def test_tie_counts_half_and_order_of_models_does_not_matter() -> None:
     tie = strengths([Match("a", "b", 0.5, 1)])
     assert tie["a"] == pytest.approx(tie["b"])
     assert strengths([Match("a", "b", 1.0, 1)]) == pytest.approx(strengths([Match("b", "a", 0.0, 1)]))
 
 
-def test_three_models_get_the_strengths_of_the_greatest_likelihood() -> None:
+def test_strengths_of_three_models_maximize_likelihood() -> None:
     # found by scipy from the likelihood itself: a win counts log(s_a / (s_a + s_b)), a tie half of it for either side
     results = [("a", "b", 1.0, 7), ("a", "b", 0.0, 3), ("b", "c", 1.0, 6), ("b", "c", 0.5, 4), ("c", "a", 1.0, 2)]
     matches = [Match(a, b, score, 1) for a, b, score, times in results for _ in range(times)]
@@ -166,7 +166,7 @@ def test_three_models_get_the_strengths_of_the_greatest_likelihood() -> None:
     assert [strengths(matches)[name] for name in "abc"] == pytest.approx(expected, abs=0.01)
 
 
-def test_standings_are_ordered_with_intervals_over_cases() -> None:
+def test_ranked_models_are_ordered_with_intervals_over_cases() -> None:
     matches = [Match("a", "b", 1.0 if i % 4 else 0.0, i) for i in range(40)]
     matches += [Match("b", "c", 1.0 if i % 4 else 0.0, i) for i in range(40)]
     rows = rank_models(matches, resamples=50)
@@ -176,7 +176,7 @@ def test_standings_are_ordered_with_intervals_over_cases() -> None:
     assert [(row.wins, row.matches) for row in rows] == [(30, 40), (40, 80), (10, 40)]
 
 
-def test_a_chain_of_thirty_models_gets_the_odds_of_each_link() -> None:
+def test_strengths_in_chain_of_thirty_models() -> None:
     # In a chain each link is fitted alone: 10 wins to 1, with half a win added on either side.
     names = [f"m{i:02}" for i in range(30)]
     links = [Match(better, worse, float(case < 10), case) for better, worse in pairwise(names) for case in range(11)]
@@ -188,7 +188,7 @@ def test_a_chain_of_thirty_models_gets_the_odds_of_each_link() -> None:
     assert all(row.low < row.strength < row.high for row in rows if row.name not in ("m14", "m15"))
 
 
-def test_a_model_that_always_won_has_an_interval() -> None:
+def test_model_that_always_won_has_interval() -> None:
     best, worst = rank_models([Match("a", "b", 1.0, i) for i in range(12)])
     # Two models: 200 log10 of the odds at the percentiles of Beta(12 + 3/4, 3/4)
     low, high = (200 * math.log10(p / (1 - p)) for p in beta(12.75, 0.75).ppf([0.025, 0.975]))
@@ -196,7 +196,7 @@ def test_a_model_that_always_won_has_an_interval() -> None:
     assert (worst.low, worst.high) == pytest.approx((-best.high, -best.low))
 
 
-def test_models_that_nothing_connects_are_refused_by_name() -> None:
+def test_unconnected_models_raise_separate_groups() -> None:
     matches = [Match("a", "b", 1.0, 1), Match("c", "d", 0.0, 2), Match("b", "e", 0.5, 3)]
     assert groups_of(matches) == [["a", "b", "e"], ["c", "d"]]
     for rank in (strengths, rank_models):
@@ -204,7 +204,7 @@ def test_models_that_nothing_connects_are_refused_by_name() -> None:
             rank(matches)
 
 
-def test_nothing_is_ranked_without_matches() -> None:
+def test_ranking_without_matches_is_empty() -> None:
     assert (strengths([]), rank_models([])) == ({}, [])
 
 
@@ -228,7 +228,7 @@ def test_overconfident_verdict_is_below_diagonal() -> None:
     assert careful.title == "confidence 0.50: 75 % correct of 1"
 
 
-def test_standings_are_plotted_on_one_scale_around_zero() -> None:
+def test_ranking_plot_has_one_scale_around_zero() -> None:
     best = RankedModel(name="a", strength=100.0, low=50.0, high=150.0, wins=3, matches=4)
     worst = RankedModel(name="b", strength=-100.0, low=None, high=None, wins=1, matches=4)
     plot = ranking_plot([best, worst])

@@ -40,7 +40,7 @@ def test_preferences_are_listed_with_provenance(api: APIClient, two: Preference)
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_every_format_is_a_zip_with_card_and_provenance(api: APIClient, two: Preference, format: str) -> None:
+def test_export_is_zip_with_card_and_provenance(api: APIClient, two: Preference, format: str) -> None:
     answer = api.get(f"{EXPORT}?format={format}&source=human")
     assert answer["Content-Type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
@@ -52,13 +52,13 @@ def test_every_format_is_a_zip_with_card_and_provenance(api: APIClient, two: Pre
 
 @pytest.mark.parametrize("wrong", ["run=x", "since=yesterday", "source=nobody", "verdict=A"])
 @pytest.mark.parametrize("path", [f"{EXPORT}?format=trl", "/api/v1/preferences/?", "/api/v1/agreement/?"])
-def test_invalid_filter_is_refused_by_name(api: APIClient, two: Preference, path: str, wrong: str) -> None:
+def test_invalid_filter_returns_400_with_parameter_name(api: APIClient, two: Preference, path: str, wrong: str) -> None:
     answer = api.get(f"{path}&{wrong}")
     assert answer.status_code == 400
     assert [error["path"] for error in answer.json()["errors"]] == [wrong.partition("=")[0]]
 
 
-def test_empty_export_or_missing_format_is_refused(api: APIClient, two: Preference) -> None:
+def test_empty_export_or_missing_format_returns_400(api: APIClient, two: Preference) -> None:
     nothing = api.get(f"{EXPORT}?format=trl&reviewer=nobody")
     assert (nothing.status_code, nothing.json()["message"]) == (
         400,
@@ -73,7 +73,7 @@ def test_held_out_environments_are_never_exported(api: APIClient, two: Preferenc
     Environment.objects.update(held_out=True, owner=User.objects.get(username="trainer"))
     answer = api.get(f"{EXPORT}?format=jsonl")
     assert answer.status_code == 400
-    assert "held-out environments, which training data never holds" in answer.json()["message"]
+    assert "held-out environments, which are never exported" in answer.json()["message"]
 
 
 def test_preferences_of_private_environments_are_neither_listed_nor_exported(api: APIClient, two: Preference) -> None:

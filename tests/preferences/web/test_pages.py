@@ -68,7 +68,7 @@ def test_stored_scoring_results_are_shown(visitor: Client) -> None:
     assert "<td>-</td><td>0.25 Curt.</td>" in page
 
 
-def test_the_list_is_filtered_and_exported_as_shown(visitor: Client, two: Preference) -> None:
+def test_list_is_filtered_and_export_uses_same_filters(visitor: Client, two: Preference) -> None:
     assert visitor.get("/preferences/").content.decode().count("data-open href") == 2
     page = visitor.get("/preferences/?source=human").content.decode()
     assert page.count("data-open href") == 1
@@ -91,7 +91,7 @@ def test_agreement_and_ranking_show_figures_with_tables(visitor: Client, two: Pr
     assert "m0" in page
 
 
-def test_the_ranking_page_names_groups_that_no_comparison_connects(visitor: Client) -> None:
+def test_ranking_page_lists_unconnected_groups_of_models(visitor: Client) -> None:
     version = stored_version("sums", 1)
     for labels in (["a", "b"], ["c", "<d>"]):
         run = stored_run(version, labels)

@@ -51,7 +51,7 @@ def test_overlap_limits_number_of_reviewers_of_pair() -> None:
     assert assignments.claim_next_pair(reviewer("cat")) is None
 
 
-def test_lapsed_assignment_is_claimed_by_next_reviewer_and_late_decision_refused() -> None:
+def test_lapsed_assignment_is_claimed_by_next_reviewer_and_late_decision_fails() -> None:
     waiting_pairs(1)
     mine = assignments.claim_next_pair(reviewer("ann"))
     lapse(mine)
@@ -95,7 +95,7 @@ def test_concurrent_reviewers_never_share_a_slot() -> None:
     assert not Pair.objects.filter(free__gt=0).exists()
 
 
-def test_a_decision_sent_twice_is_stored_once() -> None:
+def test_decision_sent_twice_is_stored_once() -> None:
     waiting_pairs(1)
     mine = assignments.claim_next_pair(reviewer())
     first = decisions.decide(assignment=mine, decision=Decision(verdict="first", critique="Shorter."))
@@ -190,7 +190,7 @@ def test_attention_check_has_critique_and_issues_for_wrong_verdict(checked: Assi
     assert text[issue.start : issue.end] == issue.quote
 
 
-def test_issues_of_an_attention_check_are_never_stored(checked: Assignment) -> None:
+def test_issues_of_attention_check_are_not_stored(checked: Assignment) -> None:
     (issue,) = visible_suggestion(assignment=checked).issues
     stored = decisions.decide(assignment=checked, decision=Decision(verdict="first", kept=[issue.pk]))
     assert (stored.check_result, stored.dismissed) == ("passed", [])
@@ -242,7 +242,7 @@ def test_skipped_pair_is_offered_to_other_reviewers_only() -> None:
     assert assignments.claim_next_pair(reviewer("bob")) is not None
 
 
-def test_mark_outside_text_or_with_other_hash_is_refused() -> None:
+def test_mark_outside_text_or_with_other_hash_is_rejected() -> None:
     waiting_pairs(1)
     mine = assignments.claim_next_pair(reviewer())
     for place in (
@@ -262,7 +262,7 @@ def test_pairs_of_private_environments_are_not_offered() -> None:
     assert assignments.claim_next_pair(reviewer()) is None
 
 
-def test_an_assignment_has_a_lease_owner_exactly_while_it_is_open() -> None:
+def test_only_open_assignment_has_lease_owner() -> None:
     ann = reviewer("ann")
     (pair,) = waiting_pairs(1)
     assignment = assignments.claim_pair(pair, ann)

@@ -93,7 +93,7 @@ def test_response_page_hides_verdicts_and_other_model_of_undecided_pair(pairs: l
     assert "beta" in page
 
 
-def test_hidden_preference_page_says_when_it_is_shown(pairs: list[Pair]) -> None:
+def test_hidden_preference_returns_404_with_reason(pairs: list[Pair]) -> None:
     pk = Preference.objects.filter(source="llm", first=pairs[0].first).get().pk
     answer = signed_in(reviewer("ann")).get(f"/preferences/{pk}/")
     assert answer.status_code == 404

@@ -108,7 +108,7 @@ def test_mark_in_tool_call_is_stored_drafted_and_exported(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("place", [{"call": 2}, {"call": 1, "end": 900}, {"message": 3, "call": 0}])
-def test_mark_in_unknown_tool_call_is_refused(pair: Pair, place: dict[str, int]) -> None:
+def test_mark_in_unknown_tool_call_is_rejected(pair: Pair, place: dict[str, int]) -> None:
     api = APIClient()
     api.force_authenticate(reviewer())
     mark = {"side": "B", "category": "style", "message": 1, "start": 0, "end": 3, **place}

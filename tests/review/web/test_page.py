@@ -27,7 +27,7 @@ def ann(client: Client) -> Client:
     return client
 
 
-def test_a_decision_leads_to_the_next_pair(ann: Client) -> None:
+def test_decision_redirects_to_next_pair(ann: Client) -> None:
     first, second = waiting_pairs(2)
     page = ann.get("/review/", follow=True)
     assert page.redirect_chain[-1][0] == f"/review/{first.pk}/"
@@ -51,7 +51,7 @@ def test_htmx_decision_returns_next_pair(ann: Client) -> None:
     assert "No pairs are waiting for you" in answers[1].content.decode()
 
 
-def test_refused_htmx_decision_does_not_push_url(ann: Client) -> None:
+def test_invalid_htmx_decision_does_not_push_url(ann: Client) -> None:
     (pair,) = waiting_pairs(1, outcome="pf")
     ann.get("/review/")
     answer = ann.post(f"/review/{pair.pk}/decision/", {"verdict": "b"}, headers={"HX-Request": "true"})
@@ -121,7 +121,7 @@ def test_invalid_decision_shows_error_and_keeps_input(ann: Client) -> None:
     assert not Preference.objects.exists()
 
 
-def test_a_draft_survives_a_reload(ann: Client) -> None:
+def test_draft_is_shown_after_reload(ann: Client) -> None:
     (pair,) = waiting_pairs(1)
     ann.get("/review/")
     assert ann.post(f"/review/{pair.pk}/draft/", {"verdict": "tie", "critique": "So far"}).status_code == 204
@@ -149,7 +149,7 @@ def test_skip_and_undo(ann: Client) -> None:
     assert ann.post("/review/undo/").headers["Location"] == f"/review/{first.pk}/"
 
 
-def test_a_response_of_200_kilobytes_opens(ann: Client) -> None:
+def test_pair_with_200_kilobyte_response_is_shown(ann: Client) -> None:
     text = "def f():\n" + "    x = 'some words'  # and a remark\n" * 5600
     (pair,) = waiting_pairs(1, texts=(text, "two"))
     assert ann.get(f"/review/{pair.pk}/").status_code == 200
