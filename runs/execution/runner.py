@@ -13,6 +13,7 @@ from hub.selectors import compile_version
 from runs.config.schema import RunConfig
 from runs.execution.plan import EvaluatedEnvironment, Listener
 from runs.execution.session import RunContext, RunSession
+from runs.execution.storage import retry_if_disconnected
 from runs.leases import LeaseLost, release_lease, take_lease
 from runs.models import ENDED, Run
 from runs.providers.masking import mask
@@ -70,7 +71,7 @@ def execute_run(
                 resumed=resumed,
             )
             status, message = asyncio.run(session.execute())
-            _store_end(run, status, message, owner, context)
+            retry_if_disconnected(_store_end, run, status, message, owner, context)
     except LeaseLost:
         raise  # only the new holder of the lease may store a status
     except BaseException as error:
@@ -78,7 +79,8 @@ def execute_run(
             if isinstance(error, KeyboardInterrupt):
                 _store_end(run, Status.INTERRUPTED, STORED_IS_KEPT, owner, context)
             else:
-                _store_end(run, Status.FAILED, mask(str(error) or type(error).__name__), owner, context)
+                message = mask(str(error) or type(error).__name__)
+                retry_if_disconnected(_store_end, run, Status.FAILED, message, owner, context)
         raise
     finally:
         release_lease(run=run, owner=owner)

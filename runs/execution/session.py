@@ -79,7 +79,7 @@ class RunSession:
         self._signals = signals
         self._stopping = stopping
         self._resumed = resumed
-        self._lease_lost: LeaseLost | None = None
+        self._lease_error: Exception | None = None
         self._status_if_stopped = Status.INTERRUPTED
         self._models = models_under_test(run)
         self._roles = role_models(run)
@@ -91,7 +91,8 @@ class RunSession:
         """
         models = {row.label: self._connect(row) for row in self._models}
         roles = {role: [self._connect(row) for row in rows] for role, rows in self._roles.items()}
-        reader, writer = Reader(), Writer(replaces=self._resumed)
+        reader = Reader()
+        writer = Writer(self._run.pk, self._context.owner, replaces=self._resumed)
         spent, unknown = await reader.run(_earlier_costs, self._run)
         budget = Budget(self._config.limits.budget_usd, spent=spent, unknown=unknown)
         model_client = ModelClient(
@@ -154,13 +155,18 @@ class RunSession:
         )
 
     async def _keep_lease(self, executor: Executor, reader: Reader) -> None:
-        """Renew the lease, and stop if the run was cancelled or taken over, or this process shuts down."""
+        """Renew the lease, and stop if the run was cancelled or taken over, or this process shuts down.
+
+        Also stops if the lease cannot be renewed: another process may take the run over once it lapses.
+        """
         while True:
             await asyncio.sleep(RENEW_EVERY_S)
             try:
                 cancelled = await reader.run(partial(renew_lease, run_id=self._run.pk, owner=self._context.owner))
-            except LeaseLost as error:
-                self._lease_lost = error
+            except Exception as error:
+                if not isinstance(error, LeaseLost):
+                    logger.exception("run %s: cannot renew the lease", self._run.pk, extra={"run_id": self._run.pk})
+                self._lease_error = error
                 executor.stop()
                 return
             if cancelled or self._stopping():
@@ -169,8 +175,8 @@ class RunSession:
                 return
 
     def _status_after_evaluation(self, executor: Executor, budget: Budget) -> tuple[Run.Status, str]:
-        if self._lease_lost is not None:
-            raise self._lease_lost
+        if self._lease_error is not None:
+            raise self._lease_error
         if executor.stopping:
             status = self._status_if_stopped
             return status, "" if status == Status.QUEUED else STORED_IS_KEPT

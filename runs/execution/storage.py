@@ -4,23 +4,32 @@ No transaction is open during a call of a model or the sandbox, and the event lo
 """
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar, TypeVarTuple, Unpack
 
-from django.db import connections, transaction
+import psycopg
+from django.db import InterfaceError, OperationalError, connection, connections, transaction
 
 from hub.common.storable import storable
 from hub.protocols.calls import CallKey, Reply, Usage
-from runs.models import ModelCall, Response, RunModel, Score
+from runs.leases import LeaseLost
+from runs.models import ModelCall, Response, Run, RunModel, Score
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 _BATCH = 200  # rows; larger batches gain nothing on SQLite or PostgreSQL
 _LINGER_S = 0.1  # how long the first row of a batch waits for others; what a kill -9 can lose
 _QUEUE_LIMIT = 1000  # rows; episodes wait when the queue is full
+_RECONNECT_FOR_S = 45.0  # a restart of the server takes less; the lease on the run lapses after 60 s
+_RECONNECT_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +50,41 @@ def _close_connections() -> None:
     connections.close_all()
 
 
+def retry_if_disconnected(function: Callable[[Unpack[Arguments]], T], *args: *Arguments) -> T:
+    """Return `function(*args)`; if the connection to the database is lost, connect again and repeat.
+
+    *function* must be safe to repeat. Its last error is raised if there is no connection within _RECONNECT_FOR_S.
+    """
+    deadline = time.monotonic() + _RECONNECT_FOR_S
+    while True:
+        try:
+            return function(*args)
+        except (OperationalError, InterfaceError) as error:
+            if not _is_disconnect(error) or time.monotonic() > deadline:
+                raise
+            logger.warning("The connection to the database was lost (%s); connecting again.", error)
+            connection.close()
+            time.sleep(_RECONNECT_EVERY_S)
+
+
+def _is_disconnect(error: OperationalError | InterfaceError) -> bool:
+    """Return whether the connection was lost, in contrast to errors such as a full disk or a locked SQLite database."""
+    cause = error.__cause__
+    if not isinstance(cause, psycopg.Error):
+        return False
+    # Class 08 and 57P01 to 57P05 of PostgreSQL's error codes. The client's own errors have no code.
+    return cause.sqlstate is None or cause.sqlstate.startswith(("08", "57P0"))
+
+
 class _DatabaseThread:
-    """Thread with a database connection of its own, closed with it."""
+    """Thread with a database connection of its own, closed with it. A connection that is lost is opened again."""
 
     def __init__(self, name: str) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     async def run(self, function: Callable[[Unpack[Arguments]], T], *args: *Arguments) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, function, *args)
+        call = partial(retry_if_disconnected, function, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     async def close(self) -> None:
         await self.run(_close_connections)
@@ -106,9 +142,14 @@ def _find_calls(keys: list[str]) -> dict[str, Reply]:
 class Writer(_DatabaseThread):
     """Thread that writes. Rows come from the event loop and are stored in batches, one transaction each."""
 
-    def __init__(self, *, replaces: bool) -> None:
-        """replaces: responses that exist already (errored ones, on resume) are replaced."""
+    def __init__(self, run_id: int, owner: str, *, replaces: bool) -> None:
+        """owner: holder of the run's lease; if it has lost it, `put` and `flush` raise LeaseLost and nothing is stored.
+
+        replaces: responses that exist already (errored ones, on resume) are replaced.
+        """
         super().__init__("runs-writer")
+        self._run_id = run_id
+        self._owner = owner
         self._queue: asyncio.Queue[FinishedResponse | ModelCall | _StoppedModel] = asyncio.Queue(_QUEUE_LIMIT)
         self._replaces = replaces
         self._task = asyncio.create_task(self._write())
@@ -145,33 +186,42 @@ class Writer(_DatabaseThread):
                 batch.append(self._queue.get_nowait())
             try:
                 if self._error is None:
-                    await self.run(_store, batch, self._replaces)
+                    await self.run(self._store, batch)
             except Exception as error:
                 self._error = error
             finally:
                 for _ in batch:
                     self._queue.task_done()
 
+    def _store(self, batch: Iterable[FinishedResponse | ModelCall | _StoppedModel]) -> None:
+        replaces, self._replaces = self._replaces, True  # a repeated batch replaces what a lost connection had stored
+        with transaction.atomic():
+            # The lock keeps other processes from taking the lease before these rows are stored.
+            held = Run.objects.select_for_update(of=("self",)).filter(pk=self._run_id, lease_owner=self._owner)
+            if not held.values_list("pk", flat=True):
+                raise LeaseLost(f"run {self._run_id} was taken over by another process.")
+            _store(batch, replaces)
+        self._replaces = replaces
+
 
 def _store(batch: Iterable[FinishedResponse | ModelCall | _StoppedModel], replaces: bool) -> None:
     finished = [item for item in batch if isinstance(item, FinishedResponse)]
     calls = [item for item in batch if isinstance(item, ModelCall)]
-    with transaction.atomic():
-        if calls:
-            ModelCall.objects.bulk_create(calls, ignore_conflicts=True)
-        if finished:
-            if replaces:
-                _delete_earlier([item.response for item in finished])
-            responses = Response.objects.bulk_create([item.response for item in finished])
-            scores = []
-            for item, response in zip(finished, responses, strict=True):
-                for score in item.scores:
-                    score.response_id = response.pk
-                    scores.append(score)
-            Score.objects.bulk_create(scores)
-        for stopped in batch:
-            if isinstance(stopped, _StoppedModel):
-                RunModel.objects.filter(pk=stopped.run_model_id).update(stopped=stopped.reason)
+    if calls:
+        ModelCall.objects.bulk_create(calls, ignore_conflicts=True)
+    if finished:
+        if replaces:
+            _delete_earlier([item.response for item in finished])
+        responses = Response.objects.bulk_create([item.response for item in finished])
+        scores = []
+        for item, response in zip(finished, responses, strict=True):
+            for score in item.scores:
+                score.response_id = response.pk
+                scores.append(score)
+        Score.objects.bulk_create(scores)
+    for stopped in batch:
+        if isinstance(stopped, _StoppedModel):
+            RunModel.objects.filter(pk=stopped.run_model_id).update(stopped=stopped.reason)
 
 
 def _delete_earlier(responses: list[Response]) -> None:

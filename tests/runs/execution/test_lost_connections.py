@@ -1,0 +1,109 @@
+"""Runs survive lost connections to the database, and a process that has lost its lease stores nothing more."""
+
+import threading
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import OperationalError, connection
+
+from hub.common.leases import new_owner
+from runs.execution import storage
+from runs.execution.runner import execute_run
+from runs.execution.storage import Reader
+from runs.leases import LeaseLost, take_lease
+from runs.models import Response, Run
+from runs.services import config_of
+from tests.endpoint import endpoint
+from tests.listeners import SilentListener
+from tests.runs.execution.test_running import CAPITALS, capital, folder  # noqa: F401
+from tests.runs.execution.test_worker import queued
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def terminate_connections() -> None:
+    """End every connection to the test database, as a restart of the server does."""
+    database = settings.DATABASES["default"]
+    with psycopg.connect(
+        host=database["HOST"],
+        port=database["PORT"] or 5432,
+        user=database["USER"],
+        password=database["PASSWORD"],
+        dbname="postgres",
+        autocommit=True,
+    ) as admin:
+        query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+        assert admin.execute(query, [connection.settings_dict["NAME"]]).rowcount > 0
+
+
+def test_run_completes_although_all_connections_are_terminated(folder: Path) -> None:  # noqa: F811
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has no connections that a server could end")
+
+    def script(request, number):  # type: ignore[no-untyped-def]
+        if number % 2 == 1:
+            terminate_connections()
+        return capital(request)
+
+    with endpoint(script) as server:
+        run = queued(folder, server.url)
+        execute_run(run=run, config=config_of(run), listener=SilentListener())
+    connection.close()
+    run.refresh_from_db()
+    assert run.status == "completed", run.message
+    assert Response.objects.filter(status="passed").count() == len(CAPITALS)
+
+
+async def test_query_is_repeated_after_the_connection_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "_RECONNECT_EVERY_S", 0.0)
+    calls = []
+
+    def query() -> int:
+        calls.append(connection.alias)
+        if len(calls) < 3:
+            message = "server closed the connection unexpectedly"
+            raise OperationalError(message) from psycopg.OperationalError(message)
+        return Run.objects.count()
+
+    reader = Reader()
+    assert await reader.run(query) == 0
+    await reader.close()
+    assert len(calls) == 3
+
+
+async def test_error_of_a_working_connection_is_not_repeated() -> None:
+    calls = []
+
+    def query() -> None:
+        calls.append(Run.objects.count())
+        raise OperationalError("database or disk is full")
+
+    reader = Reader()
+    with pytest.raises(OperationalError, match="disk is full"):
+        await reader.run(query)
+    await reader.close()
+    assert len(calls) == 1
+
+
+def test_process_that_lost_its_lease_stores_no_responses(folder: Path) -> None:  # noqa: F811
+    taken_over = threading.Event()
+
+    def script(request, number):  # type: ignore[no-untyped-def]
+        if number == 2:
+            Run.objects.update(lease_owner="elsewhere:1:a")
+            connection.close()  # of the endpoint's thread
+            taken_over.set()
+        return capital(request)
+
+    with endpoint(script) as server:
+        run = queued(folder, server.url)
+        owner = new_owner()
+        take_lease(run=run, owner=owner)
+        with pytest.raises(LeaseLost):
+            execute_run(run=run, config=config_of(run), listener=SilentListener(), owner=owner)
+    assert taken_over.is_set()
+    run.refresh_from_db()
+    assert (run.status, run.lease_owner) == ("running", "elsewhere:1:a")
+    assert Response.objects.count() <= 2
