@@ -187,7 +187,7 @@ class CaseDefectAdmin(CuratorAdmin):
     def accept(self, request: HttpRequest, queryset: QuerySet[CaseDefect]) -> None:
         self._resolve(request, queryset, accepted=True)
 
-    @admin.action(description="Reject: the case stands")
+    @admin.action(description="Reject: the case is correct")
     def reject(self, request: HttpRequest, queryset: QuerySet[CaseDefect]) -> None:
         self._resolve(request, queryset, accepted=False)
 

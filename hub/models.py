@@ -34,7 +34,7 @@ class Environment(models.Model):
     category = models.CharField(max_length=32, db_index=True)
     tags = OrderedJSONField(default=list, blank=True)
     license = models.CharField(max_length=120, blank=True)
-    held_out = models.BooleanField(default=False, help_text="Training exports and RL episodes refuse it.")
+    held_out = models.BooleanField(default=False, help_text="Excluded from training exports and RL episodes.")
     featured = models.BooleanField(default=False)
     visibility = models.CharField(max_length=16, choices=Visibility, default=Visibility.PRIVATE)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
@@ -67,7 +67,9 @@ class EnvironmentVersion(models.Model):
     archive = models.FileField(storage=bundle_storage, upload_to=bundle_path, max_length=200)
     case_count = models.PositiveIntegerField(default=0)
     certificate = OrderedJSONField(null=True, blank=True)
-    deprecated = models.CharField(max_length=400, blank=True, help_text="Why people should move on; empty if current.")
+    deprecated = models.CharField(
+        max_length=400, blank=True, help_text="Why users should switch to another version; empty if they need not."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -79,11 +81,11 @@ class EnvironmentVersion(models.Model):
 
 
 class GateRequest(Leased):
-    """Request to run the gates of a version; deleted when they were run. A worker holds its lease meanwhile."""
+    """Request to run the gates of a version, leased by the worker that runs them and deleted once they have run."""
 
     version = models.OneToOneField(EnvironmentVersion, models.CASCADE, related_name="gate_request")
     tries = models.PositiveSmallIntegerField(default=0)
-    problem = models.TextField(blank=True, help_text="Why the last try came to nothing.")
+    problem = models.TextField(blank=True, help_text="Error of the last try; empty if there was none.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -118,7 +120,7 @@ class CaseDefect(models.Model):
     class Status(models.TextChoices):
         OPEN = "open", "open"
         ACCEPTED = "accepted", "accepted: the case is quarantined"
-        REJECTED = "rejected", "rejected: the case stands"
+        REJECTED = "rejected", "rejected: the case is correct"
 
     case = models.ForeignKey(Case, models.CASCADE, related_name="defects")
     reported_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")

@@ -39,7 +39,7 @@ def import_bundle(
     """Store a bundle as a new version, private until published; return the existing one if the digest is stored.
 
     *owner* None means the operator at the command line, who may add versions to any environment. *certificate* is the
-    result of the gates; it is ignored if it has another digest. Raises BundleError with every problem, and
+    result of the gates; it is ignored if it is for another digest. Raises BundleError with every problem, and
     EnvironmentRefused.
     """
     if not isinstance(bundle, Bundle):
@@ -49,17 +49,19 @@ def import_bundle(
         manifest = bundle.manifest
     except BundleError:  # report the problems of all files, not only of the manifest
         raise BundleError(bundle_problems(bundle, on_case=lambda item: None)) from None
-    existing = _existing(manifest, bundle, owner)
+    existing = _find_version(manifest, bundle, owner)
     if existing is None:
         with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:
-            # Reading, rendering and digesting come first, so that the database is locked for the writing alone.
+            # Reading, rendering and digesting come first, so that the database is locked only while rows are written.
             problems = bundle_problems(bundle, on_case=lambda item: spool.write(_case_line(item)))
             if problems:
                 raise BundleError(problems)
-            archive = _store(bundle)
+            archive = _store_archive(bundle)
             with transaction.atomic():
                 environment = _locked_environment(manifest, owner)
-                existing = _existing(manifest, bundle, owner) or _create(environment, manifest, bundle, archive, spool)
+                existing = _find_version(manifest, bundle, owner) or _create_version(
+                    environment, manifest, bundle, archive, spool
+                )
     if certificate is not None and certificate.get("digest") == existing.digest:
         set_certificate(version=existing, certificate=certificate)
     if publish:
@@ -67,7 +69,7 @@ def import_bundle(
     return existing
 
 
-def _existing(manifest: Manifest, bundle: Bundle, owner: User | None) -> EnvironmentVersion | None:
+def _find_version(manifest: Manifest, bundle: Bundle, owner: User | None) -> EnvironmentVersion | None:
     environment = Environment.objects.filter(slug=manifest.slug).first()
     if environment is None:
         return None
@@ -80,14 +82,14 @@ def _existing(manifest: Manifest, bundle: Bundle, owner: User | None) -> Environ
         raise BundleError(
             bundle.problem(
                 ["version"],
-                f"{manifest.slug} {manifest.version} is stored already, with other content.",
-                f"Raise `version`, for example to {_next(manifest.version)}.",
+                f"{manifest.slug} {manifest.version} is already stored with different content.",
+                f"Raise `version`, for example to {_next_patch(manifest.version)}.",
             )
         )
     return version
 
 
-def _next(version: str) -> str:
+def _next_patch(version: str) -> str:
     major, minor, patch = version.partition("-")[0].split(".")
     return f"{major}.{minor}.{int(patch) + 1}"
 
@@ -97,7 +99,7 @@ def _case_line(item: PreparedCase) -> str:
     return json.dumps(values, separators=(",", ":")) + "\n"
 
 
-def _store(bundle: Bundle) -> str:
+def _store_archive(bundle: Bundle) -> str:
     """Store the archive and return its name. Equal content has an equal name and is stored once."""
     storage = bundle_storage()
     name = bundle_path(EnvironmentVersion(digest=bundle.digest), "")
@@ -118,7 +120,7 @@ def _locked_environment(manifest: Manifest, owner: User | None) -> Environment:
     return Environment.objects.select_for_update().get(pk=environment.pk)
 
 
-def _create(
+def _create_version(
     environment: Environment, manifest: Manifest, bundle: Bundle, archive: str, spool: IO[str]
 ) -> EnvironmentVersion:
     version = EnvironmentVersion.objects.create(
@@ -133,7 +135,7 @@ def _create(
     version.save(update_fields=["case_count"])
     latest = environment.latest
     if latest is None or version_key(version.version) > version_key(latest.version):
-        _follow(environment, manifest, latest)
+        _update_texts(environment, manifest, latest)
         environment.latest = version
     environment.held_out = environment.held_out or manifest.held_out  # can only be tightened
     environment.save()
@@ -161,7 +163,7 @@ def _case(version: EnvironmentVersion, line: str) -> Case:
     )
 
 
-def _follow(environment: Environment, manifest: Manifest, before: EnvironmentVersion | None) -> None:
+def _update_texts(environment: Environment, manifest: Manifest, before: EnvironmentVersion | None) -> None:
     """Copy the texts of a newer version, except those that a curator has changed."""
     previous = Manifest.model_validate(before.manifest) if before else manifest
     for name in TEXTS:
@@ -220,7 +222,7 @@ def deprecate_version(*, version: EnvironmentVersion, reason: str) -> None:
 def report_defect(*, case: Case, description: str, user: User | None) -> CaseDefect:
     """Report that *case* is wrong. Raises EnvironmentRefused if *user* has an open report on it."""
     if user and CaseDefect.objects.filter(case=case, reported_by=user, status=CaseDefect.Status.OPEN).exists():
-        raise EnvironmentRefused("Your claim about this case is already waiting for a curator.")
+        raise EnvironmentRefused("You have already reported this case; a curator has yet to resolve the report.")
     return CaseDefect.objects.create(case=case, description=description, reported_by=user)
 
 
@@ -233,12 +235,12 @@ def resolve_defect(*, defect: CaseDefect, accepted: bool, resolution: str, user:
         resolved_at=timezone.now(),
     )
     if not changed:
-        raise EnvironmentRefused("This claim is already resolved.")
+        raise EnvironmentRefused("This report is already resolved.")
     defect.refresh_from_db()
 
 
 def load_catalog(*, folder: Path) -> Iterator[tuple[str, EnvironmentVersion | BundleError | EnvironmentRefused]]:
-    """Store new bundles and certificates of *folder*; yield (name, version or error) for each that was not stored.
+    """Store new bundles and certificates of *folder*; yield (name, version or error) for each new one.
 
     Bundles with a certificate are published. Their code is not run. Unchanged bundles are only hashed.
     """

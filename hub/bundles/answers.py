@@ -25,7 +25,7 @@ KEYS = CALL_KEYS | {"content", "messages", "why", "usage", "finish_reason"}
 
 @dataclass(frozen=True, slots=True)
 class ReferenceAnswer:
-    """Assistant messages of one episode and, for a wrong answer, why it is wrong."""
+    """Assistant messages of one episode; `why` is the reason why a wrong answer is wrong."""
 
     messages: list[Message]
     why: str = ""
@@ -150,7 +150,7 @@ def _text(value: JSON) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return json.dumps(value)
     raise ValueError(
-        f"an answer is text or a number, and this is {_KINDS[type(value)]}. Write out which text is meant, "
+        f"an answer is text or a number, and this is {_KINDS[type(value)]}. Write the text that is meant, "
         "for example with the filter `tojson`."
     )
 
@@ -204,6 +204,6 @@ class RecordedCalls:
 
 def _recording_key(row: Mapping[str, JSON]) -> tuple[object, ...]:
     purpose = row["purpose"]
-    which = row.get("turn", 0) if purpose == "user" else row.get("rule", "")
+    number_or_rule = row.get("turn", 0) if purpose == "user" else row.get("rule", "")
     case = str(row.get("case", row.get("id", "")))
-    return purpose, case, row.get("model", ""), row.get("attempt", 0), which, row.get("seat", 0)
+    return purpose, case, row.get("model", ""), row.get("attempt", 0), number_or_rule, row.get("seat", 0)

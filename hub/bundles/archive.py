@@ -31,7 +31,7 @@ _CHUNK = 256 * 1024
 
 
 class ArchiveError(BundleError):
-    """An archive that is rejected."""
+    """Rejected archive."""
 
     def __init__(self, message: str, remedy: str = "", *, entry: str = "") -> None:
         super().__init__(Problem(file=entry or "the archive", message=message, remedy=remedy))
@@ -66,7 +66,7 @@ def check_names(paths: Iterable[str], folders: Container[str] = ()) -> None:
         key = _folded(path)
         if key in seen:
             raise ArchiveError(
-                f"the name is there twice (also as {seen[key]!r}), or differs in case or accents' encoding only.",
+                f"the name occurs twice (also as {seen[key]!r}), or differs only in case or encoding of accents.",
                 "Keep one of the two.",
                 entry=path,
             )
@@ -74,9 +74,11 @@ def check_names(paths: Iterable[str], folders: Container[str] = ()) -> None:
     for key, path in seen.items():
         parts = key.split("/")
         for end in range(1, len(parts)):
-            above = seen.get("/".join(parts[:end]))
-            if above is not None and above not in folders:
-                raise ArchiveError("a folder of its path is also there as a file.", "Rename one.", entry=path)
+            parent = seen.get("/".join(parts[:end]))
+            if parent is not None and parent not in folders:
+                raise ArchiveError(
+                    "a folder of its path is also the name of a file.", "Rename one of the two.", entry=path
+                )
 
 
 def _folded(path: str) -> str:
@@ -89,7 +91,7 @@ def _name_problem(path: str) -> str:
     if path.startswith("/") or (len(path) > 1 and path[1] == ":"):
         return "the path is absolute."
     if "\\" in path or not path.isprintable():
-        return "the name has a backslash or characters that cannot be seen."
+        return "the name has a backslash or characters that are not printable."
     if any(part in ("", ".", "..") for part in path.split("/")):
         return "the path leaves the bundle, or has empty parts."
     return ""
@@ -139,7 +141,7 @@ def _open(file: IO[bytes]) -> zipfile.ZipFile:
     if 0xFFFF in (here, entries) or 0xFFFFFFFF in (length, offset):
         raise ArchiveError(f"it has more than {MAX_ENTRIES:,} entries, or is a zip64 archive.", "Pack fewer files.")
     if disk or start_disk or here != entries:
-        raise ArchiveError("it is one part of several.", "Pack it as one file.")
+        raise ArchiveError("it is one part of a multi-part archive.", "Pack it as one file.")
     if entries > MAX_ENTRIES or length > MAX_DIRECTORY:
         raise ArchiveError(f"it has more than {MAX_ENTRIES:,} entries.", "Put the cases into one data file.")
     if offset + length != size - len(tail) + at:
@@ -170,13 +172,13 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
     if _is_folder(entry) and (entry.file_size or kind == stat.S_IFREG):
         raise ArchiveError("the entry is a folder with content.", "Pack it again.", entry=shown)
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ArchiveError("the entry is packed by another method than deflate.", "Pack it with zip.", entry=shown)
+        raise ArchiveError("the entry is compressed by another method than deflate.", "Pack it with zip.", entry=shown)
 
 
 def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
     total = sum(entry.file_size for entry in entries)
     if total > MAX_UNPACKED:
-        raise ArchiveError(f"it unpacks to {total:,} bytes; at most {MAX_UNPACKED:,} are taken.", "Leave files out.")
+        raise ArchiveError(f"it unpacks to {total:,} bytes; at most {MAX_UNPACKED:,} are allowed.", "Leave files out.")
     for entry in entries:
         if entry.file_size > MAX_RATIO * entry.compress_size:
             raise ArchiveError(
@@ -190,10 +192,14 @@ def _check_overlaps(file: IO[bytes], entries: list[zipfile.ZipInfo], directory: 
     end = 0
     for entry in sorted(entries, key=lambda e: e.header_offset):
         if entry.header_offset < end:
-            raise ArchiveError("the entry shares its bytes with another.", "Pack it again.", entry=entry.orig_filename)
+            raise ArchiveError(
+                "the data of the entry overlaps another entry.", "Pack it again.", entry=entry.orig_filename
+            )
         end = _data_offset(file, entry) + entry.compress_size
         if end > directory:
-            raise ArchiveError("the entry runs into the directory.", "Pack it again.", entry=entry.orig_filename)
+            raise ArchiveError(
+                "the data of the entry overlaps the directory.", "Pack it again.", entry=entry.orig_filename
+            )
 
 
 def _data_offset(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
@@ -217,7 +223,7 @@ def _examine(file: IO[bytes], entry: zipfile.ZipInfo) -> FileInfo:
     unpacker = zlib.decompressobj(-zlib.MAX_WBITS) if entry.compress_type == zipfile.ZIP_DEFLATED else None
     file.seek(_data_offset(file, entry))
     left, size, crc, sha256 = entry.compress_size, 0, 0, hashlib.sha256()
-    whole = unpacker is None
+    complete = unpacker is None
     try:
         while left > 0 or (unpacker and unpacker.unconsumed_tail):
             packed = unpacker.unconsumed_tail if unpacker else b""
@@ -233,10 +239,10 @@ def _examine(file: IO[bytes], entry: zipfile.ZipInfo) -> FileInfo:
             crc = zlib.crc32(data, crc)
             sha256.update(data)
         if unpacker:
-            whole = unpacker.eof and not unpacker.unused_data
+            complete = unpacker.eof and not unpacker.unused_data
     except zlib.error:
-        whole = False
-    if not whole or left or size != entry.file_size or crc != entry.CRC:
+        complete = False
+    if not complete or left or size != entry.file_size or crc != entry.CRC:
         raise ArchiveError(
             "the content of the entry does not match its header.", "Pack it again.", entry=entry.filename
         )
@@ -261,7 +267,7 @@ def write_archive(file: IO[bytes], files: Mapping[str, FileInfo], opener: Callab
                 entry.create_system = 3
                 entry.external_attr = (stat.S_IFREG | 0o644) << 16
                 entry.compress_type = zipfile.ZIP_STORED if path in stored else zipfile.ZIP_DEFLATED
-                entry.file_size = files[path].size  # tells zipfile that zip64 is not needed
+                entry.file_size = files[path].size  # so that zipfile does not use zip64
                 with opener(path) as source, archive.open(entry, "w") as target:
                     while chunk := source.read(_CHUNK):
                         target.write(chunk)

@@ -1,4 +1,4 @@
-"""Preparation of a bundle's rows as cases that are known to render, shared by import, validation and the gates."""
+"""Preparation of a bundle's rows as cases whose templates render; used by import, validation and the gates."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,9 +42,9 @@ def prepared_cases(
                 try:
                     if isinstance(row, DatasetError):
                         raise row
-                    if not _wanted(manifest.dataset.where, row, file, line):
+                    if not _is_included(manifest.dataset.where, row, file, line):
                         continue
-                    yield _prepared(environment, mapper, ids, file, line, row, position, number)
+                    yield _prepare_case(environment, mapper, ids, file, line, row, position, number)
                     position += 1
                 except BundleError as error:
                     yield from error.problems
@@ -55,7 +55,7 @@ def prepared_cases(
         yield Problem(file=manifest.dataset.path or MANIFEST, message="the dataset has no rows.")
 
 
-def _prepared(
+def _prepare_case(
     environment: CompiledEnvironment | None,
     mapper: CaseMapper,
     ids: DiskIndex,
@@ -86,7 +86,7 @@ def _prepared(
     return PreparedCase(position, case, *digests, file, line)
 
 
-def _wanted(where: str | None, row: Row, file: str, line: int) -> bool:
+def _is_included(where: str | None, row: Row, file: str, line: int) -> bool:
     if where is None:
         return True
     try:

@@ -36,17 +36,21 @@ class VersionChanges:
 
 def version_changes(before: EnvironmentVersion, after: EnvironmentVersion) -> VersionChanges:
     """Compare two versions of one environment. Cases are matched by id."""
-    here, there = Case.objects.filter(version=after), Case.objects.filter(version=before)
-    twin = Case.objects.filter(version=before, external_id=OuterRef("external_id"))
-    new_twin = Case.objects.filter(version=after, external_id=OuterRef("external_id"))
+    new_cases, old_cases = Case.objects.filter(version=after), Case.objects.filter(version=before)
+    predecessor = Case.objects.filter(version=before, external_id=OuterRef("external_id"))
+    successor = Case.objects.filter(version=after, external_id=OuterRef("external_id"))
     same_input = Q(input_digest=OuterRef("input_digest"))
     same_scoring = Q(scoring_digest=OuterRef("scoring_digest"))
     kinds: list[tuple[str, EnvironmentVersion, QuerySet[Case]]] = [
-        ("added", after, here.filter(~Exists(twin))),
-        ("removed", before, there.filter(~Exists(new_twin))),
-        ("asking something else", after, here.filter(Exists(twin.exclude(same_input)))),
-        ("asking the same but scored differently", after, here.filter(Exists(twin.filter(same_input, ~same_scoring)))),
-        ("unchanged", after, here.filter(Exists(twin.filter(same_input, same_scoring)))),
+        ("added", after, new_cases.filter(~Exists(predecessor))),
+        ("removed", before, old_cases.filter(~Exists(successor))),
+        ("with a different input", after, new_cases.filter(Exists(predecessor.exclude(same_input)))),
+        (
+            "with the same input but scored differently",
+            after,
+            new_cases.filter(Exists(predecessor.filter(same_input, ~same_scoring))),
+        ),
+        ("unchanged", after, new_cases.filter(Exists(predecessor.filter(same_input, same_scoring)))),
     ]
     return VersionChanges(
         before=before,

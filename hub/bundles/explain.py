@@ -12,9 +12,9 @@ from hub.manifest.schema import Answers, Dataset, Join, Manifest, Scoring
 _REMEDIES = {
     "spec": "Write `spec: 1`, the version of this format.",
     "slug": "Use lower-case letters, digits and hyphens, at most 64, such as order-desk.",
-    "version": "Write three numbers such as 1.0.0, in quotes where there are only two.",
+    "version": "Write three numbers such as 1.0.0, in quotes if there are only two.",
     "title": "Give a title of 1 to 120 characters.",
-    "summary": "Say in 1 to 400 characters what the environment measures.",
+    "summary": "Describe in 1 to 400 characters what the environment measures.",
     "tags": "Give up to 20 words of lower-case letters, digits and hyphens.",
     "dataset": "Name a data file: `dataset: {path: cases.jsonl}`.",
     "weight": "Give a number above 0.",
@@ -58,4 +58,4 @@ def _known(key: str, parent: str) -> str:
         return ""
     names = [field.alias or name for name, field in model.model_fields.items()]
     near = get_close_matches(key, names, n=1)
-    return f"Did you mean `{near[0]}`?" if near else f"Known are {', '.join(names)}."
+    return f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(names)}."

@@ -31,7 +31,7 @@ from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest
 from hub.protocols.cases import CaseData
 
-CERTIFICATE = "certificate.json"  # contains the digest, so it cannot be part of it
+CERTIFICATE = "certificate.json"  # contains the digest, so the digest cannot cover it
 README = "README.md"
 MAX_CODE = 32 * 1024 * 1024  # bytes of all code files; the limit of one sandbox job
 
@@ -56,15 +56,15 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-class Folder:
-    """A bundle's folder on disk. Links are rejected, by-products of tools are ignored."""
+class FolderSource:
+    """Bundle in a folder. Links are rejected, by-products of tools are ignored."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         found: dict[str, Path] = {}
         for path, entry in _walk(root, ""):
             if not entry.is_file(follow_symlinks=False):
-                raise ArchiveError("this is a link or a device.", "Put the file itself there.", entry=path)
+                raise ArchiveError("this is a link or a device.", "Replace it by the file itself.", entry=path)
             found[path] = Path(entry.path)
             if len(found) > MAX_ENTRIES:
                 raise ArchiveError(f"the folder has more than {MAX_ENTRIES:,} files.", "Is it the right folder?")
@@ -72,7 +72,7 @@ class Folder:
         total = sum(path.stat().st_size for path in found.values())
         if total > MAX_UNPACKED:
             raise ArchiveError(
-                f"the folder has {total:,} bytes; at most {MAX_UNPACKED:,} are taken.", "Leave files out."
+                f"the folder has {total:,} bytes; at most {MAX_UNPACKED:,} are allowed.", "Leave files out."
             )
         self.files = {path: _hash(found[path]) for path in sorted(found)}
 
@@ -101,13 +101,13 @@ def _hash(path: Path) -> FileInfo:
         return FileInfo(file.tell(), digest.hexdigest())
 
 
-class Packed:
-    """A bundle's .zip; a single top folder is removed from the paths."""
+class ArchiveSource:
+    """Bundle in a .zip. A single top folder is removed from the paths."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._archive = Archive(file)
-        self._top = _top(self._archive.files)
+        self._top = _find_top_folder(self._archive.files)
         self.files = {path.removeprefix(self._top): info for path, info in self._archive.files.items()}
 
     def open(self, path: str) -> IO[bytes]:
@@ -118,7 +118,7 @@ class Packed:
         self._file.close()
 
 
-def _top(paths: Mapping[str, FileInfo]) -> str:
+def _find_top_folder(paths: Mapping[str, FileInfo]) -> str:
     if MANIFEST in paths:
         return ""
     tops = {path.partition("/")[0] for path in paths}
@@ -126,7 +126,7 @@ def _top(paths: Mapping[str, FileInfo]) -> str:
         return f"{top}/"
     raise ArchiveError(
         f"there is no {MANIFEST} at its root, nor in its single top folder.",
-        f"Pack the folder that holds {MANIFEST}, and nothing beside it.",
+        f"Pack only the folder that contains {MANIFEST}.",
     )
 
 
@@ -188,7 +188,7 @@ class Bundle:
             return Manifest.model_validate(self.yaml.value)
         except ValidationError as error:
             problems = [self._problem(item) for item in error.errors()]
-            # A value that fits none of several forms is wrong in each; the first says enough.
+            # A value that is valid in none of several forms has an error for each form; only the first is reported.
             raise BundleError(list({problem.where: problem for problem in reversed(problems)}.values())[::-1]) from None
 
     def valid_part(self) -> Manifest | None:
@@ -251,7 +251,11 @@ class Bundle:
         paths = [path for path in self.files if path.endswith(".py") or path in named]
         total = sum(self.files[path].size for path in paths)
         if total > MAX_CODE:
-            raise BundleError(Problem(file=paths[0], message=f"the code files have {total:,} bytes; {MAX_CODE:,} fit."))
+            raise BundleError(
+                Problem(
+                    file=paths[0], message=f"the code files have {total:,} bytes; at most {MAX_CODE:,} are allowed."
+                )
+            )
         code = {}
         for path in paths:
             with self.file(path) as file:
@@ -293,7 +297,7 @@ def open_bundle(path: str | Path) -> Bundle:
     """Open the bundle at *path*, a folder or a .zip. Raises BundleError."""
     path = Path(path)
     if path.is_dir():
-        return Bundle(Folder(path))
+        return Bundle(FolderSource(path))
     if not path.is_file():
         raise BundleError(f"{path}: there is no such file or folder.")
     return open_archive(path.open("rb"))
@@ -302,7 +306,7 @@ def open_bundle(path: str | Path) -> Bundle:
 def open_archive(file: IO[bytes]) -> Bundle:
     """Open the bundle in the .zip *file*, which is closed with it. Raises BundleError."""
     try:
-        return Bundle(Packed(file))
+        return Bundle(ArchiveSource(file))
     except BaseException:
         file.close()
         raise

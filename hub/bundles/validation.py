@@ -45,11 +45,11 @@ def validate_bundle(bundle: Bundle) -> Report:
     """Validate an open bundle."""
     count = 0
 
-    def note(_: PreparedCase) -> None:
+    def count_case(_: PreparedCase) -> None:
         nonlocal count
         count += 1
 
-    problems = bundle_problems(bundle, on_case=note)
+    problems = bundle_problems(bundle, on_case=count_case)
     try:
         slug, version = bundle.manifest.slug, bundle.manifest.version
     except BundleError:
@@ -78,7 +78,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
     manifest = manifest.model_copy(deep=True)
     for problem in broken:
         manifest.dataset.fields.pop(problem.path.rpartition(".")[2], None)  # reported once, not for every row
-    templates = [
+    answer_templates = [
         ReferenceAnswers(source, key, bundle.file)
         for key in ("gold", "wrong")
         if isinstance(source := getattr(manifest, key), Answers) and not any(item.path == key for item in broken)
@@ -90,7 +90,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
                     problems.add(found)
                 else:
                     ids.add(found.case.id, "")
-                    problems.add(*_template_problems(templates, found))
+                    problems.add(*_template_problems(answer_templates, found))
                     on_case(found)
                 if problems.full:
                     return problems.sorted()
@@ -98,11 +98,11 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
     return problems.sorted()
 
 
-def _template_problems(templates: list[ReferenceAnswers], found: PreparedCase) -> Iterator[Problem]:
+def _template_problems(answer_templates: list[ReferenceAnswers], found: PreparedCase) -> Iterator[Problem]:
     """Yield problems of gold and wrong answers that templates cannot render for a case."""
-    for book in templates:
-        if message := book.problem(found.case):
-            yield Problem(file=found.file, line=found.line, path=book.key, message=message)
+    for answers in answer_templates:
+        if message := answers.problem(found.case):
+            yield Problem(file=found.file, line=found.line, path=answers.key, message=message)
 
 
 def _missing_files(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
@@ -117,7 +117,7 @@ def _missing_files(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
     for key, path in named:
         if isinstance(path, str) and path not in bundle.files:
             near = get_close_matches(path, bundle.files, n=1)
-            remedy = f"Did you mean {near[0]!r}?" if near else "Add the file, or take the key out."
+            remedy = f"Did you mean {near[0]!r}?" if near else "Add the file, or remove the key."
             yield bundle.problem(key, f"the bundle has no file {path!r}", remedy)
 
 
@@ -141,10 +141,10 @@ def _answer_problems(bundle: Bundle, manifest: Manifest, ids: DiskIndex) -> Iter
         if not isinstance(source, str) or source not in bundle.files:
             continue
         try:
-            with ReferenceAnswers(source, key, bundle.file) as book:
-                for case in book.cases():
+            with ReferenceAnswers(source, key, bundle.file) as answers:
+                for case in answers.cases():
                     if ids.get(case) is None:
-                        yield Problem(file=source, message=f"an answer names the case {case!r}, which is not there.")
+                        yield Problem(file=source, message=f"an answer names the case {case!r}, which does not exist.")
         except BundleError as error:
             yield from error.problems
     if manifest.recordings in bundle.files:

@@ -53,6 +53,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RenderedRule:
+    """Scoring rule with its options, rendered for one case."""
+
     rule: Rule
     options: ScorerOptions
 
@@ -78,8 +80,8 @@ class CompiledEnvironment:
 
     @property
     def needs_sandbox(self) -> bool:
-        plays = self.harness.uses_sandbox(self.manifest.harness.options)
-        return plays or any(rule.scorer.needs == "sandbox" for rule in self.rules)
+        harness_needs = self.harness.uses_sandbox(self.manifest.harness.options)
+        return harness_needs or any(rule.scorer.needs == "sandbox" for rule in self.rules)
 
     def pool(self, pool: Pool | None) -> Pool | None:
         """Return *pool* with the packages of the manifest. Raises SandboxUnavailable if one is missing."""
@@ -121,8 +123,8 @@ class CompiledEnvironment:
         """
         key = CallKey(purpose="answer", environment=self.slug, case=case.id)
         options = self.harness_options(case)
-        play = EpisodeContext(case=case, key=key, seed=0, options=options, files=self.files, services=Services())
-        return self.harness.static_tools(play)
+        context = EpisodeContext(case=case, key=key, seed=0, options=options, files=self.files, services=Services())
+        return self.harness.static_tools(context)
 
     def input_digest(self, case: CaseData) -> str:
         """Return the SHA-256 of the rendered prompt, the tools, files, the harness and its code."""
@@ -133,18 +135,18 @@ class CompiledEnvironment:
                 "options": self.harness_options(case).model_dump(mode="json"),
                 "files": case.files,
                 "code": self._hashes(code),
-                "case": case.to_json() if code else None,  # code of a harness may read any column
+                "case": case.to_json() if code else None,  # the code of a harness may read any column
             }
         )
 
     def scoring_digest(self, case: CaseData) -> str:
         """Return the SHA-256 of the rendered rules, target, tests, pass mark and the code of the rules."""
         rules: list[JSON] = []
-        whole_case = False
+        reads_case = False
         for item in self.rendered_rules(case):
             spec = item.rule.spec
             code = item.rule.scorer.code_paths(spec.options)
-            whole_case = whole_case or bool(code)
+            reads_case = reads_case or bool(code)
             rules.append(
                 {
                     "type": spec.type,
@@ -157,7 +159,7 @@ class CompiledEnvironment:
             )
         # Left out if empty, so that digests of environments without packages do not change.
         packages = {"packages": list(self.manifest.packages)} if self.manifest.packages else {}
-        case_json = case.to_json() if whole_case else None
+        case_json = case.to_json() if reads_case else None
         return digests.digest({"pass": self.manifest.scoring.pass_at, "rules": rules, "case": case_json, **packages})
 
     def _hashes(self, paths: Iterable[str]) -> dict[str, str]:
@@ -203,7 +205,7 @@ def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Proble
         missing = list(_missing("harness", harness.code_paths(options), files))
         yield from missing
         if not missing:
-            yield from (_below("harness", problem) for problem in harness.problems(options, files))
+            yield from (_with_prefix("harness", problem) for problem in harness.problems(options, files))
     for i, spec in enumerate(manifest.scoring.rules):
         where = f"scoring.rules[{i}]"
         scorer = SCORERS.get(spec.type)
@@ -216,10 +218,10 @@ def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Proble
         missing = list(_missing(where, scorer.code_paths(spec.options), files))
         yield from missing
         if not missing:
-            yield from (_below(where, problem) for problem in scorer.problems(spec.options, files))
+            yield from (_with_prefix(where, problem) for problem in scorer.problems(spec.options, files))
 
 
-def _below(where: str, problem: Problem) -> Problem:
+def _with_prefix(where: str, problem: Problem) -> Problem:
     return replace(problem, path=f"{where}.{problem.path}")
 
 

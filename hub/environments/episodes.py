@@ -1,6 +1,6 @@
 """Episodes: reset once and stepped until done, by evaluations and by trainers.
 
-The state of an episode is JSON, so any worker can take the next step and a transcript can be
+The state of an episode is JSON, so any worker can execute the next step and a transcript can be
 replayed.
 """
 
@@ -117,7 +117,7 @@ class Episode:
             "done": turn.done,
             "reward": None,
         }
-        return self._take(turn)
+        return self._apply_turn(turn)
 
     async def step(self, message: Message) -> Step:
         """Continue with the assistant's *message*. Raises EpisodeError, HarnessError, ScoringFailed."""
@@ -131,7 +131,7 @@ class Episode:
         turn = await self.environment.harness.step(self._context, harness_state, message)
         self.state["messages"].append(message)
         self.state["turns"] += 1
-        observation = self._take(turn)
+        observation = self._apply_turn(turn)
         if turn.done:
             return await self._finish(observation, "turns" if turn.truncated else "done", turn.info)
         if self.max_turns is not None and self.turns >= self.max_turns:
@@ -146,14 +146,14 @@ class Episode:
             raise EpisodeError("The episode is already over.")
         return await self._finish(Observation(), reason, {})
 
-    def _take(self, turn: Turn) -> Observation:
+    def _apply_turn(self, turn: Turn) -> Observation:
         try:
             size = len(json.dumps(turn.state, allow_nan=False))
         except (TypeError, ValueError) as error:
             raise HarnessError(f"The environment's state is not JSON: {error}.") from None
         if size > MAX_STATE_BYTES:
             raise HarnessError(
-                f"The environment's state is {size:,} bytes as JSON; at most {MAX_STATE_BYTES:,} are kept."
+                f"The environment's state is {size:,} bytes as JSON; at most {MAX_STATE_BYTES:,} are allowed."
             )
         self.state["harness"] = turn.state
         self.state["messages"].extend(turn.messages)

@@ -37,9 +37,9 @@ class EpisodeScore:
     @property
     def reason(self) -> str:
         """Return the reason of the first required rule below 1, else of the first rule below 1."""
-        short = [rule for rule in self.rules if rule.value is None or rule.value < 1]
-        short.sort(key=lambda rule: (rule.value is not None, not rule.required))
-        return short[0].reason if short else ""
+        below_one = [rule for rule in self.rules if rule.value is None or rule.value < 1]
+        below_one.sort(key=lambda rule: (rule.value is not None, not rule.required))
+        return below_one[0].reason if below_one else ""
 
 
 def rule_score(spec: RuleSpec, verdict: Verdict) -> RuleScore:
@@ -58,13 +58,13 @@ def rule_score(spec: RuleSpec, verdict: Verdict) -> RuleScore:
 def combine(rules: Sequence[RuleScore], pass_mark: float) -> EpisodeScore:
     """Return sum(weight x value) / sum(weight); passed from *pass_mark* on unless a required rule is below 1.
 
-    If one rule is undecided, the response is unscored: a mean over the others would reward an unjudged part.
+    If one rule is undecided, the response is unscored: a mean of the others would ignore the undecided part.
     """
     values = [rule.value for rule in rules]
     if not rules or any(value is None for value in values):
         return EpisodeScore(status="unscored", value=None, rules=list(rules))
     value = sum(rule.weight * (rule.value or 0.0) for rule in rules) / sum(rule.weight for rule in rules)
-    barred = any(rule.required and (rule.value or 0.0) < 1 for rule in rules)
-    # Rounding may put a sum of weights slightly below a mark that it meets exactly.
-    passed = not barred and value >= pass_mark - 1e-9
+    required_failed = any(rule.required and (rule.value or 0.0) < 1 for rule in rules)
+    # Rounding may make a sum of weights slightly less than a pass mark that it equals exactly.
+    passed = not required_failed and value >= pass_mark - 1e-9
     return EpisodeScore(status="passed" if passed else "failed", value=value, rules=list(rules))

@@ -46,7 +46,7 @@ class ProblemList:
 
 
 class BundleError(UserError):
-    """A bundle that cannot be used. `problems` lists every problem found; nothing has been stored."""
+    """Bundle that cannot be used. `problems` lists every problem found; nothing has been stored."""
 
     def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
         if isinstance(problems, str):

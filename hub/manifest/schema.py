@@ -38,7 +38,7 @@ def check_relative(path: str) -> str:
     return path
 
 
-# No path, address or name of a loader: those would have `datasets` read files of this machine.
+# Only owner/name: with a path, an address or the name of a loader, `datasets` would read files of this machine.
 _HF_NAME = re.compile(
     r"(?=[^/]{1,96}/[^/]{1,96}\Z)(?!.*(?:\.\.|--))[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?/[A-Za-z0-9_](?:[\w.-]*\w)?", re.A
 )
@@ -158,7 +158,7 @@ def _answer_kind(value: object) -> str:
     return "template" if isinstance(value, dict | Answers) else "file"
 
 
-# Told apart by its look, so that a mistake in one form is not also reported as a mistake in the other.
+# The type of the value selects the form, so that a mistake in one form is not also reported for the other.
 AnswerSource = Annotated[Annotated[str, Tag("file")] | Annotated[Answers, Tag("template")], Discriminator(_answer_kind)]
 
 

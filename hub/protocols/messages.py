@@ -111,7 +111,7 @@ def count_common_messages(first: Sequence[Message], second: Sequence[Message]) -
 
 
 def get_comparable_content(message: Message) -> list[JSON]:
-    """Return what makes a message different from another: role, text and calls, without ids and without reasoning."""
+    """Return the parts of a message that are compared: role, text without reasoning, and calls without ids."""
     calls = [[_function(call).get("name"), parsed_arguments(call)] for call in calls_of(message)]
     return [message.get("role"), text_of(remove_reasoning(message)), calls]
 
@@ -120,7 +120,7 @@ def get_comparable_content(message: Message) -> list[JSON]:
 
 
 def plain_message(message: Message) -> Message:
-    """Return a message with the keys of chat completions alone, and the arguments of its calls as JSON text.
+    """Return a message with only the keys of chat completions, and the arguments of its calls as JSON text.
 
     Providers add keys of their own, and some give arguments as an object.
     """

@@ -26,8 +26,8 @@ def enclose_data(name: str, text: str) -> str:
     Put DATA_RULE into the system message of a prompt that uses this. The tag depends on the text alone, so that equal
     prompts stay equal in the cache.
     """
-    mark = f"{name}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:16]}"
-    return f"<{mark}>\n{text}\n</{mark}>"
+    tag = f"{name}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:16]}"
+    return f"<{tag}>\n{text}\n</{tag}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ async def request_judgement(
     """Request one JSON object of *shape*. An invalid reply is sent back to the model once, with its mistakes.
 
     *messages* must describe the shape. The second call has the key's `turn` raised by one. Raises ModelError if
-    the model cannot be reached; a model that answers badly never raises.
+    the model cannot be reached; invalid replies do not raise.
     """
     conversation = list(messages)
     replies: list[Reply] = []
@@ -118,7 +118,7 @@ def parse_reply(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:
             return shape.model_validate(cut), ""
         except ValidationError as error:
             problem = problem or f"the JSON object is cut off, and so far {_mistakes(error, shape)}"
-    return None, problem or ("the answer is empty" if not text.strip() else "it holds no JSON object")
+    return None, problem or ("the answer is empty" if not text.strip() else "it contains no JSON object")
 
 
 def _unwrapped(value: JSON, shape: type[Shape]) -> Shape | None:

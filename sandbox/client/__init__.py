@@ -1,1 +1,1 @@
-"""The way into the sandbox: a pool of engines that runs jobs, and what the pool needs to be set up."""
+"""Client of the sandbox: a pool of engines that runs jobs, its options, packages and self-test."""

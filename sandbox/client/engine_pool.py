@@ -76,13 +76,13 @@ class EnginePool:
 
     @contextmanager
     def lease(self, *, cgroups: bool = False, fresh: bool = False) -> Iterator[EnginePair]:
-        """Wait for a free slot and lend an engine. If the block raises, the engine is closed.
+        """Wait for a free slot and lease an engine. If the block raises, the engine is closed.
 
         cgroups  the engine may use control groups, for a job with child processes. If engines offer packages, each may;
                  else only those leased with this option, since a killed engine leaves its control groups behind
         fresh    start an engine for this lease
 
-        Raises EngineFailed or SandboxUnavailable if no engine can be had.
+        Raises EngineFailed or SandboxUnavailable if no engine can be opened.
         """
         with self._slots:
             pair = self._take(cgroups or self.options.offers_packages, fresh)
@@ -91,7 +91,7 @@ class EnginePool:
                 yield pair
                 reusable = True
             finally:
-                self._give_back(pair, reusable)
+                self._release(pair, reusable)
 
     def _take(self, cgroups: bool, fresh: bool) -> EnginePair:
         """Return the idle engine that was used last, whose memory pages are still warm, or a new one."""
@@ -111,9 +111,9 @@ class EnginePool:
                 return pair
             if time.monotonic() - since < _IDLE_CHECK_S or all(engine.is_responsive() for engine in pair.engines):
                 return pair
-            self._give_back(pair, reusable=False)
+            self._release(pair, reusable=False)
 
-    def _give_back(self, pair: EnginePair, reusable: bool) -> None:
+    def _release(self, pair: EnginePair, reusable: bool) -> None:
         reusable = reusable and all(_is_reusable(engine) for engine in pair.engines)
         with self._lock:
             self.leased.discard(pair)

@@ -21,10 +21,10 @@ class PoolOptions:
     backend    auto, or the name of a backend
     accept     isolation tiers in which code may run
     workers    jobs at once; None means twice the number of processors, but at least four
-    strongest  highest tier to use, for tests: the engine leaves out what makes a stronger one
+    strongest  highest tier to use, for tests: the engine omits the features of stronger ones
     landlock_abi  highest Landlock version to use, for tests of older kernels; None for no limit
     packages   directories of packages that candidates may import besides the standard library
-    required   packages that the backend's own directory must have, by the names they are imported by
+    required   packages that must be in the backend's own directory, by import name
     transport  options of the backend
     """
 

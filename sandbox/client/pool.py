@@ -22,7 +22,7 @@ from sandbox.verdicts.jobs import FunctionJob, Job, ProgramJob
 from sandbox.verdicts.results import Outcome, Status
 
 _ATTEMPTS = 2  # of a job whose engine fails
-_FRESH_ATTEMPTS = 2  # more of them, each on an engine started for it, before the job is blamed
+_FRESH_ATTEMPTS = 2  # further attempts, each on an engine started for it, before the job is at fault
 _HARMLESS = ProgramJob("pass")  # checks that an engine works
 
 _SANDBOX_FAILURES = (EngineFailed, InfrastructureFailed, SandboxUnavailable)

@@ -1,4 +1,4 @@
-"""What an engine reports about its runs."""
+"""Events that an engine reports about its runs."""
 
 from dataclasses import dataclass
 

@@ -19,10 +19,10 @@ class Status(StrEnum):
     DISK_LIMIT = "disk_limit"  # too many bytes or files written
     EXITED = "exited"  # the process ended itself, or was ended by a signal
     TAMPERED = "tampered"  # the code interfered with the protocol or with the tests
-    BAD_TESTS = "bad_tests"  # the tests themselves are broken; says nothing about the code
-    UNSUPPORTED = "unsupported"  # the tests need the process of the code; says nothing about the code
+    BAD_TESTS = "bad_tests"  # the tests themselves are broken; no verdict about the code
+    UNSUPPORTED = "unsupported"  # the tests need the process of the code; no verdict about the code
     NOT_JSON = "not_json"  # a call returned a value that JSON cannot represent
-    INFRA_ERROR = "infra_error"  # the sandbox failed; says nothing about the code
+    INFRA_ERROR = "infra_error"  # the sandbox failed; no verdict about the code
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Outcome:
 
     @property
     def conclusive(self) -> bool:
-        """Whether the outcome says something about the code, rather than about its tests or the sandbox."""
+        """Whether the outcome is a verdict about the code, rather than about its tests or the sandbox."""
         return self.status not in (Status.BAD_TESTS, Status.UNSUPPORTED, Status.INFRA_ERROR)
 
     def to_json(self) -> dict[str, object]:

@@ -116,7 +116,7 @@ def test_catalog_entry_with_changed_content_is_reported_and_others_load(tmp_path
     write_bundle(folder / "sums", slug="sums")
     for _ in range(2):  # it is said until it is mended
         printed = run("prepare")
-        assert "capitals 1.0.0 is stored already, with other content. Raise `version`" in printed
+        assert "capitals 1.0.0 is already stored with different content. Raise `version`" in printed
         assert "1 environment of hub/catalog could not be loaded.\nThe stored versions remain in use.\n" in printed
     assert set(Environment.objects.values_list("slug", flat=True)) == {"capitals", "sums"}
     write_bundle(folder / "other", title="Another", version="1.0.1")

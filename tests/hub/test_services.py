@@ -85,14 +85,14 @@ def test_a_bundle_with_a_problem_stores_nothing_at_all(tmp_path, media):
 
 def test_an_import_that_another_has_overtaken_gives_back_the_others_version(tmp_path, monkeypatch):
     folder = write_bundle(tmp_path / "b")
-    store = services._store
+    store = services._store_archive
 
     def overtaken(bundle):
-        monkeypatch.setattr(services, "_store", store)
+        monkeypatch.setattr(services, "_store_archive", store)
         import_bundle(bundle=folder)
         return store(bundle)
 
-    monkeypatch.setattr(services, "_store", overtaken)
+    monkeypatch.setattr(services, "_store_archive", overtaken)
     assert import_bundle(bundle=folder) == EnvironmentVersion.objects.get()
     assert Case.objects.count() == 3
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class TransportOptions:
-    """Where engines come from.
+    """Options of the backends.
 
     image      docker: an image built by `make sandbox-image`; None for the default name
     runtime    docker: a container runtime other than the daemon's default, such as runsc (gVisor)

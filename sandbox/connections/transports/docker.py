@@ -34,7 +34,7 @@ _REMOVAL_S = 10
 _HEADER = struct.Struct(">BxxxL")  # header of each part of an attached container's output: stream, length
 _STDOUT = 1
 
-# What the docker package raises if the daemon is unreachable, fails or refuses.
+# Exceptions of the docker package if the daemon is unreachable, fails or refuses.
 _FAILURES = (DockerException, requests.RequestException, OSError)
 
 

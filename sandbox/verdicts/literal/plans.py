@@ -52,8 +52,8 @@ def plan_job(job: FunctionJob) -> tuple[LiteralTest, ...] | None:
 def plan_text(tests: str, entry_point: str | None, setup: str = "") -> tuple[LiteralTest, ...] | None:
     """Return the tests in a text, or None if a judge has to run any part of it.
 
-    With an entry point, only that name and the parameter of `check` are the function under test. Without one, each name
-    is that is neither dotted nor in FUNCTIONS or NAMES.
+    With an entry point, only that name and the parameter of `check` are the function under test. Without one, each
+    name is one that is neither dotted nor in FUNCTIONS or NAMES.
     """
     try:
         if not _has_only_imports(setup):

@@ -31,7 +31,7 @@ _FailedTest = tuple[Status, str, Failure]
 
 
 class LiteralRun(SingleRun):
-    """One run of a candidate that answers all calls. `run` raises NeedsJudge if a judge has to look at an answer."""
+    """One run of a candidate that answers all calls. `run` raises NeedsJudge if a judge has to compare an answer."""
 
     def __init__(self, engines: EnginePair, job: FunctionJob, tests: tuple[LiteralTest, ...]) -> None:
         super().__init__(engines, job.limits)
@@ -110,7 +110,7 @@ class LiteralRun(SingleRun):
         except Exception as error:  # such as abs() of a text that the code returned
             status, problem = Status.EXCEPTION, f"{type(error).__name__}: {error}"
         if any(map(codec.has_opaque, values)):
-            raise NeedsJudge  # an object may equal the expected value, which only its own process can tell
+            raise NeedsJudge  # an object may equal the expected value; only its own process can compare them
         text, expected = test.describe()
         got = ", ".join(map(show_value, values))
         message = f"The tests could not use what the code returned: {problem}" if problem else f"A test failed: {text}"

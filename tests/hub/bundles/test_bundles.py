@@ -10,21 +10,21 @@ from hub.manifest.problems import MAX_LISTED, ProblemList
 from tests.hub.bundle_files import lines, write_bundle
 
 
-def told(folder):
+def problem_lines(folder):
     return [str(problem) for problem in validate(folder).problems]
 
 
-def one(folder):
-    (problem,) = told(folder)
+def only_problem(folder):
+    (problem,) = problem_lines(folder)
     return problem
 
 
-def test_a_good_bundle_is_valid(tmp_path):
+def test_valid_bundle(tmp_path):
     report = validate(write_bundle(tmp_path))
     assert (report.valid, report.slug, report.version, report.cases) == (True, "capitals", "1.0.0", 3)
 
 
-def test_every_problem_is_reported_at_once_with_its_place(tmp_path):
+def test_all_problems_are_reported_with_their_location(tmp_path):
     text = """\
 spec: 1
 slug: Capitals!
@@ -49,7 +49,7 @@ wrong: {contnt: "x"}
         "cases.jsonl": '{"country": "France", "capital": "Paris"}\n{"country":\n',
         "gold.jsonl": '{"case": "1", "content": "Paris"}\n{"country": "Spain"}\n',
     }
-    problems = told(write_bundle(tmp_path, files=files))
+    problems = problem_lines(write_bundle(tmp_path, files=files))
     expected = [
         ("environment.yaml:2 (slug)", "lower-case letters"),
         ("environment.yaml:3 (version)", "1.0.0"),
@@ -68,15 +68,15 @@ wrong: {contnt: "x"}
         assert any(problem.startswith(place) and sentence in problem for problem in problems), (place, problems)
 
 
-def test_a_rule_with_an_unknown_key_is_refused_with_those_it_knows(tmp_path):
+def test_unknown_key_of_a_rule_is_rejected_with_the_known_keys(tmp_path):
     folder = write_bundle(tmp_path, scoring={"rules": [{"type": "exact_match", "tarrget": "x"}]})
-    assert "scoring.rules[0].tarrget" in one(folder)
-    assert "target" in one(folder)
+    assert "scoring.rules[0].tarrget" in only_problem(folder)
+    assert "target" in only_problem(folder)
 
 
-def test_a_template_that_does_not_render_for_a_case_names_case_and_key(tmp_path):
+def test_template_error_is_reported_with_case_and_key(tmp_path):
     folder = write_bundle(tmp_path, harness={"type": "single_turn", "prompt": "{{ capitol }}"})
-    assert told(folder)[0].startswith("cases.jsonl:1 (harness): ")
+    assert problem_lines(folder)[0].startswith("cases.jsonl:1 (harness): ")
 
 
 @pytest.mark.parametrize(
@@ -87,36 +87,36 @@ def test_a_template_that_does_not_render_for_a_case_names_case_and_key(tmp_path)
         ({"recordings": "judge.jsonl"}, "(recordings)"),
     ],
 )
-def test_a_file_that_is_not_there_is_named_with_the_nearest_that_is(tmp_path, changes, place):
-    problem = one(write_bundle(tmp_path, files={"gold.jsonl": ""}, **changes))
+def test_missing_file_is_reported_with_the_nearest_name(tmp_path, changes, place):
+    problem = only_problem(write_bundle(tmp_path, files={"gold.jsonl": ""}, **changes))
     assert place.rpartition(" ")[2] in problem
     assert "the bundle has no file" in problem
 
 
-def test_two_cases_of_one_id_are_refused_with_both_lines(tmp_path):
+def test_duplicate_case_id_is_reported_with_both_lines(tmp_path):
     rows = [{"country": "France", "capital": "Paris"}] * 2
-    problem = one(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, wrong=None))
+    problem = only_problem(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, wrong=None))
     assert problem.startswith("cases.jsonl:2 (dataset.fields.id)")
     assert "line 1" in problem
 
 
-def test_an_answer_to_a_case_that_is_not_there_is_refused(tmp_path):
-    problem = one(write_bundle(tmp_path, files={"wrong.jsonl": lines([{"case": "Atlantis", "content": "x"}])}))
+def test_answer_to_an_unknown_case_is_rejected(tmp_path):
+    problem = only_problem(write_bundle(tmp_path, files={"wrong.jsonl": lines([{"case": "Atlantis", "content": "x"}])}))
     assert "Atlantis" in problem
 
 
-def test_the_same_mistake_on_many_rows_is_shown_a_few_times_and_counted(tmp_path):
+def test_same_mistake_on_many_rows_is_shown_a_few_times_and_counted(tmp_path):
     rows = [{"country": f"C{i}"} for i in range(1000)]
-    problems = told(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, wrong=None))
+    problems = problem_lines(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, wrong=None))
     assert len(problems) == 3
     assert problems[2].endswith("The same on 997 more lines.") or "997 more lines" in problems[2]
 
 
-def test_an_empty_dataset_is_refused(tmp_path):
-    assert "no rows" in one(write_bundle(tmp_path, files={"cases.jsonl": "\n"}, wrong=None))
+def test_empty_dataset_is_rejected(tmp_path):
+    assert "no rows" in only_problem(write_bundle(tmp_path, files={"cases.jsonl": "\n"}, wrong=None))
 
 
-def test_where_leaves_rows_out_and_keeps_the_numbers_of_the_others(tmp_path):
+def test_where_excludes_rows_and_keeps_line_numbers(tmp_path):
     dataset = {
         "path": "cases.jsonl",
         "where": "{{ capital != 'Paris' }}",
@@ -127,13 +127,13 @@ def test_where_leaves_rows_out_and_keeps_the_numbers_of_the_others(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "just text", "", "a: [", "a: 1\na: 2\n"])
-def test_a_manifest_that_is_no_mapping_is_refused_with_a_sentence(tmp_path, text):
-    problems = told(write_bundle(tmp_path, files={"environment.yaml": text}))
+def test_manifest_that_is_not_a_mapping_is_rejected(tmp_path, text):
+    problems = problem_lines(write_bundle(tmp_path, files={"environment.yaml": text}))
     assert problems
     assert all(problem.startswith("environment.yaml") for problem in problems)
 
 
-def test_no_more_kinds_of_problem_are_listed_than_anyone_reads():
+def test_number_of_listed_problems_is_limited():
     found = ProblemList()
     for number in range(MAX_LISTED + 50):
         if not found.full:
@@ -141,7 +141,7 @@ def test_no_more_kinds_of_problem_are_listed_than_anyone_reads():
     assert len(found.sorted()) == MAX_LISTED + 1
 
 
-def test_five_hundred_mutated_bundles_are_refused_or_valid_and_never_crash(tmp_path):
+def test_five_hundred_mutated_bundles_are_rejected_or_valid(tmp_path):
     rng = random.Random(11)
     good = {path.name: path.read_bytes() for path in write_bundle(tmp_path).iterdir()}
     pieces = [b"{{ x }}", b"{{", b"{%", b"- ", b": ", b"\n", b"[", b"}", b"null", b"1", b"&a", b"*a", b"!!int", b"\x00"]

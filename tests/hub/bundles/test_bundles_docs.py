@@ -20,7 +20,7 @@ COMMANDS = re.findall(r"^\$ \S+python manage\.py (.+)\n((?:[^$].*\n)*)", CONSOLE
 
 
 @pytest.mark.django_db
-def test_the_walkthrough_does_what_it_says(tmp_path, monkeypatch, settings):
+def test_commands_of_the_walkthrough_work(tmp_path, monkeypatch, settings):
     settings.MEDIA_ROOT = tmp_path / "media"
     monkeypatch.chdir(tmp_path)
     for path, content in FILES:
@@ -41,7 +41,7 @@ def test_every_key_is_in_the_reference(key):
     assert any(f"`{key}`" in row for row in rows)
 
 
-def test_the_two_ways_to_write_answers_are_valid(tmp_path):
+def test_two_ways_to_write_answers_are_valid(tmp_path):
     answers = re.findall(r'^    (\{"case": "n4".*\})$', PAGE, re.MULTILINE)
     text = "".join(line.replace('"n4"', '"France"') + "\n" for line in answers)
     report = validate(write_bundle(tmp_path, files={"gold.jsonl": text}, gold="gold.jsonl"))

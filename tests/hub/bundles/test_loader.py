@@ -22,7 +22,7 @@ def zipped(folder, top=""):
     return out
 
 
-def test_a_folder_and_its_zip_are_the_same_bundle_whatever_the_top_folder(tmp_path):
+def test_folder_and_zip_are_the_same_bundle_with_any_top_folder(tmp_path):
     folder = write_bundle(tmp_path / "b", files={"README.md": "# Capitals\n", "data/notes.txt": "x"})
     with (
         open_bundle(folder) as plain,
@@ -35,7 +35,7 @@ def test_a_folder_and_its_zip_are_the_same_bundle_whatever_the_top_folder(tmp_pa
         assert [case.id for case in top.cases()] == ["France", "Spain", "Norway"]
 
 
-def test_junk_and_the_certificate_are_no_part_of_the_digest(tmp_path):
+def test_digest_excludes_by_products_and_the_certificate(tmp_path):
     folder = write_bundle(tmp_path / "b")
     with open_bundle(folder) as bundle:
         digest = bundle.digest
@@ -51,7 +51,7 @@ def test_junk_and_the_certificate_are_no_part_of_the_digest(tmp_path):
         assert bundle.certificate == {"digest": digest}
 
 
-def test_a_certificate_about_other_content_does_not_count(tmp_path):
+def test_certificate_with_another_digest_is_ignored(tmp_path):
     folder = write_bundle(tmp_path / "b", files={"certificate.json": json.dumps({"digest": "0" * 64})})
     with open_bundle(folder) as bundle:
         assert bundle.certificate is None
@@ -73,7 +73,7 @@ def test_exporting_gives_the_same_bytes_from_a_folder_its_zip_and_the_export_its
     assert exports[0] == exports[1] == exports[2]
 
 
-def test_code_files_are_at_hand_and_data_is_not(tmp_path):
+def test_code_is_loaded_without_data_files(tmp_path):
     folder = write_bundle(tmp_path / "b", files={"lib/helpers.py": "x = 1\n"})
     with open_bundle(folder) as bundle:
         assert bundle.code(bundle.manifest) == {"lib/helpers.py": b"x = 1\n"}
@@ -86,21 +86,21 @@ def refusal(path):
     return str(caught.value)
 
 
-def test_links_in_a_folder_are_refused(tmp_path):
+def test_links_in_a_folder_are_rejected(tmp_path):
     folder = write_bundle(tmp_path / "b")
     os.symlink("/etc/passwd", folder / "cases.csv")
     assert "link or a device" in refusal(folder)
 
 
-def test_names_that_collide_elsewhere_are_refused_in_a_folder_too(tmp_path):
+def test_colliding_names_in_a_folder_are_rejected(tmp_path):
     folder = write_bundle(tmp_path / "b", files={"A.txt": "1", "a.txt": "2"})
     if len(list(folder.glob("[aA].txt"))) < 2:
         pytest.skip("this file system does not tell A.txt from a.txt")
-    assert "differs in case" in refusal(folder)
+    assert "differs only in case" in refusal(folder)
 
 
 @pytest.mark.parametrize("names", [["other.yaml"], ["a/environment.yaml", "b/x"], ["a/b/environment.yaml"]])
-def test_an_archive_without_a_manifest_at_its_root_is_refused(names):
+def test_archive_without_a_manifest_at_its_root_is_rejected(names):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name in names:
@@ -109,11 +109,11 @@ def test_an_archive_without_a_manifest_at_its_root_is_refused(names):
         open_archive(out)
 
 
-def test_a_path_that_is_not_there_is_refused(tmp_path):
+def test_missing_path_is_rejected(tmp_path):
     assert "no such file" in refusal(tmp_path / "nowhere")
 
 
-def test_packages_are_those_that_the_sandbox_can_have(tmp_path):
+def test_packages_must_be_known_to_the_sandbox(tmp_path):
     with open_bundle(write_bundle(tmp_path / "good", packages=["pandas", "numpy"])) as bundle:
         assert bundle.manifest.packages == ["numpy", "pandas"]
     with pytest.raises(BundleError, match="left-pad: the sandbox has no such package; it can have numpy, pandas"):

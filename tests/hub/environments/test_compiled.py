@@ -40,7 +40,7 @@ def test_options_are_rendered_for_the_case_and_keep_their_types():
     assert rule.options.target == "Oslo"
 
 
-def test_a_rule_applies_where_its_condition_says_so():
+def test_rule_applies_if_its_condition_is_true():
     rules = [
         {"type": "exact_match", "name": "a"},
         {"type": "exact_match", "name": "b", "when": "{{ level == 'hard' }}"},
@@ -50,7 +50,7 @@ def test_a_rule_applies_where_its_condition_says_so():
     assert [item.rule.spec.name for item in environment.rendered_rules(case(row={"level": "hard"}))] == ["a", "b"]
 
 
-def test_what_does_not_render_for_a_case_names_the_key():
+def test_template_error_of_a_case_contains_the_key():
     with pytest.raises(CaseError) as caught:
         compiled(harness={"prompt": "{{ nothing }}"}).harness_options(case())
     assert caught.value.where == "harness"
@@ -59,7 +59,7 @@ def test_what_does_not_render_for_a_case_names_the_key():
     assert caught.value.where.startswith("harness.prompt")
 
 
-def test_the_input_digest_follows_what_the_model_sees_and_nothing_else():
+def test_input_digest_depends_only_on_the_input_of_the_model():
     environment = compiled()
     digest = environment.input_digest(case())
     assert environment.input_digest(case(target="Bergen", row={"level": "hard"})) == digest
@@ -70,7 +70,7 @@ def test_the_input_digest_follows_what_the_model_sees_and_nothing_else():
     assert compiled(title="Other", scoring=scoring).input_digest(case()) == compiled().input_digest(case())
 
 
-def test_the_scoring_digest_follows_what_decides_the_score_and_nothing_else():
+def test_scoring_digest_depends_only_on_scoring():
     rules = {"rules": [{"type": "exact_match"}]}
     digest = compiled(scoring=rules).scoring_digest(case())
     assert compiled(scoring=rules, harness={"system": "x"}).scoring_digest(case()) == digest
@@ -83,7 +83,7 @@ def test_the_scoring_digest_follows_what_decides_the_score_and_nothing_else():
 TOOLS = b'def look(state, name: str) -> str:\n    """Look up a name."""\n    return name\n'
 
 
-def test_the_code_that_a_harness_runs_is_part_of_the_input_digest_and_so_is_the_whole_case():
+def test_input_digest_covers_harness_code_and_case():
     harness = {"type": "tools", "tools": "tools.py"}
     environment = compiled({"tools.py": TOOLS}, harness=harness)
     digest = environment.input_digest(case())
@@ -92,12 +92,12 @@ def test_the_code_that_a_harness_runs_is_part_of_the_input_digest_and_so_is_the_
     assert compiled({"tools.py": TOOLS, "unused.py": b"x = 1\n"}, harness=harness).input_digest(case()) == digest
 
 
-def test_whether_the_sandbox_is_needed_is_known_before_anything_runs():
+def test_needs_sandbox():
     assert not compiled().needs_sandbox
     assert compiled({"tools.py": TOOLS}, harness={"type": "tools", "tools": "tools.py"}).needs_sandbox
 
 
-def test_the_roles_to_fill_are_listed_once():
+def test_roles_are_listed_once():
     user = {"role": "customer", "prompt": "You are a customer."}
     assert compiled(harness={"type": "multi_turn", "user": user}).roles == ["customer"]
     assert compiled().roles == []

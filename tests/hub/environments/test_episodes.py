@@ -62,19 +62,19 @@ def episode(**options):
     )
 
 
-async def test_an_episode_gives_new_messages_only_and_its_reward_at_the_end():
-    played = episode()
-    assert (await played.reset()).messages == [{"role": "user", "content": "Count."}]
-    first = await played.step(says("one"))
+async def test_steps_return_new_messages_and_the_last_one_the_reward():
+    running = episode()
+    assert (await running.reset()).messages == [{"role": "user", "content": "Count."}]
+    first = await running.step(says("one"))
     assert (first.observation.messages, first.reward, first.done) == ([{"role": "user", "content": "1"}], 0.0, False)
-    await played.step(says("two"))
-    last = await played.step(says("three"))
+    await running.step(says("two"))
+    last = await running.step(says("three"))
     assert (last.done, last.reward, last.truncated, last.score.status) == (True, 1.0, False, "passed")
-    assert [message["content"] for message in played.messages] == ["Count.", "one", "1", "two", "2", "three"]
+    assert [message["content"] for message in running.messages] == ["Count.", "one", "1", "two", "2", "three"]
     assert Own.seen[0].text == "three"
 
 
-async def test_state_taken_through_json_goes_on_elsewhere_with_the_same_outcome():
+async def test_episode_continues_from_its_json_state():
     first = episode()
     await first.reset()
     await first.step(says("one"))
@@ -84,55 +84,55 @@ async def test_state_taken_through_json_goes_on_elsewhere_with_the_same_outcome(
     assert (step.done, step.reward, second.turns) == (True, 1.0, 3)
 
 
-async def test_the_runs_own_limit_of_turns_ends_and_scores_it():
-    played = episode(max_turns=2)
-    await played.reset()
-    await played.step(says("one"))
-    step = await played.step(says("two"))
+async def test_max_turns_ends_and_scores_the_episode():
+    running = episode(max_turns=2)
+    await running.reset()
+    await running.step(says("one"))
+    step = await running.step(says("two"))
     assert (step.done, step.truncated, step.score.status) == (True, True, "failed")
     assert step.reward == pytest.approx(2 / 3)
     assert Own.seen[0].stop == "turns"
 
 
-async def test_a_limit_from_outside_scores_what_is_there():
-    played = episode()
-    await played.reset()
-    await played.step(says("one"))
-    step = await played.stop("time")
+async def test_stop_scores_the_messages_so_far():
+    running = episode()
+    await running.reset()
+    await running.step(says("one"))
+    step = await running.stop("time")
     assert (step.truncated, Own.seen[0].stop) == (True, "time")
     with pytest.raises(EpisodeError, match="already over"):
-        await played.stop("time")
+        await running.stop("time")
 
 
-async def test_driving_it_wrongly_is_refused_and_changes_nothing():
-    played = episode()
+async def test_invalid_steps_are_rejected_without_changing_the_state():
+    running = episode()
     with pytest.raises(EpisodeError, match="not been reset"):
-        await played.step(says("early"))
+        await running.step(says("early"))
     with pytest.raises(EpisodeError, match="not been reset"):
-        await played.stop("time")
-    await played.reset()
-    before = json.dumps(played.state)
+        await running.stop("time")
+    await running.reset()
+    before = json.dumps(running.state)
     with pytest.raises(EpisodeError, match="role was 'user'"):
-        await played.step({"role": "user", "content": "x"})
-    assert json.dumps(played.state) == before
+        await running.step({"role": "user", "content": "x"})
+    assert json.dumps(running.state) == before
     for word in ("one", "two", "three"):
-        await played.step(says(word))
+        await running.step(says(word))
     with pytest.raises(EpisodeError, match="is over"):
-        await played.step(says("four"))
+        await running.step(says("four"))
 
 
-async def test_resetting_begins_anew():
-    played = episode()
-    await played.reset()
-    await played.step(says("one"))
-    await played.reset()
-    assert (played.turns, len(played.messages), played.done) == (0, 1, False)
+async def test_reset_starts_over():
+    running = episode()
+    await running.reset()
+    await running.step(says("one"))
+    await running.reset()
+    assert (running.turns, len(running.messages), running.done) == (0, 1, False)
 
 
 @pytest.mark.parametrize(
     ("state", "sentence"), [(object(), "not JSON"), (float("nan"), "not JSON"), ("x" * 2**20, "bytes")]
 )
-async def test_a_state_that_cannot_be_kept_is_the_environments_fault(monkeypatch, state, sentence):
+async def test_invalid_state_is_a_harness_error(monkeypatch, state, sentence):
     class Bad(Counting):
         async def reset(self, play):
             return Turn(state=state, messages=[])
@@ -142,15 +142,15 @@ async def test_a_state_that_cannot_be_kept_is_the_environments_fault(monkeypatch
         await episode().reset()
 
 
-async def test_a_rule_that_cannot_decide_leaves_it_unscored(monkeypatch):
+async def test_undecided_rule_leaves_the_episode_unscored(monkeypatch):
     class Undecided(Own):
         async def score(self, options, submission, services):
             return Verdict(value=None, reason="I cannot tell.")
 
     monkeypatch.setitem(SCORERS, "own", Undecided())
-    played = episode()
-    await played.reset()
-    step = await played.stop("time")
+    running = episode()
+    await running.reset()
+    step = await running.stop("time")
     assert (step.score.status, step.score.value, step.reward, step.score.reason) == (
         "unscored",
         None,
@@ -159,22 +159,22 @@ async def test_a_rule_that_cannot_decide_leaves_it_unscored(monkeypatch):
     )
 
 
-async def test_scoring_that_fails_can_be_tried_again(monkeypatch):
+async def test_failed_scoring_can_be_repeated(monkeypatch):
     class Failing(Own):
         async def score(self, options, submission, services):
             raise ScoringFailed("sandbox", "No sandbox.")
 
     monkeypatch.setitem(SCORERS, "own", Failing())
-    played = episode()
-    await played.reset()
+    running = episode()
+    await running.reset()
     with pytest.raises(ScoringFailed):
-        await played.stop("time")
-    assert not played.done
+        await running.stop("time")
+    assert not running.done
     monkeypatch.setitem(SCORERS, "own", Own())
-    again = episode(state=played.state)
+    again = episode(state=running.state)
     assert (await again.stop("time")).done
 
 
-def test_text_of_a_message_in_parts_is_put_together():
+def test_text_of_joins_content_parts():
     assert text_of({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}) == "ab"
     assert text_of({"content": None}) == ""

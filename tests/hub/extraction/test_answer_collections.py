@@ -20,7 +20,7 @@ def rows(name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("row", rows("numbers"))
-def test_number_is_read_as_a_person_reads_it(row: dict[str, Any]) -> None:
+def test_number_equals_the_annotated_one(row: dict[str, Any]) -> None:
     found = read_number(row["answer"]).quantity
     if row["expected"] is None:
         assert found is None
@@ -30,5 +30,5 @@ def test_number_is_read_as_a_person_reads_it(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", rows("choices"))
-def test_choice_is_read_as_a_person_reads_it(row: dict[str, Any]) -> None:
+def test_choice_equals_the_annotated_one(row: dict[str, Any]) -> None:
     assert choice(row["answer"], row["labels"], row["choices"]) == row["expected"]

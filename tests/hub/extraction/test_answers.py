@@ -31,7 +31,7 @@ from hub.extraction import (
         ("Wrap it in `<think>`, please.", "Wrap it in `<think>`, please."),
     ],
 )
-def test_tags_that_are_used_are_reasoning_and_tags_that_are_mentioned_are_not(text: str, rest: str) -> None:
+def test_quoted_reasoning_tags_are_ignored(text: str, rest: str) -> None:
     assert without_reasoning(text) == rest
 
 
@@ -56,7 +56,7 @@ def test_tags_that_are_used_are_reasoning_and_tags_that_are_mentioned_are_not(te
         ("\\boxed{\\text{Paris}}, as I said. The answer is in the box.", "Paris"),
     ],
 )
-def test_the_strongest_mark_gives_the_answer(text: str, answer: str | None) -> None:
+def test_strongest_mark_decides_the_final_answer(text: str, answer: str | None) -> None:
     assert final_answer(text) == answer
 
 
@@ -93,7 +93,7 @@ def test_the_strongest_mark_gives_the_answer(text: str, answer: str | None) -> N
         ("Answer: ４２", 42),
     ],
 )
-def test_a_number_is_read_whatever_its_dress(text: str, value: Fraction | int) -> None:
+def test_number_is_read_with_markup_and_units(text: str, value: Fraction | int) -> None:
     assert number(text) == value
 
 
@@ -130,12 +130,12 @@ def test_alternatives_ranges_and_lists_give_no_number(text: str) -> None:
         ("Either 18 or 19. I'll go with 18.", 18),
     ],
 )
-def test_a_correction_replaces_what_was_said_before(text: str, value: int) -> None:
+def test_correction_replaces_earlier_numbers(text: str, value: int) -> None:
     assert number(text) == value
 
 
 @pytest.mark.parametrize(
-    ("target", "said", "same"),
+    ("target", "written", "same"),
     [
         ("50", "50%", True),
         ("0.5", "50 percent", True),
@@ -147,8 +147,8 @@ def test_a_correction_replaces_what_was_said_before(text: str, value: int) -> No
         ("0.25", "50%", False),
     ],
 )
-def test_a_percent_sign_or_a_million_counts_or_not_whichever_fits(target: str, said: str, same: bool) -> None:
-    wanted, found = quantity(target), quantity(f"Answer: {said}")
+def test_percent_sign_and_scale_word_may_be_omitted_on_one_side(target: str, written: str, same: bool) -> None:
+    wanted, found = quantity(target), quantity(f"Answer: {written}")
     assert wanted is not None
     assert found is not None
     assert wanted.near(found, Fraction(1, 10**6)) is same
@@ -182,14 +182,14 @@ def test_a_percent_sign_or_a_million_counts_or_not_whichever_fits(target: str, s
         ("I'm not sure which base you mean, but it's 40%.", 40),
     ],
 )
-def test_remarks_about_a_number_are_no_answer_of_their_own(text: str, value: Fraction | int | None) -> None:
+def test_numbers_in_remarks_are_ignored(text: str, value: Fraction | int | None) -> None:
     assert number(text) == value
 
 
 @pytest.mark.parametrize(
     "written", ["5,1 Millionen Dollar", "5,1 Mio. €", "5,1 millones", "5,1 млн", "510万美元", "510만 달러"]
 )
-def test_words_that_scale_a_number_are_read_in_other_languages(written: str) -> None:
+def test_scale_words_of_other_languages(written: str) -> None:
     found, target = quantity(f"**{written}**"), quantity("5100000")
     assert found is not None
     assert target is not None
@@ -226,7 +226,7 @@ OPTIONS = ["Paris", "London", "Rome", "A new town"]
         ("Ｂ", "B"),
     ],
 )
-def test_a_letter_or_an_options_words_are_found_where_they_conclude(text: str, label: str) -> None:
+def test_choice_by_letter_or_option_text_at_the_end(text: str, label: str) -> None:
     assert choice(text, list("ABCD"), OPTIONS) == label
 
 
@@ -243,7 +243,7 @@ def test_a_letter_or_an_options_words_are_found_where_they_conclude(text: str, l
         ("Might be A or B; London is large.", None),
     ],
 )
-def test_sentences_that_choose_are_told_from_sentences_that_waver(text: str, label: str | None) -> None:
+def test_choosing_and_undecided_sentences_are_distinguished(text: str, label: str | None) -> None:
     assert choice(text, list("ABCD"), OPTIONS) == label
 
 
@@ -256,7 +256,7 @@ def test_sentences_that_choose_are_told_from_sentences_that_waver(text: str, lab
         ("There are 8 pens.", None),
     ],
 )
-def test_an_option_that_is_an_amount_is_told_in_words(text: str, label: str | None) -> None:
+def test_option_with_an_amount_is_matched_in_words(text: str, label: str | None) -> None:
     assert choice(text, list("ABC"), ["$6", "$8", "$24"]) == label
 
 
@@ -273,7 +273,7 @@ def test_an_option_that_is_an_amount_is_told_in_words(text: str, label: str | No
         "Let us look at Paris first, for it has a river and a tower. " * 5 + "Then there is the question of",
     ],
 )
-def test_a_hedge_a_list_a_denial_or_a_deliberation_chooses_nothing(text: str) -> None:
+def test_hedges_lists_and_denials_choose_nothing(text: str) -> None:
     assert choice(text, list("ABCD"), OPTIONS) is None
 
 
@@ -287,23 +287,23 @@ def test_a_hedge_a_list_a_denial_or_a_deliberation_chooses_nothing(text: str) ->
         ("Answer: 'b'", "B"),
     ],
 )
-def test_options_that_are_code_are_told_from_letters_and_articles(text: str, label: str | None) -> None:
+def test_options_with_code_are_distinguished_from_letters_and_articles(text: str, label: str | None) -> None:
     options = ["It raises RuntimeError", "<a>", "['a', 'c']", "['a']"]
     assert choice(text, list("ABCD"), options) == label
 
 
-def test_an_option_that_is_a_digit_is_told_by_it() -> None:
+def test_option_that_is_a_digit_is_matched() -> None:
     assert choice("2 + 2.\nAnswer: 4", list("AB"), ["3", "4"]) == "B"
 
 
-def test_an_option_within_a_longer_one_is_not_the_one_that_was_meant() -> None:
+def test_longer_of_two_overlapping_options_is_chosen() -> None:
     assert choice("New York City", ["A", "B"], ["York", "New York City"]) == "B"
 
 
 # ---- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def test_all_values_that_may_be_meant_are_told_the_last_fence_first() -> None:
+def test_json_values_are_returned_with_the_last_fence_first() -> None:
     text = 'See {"a": 0}.\n```json\n{"a": 1}\n```\n```json\n{"a": 2}\n```\nas in [3].'
     assert json_values(text)[:2] == [{"a": 2}, {"a": 1}]
     assert {"a": 0} in json_values(text)
@@ -320,7 +320,7 @@ def test_all_values_that_may_be_meant_are_told_the_last_fence_first() -> None:
         ("no", None),
     ],
 )
-def test_json_that_was_cut_is_closed_after_its_last_whole_member(text: str, value: object) -> None:
+def test_truncated_json_is_closed_after_its_last_complete_member(text: str, value: object) -> None:
     assert complete_json(text) == value
 
 
@@ -375,7 +375,7 @@ HEAPS = {
 
 
 @pytest.mark.parametrize("heap", HEAPS)
-def test_a_heap_of_anything_neither_raises_nor_stalls(heap: str) -> None:
+def test_repeated_fragments_neither_raise_nor_stall(heap: str) -> None:
     """Quadratic patterns would take minutes here; the suite's own time limit tells."""
     text = HEAPS[heap]
     number(text)

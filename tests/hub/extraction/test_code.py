@@ -51,18 +51,18 @@ def runs(text: str, name: str = "total", argument: Any = (1, 2, 3), **options: A
         "only the output is fenced",
     ],
 )
-def test_the_function_is_found_whatever_its_fence(text: str) -> None:
+def test_function_is_found_in_any_kind_of_fence(text: str) -> None:
     assert runs(text) == 6
 
 
-def test_a_one_line_fence_is_a_block_and_inline_code_is_not() -> None:
+def test_one_line_fence_is_a_block_but_inline_code_is_not() -> None:
     assert [block.text for block in fences("```py x = 1```\nand ```this``` is inline")] == ["x = 1\n"]
 
 
 # ---- several blocks --------------------------------------------------------------------------------------------------
 
 
-def test_helpers_are_taken_from_wherever_they_stand_even_over_two_steps() -> None:
+def test_helpers_are_joined_from_other_blocks_transitively() -> None:
     text = (
         "```python\nfrom functools import reduce\n```\n```python\ndef total(xs):\n    return fold(xs)\n```\n"
         "where\n```python\ndef fold(xs):\n    return reduce(plus, xs)\n```\n"
@@ -74,13 +74,13 @@ def test_helpers_are_taken_from_wherever_they_stand_even_over_two_steps() -> Non
     assert "print" not in found.text
 
 
-def test_a_local_name_pulls_no_example_in() -> None:
+def test_local_name_does_not_add_an_example_block() -> None:
     text = "```python\nr = undefined_thing()\n```\n```python\ndef total(xs):\n    r = sum(xs)\n    return r\n```"
     assert runs(text) == 6
     assert "undefined_thing" not in code(text, entry_point="total").text
 
 
-def test_the_corrected_helper_is_taken() -> None:
+def test_corrected_helper_is_used() -> None:
     text = (
         "```python\ndef plus(a, b):\n    return a\n```\nOops:\n```python\ndef plus(a, b):\n    return a + b\n```\n"
         "```python\ndef total(xs):\n    r = 0\n    for x in xs:\n        r = plus(r, x)\n    return r\n```"
@@ -88,7 +88,7 @@ def test_the_corrected_helper_is_taken() -> None:
     assert runs(text) == 6
 
 
-def test_without_an_entry_point_the_names_that_are_wanted_choose() -> None:
+def test_wanted_names_select_the_block_without_an_entry_point() -> None:
     text = f"```python\n{SUM}```\nFor example\n```python\nprint(total([1, 2]))\n```"
     assert "print" not in code(text, wanted=["total"]).text
     both = f"```python\ndef low(xs):\n    return min(xs)\n```\n```python\n{SUM}```"
@@ -97,12 +97,12 @@ def test_without_an_entry_point_the_names_that_are_wanted_choose() -> None:
     assert (scope["low"]([2, 1]), scope["total"]([2, 1])) == (1, 3)
 
 
-def test_of_several_programs_the_last_is_taken_not_all_of_them() -> None:
+def test_last_of_several_programs_is_used_alone() -> None:
     text = "First:\n```python\nprint(1)\n```\nBetter:\n```python\nprint(2)\n```"
     assert code(text).text == "print(2)\n"
 
 
-def test_futures_stay_first_when_blocks_are_joined() -> None:
+def test_future_imports_come_first_in_joined_blocks() -> None:
     text = (
         "```python\ndef plus(a, b):\n    return a + b\n```\n```python\nfrom __future__ import annotations\n\n"
         "def total(xs: Nonsense) -> int:\n    return plus(sum(xs), 0)\n```"
@@ -113,7 +113,7 @@ def test_futures_stay_first_when_blocks_are_joined() -> None:
 # ---- prose -----------------------------------------------------------------------------------------------------------
 
 
-def test_pieces_of_code_between_prose_are_put_together() -> None:
+def test_code_pieces_between_prose_are_joined() -> None:
     text = (
         "First a helper.\n\ndef plus(a, b):\n    return a + b\n\nNow the function, which uses it:\n\n"
         "@staticmethod\ndef unused():\n    pass\n\ndef total(xs):\n    r = 0\n    for x in xs:\n"
@@ -123,7 +123,7 @@ def test_pieces_of_code_between_prose_are_put_together() -> None:
     assert "Note" not in code(text, entry_point="total").text
 
 
-def test_unfenced_code_with_brackets_and_strings_over_lines_stays_whole() -> None:
+def test_unfenced_multiline_brackets_and_strings_are_not_split() -> None:
     text = (
         'Here:\n\nNAMES = [\n"a",\n"b",\n]\nTEXT = """\nfree text\n"""\n\n'
         "def total(xs):\n    return sum(xs) + len(NAMES)\n\nThat is it."
@@ -131,7 +131,7 @@ def test_unfenced_code_with_brackets_and_strings_over_lines_stays_whole() -> Non
     assert runs(text) == 8
 
 
-def test_an_else_at_the_margin_belongs_to_its_if() -> None:
+def test_else_without_indentation_belongs_to_its_if() -> None:
     text = (
         "This is it.\n\nimport sys\nif sys:\n    def total(xs):\n        return sum(xs)\nelse:\n    total = None\n\nOk?"
     )
@@ -139,12 +139,12 @@ def test_an_else_at_the_margin_belongs_to_its_if() -> None:
 
 
 @pytest.mark.parametrize("text", ["I cannot help with that.", "yes", "Note: none", "", "42", "a, b"])
-def test_words_that_happen_to_parse_are_no_program(text: str) -> None:
+def test_prose_that_parses_is_not_code(text: str) -> None:
     assert code(text, entry_point="total").found == "nothing"
     assert code(text).text == ""
 
 
-def test_broken_code_in_prose_is_handed_on_for_the_sandbox_to_name() -> None:
+def test_invalid_code_in_prose_is_returned() -> None:
     assert "def total(xs:" in code("Here:\n\ndef total(xs:\n    return sum(xs)\n\nDone.", entry_point="total").text
 
 
@@ -170,21 +170,21 @@ PREFIX = (
     ],
     ids=["fenced", "bare", "body", "flush", "prose around", "fenced body", "main behind", "prose and more behind"],
 )
-def test_what_the_prefix_imports_and_defines_is_there(text: str) -> None:
+def test_imports_and_helpers_of_the_prefix_are_added(text: str) -> None:
     assert runs(text, prefix=PREFIX) == 3
 
 
-def test_the_prefix_is_put_in_front_only_where_it_is_needed() -> None:
+def test_prefix_is_added_only_if_needed() -> None:
     assert code(f"```python\n{SUM}```", entry_point="total", prefix=PREFIX) == code(SUM.join(["```python\n", "```"]))
     found = code("```python\ndef total(xs):\n    return half(1)\n```", entry_point="total", prefix=PREFIX)
     assert (found.found, found.with_prefix) == ("fence", True)
 
 
-def test_a_prefix_that_ends_in_the_middle_of_a_line_goes_on_there() -> None:
+def test_body_continues_a_prefix_that_ends_within_a_line() -> None:
     assert runs(" sum(xs)", prefix="def total(xs):\n    return") == 6
 
 
-def test_a_body_takes_the_prefixs_own_indentation() -> None:
+def test_body_gets_the_indentation_of_the_prefix() -> None:
     assert runs("return sum(xs)", prefix="def total(xs):\n  '''Sum.'''\n") == 6
 
 
@@ -207,7 +207,7 @@ def test_a_body_takes_the_prefixs_own_indentation() -> None:
         "class Box:\n    pass\nBox.rows = list(range(9))\nsetattr(Box, 'table', Box.rows)\ntable = Box.table",
     ],
 )
-def test_statements_that_make_what_the_function_reads_are_kept(setting_up: str) -> None:
+def test_statements_that_the_function_depends_on_are_kept(setting_up: str) -> None:
     text = (
         f"```python\n{setting_up}\n\ndef total(xs):\n    return sum(table[x] for x in xs)\n\nprint(total([1]) / 0)\n```"
     )
@@ -219,23 +219,23 @@ def test_statements_that_make_what_the_function_reads_are_kept(setting_up: str) 
 @pytest.mark.parametrize(
     "setting", ["sys.setrecursionlimit(10**6)", "random.seed(7)", "getcontext().prec = 50", "builtins.answer = 42"]
 )
-def test_settings_of_the_library_are_kept(setting: str) -> None:
+def test_settings_of_the_standard_library_are_kept(setting: str) -> None:
     text = f"import sys, random, builtins\nfrom decimal import getcontext\n{setting}\n{SUM}"
     assert setting in code(text, entry_point="total").text
 
 
-def test_a_definition_that_needs_a_dropped_name_is_dropped_with_it() -> None:
+def test_definition_that_reads_a_dropped_name_is_dropped() -> None:
     app = "from flask import Flask\napp = Flask(__name__)"
     text = f"```python\n{app}\n{SUM}\n@app.route('/')\ndef home():\n    return 1\n```"
     assert runs(text) == 6
 
 
-def test_a_program_without_wanted_names_is_left_whole() -> None:
+def test_program_without_wanted_names_is_unchanged() -> None:
     text = "```python\nimport sys\nn = int(input())\nprint(n)\nsys.exit()\n```"
     assert code(text).text == "import sys\nn = int(input())\nprint(n)\nsys.exit()\n"
 
 
-def test_dropping_makes_no_wrong_program_right() -> None:
+def test_dropping_statements_does_not_fix_a_wrong_program() -> None:
     for wrong in (
         "```python\ntotal = 7\n```",
         f"```python\n{SUM}\ntotal = total([1])\n```",
@@ -272,7 +272,7 @@ HEAPS = {
 
 
 @pytest.mark.parametrize("heap", HEAPS)
-def test_a_heap_of_anything_neither_raises_nor_stalls(heap: str) -> None:
+def test_repeated_fragments_neither_raise_nor_stall(heap: str) -> None:
     """Quadratic patterns would take minutes here; the suite's own time limit tells."""
     code(HEAPS[heap], entry_point="total", prefix=PREFIX)
     code(HEAPS[heap])

@@ -23,12 +23,12 @@ def normalized(source: str) -> str:
         return source.strip()
 
 
-def test_there_are_two_hundred_different_answers() -> None:
+def test_collection_has_two_hundred_different_answers() -> None:
     assert len({row["answer"] for row in ROWS}) == 200
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
-def test_the_program_that_a_person_would_take_is_extracted(row: dict[str, Any]) -> None:
+def test_program_equals_the_annotated_one(row: dict[str, Any]) -> None:
     found = code(
         row["answer"],
         entry_point=row.get("entry_point"),

@@ -44,11 +44,11 @@ def runs(text: str, name: str = "total", *arguments: Any) -> Any:
         ("if a < think and b > c", "if a < think and b > c"),
     ],
 )
-def test_reasoning_is_not_part_of_the_answer(text: str, rest: str) -> None:
+def test_reasoning_is_removed(text: str, rest: str) -> None:
     assert without_reasoning(text) == rest
 
 
-def test_code_within_reasoning_is_not_taken_for_the_answer() -> None:
+def test_code_within_reasoning_is_ignored() -> None:
     text = (
         "<think>\n```python\ndef total(xs): return 0\n```\nno\n</think>\n```python\ndef total(xs): return sum(xs)\n```"
     )
@@ -75,22 +75,22 @@ def test_code_within_reasoning_is_not_taken_for_the_answer() -> None:
     ],
     ids=["prose", "py", "info", "tildes", "four", "list", "quote", "unclosed", "windows", "bom and tabs", "session"],
 )
-def test_a_fenced_block_is_found(text: str) -> None:
+def test_fenced_block_is_found(text: str) -> None:
     assert runs(text) == 6
 
 
-def test_a_block_in_another_language_is_not_code() -> None:
+def test_block_in_another_language_is_not_code() -> None:
     text = "```bash\npip install x\n```\n```python\ndef total(xs):\n    return sum(xs)\n```\n```text\n6\n```"
     assert runs(text) == 6
 
 
-def test_a_block_that_shows_a_session_is_not_the_answer() -> None:
+def test_block_that_shows_a_session_is_not_the_answer() -> None:
     text = "```python\ndef total(xs):\n    return sum(xs)\n```\nFor example:\n```\n>>> total([1])\n1\n```"
     assert runs(text) == 6
     assert code(text, entry_point="total").found == "fence"
 
 
-def test_of_several_blocks_the_last_that_defines_the_entry_point_counts() -> None:
+def test_last_block_that_defines_the_entry_point_is_used() -> None:
     text = (
         "First try:\n```python\ndef total(xs):\n    return 0\n```\nThat ignores the items. Better:\n"
         "```python\ndef total(xs):\n    return sum(xs)\n```\nUse it so:\n```python\nprint(total([1]))\n```"
@@ -99,7 +99,7 @@ def test_of_several_blocks_the_last_that_defines_the_entry_point_counts() -> Non
     assert code(text, entry_point="total").found == "last_fence"
 
 
-def test_helpers_from_earlier_blocks_are_joined_where_the_last_one_leans_on_them() -> None:
+def test_helpers_from_earlier_blocks_are_joined_if_used() -> None:
     text = (
         "A helper:\n```python\ndef plus(a, b):\n    return a + b\n```\nand the function:\n"
         "```python\ndef total(xs):\n    r = 0\n    for x in xs:\n        r = plus(r, x)\n    return r\n```"
@@ -108,7 +108,7 @@ def test_helpers_from_earlier_blocks_are_joined_where_the_last_one_leans_on_them
     assert code(text, entry_point="total").found == "joined_fences"
 
 
-def test_an_earlier_attempt_never_shadows_the_later_one() -> None:
+def test_earlier_attempt_does_not_override_the_later_one() -> None:
     text = (
         "```python\ndef help(x):\n    return x\ndef total(xs):\n    return 0\n```\n"
         "```python\ndef total(xs):\n    return help(sum(xs))\n```"
@@ -116,7 +116,7 @@ def test_an_earlier_attempt_never_shadows_the_later_one() -> None:
     assert "return 0" not in code(text, entry_point="total").text
 
 
-def test_fences_know_their_language_and_lose_their_indentation() -> None:
+def test_fences_have_a_language_and_no_indentation() -> None:
     found = fences('- x\n  ```json\n  {\n    "a": 1\n  }\n  ```\n')
     assert [(block.language, block.text) for block in found] == [("json", '{\n  "a": 1\n}\n')]
 
@@ -150,31 +150,31 @@ def test_unfenced_code_is_found_within_prose(text: str) -> None:
     ],
     ids=["indented", "flush", "hanging first line", "fenced", "fenced flush", "prose after", "blank lines first"],
 )
-def test_a_body_alone_continues_the_prefix(body: str) -> None:
+def test_body_alone_continues_the_prefix(body: str) -> None:
     assert runs(body) == 6
     assert code(body, entry_point="total", prefix=PREFIX).found == "continued"
 
 
-def test_a_completion_that_repeats_the_prefix_stands_alone() -> None:
+def test_completion_that_repeats_the_prefix_is_used_alone() -> None:
     assert runs(PREFIX + BODY) == 6
     assert runs(f"```python\n{PREFIX}{BODY}```") == 6
 
 
-def test_a_prefix_is_not_continued_with_what_does_not_fit() -> None:
+def test_prefix_is_not_continued_with_prose() -> None:
     assert continue_prefix(PREFIX, "I am sorry, I cannot help with that.") is None
     assert continue_prefix(PREFIX, "") is None
 
 
-def test_code_that_does_not_compile_is_handed_on_for_the_sandbox_to_name() -> None:
+def test_code_that_does_not_compile_is_returned() -> None:
     found = code("```python\ndef total(xs)\n    return sum(xs)\n```", entry_point="total")
     assert "def total(xs)\n" in found.text
 
 
-def test_an_empty_answer_has_no_code() -> None:
+def test_empty_answer_has_no_code() -> None:
     assert code("", entry_point="total", prefix=PREFIX).text == ""
 
 
-def test_a_refusal_is_not_turned_into_a_solution() -> None:
+def test_refusal_gives_no_code() -> None:
     with pytest.raises((SyntaxError, KeyError)):
         runs("I'm sorry, but I can't help with that.")
 
@@ -217,16 +217,16 @@ def test_a_refusal_is_not_turned_into_a_solution() -> None:
         ("$$x = 17$$", 17),
     ],
 )
-def test_a_number_is_read_as_it_was_meant(text: str, value: Fraction | int) -> None:
+def test_number_formats(text: str, value: Fraction | int) -> None:
     assert number(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "I do not know.", "Answer: none", "abc1def", "Answer: 1e999999999"])
-def test_no_number_is_invented(text: str) -> None:
+def test_text_without_a_number_gives_none(text: str) -> None:
     assert number(text) is None
 
 
-def test_a_thousand_digits_do_no_harm() -> None:
+def test_thousand_digits_are_ignored() -> None:
     assert number("Answer: " + "9" * 100_000) is None
 
 
@@ -257,12 +257,12 @@ def test_a_thousand_digits_do_no_harm() -> None:
         ("**C. Lima**", "C"),
     ],
 )
-def test_a_choice_is_read_as_it_was_meant(text: str, label: str) -> None:
+def test_choice_formats(text: str, label: str) -> None:
     assert choice(text, ["A", "B", "C", "D"], ["Paris", "Tokyo", "Lima", "Oslo"]) == label
 
 
 @pytest.mark.parametrize("text", ["", "A good question; I cannot say.", "None of them.", "Answer: E", "I think so"])
-def test_no_choice_is_invented(text: str) -> None:
+def test_text_without_a_choice_gives_none(text: str) -> None:
     assert choice(text, ["A", "B", "C", "D"], ["Paris", "Tokyo", "Lima", "Oslo"]) is None
 
 
@@ -281,7 +281,7 @@ def test_no_choice_is_invented(text: str) -> None:
         ("nothing marked", None),
     ],
 )
-def test_the_final_answer_is_what_is_marked_as_such(text: str, answer: str | None) -> None:
+def test_final_answer_is_the_marked_text(text: str, answer: str | None) -> None:
     assert final_answer(text) == answer
 
 
@@ -302,7 +302,7 @@ def test_json_is_found(text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no", "{'a': 1}", '{"a": NaN}', '{"a": ', "[" * 100_000])
-def test_what_is_not_json_says_so(text: str) -> None:
+def test_text_without_json_is_an_error(text: str) -> None:
     with pytest.raises(NoJSON):
         json_value(text)
 
@@ -310,7 +310,7 @@ def test_what_is_not_json_says_so(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["\x00" * 5000, "`" * 5000, "<think>" * 3000, "\\boxed{" * 3000, "1," * 20_000, "(" * 9000]
 )
-def test_no_text_can_break_or_stall_extraction(text: str) -> None:
+def test_extraction_neither_raises_nor_stalls_on_any_text(text: str) -> None:
     code(text, entry_point="f", prefix="def f():\n")
     number(text)
     choice(text, ["A", "B"])

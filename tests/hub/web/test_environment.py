@@ -193,7 +193,7 @@ def test_changes_between_versions_are_listed_by_case(
     assert found == {
         "added": (1, ["Peru"]),
         "removed": (1, ["Spain"]),
-        "asking the same but scored differently": (1, ["Norway"]),
+        "with the same input but scored differently": (1, ["Norway"]),
         "unchanged": (1, []),
     }
     shown = page(client, "/hub/capitals/1.1.0/changes/")
@@ -202,7 +202,7 @@ def test_changes_between_versions_are_listed_by_case(
     assert "first version" in page(client, "/hub/capitals/1.0.0/changes/")
     assert client.get("/hub/capitals/1.1.0/changes/?from=9.9.9").status_code == 404
     part = client.get("/hub/capitals/1.1.0/changes/", headers={"HX-Target": "changed"}).content.decode()
-    assert "1.1.0 against 1.0.0: 1 added, 1 removed, 1 asking the same but scored differently, 1 unchanged" in part
+    assert "1.1.0 against 1.0.0: 1 added, 1 removed, 1 with the same input but scored differently, 1 unchanged" in part
     assert "<html" not in part
     assert 'id="changed"' in page(client, "/hub/capitals/1.1.0/")
     assert 'id="changed"' not in page(client, "/hub/capitals/1.0.0/")
@@ -212,7 +212,7 @@ def test_changed_prompt_changes_every_case(capitals: EnvironmentVersion, tmp_pat
     harness = {"type": "single_turn", "system": "Answer in one word."}
     second = import_bundle(bundle=write_bundle(tmp_path / "two", version="2.0.0", harness=harness))
     changes = version_changes(capitals, second).cases
-    assert [(change.title, change.count) for change in changes] == [("asking something else", len(ROWS))]
+    assert [(change.title, change.count) for change in changes] == [("with a different input", len(ROWS))]
 
 
 def test_older_version_links_to_the_latest(
