@@ -128,7 +128,7 @@ def test_run_is_started_followed_and_read_down_to_one_response(
         page.get_by_label("small", exact=True).check()
         expect(page.get_by_label("Capitals (3 cases)")).to_be_checked()
         page.get_by_role("button", name="Start the run").click()
-        expect(page.locator("#progress")).to_contain_text("Waits for a worker")
+        expect(page.locator("#progress")).to_contain_text("Waiting for a worker")
         _work()
     # The page asks for its progress by itself, and loads anew once the run has ended.
     expect(page.get_by_text("66.7 %")).to_be_visible()

@@ -1,4 +1,4 @@
-"""The REST surface for trainers, driven by the client that docs/rl.md prints."""
+"""REST API for trainers, called by the client in docs/rl.md."""
 
 import re
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def token_of(user: User) -> str:
 
 
 def printed() -> dict[str, Any]:
-    """What the docs' Python blocks define, made from the very text that is printed."""
+    """Names that the Python blocks of the docs define, executed from the text of the page."""
     text = (settings.BASE_DIR / "docs" / "rl.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     scope: dict[str, Any] = {}
@@ -60,7 +60,7 @@ def capital_of(messages: list[dict[str, Any]], tools: list[Any]) -> tuple[dict[s
     return {"role": "assistant", "content": city}, {"prompt_tokens": 12, "completion_tokens": 1}
 
 
-def test_the_printed_client_plays_rollouts_and_groups(
+def test_documented_client_collects_rollouts_and_groups(
     live_server: Any, user: User, version: EnvironmentVersion
 ) -> None:
     episodes = printed()["Episodes"](live_server.url, token_of(user))
@@ -78,7 +78,7 @@ def test_the_printed_client_plays_rollouts_and_groups(
     assert [printed()["replay"](episodes, item, "capitals") for item in group] == [1.0, 0.0, 1.0, 0.0]
 
 
-def test_the_printed_client_leaves_no_episode_open_and_tells_what_the_site_said(
+def test_documented_client_deletes_episode_and_reports_error_of_server(
     live_server: Any, user: User, version: EnvironmentVersion
 ) -> None:
     episodes = printed()["Episodes"](live_server.url, token_of(user))
@@ -95,7 +95,7 @@ def begin(api: APIClient, **body: Any) -> Any:
     return api.post("/api/v1/episodes/", {"environment": "capitals", "case": "peru", **body}, format="json")
 
 
-def test_an_episode_can_be_read_while_it_goes_on_and_deleted(api: APIClient, version: EnvironmentVersion) -> None:
+def test_open_episode_can_be_read_and_deleted(api: APIClient, version: EnvironmentVersion) -> None:
     begun = begin(api)
     assert begun.status_code == 201, begun.content
     path = f"/api/v1/episodes/{begun.json()['id']}/"
@@ -110,7 +110,7 @@ def test_an_episode_can_be_read_while_it_goes_on_and_deleted(api: APIClient, ver
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
         ({"environment": "atlantis"}, ("environment", "no environment 'atlantis'; known are capitals")),
         ({"environment": "capitals@9"}, ("environment", "it has 1.0.0")),
@@ -126,24 +126,24 @@ def test_an_episode_can_be_read_while_it_goes_on_and_deleted(api: APIClient, ver
         ),
     ],
 )
-def test_a_wrong_beginning_is_answered_with_the_reason(
-    api: APIClient, version: EnvironmentVersion, body: dict[str, Any], said: tuple[str, str]
+def test_invalid_new_episode_is_rejected_with_reason(
+    api: APIClient, version: EnvironmentVersion, body: dict[str, Any], expected: tuple[str, str]
 ) -> None:
     ModelEndpoint.objects.create(name="small", model="m")
     answer = begin(api, **body)
     assert answer.status_code == 400
     (error,) = answer.json()["errors"]
-    assert error["path"] == said[0] and said[1] in error["message"]
+    assert error["path"] == expected[0] and expected[1] in error["message"]
 
 
-def test_a_step_that_is_no_message_changes_nothing(api: APIClient, version: EnvironmentVersion) -> None:
+def test_invalid_message_leaves_episode_unchanged(api: APIClient, version: EnvironmentVersion) -> None:
     path = f"/api/v1/episodes/{begin(api).json()['id']}/"
     for body in ({}, {"message": "Lima"}, {"message": {"role": "user", "content": "Lima"}}):
         assert api.post(f"{path}step", body, format="json").status_code == 400
     assert EpisodeSession.objects.get().revision == 0
 
 
-def test_unknown_key_of_a_step_is_refused_and_changes_nothing(api: APIClient, version: EnvironmentVersion) -> None:
+def test_unknown_key_of_step_leaves_episode_unchanged(api: APIClient, version: EnvironmentVersion) -> None:
     path = f"/api/v1/episodes/{begin(api).json()['id']}/"
     message = {"role": "assistant", "content": "Lima"}
     answer = api.post(f"{path}step", {"message": message, "usages": None}, format="json")
@@ -152,14 +152,14 @@ def test_unknown_key_of_a_step_is_refused_and_changes_nothing(api: APIClient, ve
     assert EpisodeSession.objects.get().revision == 0
 
 
-def test_usage_may_hold_all_that_chat_completions_report(api: APIClient, version: EnvironmentVersion) -> None:
+def test_usage_accepts_all_keys_of_chat_completions(api: APIClient, version: EnvironmentVersion) -> None:
     path = f"/api/v1/episodes/{begin(api).json()['id']}/"
     usage = {"prompt_tokens": 2, "completion_tokens": 1, "total_tokens": 3, "queue_time": 0.1}
     message = {"role": "assistant", "content": "Lima"}
     assert api.post(f"{path}step", {"message": message, "usage": usage}, format="json").status_code == 200
 
 
-def test_the_limit_of_open_episodes_is_answered_429_with_retry_after(
+def test_limit_of_open_episodes_returns_429_with_retry_after(
     api: APIClient, version: EnvironmentVersion, settings: Any
 ) -> None:
     settings.EPISODES_PER_USER = 1
@@ -176,7 +176,7 @@ def test_held_out_environments_are_forbidden(api: APIClient, version: Environmen
     assert begin(api).status_code == 403
 
 
-def test_private_environments_of_others_are_not_told_of(api: APIClient, version: EnvironmentVersion) -> None:
+def test_private_environment_is_reported_as_unknown(api: APIClient, version: EnvironmentVersion) -> None:
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE)
     for name in ("capitals", "capitals@9", "atlantis"):
         answer = begin(api, environment=name)
@@ -185,16 +185,14 @@ def test_private_environments_of_others_are_not_told_of(api: APIClient, version:
         assert (answer.status_code, message) == (400, f"There is no environment '{slug}'; none is loaded yet.")
 
 
-def test_a_body_that_is_too_large_is_answered_in_json(
-    api: APIClient, version: EnvironmentVersion, settings: Any
-) -> None:
+def test_too_large_body_returns_json_error(api: APIClient, version: EnvironmentVersion, settings: Any) -> None:
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
     answer = begin(api, recordings=[{"case": "peru", "content": "x" * 1000}])
     assert answer.status_code == 413
     assert answer.json()["message"] == "The body is larger than 1,000 bytes."
 
 
-def test_episodes_of_others_are_not_there(api: APIClient, version: EnvironmentVersion) -> None:
+def test_episode_of_another_user_returns_404(api: APIClient, version: EnvironmentVersion) -> None:
     path = f"/api/v1/episodes/{begin(api).json()['id']}/"
     other = APIClient()
     other.credentials(HTTP_AUTHORIZATION=f"Token {token_of(User.objects.create_user('eve'))}")

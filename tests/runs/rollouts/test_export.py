@@ -1,4 +1,4 @@
-"""Rollouts as JSONL: what a line holds, what is left out and why, who gets what over REST."""
+"""Export of rollouts as JSONL: contents of a line, reasons for leaving rows out, access over REST."""
 
 import json
 from datetime import timedelta
@@ -38,7 +38,7 @@ def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
 
 
 def play(user: User, version: EnvironmentVersion, case: str, answer: str, **which: Any) -> EpisodeSession:
-    """An episode that is over; `usage` is what its one step cost."""
+    """Create an episode that is done; `usage` is the token count of its only step."""
     usage = which.pop("usage", None)
     session = create_rollout(user=user, version=version, case_id=case, **which).session
     step_rollout(session=session, message={"role": "assistant", "content": answer}, usage=usage)
@@ -51,7 +51,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_line_holds_transcript_reward_rules_and_tokens(
+def test_line_contains_transcript_reward_rules_and_tokens(
     user: User, version: EnvironmentVersion, tmp_path: Path
 ) -> None:
     session = play(user, version, "france", "Paris", attempt=2, model="step-100", usage=Usage(7, 2))
@@ -69,7 +69,7 @@ def test_a_line_holds_transcript_reward_rules_and_tokens(
     assert exported.written == 1 and not exported.left_out
 
 
-def test_tokens_that_the_trainer_did_not_send_are_unknown_and_not_zero(
+def test_tokens_without_reported_usage_are_null_not_zero(
     user: User, version: EnvironmentVersion, tmp_path: Path
 ) -> None:
     play(user, version, "france", "Paris")
@@ -78,7 +78,7 @@ def test_tokens_that_the_trainer_did_not_send_are_unknown_and_not_zero(
     assert (row["usage"], row["step_usage"]) == (None, [None])
 
 
-def test_what_is_not_over_not_scored_or_of_a_wrong_case_is_left_out_by_name(
+def test_open_unscored_and_quarantined_episodes_are_left_out_with_reason(
     user: User, version: EnvironmentVersion, tmp_path: Path
 ) -> None:
     play(user, version, "france", "Rome")
@@ -96,7 +96,7 @@ def test_what_is_not_over_not_scored_or_of_a_wrong_case_is_left_out_by_name(
     ]
 
 
-def test_an_environment_that_is_held_out_by_now_is_left_out_and_refused_by_name(
+def test_environment_held_out_since_is_left_out_and_rejected_by_name(
     user: User, version: EnvironmentVersion, tmp_path: Path
 ) -> None:
     play(user, version, "france", "Paris")
@@ -120,7 +120,7 @@ def test_an_environment_that_is_held_out_by_now_is_left_out_and_refused_by_name(
         ({"since": timezone.now().date() - timedelta(days=2)}, ["france", "peru"]),
     ],
 )
-def test_filters_narrow_what_is_exported(
+def test_filters_restrict_export(
     user: User, version: EnvironmentVersion, tmp_path: Path, which: dict[str, Any], cases: list[str]
 ) -> None:
     play(user, version, "france", "Paris", model="step-100")
@@ -130,9 +130,7 @@ def test_filters_narrow_what_is_exported(
     assert [row["case"] for row in found] == cases
 
 
-def test_the_scored_responses_of_a_run_are_rollouts_of_the_same_shape(
-    user: User, version: EnvironmentVersion, tmp_path: Path
-) -> None:
+def test_run_rollouts_have_same_keys_as_episodes(user: User, version: EnvironmentVersion, tmp_path: Path) -> None:
     play(user, version, "france", "Paris")
     export_episodes(tmp_path / "episodes.jsonl", RolloutSelection())
     run = stored_run(stored_version(cases=5), ["alpha", "beta"])
@@ -172,10 +170,10 @@ def calling(arguments: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_rollouts_with_different_tools_and_arguments_load_as_one_data_set(
+def test_rollouts_with_different_tools_load_as_one_dataset(
     user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Older versions of `datasets` read JSON with pyarrow alone, which wants one type for each key in all rows."""
+    """Older versions of `datasets` read JSON with pyarrow only, which needs one type for each key in all rows."""
     version = stored_version(cases=2)
     for case, schema, arguments in zip(version.cases.all(), SCHEMAS, ({"n": 1}, '{"n": "x"}'), strict=True):
         EpisodeSession.objects.create(
@@ -201,7 +199,7 @@ def test_rollouts_with_different_tools_and_arguments_load_as_one_data_set(
     assert [row["messages"][1]["tool_calls"][0]["function"]["arguments"] for row in table] == calls
 
 
-def test_rollouts_of_a_run_hold_the_tools_that_were_offered(tmp_path: Path) -> None:
+def test_run_rollouts_contain_offered_tools(tmp_path: Path) -> None:
     version = import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
     run = stored_run(version)
     stored_response(run, version.cases.order_by("position")[0], "failed")
@@ -210,7 +208,7 @@ def test_rollouts_of_a_run_hold_the_tools_that_were_offered(tmp_path: Path) -> N
     assert {"name", "description", "parameters"} <= json.loads(row["tools"])[0]["function"].keys()
 
 
-def test_over_rest_everybody_gets_their_own(user: User, version: EnvironmentVersion) -> None:
+def test_rest_export_contains_only_own_episodes(user: User, version: EnvironmentVersion) -> None:
     play(user, version, "france", "Paris", model="step-100")
     play(User.objects.create_user("other"), version, "peru", "Lima")
     client = APIClient()
@@ -223,7 +221,7 @@ def test_over_rest_everybody_gets_their_own(user: User, version: EnvironmentVers
         assert client.get(f"/api/v1/episodes/export?{wrong}").status_code == 400
 
 
-def test_over_rest_a_run_that_one_may_see_is_exported(user: User) -> None:
+def test_rest_export_of_visible_run(user: User) -> None:
     run = stored_run(stored_version(cases=2), created_by=user)
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     stored_outcomes(run, "pf")
@@ -240,9 +238,7 @@ def test_over_rest_a_run_that_one_may_see_is_exported(user: User) -> None:
     assert "--" not in refused["message"] and refused["errors"][0]["path"] == "environment"
 
 
-def test_episodes_are_listed_to_their_owner_and_those_that_go_on_can_be_picked_out(
-    user: User, version: EnvironmentVersion
-) -> None:
+def test_episode_list_shows_own_episodes_and_filters_by_done(user: User, version: EnvironmentVersion) -> None:
     play(user, version, "france", "Paris")
     going_on = create_rollout(user=user, version=version, case_id="peru").session
     expired = create_rollout(user=user, version=version, case_id="cuba").session
@@ -260,7 +256,7 @@ def test_episodes_are_listed_to_their_owner_and_those_that_go_on_can_be_picked_o
     assert row["id"] == str(going_on.pk)
 
 
-def test_the_command_says_what_it_wrote_and_what_it_left_out(
+def test_command_reports_written_and_left_out_rollouts(
     user: User, version: EnvironmentVersion, tmp_path: Path, capsys: Any
 ) -> None:
     out = tmp_path / "out.jsonl"
@@ -269,9 +265,9 @@ def test_the_command_says_what_it_wrote_and_what_it_left_out(
     play(user, version, "france", "Paris")
     create_rollout(user=user, version=version)
     call_command("export_rollouts", "--out", str(out), "--user", "trainer", "--environment", "capitals")
-    said = capsys.readouterr()
-    assert said.out.strip() == f"Wrote 1 rollout to {out}."
-    assert said.err.strip() == "Left out 1: not over yet."
+    output = capsys.readouterr()
+    assert output.out.strip() == f"Wrote 1 rollout to {out}."
+    assert output.err.strip() == "Left out 1: not over yet."
     run = stored_run(stored_version(cases=2))
     stored_outcomes(run, "pf")
     call_command("export_rollouts", "--run", str(run.pk), "--out", str(tmp_path / "run.jsonl"))
@@ -279,7 +275,7 @@ def test_the_command_says_what_it_wrote_and_what_it_left_out(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["--run", "999"], "no run 999"),
         (["--user", "nobody"], "no user 'nobody'"),
@@ -288,18 +284,18 @@ def test_the_command_says_what_it_wrote_and_what_it_left_out(
         (["--run", "{run}", "--model", "x"], "no model 'x'"),
     ],
 )
-def test_what_is_not_there_is_refused_with_exit_code_2(
-    user: User, tmp_path: Path, arguments: list[str], said: str, capsys: Any
+def test_unknown_run_or_environment_exits_with_code_2(
+    user: User, tmp_path: Path, arguments: list[str], expected: str, capsys: Any
 ) -> None:
     run = stored_run(stored_version())
     given = [argument.format(run=run.pk) for argument in arguments]
     with pytest.raises(SystemExit) as left:
         call_command("export_rollouts", *given, "--out", str(tmp_path / "out"))
     assert left.value.code == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
-def test_a_response_that_was_judged_beside_its_tests_by_the_fallback_is_no_reward(tmp_path: Path) -> None:
+def test_response_tested_in_one_process_by_fallback_is_left_out(tmp_path: Path) -> None:
     run = stored_run(stored_version(cases=3))
     stored_outcomes(run, "ppp")
     reasons = {"c0": "the tests patch the code", "c1": ""}

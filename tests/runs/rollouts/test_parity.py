@@ -1,4 +1,4 @@
-"""Every gold and wrong answer of the catalogue, in an evaluation and over REST, on the database of the test run."""
+"""Gold and wrong answers of the catalog score the same in an evaluation and over REST."""
 
 import json
 from collections import Counter, defaultdict
@@ -41,7 +41,7 @@ def write(path: Path, rows: Lines) -> None:
 
 
 def evaluated(slug: str, folder: Path) -> Run:
-    """A run by two models over every case: one gives the bundle's gold answers, the other its wrong ones.
+    """Run two models on every case: one replies with the bundle's gold answers, the other with its wrong answers.
 
     The n-th answer of a case is the n-th attempt. Attempts for which a case has no answer end as errored.
     """
@@ -71,23 +71,23 @@ def evaluated(slug: str, folder: Path) -> Run:
 
 
 def _recorded(role: str, bundle: Path, folder: Path, attempts: int) -> dict[str, Any]:
-    """The model of a role, which says what the bundle has recorded.
+    """Register a model for a role that replies with the recordings of the bundle.
 
     A line that names no model serves both models, and one that names no attempt serves each attempt that has no line
     of its own.
     """
-    said: dict[tuple[Any, ...], dict[str, Any]] = {}
+    recorded: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in sorted(read(bundle / "recordings.jsonl"), key=lambda row: ("attempt" in row, "model" in row)):
         for model in [row["model"]] if row.get("model") else ["gold", "wrong"]:
             for attempt in [row["attempt"]] if "attempt" in row else range(1, attempts + 1):
                 call = (row["purpose"], str(row["case"]), row.get("turn"), row.get("rule"), row.get("seat"))
-                said[(*call, model, attempt)] = {**row, "model": model, "attempt": attempt}
-    write(folder / f"{role}.jsonl", list(said.values()))
+                recorded[(*call, model, attempt)] = {**row, "model": model, "attempt": attempt}
+    write(folder / f"{role}.jsonl", list(recorded.values()))
     return {"name": role, "provider": "replay", "responses": f"{role}.jsonl"}
 
 
 def spoken(run: Run, folder: Path) -> dict[tuple[str, str, int], Lines]:
-    """What role models said, as the run's export has it, by case, answering model and attempt."""
+    """Return the exported recordings of role models by case, model under test and attempt."""
     lines = defaultdict(list)
     for path in export_responses(run, folder).files:
         for row in read(path):
@@ -97,7 +97,7 @@ def spoken(run: Run, folder: Path) -> dict[tuple[str, str, int], Lines]:
 
 
 def played(api: APIClient, response: Response, recordings: Lines) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The last step, and the episode as it is shown after it."""
+    """Return the last step, and the episode after it."""
     slug = response.case.version.environment.slug
     body = {
         "environment": slug,
@@ -127,7 +127,7 @@ def played(api: APIClient, response: Response, recordings: Lines) -> tuple[dict[
 def test_catalogue_answers_score_the_same_in_evaluation_and_over_rest(
     api: APIClient, tmp_path: Path, slug: str, step: int
 ) -> None:
-    """Gold answers score 1 and wrong ones less, in a run and in an episode that repeats its transcript."""
+    """Gold answers score 1 and wrong answers less, in a run and in an episode that repeats its transcript."""
     run = evaluated(slug, tmp_path)
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     recordings = spoken(run, tmp_path / "recorded")
@@ -137,15 +137,15 @@ def test_catalogue_answers_score_the_same_in_evaluation_and_over_rest(
     assert not [response.reason for response in responses if not as_expected(response)]
     repeated = responses[::step]
     for response in repeated:
-        said = recordings[response.case.external_id, response.run_model.label, response.attempt]
-        last, shown = played(api, response, said)
+        recorded = recordings[response.case.external_id, response.run_model.label, response.attempt]
+        last, shown = played(api, response, recorded)
         assert (last["done"], last["reward"], last["info"]["status"]) == (True, response.score, response.status)
         assert shown["messages"] == response.messages
         # Reasons may tell how long something took.
         assert {rule: verdict["value"] for rule, verdict in last["info"]["rules"].items()} == {
             score.rule: score.value for score in response.scores.all()
         }
-        assert shown["recordings"] == said
+        assert shown["recordings"] == recorded
     seeds = EpisodeSession.objects.values_list("case", "model", "attempt", "seed")
     assert set(seeds) == {(r.case_id, r.run_model.label, r.attempt, r.seed) for r in repeated}
     with open_bundle(CATALOG / slug) as bundle:
@@ -153,7 +153,7 @@ def test_catalogue_answers_score_the_same_in_evaluation_and_over_rest(
 
 
 def as_expected(response: Response) -> bool:
-    """Whether a gold answer passed with the full score, and a wrong one failed with less."""
+    """Return whether a gold answer passed with score 1, or a wrong answer failed with less."""
     if response.run_model.label == "gold":
         return (response.status, response.score) == ("passed", 1.0)
     return response.status == "failed" and response.score is not None and response.score < 1.0

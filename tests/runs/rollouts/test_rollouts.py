@@ -1,4 +1,4 @@
-"""Episodes driven from outside: the same rewards as an evaluation, state kept between steps, limits, conflicts."""
+"""Episodes of trainers: rewards as in evaluations, stored state, limits, conflicts."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -47,7 +47,7 @@ def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
     return import_bundle(bundle=folder / "capitals")
 
 
-def test_an_episode_is_begun_stepped_and_scored(user: User, version: EnvironmentVersion) -> None:
+def test_episode_is_created_stepped_and_scored(user: User, version: EnvironmentVersion) -> None:
     begun = create_rollout(user=user, version=version, case_id="france")
     assert begun.observation.messages == [{"role": "user", "content": "Capital of France?"}]
     session = EpisodeSession.objects.get(pk=begun.session.pk)
@@ -60,13 +60,13 @@ def test_an_episode_is_begun_stepped_and_scored(user: User, version: Environment
         step_rollout(session=session, message=PARIS)
 
 
-def test_the_seed_draws_the_case_and_the_same_seed_the_same_one(user: User, version: EnvironmentVersion) -> None:
+def test_same_seed_draws_same_case(user: User, version: EnvironmentVersion) -> None:
     drawn = [create_rollout(user=user, version=version, seed=seed).session.case.external_id for seed in range(12)]
     again = [create_rollout(user=user, version=version, seed=seed).session.case.external_id for seed in range(12)]
     assert drawn == again and len(set(drawn)) > 2
 
 
-def test_two_steps_from_the_same_state_cannot_both_count(user: User, version: EnvironmentVersion) -> None:
+def test_second_step_from_same_state_raises_conflict(user: User, version: EnvironmentVersion) -> None:
     begun = create_rollout(user=user, version=version, case_id="france")
     first = EpisodeSession.objects.get(pk=begun.session.pk)
     second = EpisodeSession.objects.get(pk=begun.session.pk)
@@ -76,7 +76,7 @@ def test_two_steps_from_the_same_state_cannot_both_count(user: User, version: En
     assert EpisodeSession.objects.get(pk=begun.session.pk).reward == 1.0
 
 
-def test_a_step_reads_once_writes_once_and_asks_nothing_else_of_the_database(
+def test_step_makes_one_read_and_one_write_query(
     user: User, version: EnvironmentVersion, django_assert_num_queries: Any
 ) -> None:
     begun = create_rollout(user=user, version=version, case_id="france")
@@ -85,20 +85,20 @@ def test_a_step_reads_once_writes_once_and_asks_nothing_else_of_the_database(
         assert session is not None and step_rollout(session=session, message=PARIS).done
 
 
-def test_what_no_database_takes_is_marked_at_any_depth_and_all_else_is_kept() -> None:
+def test_storable_replaces_unstorable_characters_at_any_depth() -> None:
     kept = {"a": [r"\u0000", "\U0001f600", None, 1.5], r"\\u0000": {}}
     assert storable(kept) == kept
     assert storable({"a": [{"b\0": "x\0"}, "\ud800y"], "c": 1}) == {"a": [{"b\ufffd": "x\ufffd"}, "\ufffdy"], "c": 1}
 
 
-def test_held_out_environments_are_refused(user: User, version: EnvironmentVersion) -> None:
+def test_held_out_environment_is_rejected(user: User, version: EnvironmentVersion) -> None:
     Environment.objects.update(held_out=True)
     version.environment.refresh_from_db()
     with pytest.raises(RolloutError, match="held out"):
         create_rollout(user=user, version=version)
 
 
-def test_a_user_may_have_so_many_open_and_no_more(
+def test_number_of_open_episodes_per_user_is_limited(
     user: User, version: EnvironmentVersion, settings: pytest.FixtureRequest
 ) -> None:
     settings.EPISODES_PER_USER = 2  # type: ignore[attr-defined]
@@ -133,7 +133,7 @@ def test_concurrent_requests_do_not_open_more_episodes_than_allowed(
     assert (sum(opened), EpisodeSession.objects.count()) == (2, 3)
 
 
-def test_an_expired_episode_takes_no_step_and_is_forgotten_once_it_was_kept_for_long_enough(
+def test_expired_episode_rejects_steps_and_is_deleted_after_keep_days(
     user: User, version: EnvironmentVersion, settings: Any
 ) -> None:
     settings.EPISODE_KEEP_DAYS = 2
@@ -149,7 +149,7 @@ def test_an_expired_episode_takes_no_step_and_is_forgotten_once_it_was_kept_for_
     assert not EpisodeSession.objects.exists()
 
 
-def test_workers_look_for_episodes_to_forget() -> None:
+def test_deletion_of_expired_episodes_is_scheduled() -> None:
     assert delete_expired_rollouts.name in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
 
 
@@ -192,7 +192,7 @@ def grader_line(seat: int, score: float) -> dict[str, Any]:
     return {"purpose": "rubric", "case": "one", "rule": "tone", "seat": seat, "content": MARKS % score}
 
 
-def test_recorded_role_models_say_again_what_they_said(user: User, talk: EnvironmentVersion) -> None:
+def test_recorded_replies_of_role_models_are_replayed(user: User, talk: EnvironmentVersion) -> None:
     lines = [user_line(0, "Guess."), user_line(1, "Yes! ###"), grader_line(0, 1.0), grader_line(1, 0.0)]
     begun = create_rollout(user=user, version=talk, recordings=lines)
     assert [message["content"] for message in begun.observation.messages] == ["Guess."]
@@ -204,7 +204,7 @@ def test_recorded_role_models_say_again_what_they_said(user: User, talk: Environ
     assert session_recordings(begun.session) == told
 
 
-def test_registered_models_are_asked_once_and_a_replay_asks_nobody(user: User, talk: EnvironmentVersion) -> None:
+def test_replayed_episode_calls_no_registered_model(user: User, talk: EnvironmentVersion) -> None:
     def script(request: dict[str, Any], number: int) -> Answer:
         return completion(["Guess.", "Yes! ###", MARKS % 1.0][number])
 
@@ -220,7 +220,7 @@ def test_registered_models_are_asked_once_and_a_replay_asks_nobody(user: User, t
     assert again.session.state["messages"] == begun.session.state["messages"]
 
 
-def test_a_role_model_that_fails_leaves_the_episode_as_it_was(user: User, talk: EnvironmentVersion) -> None:
+def test_failed_role_model_leaves_episode_unchanged(user: User, talk: EnvironmentVersion) -> None:
     lines = [user_line(0, "Guess."), user_line(1, "Yes! ###")]
     with endpoint(lambda request, number: Answer({"error": "wrong key"}, status=401)) as server:
         ModelEndpoint.objects.create(name="small", model="m", base_url=server.url)
@@ -231,9 +231,7 @@ def test_a_role_model_that_fails_leaves_the_episode_as_it_was(user: User, talk: 
     assert (session.revision, session.done, len(session.state["messages"])) == (0, False, 1)
 
 
-def test_a_play_that_goes_another_way_than_the_recorded_one_is_told_so_and_stays_as_it_was(
-    user: User, talk: EnvironmentVersion
-) -> None:
+def test_call_without_recording_raises_error_and_leaves_episode_unchanged(user: User, talk: EnvironmentVersion) -> None:
     begun = create_rollout(user=user, version=talk, recordings=[user_line(0, "Guess.")])
     with pytest.raises(RolloutError, match=r"do not contain the user's turn 1, .* roles\.customer"):
         step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
@@ -241,13 +239,13 @@ def test_a_play_that_goes_another_way_than_the_recorded_one_is_told_so_and_stays
     assert (session.revision, len(session.state["messages"]), len(session.calls)) == (0, 1, 1)
 
 
-def test_roles_must_be_filled_or_recorded(user: User, talk: EnvironmentVersion) -> None:
+def test_missing_roles_without_recordings_are_rejected(user: User, talk: EnvironmentVersion) -> None:
     with pytest.raises(RolloutError, match=r"roles\.customer, roles\.grader"):
         create_rollout(user=user, version=talk)
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "expected"),
     [
         (["x"], r"recordings\[0\]"),
         ([{"purpose": "user", "case": "one"}], r"recordings\[0\].*content"),
@@ -258,10 +256,10 @@ def test_roles_must_be_filled_or_recorded(user: User, talk: EnvironmentVersion) 
         ([user_line(0, "x", environment="other")], "is of other"),
     ],
 )
-def test_recordings_that_do_not_fit_are_refused_by_line(
-    user: User, talk: EnvironmentVersion, lines: list[Any], said: str
+def test_invalid_recordings_are_rejected_with_line_number(
+    user: User, talk: EnvironmentVersion, lines: list[Any], expected: str
 ) -> None:
-    with pytest.raises(RolloutError, match=said):
+    with pytest.raises(RolloutError, match=expected):
         create_rollout(user=user, version=talk, recordings=lines)
     assert not EpisodeSession.objects.exists()
 
@@ -269,13 +267,13 @@ def test_recordings_that_do_not_fit_are_refused_by_line(
 # ---- what is sent ----------------------------------------------------------------------------------------------------
 
 
-def test_an_unknown_case_is_named(user: User, version: EnvironmentVersion) -> None:
+def test_unknown_case_is_rejected_by_name(user: User, version: EnvironmentVersion) -> None:
     with pytest.raises(RolloutError, match="no case 'atlantis'"):
         create_rollout(user=user, version=version, case_id="atlantis")
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "expected"),
     [
         ("Paris", "must be an assistant message"),
         ({"role": "user", "content": "x"}, "must be assistant"),
@@ -285,6 +283,6 @@ def test_an_unknown_case_is_named(user: User, version: EnvironmentVersion) -> No
         ({"content": "x" * 2_000_000}, "larger than"),
     ],
 )
-def test_what_is_no_assistant_message_is_refused_with_the_reason(message: object, said: str) -> None:
-    with pytest.raises(RolloutError, match=said):
+def test_invalid_assistant_message_is_rejected_with_reason(message: object, expected: str) -> None:
+    with pytest.raises(RolloutError, match=expected):
         validate_message(message)

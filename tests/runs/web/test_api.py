@@ -1,4 +1,4 @@
-"""REST of runs: start, follow, cancel, resume, responses, report, failing cases, comparison."""
+"""REST API of runs: create, progress, cancel, resume, responses, report, failing cases, comparison."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ CONFIG = {"name": "by rest", "environments": ["capitals"], "models": ["small"]}
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/yaml", "text/plain"])
-def test_a_config_starts_a_run_as_json_or_yaml(client: Client, runner: User, capitals: None, kind: str) -> None:
+def test_post_config_as_json_or_yaml_starts_run(client: Client, runner: User, capitals: None, kind: str) -> None:
     text = json.dumps(CONFIG) if kind.endswith("json") else "name: by rest\nenvironments: [capitals]\nmodels: [small]\n"
     answer = client.post(URL, text, content_type=kind)
     assert answer.status_code == 201
@@ -58,9 +58,7 @@ def test_a_config_starts_a_run_as_json_or_yaml(client: Client, runner: User, cap
     assert client.get(f"{URL}{body['run']}/").json()["config"]["models"][0]["name"] == "small"
 
 
-def test_every_problem_of_a_config_is_listed_and_nothing_is_stored(
-    client: Client, runner: User, capitals: None
-) -> None:
+def test_invalid_config_lists_all_errors_and_stores_nothing(client: Client, runner: User, capitals: None) -> None:
     text = "name: x\nenvironments: [nothing]\nmodels:\n  - nobody\nattempts: 0\n"
     answer = client.post(URL, text, content_type="application/yaml")
     assert answer.status_code == 400
@@ -70,7 +68,7 @@ def test_every_problem_of_a_config_is_listed_and_nothing_is_stored(
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"\xff\xfe", b"{", b"- a\n- b"])
-def test_a_body_that_is_no_config_is_refused_in_the_one_shape(client: Client, runner: User, body: bytes) -> None:
+def test_invalid_body_is_rejected_with_standard_error_body(client: Client, runner: User, body: bytes) -> None:
     answer = client.post(URL, body, content_type="application/json")
     assert answer.status_code == 400
     assert set(answer.json()) == {"message", "errors"}
@@ -83,7 +81,7 @@ def test_runs_are_listed_and_filtered(client: Client, run: Run) -> None:
         assert [item["run"] for item in client.get(f"{URL}?{query}").json()["results"]] == expected
 
 
-def test_responses_come_whole_filtered_and_page_by_page(client: Client, run: Run) -> None:
+def test_responses_are_complete_filtered_and_paginated(client: Client, run: Run) -> None:
     failed = Response.objects.filter(status="failed", run_model__label="beta").order_by("id")
     stored_score(failed[0], "answer", 0.0, reason="Not 2.")
     body = client.get(f"{URL}{run.pk}/responses/?status=failed&model=beta&page_size=1").json()
@@ -94,11 +92,11 @@ def test_responses_come_whole_filtered_and_page_by_page(client: Client, run: Run
     assert [item["case"] for item in client.get(body["next"]).json()["results"]] == ["c2"]
 
 
-def test_the_report_is_the_document_of_the_command(client: Client, run: Run) -> None:
+def test_report_equals_output_of_command(client: Client, run: Run) -> None:
     assert client.get(f"{URL}{run.pk}/report").json() == json.loads(json.dumps(results_json(run)))
 
 
-def test_failing_cases_are_exported_and_what_cannot_be_is_said(client: Client, run: Run) -> None:
+def test_failing_cases_are_exported_and_errors_reported(client: Client, run: Run) -> None:
     answer = client.get(f"{URL}{run.pk}/failures?format=jsonl&model=beta")
     rows = b"".join(answer.streaming_content).splitlines()  # type: ignore[attr-defined]
     assert len(rows) == 2
@@ -106,7 +104,7 @@ def test_failing_cases_are_exported_and_what_cannot_be_is_said(client: Client, r
     assert wrong.status_code == 400 and "nonsense" in wrong.json()["message"]
 
 
-def test_failing_cases_take_the_filters_of_responses(client: Client, run: Run) -> None:
+def test_failing_cases_accept_response_filters(client: Client, run: Run) -> None:
     answer = client.get(f"{URL}{run.pk}/failures?format=jsonl&q=c2&status=failed")
     rows = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
     assert [(row["case"], row["model"]) for row in rows] == [("c2", "beta")]
@@ -115,7 +113,7 @@ def test_failing_cases_take_the_filters_of_responses(client: Client, run: Run) -
     assert [error["path"] for error in wrong["errors"]] == ["status"]
 
 
-def test_a_mistake_names_the_parameter_and_no_option_of_a_command(client: Client, run: Run) -> None:
+def test_error_names_query_parameter_not_command_option(client: Client, run: Run) -> None:
     other = stored_version("other", 1)
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     several = stored_run([run.environments.get().version, other])
@@ -126,7 +124,7 @@ def test_a_mistake_names_the_parameter_and_no_option_of_a_command(client: Client
     assert [error["path"] for error in body["errors"]] == ["environment"]
 
 
-def test_what_an_export_leaves_out_is_in_a_header(client: Client, runner: User, tmp_path: Path) -> None:
+def test_left_out_cases_are_reported_in_header(client: Client, runner: User, tmp_path: Path) -> None:
     gold = '{"case": "France", "content": "Paris"}'
     folder = write_bundle(tmp_path / "capitals", gold="gold.jsonl", files={"gold.jsonl": gold})
     version = import_bundle(bundle=folder)
@@ -137,7 +135,7 @@ def test_what_an_export_leaves_out_is_in_a_header(client: Client, runner: User, 
     assert json.loads(answer["X-Left-Out"]) == {"no gold answer": version.case_count - 1}
 
 
-def test_held_out_cases_are_never_exported_to_train_on(client: Client, run: Run) -> None:
+def test_held_out_cases_are_not_exported(client: Client, run: Run) -> None:
     Environment.objects.update(held_out=True)
     assert client.get(f"{URL}{run.pk}/failures?format=sft").status_code == 403
     client.force_login(member("Curator"))
@@ -154,7 +152,7 @@ def test_cancel_and_resume(client: Client, run: Run) -> None:
     assert client.get(f"{URL}{run.pk}/cancel").status_code == 405
 
 
-def test_a_finished_run_is_not_resumed(client: Client, run: Run) -> None:
+def test_complete_run_is_not_resumed(client: Client, run: Run) -> None:
     whole = stored_run(run.environments.get().version, ["alpha"])
     stored_outcomes(whole, "p" * whole.environments.get().case_count)
     assert client.post(f"{URL}{whole.pk}/resume").json()["status"] == "completed"
@@ -172,7 +170,7 @@ def test_two_models_are_compared(client: Client, run: Run) -> None:
     assert answer.status_code == 400 and answer.json()["errors"][0]["path"] == "model_a"
 
 
-def test_registered_models_are_listed_without_their_addresses(client: Client, runner: User, capitals: None) -> None:
+def test_registered_models_are_listed_without_urls(client: Client, runner: User, capitals: None) -> None:
     ModelEndpoint.objects.create(name="off", model="m", enabled=False)
     [item] = client.get("/api/v1/models/").json()["results"]
     assert item["name"] == "small"
@@ -200,7 +198,7 @@ def test_endpoint_details_of_runs_and_models_are_shown_to_staff_only(client: Cli
     assert all(text in client.get(f"{URL}{run.pk}/").content.decode() for text in hidden)
 
 
-def test_a_run_that_is_not_there_says_so(client: Client, runner: User) -> None:
+def test_unknown_run_returns_404(client: Client, runner: User) -> None:
     for url in (f"{URL}9/", f"{URL}9/responses/", f"{URL}9/report", f"{URL}9/failures?format=sft"):
         body: dict[str, Any] = client.get(url).json()
         assert "There is no run 9" in body["message"]

@@ -1,4 +1,4 @@
-"""Starting a run from the site, and a worker's look that executes it."""
+"""Runs that are started from the site and executed by a worker."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ CAPITALS = {"France": "Paris", "Spain": "Madrid", "Norway": "Oslo"}
 
 
 def capital(request: dict[str, Any], _: int) -> Any:
-    """Right but for Norway."""
+    """Reply correctly, except for Norway."""
     text = request["messages"][-1]["content"]
     return completion(
         next((city for country, city in CAPITALS.items() if country in text and city != "Oslo"), "Bergen")
@@ -58,7 +58,7 @@ def form(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def test_the_form_offers_what_the_user_may_run(client: Client, runner: User) -> None:
+def test_form_lists_environments_and_models_that_user_may_run(client: Client, runner: User) -> None:
     page = client.get("/runs/new/?environment=capitals").content.decode()
     assert "Capitals (3 cases)" in page and "> small</label>" in page.replace("\n", "") and "small (m)" not in page
     assert 'value="capitals" id="id_environments_0" checked' in page
@@ -66,7 +66,7 @@ def test_the_form_offers_what_the_user_may_run(client: Client, runner: User) -> 
     assert "Capitals" not in client.get("/runs/new/").content.decode()
 
 
-def test_sending_it_queues_a_run_and_tells_the_workers(
+def test_submitted_form_queues_and_dispatches_run(
     client: Client, runner: User, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
     sent: list[int] = []
@@ -82,7 +82,7 @@ def test_sending_it_queues_a_run_and_tells_the_workers(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected"),
     [
         ({"name": ""}, "This field is required."),
         ({"environments": ["nothing"]}, "nothing is not one of the available choices"),
@@ -95,17 +95,17 @@ def test_sending_it_queues_a_run_and_tells_the_workers(
         ({"models": ["unpriced"], "budget": "1"}, "has no price, so the budget cannot be kept"),
     ],
 )
-def test_what_is_wrong_is_told_and_nothing_is_stored(
-    client: Client, runner: User, changes: dict[str, Any], said: str
+def test_invalid_form_shows_error_and_stores_nothing(
+    client: Client, runner: User, changes: dict[str, Any], expected: str
 ) -> None:
     answer = client.post("/runs/new/", form(**changes))
     assert answer.status_code == 422
-    assert said in answer.content.decode()
+    assert expected in answer.content.decode()
     assert 'role="alert"' in answer.content.decode()
     assert Run.objects.count() == 0
 
 
-def test_a_whole_config_starts_a_run_too_and_its_problems_name_their_place(client: Client, runner: User) -> None:
+def test_config_starts_run_and_its_errors_name_the_path(client: Client, runner: User) -> None:
     config = "name: whole\nenvironments: [capitals]\nmodels: [small, nobody]\n"
     page = client.post("/runs/new/", {"config": config})
     assert page.status_code == 422
@@ -115,7 +115,7 @@ def test_a_whole_config_starts_a_run_too_and_its_problems_name_their_place(clien
     assert Run.objects.get().name == "whole"
 
 
-def test_without_a_registered_model_the_page_says_who_registers_one(client: Client, runner: User) -> None:
+def test_new_run_page_without_registered_models_explains_registration(client: Client, runner: User) -> None:
     ModelEndpoint.objects.all().delete()
     page = client.get("/runs/new/").content.decode()
     assert "Ask a member of staff to register one" in page and "Start the run" not in page
@@ -124,14 +124,14 @@ def test_without_a_registered_model_the_page_says_who_registers_one(client: Clie
     assert 'href="/admin/runs/modelendpoint/add/"' in client.get("/runs/new/").content.decode()
 
 
-def test_without_an_environment_the_page_says_what_loads_them(client: Client, runner: User) -> None:
+def test_new_run_page_without_environments_shows_prepare_command(client: Client, runner: User) -> None:
     Environment.objects.update(visibility=Environment.Visibility.RETIRED)
     page = client.get("/runs/new/").content.decode()
     assert "manage.py prepare" in page and "Start the run" not in page
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_run_from_the_site_is_executed_and_its_page_tells_what_came_of_it(client: Client, runner: User) -> None:
+def test_run_from_site_is_executed_and_page_shows_results(client: Client, runner: User) -> None:
     config = {"name": "x", "environments": ["capitals"], "models": ["small"], "tracking": {"mlflow": False}}
     client.post("/runs/new/", {"config": json.dumps(config)})
     execute_queued_runs()
@@ -143,7 +143,7 @@ def test_a_run_from_the_site_is_executed_and_its_page_tells_what_came_of_it(clie
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", ["gpt-4.1-mini", "org/model:free"])
-def test_a_model_with_a_free_name_is_run_from_the_site_and_over_rest(
+def test_model_name_with_special_characters_is_accepted_by_site_and_rest(
     client: Client, runner: User, server: Endpoint, name: str
 ) -> None:
     ModelEndpoint.objects.create(name=name, model=name, base_url=server.url)

@@ -1,4 +1,4 @@
-"""Registering models in the admin: what would fail in the middle of a run is refused at once; keys never get in."""
+"""Registration of models in the admin: invalid endpoints are rejected, and keys are never stored."""
 
 import html
 import re
@@ -24,7 +24,7 @@ def form(**changes: Any) -> dict[str, Any]:
     return {"name": "small", "enabled": "on", "provider": "openai", "model": "m", "parameters": "{}", **changes}
 
 
-def test_a_model_is_registered_with_a_host_of_one_word(staff: Client) -> None:
+def test_model_is_registered_with_single_label_host(staff: Client) -> None:
     given = form(base_url="http://vllm:8000/v1", api_key_env="VLLM_API_KEY", price_input="0.25", price_output="2")
     assert staff.post(ADD, given).status_code == 302
     model = ModelEndpoint.objects.get()
@@ -34,7 +34,7 @@ def test_a_model_is_registered_with_a_host_of_one_word(staff: Client) -> None:
 @pytest.mark.parametrize(
     "name", ["gpt-4.1-mini", "org/model:free", "ft:gpt-4o:org::abc", "us.anthropic.claude-v2:0", "qwen2.5:7b", "größer"]
 )
-def test_a_model_is_registered_under_the_name_that_its_provider_gives_it(staff: Client, name: str) -> None:
+def test_model_is_registered_under_name_of_provider(staff: Client, name: str) -> None:
     assert staff.post(ADD, form(name=name)).status_code == 302
     assert ModelEndpoint.objects.get().name == name
     links = re.findall(r'href="(/models/[^"]+)"', staff.get("/models/").content.decode())
@@ -44,7 +44,7 @@ def test_a_model_is_registered_under_the_name_that_its_provider_gives_it(staff: 
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected"),
     [
         ({"base_url": "ftp://x/"}, "must start with http"),
         ({"base_url": "https://me:hunter22secret@host/v1"}, "must not contain a user name or password"),
@@ -52,21 +52,21 @@ def test_a_model_is_registered_under_the_name_that_its_provider_gives_it(staff: 
         ({"api_key_env": "sk-0123456789abcdef0123456789"}, "is not one of the available choices"),
         ({"api_key_env": "DATABASE_URL"}, "is not one of the available choices"),
         ({"provider": "replay"}, "is not one of the available choices"),
-        ({"parameters": "[1]"}, "A JSON object"),
+        ({"parameters": "[1]"}, "Enter a JSON object"),
         ({"price_input": "-1"}, "Must be zero or greater"),
         *[({"name": name}, "Enter a valid name") for name in ("with space", "/a", "a/", "a//b", "a/../b", "a/.")],
         ({"name": "a#1"}, "must not contain"),
         ({"model": ""}, "required"),
     ],
 )
-def test_what_could_not_be_asked_is_refused(staff: Client, changes: dict[str, str], said: str) -> None:
+def test_invalid_endpoint_is_rejected(staff: Client, changes: dict[str, str], expected: str) -> None:
     answer = staff.post(ADD, form(**changes))
     assert answer.status_code == 200
-    assert said in answer.content.decode()
+    assert expected in answer.content.decode()
     assert ModelEndpoint.objects.count() == 0
 
 
-def test_a_variable_that_is_allowed_no_longer_is_said_to_be_so(staff: Client) -> None:
+def test_key_variable_that_is_no_longer_allowed_is_reported(staff: Client) -> None:
     model = ModelEndpoint.objects.create(name="old", model="m", api_key_env="OLD_KEY")
     page = f"/admin/runs/modelendpoint/{model.pk}/change/"
     assert "OLD_KEY" in staff.get(page).content.decode()
@@ -74,7 +74,7 @@ def test_a_variable_that_is_allowed_no_longer_is_said_to_be_so(staff: Client) ->
     assert "no longer allowed" in answer.content.decode()
 
 
-def test_models_are_switched_off_rather_than_deleted(staff: Client) -> None:
+def test_models_are_disabled_instead_of_deleted(staff: Client) -> None:
     model = ModelEndpoint.objects.create(name="old", model="m")
     assert staff.post(f"/admin/runs/modelendpoint/{model.pk}/delete/", {"post": "yes"}).status_code == 403
     staff.post(f"/admin/runs/modelendpoint/{model.pk}/change/", form(name="old", enabled=""))

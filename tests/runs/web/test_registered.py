@@ -1,4 +1,4 @@
-"""Configs from the web and REST: registered models and environments of the hub, and nothing else."""
+"""Configs from the site and REST API: only registered models and environments of the hub are allowed."""
 
 import json
 from pathlib import Path
@@ -47,21 +47,21 @@ def problems(user: User, **changes: Any) -> str:
     return str(caught.value)
 
 
-def test_a_registered_name_becomes_the_model_as_it_is_registered(user: User) -> None:
+def test_registered_name_resolves_to_registered_endpoint(user: User) -> None:
     spec = resolve_registered(config(), user=user).config.models[0]
     assert (spec.name, spec.provider, spec.parameters) == ("small", "openai", {"temperature": 0})
     assert spec.options["base_url"] == "http://vllm:8000/v1"
     assert spec.price is not None and (spec.price.input, spec.price.output) == (0.25, 2.0)
 
 
-def test_the_run_that_comes_of_it_can_be_read_back_and_executed(user: User) -> None:
+def test_run_of_registered_model_can_be_loaded_and_executed(user: User) -> None:
     resolved = resolve_registered(config(environments=[{"environment": "capitals", "sample": 2}], seed=3), user=user)
     run = create_run(config=resolved.config, environments=resolved.environments, user=user)
     assert config_of(run).models[0].options == resolved.config.models[0].options
     assert run.environments.get().case_count == 2
 
 
-def test_yaml_and_json_are_read_alike_and_yaml_names_the_line(user: User) -> None:
+def test_yaml_and_json_configs_are_equal_and_yaml_errors_name_the_line(user: User) -> None:
     text = "name: one\nenvironments: [capitals]\nmodels:\n  - small\n  - nobody\n"
     with pytest.raises(ConfigError) as caught:
         resolve_registered_text(text, user=user)
@@ -73,7 +73,7 @@ def test_yaml_and_json_are_read_alike_and_yaml_names_the_line(user: User) -> Non
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected"),
     [
         ({"models": ["nobody"]}, "no model is registered as 'nobody'; known are keyed, small"),
         ({"models": ["off"]}, "no model is registered as 'off'"),
@@ -96,34 +96,32 @@ def test_yaml_and_json_are_read_alike_and_yaml_names_the_line(user: User) -> Non
         ({"nonsense": 1}, "unknown key"),
     ],
 )
-def test_everything_else_is_refused_where_it_stands(user: User, changes: dict[str, Any], said: str) -> None:
-    assert said in problems(user, **changes)
+def test_unregistered_values_are_rejected_with_their_path(user: User, changes: dict[str, Any], expected: str) -> None:
+    assert expected in problems(user, **changes)
 
 
-def test_all_problems_are_told_at_once(user: User) -> None:
-    said = problems(
+def test_all_errors_of_config_are_reported_together(user: User) -> None:
+    errors = problems(
         user, environments=["nothing", {"path": "x"}], models=["nobody", {"name": "x"}], attempts=0, name="${X}"
     )
     for part in ("'nothing'", "environments[1].path", "'nobody'", "models[1]", "attempts", "name:"):
-        assert part in said
-    assert len(said.splitlines()) == 6
+        assert part in errors
+    assert len(errors.splitlines()) == 6
 
 
-def test_an_environment_private_to_others_is_as_if_not_there(user: User) -> None:
+def test_private_environment_of_another_user_is_reported_as_unknown(user: User) -> None:
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
-    said = problems(user)
-    assert "there is no environment 'capitals'; none is there yet" in said
+    errors = problems(user)
+    assert "there is no environment 'capitals'; none is there yet" in errors
 
 
-def test_what_a_problem_says_never_holds_an_address_or_a_key(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_messages_contain_no_url_and_no_key(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     ModelEndpoint.objects.create(name="broken", model="m", base_url="ftp://secret.internal/", api_key_env="NOT_ALLOWED")
-    said = problems(user, models=["broken"])
-    assert "secret.internal" not in said
+    errors = problems(user, models=["broken"])
+    assert "secret.internal" not in errors
 
 
 @pytest.mark.parametrize("sandbox", [{"backend": "local"}, {"accept": ["A", "B", "C"]}, {"backend": "auto"}])
-def test_the_sandbox_is_the_operators_choice_and_not_that_of_a_config_from_the_web(
-    user: User, sandbox: dict[str, Any]
-) -> None:
-    said = problems(user, sandbox=sandbox)
-    assert f"sandbox.{next(iter(sandbox))}: for the command line" in said
+def test_config_from_web_cannot_select_sandbox(user: User, sandbox: dict[str, Any]) -> None:
+    errors = problems(user, sandbox=sandbox)
+    assert f"sandbox.{next(iter(sandbox))}: for the command line" in errors

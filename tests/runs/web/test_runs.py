@@ -1,4 +1,4 @@
-"""Pages of runs: lists, a run as it goes on and as it ended, responses, comparison, models, past results."""
+"""Pages of runs: list, progress and results of a run, responses, comparison, models, past results."""
 
 import json
 import re
@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from hub.models import Case, Environment
 from hub.services import import_bundle
+from runs.leases import take_lease
 from runs.models import ModelEndpoint, Response, Run
 from runs.results import history
 from runs.web import queries as browsing
@@ -50,7 +51,7 @@ def page(client: Client, url: str, **headers: str) -> str:
     return answer.content.decode()
 
 
-def test_the_list_is_filtered_by_name_status_environment_and_model(client: Client, run: Run) -> None:
+def test_run_list_filters_by_name_status_environment_and_model(client: Client, run: Run) -> None:
     other = stored_run(public_version("desk"), ["gamma"], name="second", status=Run.Status.FAILED)
     numbers = {"first": f'href="/runs/{run.pk}/"', "second": f'href="/runs/{other.pk}/"'}
     for query, expected in {
@@ -65,7 +66,7 @@ def test_the_list_is_filtered_by_name_status_environment_and_model(client: Clien
         assert {name for name, link in numbers.items() if link in shown} == expected, query
 
 
-def test_a_cost_is_shown_where_a_price_is_known_and_nowhere_else(client: Client, run: Run) -> None:
+def test_cost_is_shown_only_if_price_is_known(client: Client, run: Run) -> None:
     response = Response.objects.filter(run_model__label="alpha")[0]
     urls = ("/runs/", f"/runs/{run.pk}/", f"/responses/{response.pk}/", "/models/alpha/")
     for url in urls:
@@ -75,7 +76,7 @@ def test_a_cost_is_shown_where_a_price_is_known_and_nowhere_else(client: Client,
         assert "$0" in page(client, url), url
 
 
-def test_a_cost_of_which_a_part_is_unknown_is_shown_as_unknown(client: Client, run: Run) -> None:
+def test_cost_with_unknown_part_is_shown_as_unknown(client: Client, run: Run) -> None:
     run.models.filter(label="alpha").update(spec={"price": {"input": 1.0, "output": 2.0}})
     responses = Response.objects.filter(run_model__label="alpha").order_by("id")
     responses.update(cost_usd=0.5)
@@ -92,11 +93,11 @@ def test_a_cost_of_which_a_part_is_unknown_is_shown_as_unknown(client: Client, r
     assert (answer["cost_usd"], answer["progress"]["cost_usd"]) == (None, None)
 
 
-def test_an_empty_list_says_what_makes_the_first_run(client: Client, user: User) -> None:
+def test_empty_run_list_explains_how_to_start_a_run(client: Client, user: User) -> None:
     assert "make eval" in page(client, "/runs/")
 
 
-def test_an_ended_run_shows_figures_with_intervals_and_what_to_know_first(client: Client, run: Run) -> None:
+def test_ended_run_shows_figures_intervals_and_warnings(client: Client, run: Run) -> None:
     shown = page(client, f"/runs/{run.pk}/")
     assert "80.0 %" in shown and "[47.9, 95.4]" in shown
     assert "beta on sums@1.0.0 is incomplete: 7 of 10 responses are scored" in shown
@@ -104,14 +105,14 @@ def test_an_ended_run_shows_figures_with_intervals_and_what_to_know_first(client
     assert "hx-trigger" not in shown.partition("<main")[2].partition('id="responses-title"')[0]
 
 
-def test_a_case_that_was_found_wrong_is_left_out_and_said_so(client: Client, run: Run) -> None:
+def test_quarantined_case_is_left_out_with_a_note(client: Client, run: Run) -> None:
     accepted_defect(Case.objects.get(external_id="c9"), hours_ago=1)
     shown = page(client, f"/runs/{run.pk}/")
     assert "Left out of sums@1.0.0, because a curator found it wrong: 1 case." in shown
     assert "88.9 %" in shown
 
 
-def test_responses_are_filtered_by_status_model_mark_and_text(client: Client, run: Run) -> None:
+def test_responses_are_filtered_by_status_model_flag_and_text(client: Client, run: Run) -> None:
     Response.objects.filter(case__external_id="c0", run_model__label="alpha").update(truncated=True)
     Response.objects.filter(case__external_id="c1", run_model__label="alpha").update(stop="turns", reason="too long")
 
@@ -128,7 +129,7 @@ def test_responses_are_filtered_by_status_model_mark_and_text(client: Client, ru
     assert cases("environment=other") == []
 
 
-def test_results_of_an_ended_run_are_stored_and_computed_again_after_a_resume(client: Client, run: Run) -> None:
+def test_stored_results_are_recomputed_after_resume(client: Client, run: Run) -> None:
     page(client, f"/runs/{run.pk}/")
     with CaptureQueriesContext(connection) as queries:
         page(client, f"/runs/{run.pk}/")
@@ -140,7 +141,7 @@ def test_results_of_an_ended_run_are_stored_and_computed_again_after_a_resume(cl
     assert "100.0 %" in page(client, f"/runs/{run.pk}/")
 
 
-# ---- a run that goes on ----------------------------------------------------------------------------------------------
+# ---- progress of a run -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ def going(run: Run) -> Run:
     return run
 
 
-def test_a_run_that_goes_on_is_followed_by_counts_until_it_ends(client: Client, going: Run) -> None:
+def test_progress_shows_counts_until_run_ends(client: Client, going: Run) -> None:
     shown = page(client, f"/runs/{going.pk}/")
     assert "<strong>19 of 20</strong>" in shown and 'hx-trigger="every 2s"' in shown
     part = page(client, f"/runs/{going.pk}/progress/", HX_Request="true")
@@ -160,7 +161,7 @@ def test_a_run_that_goes_on_is_followed_by_counts_until_it_ends(client: Client, 
     assert client.get(f"/runs/{going.pk}/progress/")["Location"] == f"/runs/{going.pk}/"
 
 
-def test_the_page_of_a_run_that_goes_on_follows_its_status_and_its_responses(client: Client, going: Run) -> None:
+def test_progress_updates_status_and_response_list(client: Client, going: Run) -> None:
     shown = page(client, f"/runs/{going.pk}/?status=failed")
     assert f'hx-get="/runs/{going.pk}/progress/?done=19"' in shown
     assert f'hx-get="/runs/{going.pk}/?status=failed" hx-trigger="responses-stored from:body"' in shown
@@ -173,7 +174,7 @@ def test_the_page_of_a_run_that_goes_on_follows_its_status_and_its_responses(cli
     assert client.get(f"/runs/{going.pk}/progress/?done=0", headers=htmx)["HX-Trigger"] == "responses-stored"
 
 
-def test_results_are_shown_once_all_responses_are_stored_while_tracking_goes_on(client: Client, going: Run) -> None:
+def test_results_are_shown_before_later_stages_end(client: Client, going: Run) -> None:
     assert "80.0 %" not in page(client, f"/runs/{going.pk}/")
     Run.objects.filter(pk=going.pk).update(evaluated_at=timezone.now())
     htmx = {"HX-Request": "true"}
@@ -194,7 +195,7 @@ def test_results_are_shown_once_all_responses_are_stored_while_tracking_goes_on(
         ("eeeeeeeeee", "errored", "all errored"),
     ],
 )
-def test_a_run_with_errors_is_not_called_completed_alone(
+def test_outcome_names_errors_of_completed_run(
     client: Client, user: User, outcomes: str, kind: str, label: str
 ) -> None:
     run = stored_run(public_version(cases=10), ["alpha"], name="first")
@@ -207,12 +208,13 @@ def test_a_run_with_errors_is_not_called_completed_alone(
     assert client.get(f"/api/v1/runs/{run.pk}/").json()["status"] == "completed"
 
 
-def test_cancelling_a_waiting_run_ends_it_and_a_running_one_is_asked_to_end(client: Client, going: Run) -> None:
+def test_cancel_ends_queued_run_and_requests_cancellation_of_running_run(client: Client, going: Run) -> None:
+    take_lease(run=going, owner="worker")
     client.post(f"/runs/{going.pk}/cancel/")
     going.refresh_from_db()
     assert (going.status, going.cancel_requested) == (Run.Status.RUNNING, True)
     assert "Stopping within seconds" in page(client, f"/runs/{going.pk}/")
-    Run.objects.filter(pk=going.pk).update(status=Run.Status.QUEUED, cancel_requested=False)
+    Run.objects.filter(pk=going.pk).update(status=Run.Status.QUEUED, cancel_requested=False, lease_until=None)
     client.post(f"/runs/{going.pk}/cancel/")
     going.refresh_from_db()
     assert going.status == Run.Status.CANCELLED
@@ -220,7 +222,7 @@ def test_cancelling_a_waiting_run_ends_it_and_a_running_one_is_asked_to_end(clie
     assert "had already ended" in answer.content.decode()
 
 
-def test_resuming_queues_an_ended_run_once(
+def test_resume_queues_ended_run_once(
     client: Client, run: Run, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
     sent: list[int] = []
@@ -234,7 +236,7 @@ def test_resuming_queues_an_ended_run_once(
     assert "already in progress" in answer.content.decode()
 
 
-def test_resuming_is_offered_where_something_is_left_to_do(client: Client, run: Run) -> None:
+def test_resume_is_offered_only_for_incomplete_runs(client: Client, run: Run) -> None:
     assert "2 missing" in page(client, f"/runs/{run.pk}/")  # one errored, one missing
     whole = stored_run(run.environments.get().version, ["alpha"])
     stored_outcomes(whole, "ppppppppfu")
@@ -249,7 +251,7 @@ def test_resuming_is_offered_where_something_is_left_to_do(client: Client, run: 
 # ---- responses -------------------------------------------------------------------------------------------------------
 
 
-def test_a_response_shows_transcript_calls_scores_and_execution(client: Client, run: Run) -> None:
+def test_response_page_shows_transcript_calls_scores_and_execution(client: Client, run: Run) -> None:
     call = {"id": "call-7", "type": "function", "function": {"name": "refund", "arguments": '{"order": "A-1"}'}}
     response = Response.objects.filter(status="failed", run_model__label="alpha")[0]
     response.messages = [
@@ -276,7 +278,7 @@ def test_a_response_shows_transcript_calls_scores_and_execution(client: Client, 
     assert client.get(f"/responses/{response.pk}/raw").json()["messages"] == response.messages
 
 
-def test_what_a_model_wrote_is_text_whatever_it_wrote(client: Client, run: Run) -> None:
+def test_markup_of_models_is_escaped(client: Client, run: Run) -> None:
     evil = "</pre></code><script>alert(1)</script><img src=x onerror=alert(1)>\x1b[2J\u202e{{ 7 }}{% now %}"
     call = {"id": evil, "function": {"name": evil, "arguments": evil}}
     messages = [{"role": "x' onload='y", "content": evil}, {"role": "assistant", "content": evil, "tool_calls": [call]}]
@@ -291,20 +293,20 @@ def test_what_a_model_wrote_is_text_whatever_it_wrote(client: Client, run: Run) 
     assert raw["Content-Type"] == "application/json" and raw["X-Content-Type-Options"] == "nosniff"
 
 
-def test_long_text_is_folded_with_its_size(client: Client, run: Run) -> None:
+def test_long_text_is_collapsed_and_its_size_shown(client: Client, run: Run) -> None:
     response = Response.objects.all()[0]
     Response.objects.filter(pk=response.pk).update(messages=[{"role": "assistant", "content": "word " * 10_000}])
     assert "Show all 50,000 characters" in page(client, f"/responses/{response.pk}/")
 
 
-def test_neighbours_are_responses_of_the_same_model_and_outcome(client: Client, run: Run) -> None:
+def test_previous_and_next_have_same_model_and_status(client: Client, run: Run) -> None:
     first, second = Response.objects.filter(status="failed", run_model__label="alpha").order_by("id")
     shown = page(client, f"/responses/{first.pk}/")
     assert f'href="/responses/{second.pk}/"' in shown and "Previous failed" not in shown
     assert "Next failed" not in page(client, f"/responses/{second.pk}/")
 
 
-def test_all_answers_to_a_case_stand_side_by_side(client: Client, run: Run) -> None:
+def test_case_page_shows_all_responses_side_by_side(client: Client, run: Run) -> None:
     case = Case.objects.get(external_id="c8")
     shown = page(client, f"/runs/{run.pk}/cases/{case.pk}/")
     assert "alpha" in shown and "beta" in shown
@@ -320,9 +322,9 @@ def test_report_and_failing_cases_are_downloads(client: Client, run: Run) -> Non
     assert "80.0 %" in report.content.decode()
     failures = client.get(f"/runs/{run.pk}/failures?format=jsonl&model=alpha")
     assert b"".join(failures.streaming_content).count(b"\n") == 2  # type: ignore[attr-defined]
-    for query, said in {"format=nonsense": "nonsense", "format=jsonl&model=nobody": "no model"}.items():
+    for query, expected in {"format=nonsense": "nonsense", "format=jsonl&model=nobody": "no model"}.items():
         answer = client.get(f"/runs/{run.pk}/failures?{query}", follow=True)
-        assert said in answer.content.decode()
+        assert expected in answer.content.decode()
 
 
 def exported_cases(client: Client, url: str) -> list[str]:
@@ -330,7 +332,7 @@ def exported_cases(client: Client, url: str) -> list[str]:
     return [json.loads(line)["case"] for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
 
 
-def test_failing_cases_are_exported_as_the_list_is_filtered(client: Client, run: Run) -> None:
+def test_export_of_failing_cases_uses_filters_of_response_list(client: Client, run: Run) -> None:
     shown = page(client, f"/runs/{run.pk}/?model=beta&q=c5")
     assert f"/runs/{run.pk}/failures?format=jsonl&amp;q=c5&amp;model=beta" in shown
     part = page(client, f"/runs/{run.pk}/?model=beta&q=c5", HX_Target="responses")
@@ -341,9 +343,7 @@ def test_failing_cases_are_exported_as_the_list_is_filtered(client: Client, run:
     assert "Only failed responses can be exported" in answer.content.decode()
 
 
-def test_what_an_export_leaves_out_is_said_with_the_download_and_on_the_next_page(
-    client: Client, user: User, tmp_path: Path, settings: Any
-) -> None:
+def test_left_out_cases_are_reported_after_download(client: Client, user: User, tmp_path: Path, settings: Any) -> None:
     settings.MEDIA_ROOT = tmp_path / "media"
     version = import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
@@ -354,20 +354,20 @@ def test_what_an_export_leaves_out_is_said_with_the_download_and_on_the_next_pag
     assert "Left out 1: the gold answer takes several turns" in refused.content.decode()
 
 
-def test_a_bundle_of_several_environments_is_refused_in_the_words_of_the_page(client: Client, user: User) -> None:
+def test_bundle_export_of_several_environments_is_rejected_with_advice_for_page(client: Client, user: User) -> None:
     versions = [public_version("one", cases=1), public_version("two", cases=1)]
     several = stored_run(versions)
     for version in versions:
         stored_outcomes(several, "f", version=version)
     answer = client.get(f"/runs/{several.pk}/failures?format=bundle", follow=True)
-    said = answer.content.decode()
-    assert "Choose one of them. Select it in the filters of the responses." in said and "--environment" not in said
+    shown = answer.content.decode()
+    assert "Choose one of them. Select it in the filters of the responses." in shown and "--environment" not in shown
 
 
 # ---- comparison, models, past results --------------------------------------------------------------------------------
 
 
-def test_a_comparison_shows_difference_interval_test_and_flips(client: Client, run: Run) -> None:
+def test_comparison_shows_difference_interval_p_value_and_changed_cases(client: Client, run: Run) -> None:
     several = stored_run(run.environments.get().version, ["x", "y", "z"])
     assert "choose two different models, of x, y, z" in page(client, f"/compare/?a={several.pk}")
     shown = page(client, f"/compare/?a={run.pk}&b={run.pk}&model_a=alpha&model_b=beta")
@@ -378,7 +378,7 @@ def test_a_comparison_shows_difference_interval_test_and_flips(client: Client, r
 
 
 def chosen(client: Client, url: str) -> dict[str, str]:
-    """Which runs the form of a comparison has selected."""
+    """Return the runs that are selected in the form of a comparison."""
     form = page(client, url).partition("<form class=")[2]
     return {
         name: "".join(
@@ -388,7 +388,7 @@ def chosen(client: Client, url: str) -> dict[str, str]:
     }
 
 
-def test_two_runs_that_can_be_compared_are_chosen_already(client: Client, run: Run) -> None:
+def test_comparison_preselects_comparable_runs(client: Client, run: Run) -> None:
     version = run.environments.get().version
     assert chosen(client, "/compare/") == {"a": str(run.pk), "b": str(run.pk)}  # two models of it
     alone = stored_run(version, ["gamma"], name="alone")
@@ -401,14 +401,14 @@ def test_two_runs_that_can_be_compared_are_chosen_already(client: Client, run: R
     assert chosen(client, "/compare/") == {"a": str(newest.pk), "b": str(alone.pk)}
 
 
-def test_a_run_that_nothing_can_be_compared_with_says_so(client: Client, user: User) -> None:
+def test_run_without_comparable_run_shows_note(client: Client, user: User) -> None:
     assert "make eval" in page(client, "/compare/")
     run = stored_run(public_version())
     for url in ("/compare/", f"/compare/?a={run.pk}"):
         assert f"Run {run.pk} cannot be compared yet" in page(client, url)
 
 
-def test_models_show_what_is_registered_and_what_has_answered(client: Client, run: Run) -> None:
+def test_model_list_shows_registered_and_used_models(client: Client, run: Run) -> None:
     ModelEndpoint.objects.create(
         name="alpha", model="gpt-5-mini", base_url="http://secret.internal/v1", api_key_env="K"
     )
@@ -420,7 +420,7 @@ def test_models_show_what_is_registered_and_what_has_answered(client: Client, ru
     assert "No completed run" in page(client, "/models/a/name/with/slashes/")
 
 
-def test_past_results_are_the_latest_of_each_model_and_version(client: Client, run: Run) -> None:
+def test_past_results_show_latest_per_model_and_version(client: Client, run: Run) -> None:
     version = run.environments.get().version
     newer = stored_run(version, ["alpha"], name="newer")
     stored_outcomes(newer, "pppppppppp")
@@ -434,7 +434,7 @@ def test_past_results_are_the_latest_of_each_model_and_version(client: Client, r
     assert "<html" in page(client, "/runs/past/sums/")
 
 
-def test_the_list_of_responses_never_loads_their_texts(client: Client, run: Run) -> None:
+def test_response_list_does_not_load_texts(client: Client, run: Run) -> None:
     stored_response(run, Case.objects.get(external_id="c9"), "failed", model="beta", text="x")
     with CaptureQueriesContext(connection) as queries:
         page(client, f"/runs/{run.pk}/", HX_Target="responses")
@@ -443,7 +443,7 @@ def test_the_list_of_responses_never_loads_their_texts(client: Client, run: Run)
     assert len(queries) < 10
 
 
-def test_runs_and_responses_are_sorted_by_each_column_that_says_so(client: Client, run: Run) -> None:
+def test_runs_and_responses_sort_by_each_sortable_column(client: Client, run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(cost_usd=0.5)
     stored_run(public_version("desk"), ["gamma"], name="Another")
     for column in browsing.RUN_COLUMNS:
