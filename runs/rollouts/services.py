@@ -94,9 +94,7 @@ def create_rollout(
     """
     roles = dict(roles or {})
     if version.environment.held_out:
-        raise RolloutError(
-            f"{version.environment.slug} is held out: it is for evaluation and must not be used for training."
-        )
+        raise RolloutError(f"{version.environment.slug} is held out: it must not be used for training.")
     compiled = compile_version(version)
     missing = [role for role in compiled.roles if not roles.get(role)]
     if missing and recordings is None:

@@ -6,7 +6,7 @@ from typing import IO, cast
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView
 from rest_framework.parsers import BaseParser
@@ -75,6 +75,7 @@ class RunDetails(RunItem):
     config = serializers.SerializerMethodField()
     progress = serializers.SerializerMethodField()
 
+    @extend_schema_field(OpenApiTypes.ANY)
     def get_config(self, run: Run) -> object:
         """The config, for staff with the description of endpoints."""
         return shown_config(run, self.context["user"])
