@@ -24,7 +24,7 @@ def dataset_card(export_format: PreferenceFormat, report: PreferenceReport, data
         "",
         "## Provenance",
         "",
-        f"- Judged by: {', '.join(f'{name} ({count:,})' for name, count in sorted(report.sources.items()))}",
+        f"- Decided by: {', '.join(f'{name} ({count:,})' for name, count in sorted(report.sources.items()))}",
         f"- Models compared: {', '.join(sorted(report.models))}",
         *(f"- Environment: {name}" for name in sorted(report.environments)),
         f"- Runs: {', '.join(map(str, sorted(report.runs)))}",

@@ -1,4 +1,4 @@
-"""Tests of judgments in an MLflow store: metrics, table, assessments, and repeated logging."""
+"""Tests of preferences in an MLflow store: metrics, table, assessments, and repeated logging."""
 
 from collections.abc import Sequence
 from pathlib import Path

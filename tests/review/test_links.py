@@ -1,4 +1,4 @@
-"""Tests of the links between runs, responses, pairs, judgments and MLflow."""
+"""Tests of the links between runs, responses, pairs, preferences and MLflow."""
 
 from typing import Any
 

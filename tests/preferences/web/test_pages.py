@@ -107,8 +107,8 @@ def test_ranking_page_lists_unconnected_groups_of_models(visitor: Client) -> Non
     [
         ("/preferences/", "No preferences.</strong>"),
         ("/preferences/?source=llm", "No preferences match these filters.</strong>"),
-        ("/agreement/", "There are no judgments yet.</strong>"),
-        ("/agreement/?run=1", "No judgments match these filters.</strong>"),
+        ("/agreement/", "There are no preferences yet.</strong>"),
+        ("/agreement/?run=1", "No preferences match these filters.</strong>"),
         ("/ranking/", "No comparisons of two models yet.</strong>"),
         ("/ranking/?source=human", "No comparisons of two models match these filters.</strong>"),
     ],
