@@ -32,7 +32,7 @@ def with_entries(*entries: tuple[zipfile.ZipInfo, bytes]) -> bytes:
 
 
 def named(name: str, content: bytes = b"x") -> bytes:
-    """The good archive and an entry called *name*, whatever zipfile thinks of the name."""
+    """Return the valid archive with an entry called *name*, also if zipfile would change the name."""
     stand_in = "N" * len(name.encode())
     return with_entries((zipfile.ZipInfo(stand_in), content)).replace(stand_in.encode(), name.encode())
 

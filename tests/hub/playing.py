@@ -1,4 +1,4 @@
-"""Episodes for tests: an environment from a few lines, a model that says what the test wants, a real sandbox."""
+"""Episodes for tests: environments from a few lines, recorded models, and a real sandbox."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def episode(
     state: dict[str, Any] | None = None,
     pool: Any = None,
 ) -> Episode:
-    """An episode whose code runs in a real sandbox. *state* continues one that was begun elsewhere."""
+    """Return an episode whose code runs in a real sandbox. *state* continues another episode."""
     return Episode(
         environment(harness, files=files, rules=rules),
         case or CaseData(id="c", input="Hello."),
@@ -57,7 +57,7 @@ def episode(
 
 
 class Recorded:
-    """A model that says *replies* in turn, and remembers what it was asked."""
+    """Model that returns *replies* in turn and records the requests."""
 
     def __init__(self, *replies: str) -> None:
         self.replies = list(replies)
@@ -73,18 +73,18 @@ class Recorded:
 
 
 class BrokenPool:
-    """A sandbox that fails, with whatever it is asked."""
+    """Sandbox that fails each job."""
 
     async def arun(self, job: Any) -> Outcome:
         return Outcome(Status.INFRA_ERROR, "The sandbox failed: no engine.")
 
 
-def says(text: str) -> Message:
+def assistant(text: str) -> Message:
     return {"role": "assistant", "content": text}
 
 
 def calls(*named: tuple[str, Any]) -> Message:
-    """An assistant message with one call per (name, arguments); arguments that are text go out as they are."""
+    """Return an assistant message with one call per (name, arguments); arguments that are text are not encoded."""
     return {
         "role": "assistant",
         "content": None,

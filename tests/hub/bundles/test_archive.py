@@ -1,4 +1,4 @@
-"""What an archive may hold, and that everything else is refused whole with a sentence."""
+"""Archives of bundles: limits, names, damaged and malicious .zip files, reproducible writing."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""The walkthrough of docs/bundles.md, done: its files are written, its commands run, its outputs compared."""
+"""The walkthrough of docs/bundles.md: its files are written, its commands run, and its outputs compared."""
 
 import contextlib
 import io

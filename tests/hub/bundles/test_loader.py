@@ -1,4 +1,4 @@
-"""A bundle opened from a folder or a .zip: one digest, one object, code and text at hand."""
+"""Bundles opened from a folder or a .zip: digest, certificate, code, export."""
 
 import io
 import json

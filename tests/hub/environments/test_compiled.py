@@ -1,4 +1,4 @@
-"""A manifest made ready to play: what does not fit is refused, what renders is digested, and equal means equal."""
+"""Compilation of a manifest: problems, rendered options and rules, digests."""
 
 import pytest
 

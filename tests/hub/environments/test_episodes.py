@@ -1,4 +1,4 @@
-"""The one protocol: reset, step until done, score; state is all there is to keep."""
+"""Episodes: reset, step, stop, state and scores."""
 
 import json
 
@@ -13,7 +13,7 @@ from hub.protocols.cases import CaseData
 from hub.protocols.messages import text_of
 from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Verdict
 from hub.scorers.registry import SCORERS
-from tests.hub.playing import environment, says
+from tests.hub.playing import assistant, environment
 
 KEY = CallKey(purpose="answer", environment="play", case="c", model="m")
 
@@ -65,10 +65,10 @@ def episode(**options):
 async def test_steps_return_new_messages_and_the_last_one_the_reward():
     running = episode()
     assert (await running.reset()).messages == [{"role": "user", "content": "Count."}]
-    first = await running.step(says("one"))
+    first = await running.step(assistant("one"))
     assert (first.observation.messages, first.reward, first.done) == ([{"role": "user", "content": "1"}], 0.0, False)
-    await running.step(says("two"))
-    last = await running.step(says("three"))
+    await running.step(assistant("two"))
+    last = await running.step(assistant("three"))
     assert (last.done, last.reward, last.truncated, last.score.status) == (True, 1.0, False, "passed")
     assert [message["content"] for message in running.messages] == ["Count.", "one", "1", "two", "2", "three"]
     assert Own.seen[0].text == "three"
@@ -77,18 +77,18 @@ async def test_steps_return_new_messages_and_the_last_one_the_reward():
 async def test_episode_continues_from_its_json_state():
     first = episode()
     await first.reset()
-    await first.step(says("one"))
+    await first.step(assistant("one"))
     second = episode(state=json.loads(json.dumps(first.state)))
-    await second.step(says("two"))
-    step = await second.step(says("three"))
+    await second.step(assistant("two"))
+    step = await second.step(assistant("three"))
     assert (step.done, step.reward, second.turns) == (True, 1.0, 3)
 
 
 async def test_max_turns_ends_and_scores_the_episode():
     running = episode(max_turns=2)
     await running.reset()
-    await running.step(says("one"))
-    step = await running.step(says("two"))
+    await running.step(assistant("one"))
+    step = await running.step(assistant("two"))
     assert (step.done, step.truncated, step.score.status) == (True, True, "failed")
     assert step.reward == pytest.approx(2 / 3)
     assert Own.seen[0].stop == "turns"
@@ -97,7 +97,7 @@ async def test_max_turns_ends_and_scores_the_episode():
 async def test_stop_scores_the_messages_so_far():
     running = episode()
     await running.reset()
-    await running.step(says("one"))
+    await running.step(assistant("one"))
     step = await running.stop("time")
     assert (step.truncated, Own.seen[0].stop) == (True, "time")
     with pytest.raises(EpisodeError, match="already over"):
@@ -107,7 +107,7 @@ async def test_stop_scores_the_messages_so_far():
 async def test_invalid_steps_are_rejected_without_changing_the_state():
     running = episode()
     with pytest.raises(EpisodeError, match="not been reset"):
-        await running.step(says("early"))
+        await running.step(assistant("early"))
     with pytest.raises(EpisodeError, match="not been reset"):
         await running.stop("time")
     await running.reset()
@@ -116,15 +116,15 @@ async def test_invalid_steps_are_rejected_without_changing_the_state():
         await running.step({"role": "user", "content": "x"})
     assert json.dumps(running.state) == before
     for word in ("one", "two", "three"):
-        await running.step(says(word))
+        await running.step(assistant(word))
     with pytest.raises(EpisodeError, match="is over"):
-        await running.step(says("four"))
+        await running.step(assistant("four"))
 
 
 async def test_reset_starts_over():
     running = episode()
     await running.reset()
-    await running.step(says("one"))
+    await running.step(assistant("one"))
     await running.reset()
     assert (running.turns, len(running.messages), running.done) == (0, 1, False)
 

@@ -1,4 +1,4 @@
-"""Collections of answers as models write them, with the reading of a person; null where no single answer is given."""
+"""Collected answers of models, annotated with the expected number or choice; null if there is no single answer."""
 
 import json
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Numbers, letters and final answers as models really write them, and what must not be mistaken for one."""
+"""Extraction of numbers, choices, final answers and JSON from answers as models write them."""
 
 import tracemalloc
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Programs out of answers: odd fences, helpers in other blocks, prefixes with imports, prose between pieces."""
+"""Extraction of programs: unusual fences, helpers in other blocks, prefixes with imports, prose between pieces."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Two hundred answers as models write them, each with the program that a person takes from it."""
+"""Two hundred answers of models, annotated with the expected program."""
 
 import ast
 import json

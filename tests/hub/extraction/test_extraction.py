@@ -1,4 +1,4 @@
-"""Answers out of prose, as models really write it."""
+"""Extraction of code, numbers, choices, final answers and JSON from prose."""
 
 from fractions import Fraction
 from typing import Any

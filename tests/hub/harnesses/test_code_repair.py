@@ -5,7 +5,7 @@ import pytest
 from hub.environments.compiled import CaseError
 from hub.harnesses.base import HarnessError
 from hub.protocols.cases import CaseData
-from tests.hub.playing import BrokenPool, calls, contents, episode, says
+from tests.hub.playing import BrokenPool, assistant, calls, contents, episode
 
 FILES = {
     "shop/cart.py": "def total(prices):\n    return sum(prices) + 1\n",
@@ -68,7 +68,7 @@ async def test_fixed_project_passes_its_visible_tests():
     assert replaced == "replaced 1 place in shop/cart.py"
     assert tested.endswith("2 passed, 0 failed")
     assert project(playing)["shop/cart.py"] == "def total(prices):\n    return sum(prices)\n"
-    assert (await playing.step(says("Mended."))).done
+    assert (await playing.step(assistant("Mended."))).done
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ async def test_hidden_tests_score_the_files_that_are_left():
         playing = episode({"type": "code_repair"}, case=case, rules=[HIDDEN])
         await playing.reset()
         await answers(playing, ("replace_in_file", {"path": "shop/cart.py", "old": " + 1", "new": change}))
-        step = await playing.step(says("Mended."))
+        step = await playing.step(assistant("Mended."))
         assert step.score.status == status
 
 

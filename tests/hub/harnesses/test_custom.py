@@ -4,7 +4,7 @@ import pytest
 
 from hub.environments.compiled import CompileError
 from hub.harnesses.base import HarnessError
-from tests.hub.playing import contents, environment, episode, says
+from tests.hub.playing import assistant, contents, environment, episode
 
 GUESS = """
 def reset(case, seed):
@@ -29,9 +29,9 @@ def stepping(body):
 async def test_code_of_the_bundle_runs_the_episode_and_returns_the_reward():
     playing = play()
     assert contents((await playing.reset()).messages) == ["Hello."]
-    step = await playing.step(says("1"))
+    step = await playing.step(assistant("1"))
     assert (contents(step.observation.messages), step.done, step.info) == (["No."], False, {"tries": 1})
-    step = await playing.step(says("7"))
+    step = await playing.step(assistant("7"))
     assert (step.done, step.truncated, playing.state["reward"]) == (True, False, 0.5)
     assert playing.environment.harness.scored_state(playing.state["harness"]) == {"secret": 7, "tries": 2}
 
@@ -39,14 +39,14 @@ async def test_code_of_the_bundle_runs_the_episode_and_returns_the_reward():
 async def test_the_turn_limit_truncates():
     playing = play(max_turns=1)
     await playing.reset()
-    step = await playing.step(says("1"))
+    step = await playing.step(assistant("1"))
     assert (step.done, step.truncated, step.info) == (True, True, {"tries": 1, "limit": "max_turns"})
 
 
 async def test_an_episode_without_a_reward_at_the_turn_limit_fails_with_reward_0():
     playing = play(max_turns=1)
     await playing.reset()
-    step = await playing.step(says("1"))
+    step = await playing.step(assistant("1"))
     assert (step.reward, step.score.status, step.score.value) == (0.0, "failed", 0.0)
     assert step.score.reason.startswith("The episode ended at its limit (turns), and the harness gave no reward")
 
@@ -54,21 +54,21 @@ async def test_an_episode_without_a_reward_at_the_turn_limit_fails_with_reward_0
 async def test_a_reward_that_the_harness_gives_before_the_turn_limit_is_kept():
     playing = play(stepping("return {'state': state, 'reward': 0.25}"), max_turns=1)
     await playing.reset()
-    step = await playing.step(says("1"))
+    step = await playing.step(assistant("1"))
     assert (step.truncated, step.reward, step.score.status) == (True, 0.25, "failed")
 
 
 async def test_an_episode_that_a_harness_ends_without_a_reward_is_unscored():
     playing = play(stepping("return {'state': state, 'done': True}"))
     await playing.reset()
-    step = await playing.step(says("1"))
+    step = await playing.step(assistant("1"))
     assert (step.score.status, step.score.reason) == ("unscored", "The harness gave no reward.")
 
 
 async def test_a_limit_of_the_harness_itself_without_a_reward_counts_as_0():
     playing = play(stepping("return {'state': state, 'done': True, 'truncated': True}"))
     await playing.reset()
-    step = await playing.step(says("1"))
+    step = await playing.step(assistant("1"))
     assert (step.score.status, step.score.value) == ("failed", 0.0)
 
 
@@ -82,15 +82,15 @@ async def test_an_episode_stopped_by_time_without_a_reward_counts_as_0():
 async def test_an_episode_that_is_over_at_the_limit_is_not_truncated():
     playing = play(max_turns=2)
     await playing.reset()
-    assert not (await playing.step(says("1"))).done
-    step = await playing.step(says("7"))
+    assert not (await playing.step(assistant("1"))).done
+    step = await playing.step(assistant("7"))
     assert (step.done, step.truncated) == (True, False)
 
 
 async def test_turns_are_counted_over_the_whole_episode():
     playing = play(max_turns=2)
     await playing.reset()
-    assert [(await playing.step(says("1"))).truncated for _ in range(2)] == [False, True]
+    assert [(await playing.step(assistant("1"))).truncated for _ in range(2)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_code_that_fails_is_the_environments_fault_and_leaves_the_state_as
     await playing.reset()
     before = dict(playing.state["harness"])
     with pytest.raises(HarnessError, match=said):
-        await playing.step(says("x"))
+        await playing.step(assistant("x"))
     assert playing.state["harness"] == before
     assert playing.turns == 0
 

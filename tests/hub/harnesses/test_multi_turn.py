@@ -5,7 +5,7 @@ import pytest
 from hub.environments.compiled import CaseError
 from hub.harnesses.base import HarnessError
 from hub.protocols.cases import CaseData
-from tests.hub.playing import Recorded, contents, environment, episode, says
+from tests.hub.playing import Recorded, assistant, contents, environment, episode
 
 SCRIPT = {"type": "multi_turn", "user": {"turns": "{{ turns }}"}}
 SIMULATED = {"type": "multi_turn", "system": "Help.", "user": {"role": "user", "prompt": "You lost a parcel."}}
@@ -18,18 +18,18 @@ def scripted(*turns, **row):
 async def test_a_scripted_user_says_each_turn_and_the_answer_to_the_last_ends_the_episode():
     play = episode(SCRIPT, case=scripted("Second.", "Third."))
     assert contents((await play.reset()).messages) == ["First."]
-    assert contents((await play.step(says("one"))).observation.messages) == ["Second."]
-    step = await play.step(says("two"))
+    assert contents((await play.step(assistant("one"))).observation.messages) == ["Second."]
+    step = await play.step(assistant("two"))
     assert (contents(step.observation.messages), step.done) == (["Third."], False)
-    step = await play.step(says("three"))
+    step = await play.step(assistant("three"))
     assert (step.done, step.truncated, step.observation.messages) == (True, False, [])
 
 
 async def test_with_an_empty_prompt_the_first_scripted_turn_opens():
     play = episode(SCRIPT, case=scripted("Second.", "Third.", input=""))
     assert contents((await play.reset()).messages) == ["Second."]
-    assert contents((await play.step(says("one"))).observation.messages) == ["Third."]
-    assert (await play.step(says("two"))).done
+    assert contents((await play.step(assistant("one"))).observation.messages) == ["Third."]
+    assert (await play.step(assistant("two"))).done
 
 
 async def test_conversation_without_first_message_is_an_environment_error():
@@ -40,20 +40,20 @@ async def test_conversation_without_first_message_is_an_environment_error():
 async def test_the_turn_limit_truncates_but_not_where_the_script_is_over_anyway():
     play = episode({**SCRIPT, "max_turns": 2}, case=scripted("Second.", "Third."))
     await play.reset()
-    await play.step(says("one"))
-    step = await play.step(says("two"))
+    await play.step(assistant("one"))
+    step = await play.step(assistant("two"))
     assert (step.done, step.truncated, step.info) == (True, True, {"limit": "max_turns"})
     play = episode({**SCRIPT, "max_turns": 2}, case=scripted("Second."))
     await play.reset()
-    await play.step(says("one"))
-    assert (await play.step(says("two"))).truncated is False
+    await play.step(assistant("one"))
+    assert (await play.step(assistant("two"))).truncated is False
 
 
 async def test_simulated_user_gets_the_conversation_with_roles_swapped():
     user = Recorded("Number 7, please.", "Thanks. ###")
     play = episode(SIMULATED, call_model=user)
     await play.reset()
-    step = await play.step(says("Which parcel?"))
+    step = await play.step(assistant("Which parcel?"))
     assert contents(step.observation.messages) == ["Number 7, please."]
     assert [(m["role"], m["content"]) for m in user.heard[0]][2:] == [
         ("assistant", "Hello."),
@@ -68,8 +68,8 @@ async def test_stop_word_ends_the_conversation_and_is_removed():
     user = Recorded("Number 7.", "Thanks. ### <end>")
     play = episode(SIMULATED, call_model=user)
     await play.reset()
-    await play.step(says("Which parcel?"))
-    step = await play.step(says("It is on its way."))
+    await play.step(assistant("Which parcel?"))
+    step = await play.step(assistant("It is on its way."))
     assert (step.done, step.truncated, contents(step.observation.messages)) == (True, False, ["Thanks."])
     assert [key.turn for key in user.keys] == [0, 1]
 
@@ -82,7 +82,7 @@ async def test_a_simulated_user_opens_where_the_prompt_is_empty():
 async def test_a_simulated_users_reasoning_is_not_spoken():
     play = episode(SIMULATED, call_model=Recorded("<think>be terse ### really</think>Seven."))
     await play.reset()
-    step = await play.step(says("Which parcel?"))
+    step = await play.step(assistant("Which parcel?"))
     assert (contents(step.observation.messages), step.done) == (["Seven."], False)
 
 
@@ -91,16 +91,16 @@ async def test_failed_user_model_is_an_error_and_not_a_wrong_answer(call_model):
     play = episode(SIMULATED, call_model=call_model)
     await play.reset()
     with pytest.raises(HarnessError, match="user"):
-        await play.step(says("Which parcel?"))
+        await play.step(assistant("Which parcel?"))
 
 
 async def test_any_worker_can_take_the_next_turn_of_a_simulated_conversation():
     first = episode(SIMULATED, call_model=Recorded("Seven."))
     await first.reset()
-    await first.step(says("Which parcel?"))
+    await first.step(assistant("Which parcel?"))
     user = Recorded("Bye. ###")
     second = episode(SIMULATED, call_model=user, state=first.state)
-    await second.step(says("Found it."))
+    await second.step(assistant("Found it."))
     assert contents(user.heard[0])[2:] == ["Hello.", "Which parcel?", "Seven.", "Found it."]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hub.environments.compiled import CompileError
 from hub.harnesses.base import HarnessError
 from hub.protocols.cases import CaseData
-from tests.hub.playing import BrokenPool, Recorded, calls, contents, environment, episode, says
+from tests.hub.playing import BrokenPool, Recorded, assistant, calls, contents, environment, episode
 
 TOOLS = '''
 import time
@@ -79,7 +79,7 @@ async def test_parallel_and_repeated_calls_are_made_in_order_on_one_state():
 async def test_the_episode_ends_when_the_model_speaks_without_calling():
     playing = play()
     await playing.reset()
-    step = await playing.step(says("Done."))
+    step = await playing.step(assistant("Done."))
     assert (step.done, step.truncated) == (True, False)
 
 
@@ -162,10 +162,10 @@ async def test_a_scripted_user_answers_when_the_model_speaks():
     playing = play(user={"turns": ["And one more."]})
     await playing.reset()
     await playing.step(calls(("add", {"n": 1})))
-    step = await playing.step(says("It is 1."))
+    step = await playing.step(assistant("It is 1."))
     assert (contents(step.observation.messages), step.done) == (["And one more."], False)
     await playing.step(calls(("add", {"n": 1})))
-    assert (await playing.step(says("It is 2."))).done
+    assert (await playing.step(assistant("It is 2."))).done
 
 
 async def test_simulated_user_gets_messages_without_tool_calls():
@@ -173,7 +173,7 @@ async def test_simulated_user_gets_messages_without_tool_calls():
     playing = episode({**HARNESS, "user": {"role": "user", "prompt": "Be brief."}}, files=FILES, call_model=user)
     await playing.reset()
     await playing.step(calls(("add", {"n": 1})))
-    assert (await playing.step(says("It is 1."))).done
+    assert (await playing.step(assistant("It is 1."))).done
     assert contents(user.heard[0])[2:] == ["Hello.", "It is 1."]
     assert playing.environment.roles == ["user"]
 
@@ -206,7 +206,7 @@ async def test_scorers_read_calls_under_the_names_that_the_bundle_declared():
 
 
 def written(name, **arguments):
-    return says(f"Let me see.\n```tool_call\n{json.dumps({'name': name, 'arguments': arguments})}\n```")
+    return assistant(f"Let me see.\n```tool_call\n{json.dumps({'name': name, 'arguments': arguments})}\n```")
 
 
 async def test_a_model_without_tool_calling_reads_the_tools_and_writes_its_calls():
@@ -218,13 +218,13 @@ async def test_a_model_without_tool_calling_reads_the_tools_and_writes_its_calls
     assert [message["role"] for message in step.observation.messages] == ["user"]
     assert step.observation.messages[0]["content"] == '```tool_result\n{"name": "add", "content": "2"}\n```'
     assert world(playing)["count"] == 2
-    assert (await playing.step(says("It is 2."))).done
+    assert (await playing.step(assistant("It is 2."))).done
 
 
 async def test_a_text_call_that_cannot_be_read_is_answered_and_the_episode_goes_on():
     playing = play(protocol="text")
     await playing.reset()
-    step = await playing.step(says('```tool_call\n{"name": "add"'))
+    step = await playing.step(assistant('```tool_call\n{"name": "add"'))
     assert "not closed" in step.observation.messages[0]["content"]
     assert (step.done, world(playing)["count"]) == (False, 0)
 
@@ -253,7 +253,7 @@ async def test_a_check_reads_the_bundles_own_state_and_one_shape_of_transcript(p
     playing = episode({**HARNESS, "protocol": protocol}, files=files, rules=rules)
     await playing.reset()
     await playing.step(written("add", n=2) if protocol == "text" else calls(("add", {"n": 2})))
-    step = await playing.step(says("It is 2."))
+    step = await playing.step(assistant("It is 2."))
     assert step.score.rules[0].reason == "{'count': 2, 'seed': 7} ['add'] ['2']"
 
 

@@ -1,4 +1,4 @@
-"""Judges: what they are asked, how their answers are read, and what becomes of bad ones."""
+"""Structured replies: prompts of judges, parsing of replies, repeated requests, rubric scores."""
 
 import asyncio
 import json

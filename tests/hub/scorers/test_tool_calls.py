@@ -11,7 +11,7 @@ from hub.protocols.cases import CaseData
 from hub.scorers.base import Submission, Verdict
 from hub.scorers.registry import SCORERS
 from hub.scorers.tool_calls import ToolCallsOptions
-from tests.hub.playing import calls, says
+from tests.hub.playing import assistant, calls
 
 USER = {"role": "user", "content": "Please."}
 
@@ -22,7 +22,7 @@ async def judged(expect: Any, *made: tuple[str, Any], messages: Any = None, turn
         key=CallKey(purpose="answer", environment="e", case="c"),
         rule="calls",
         text="",
-        messages=messages or [USER, calls(*made) if made else says("No.")],
+        messages=messages or [USER, calls(*made) if made else assistant("No.")],
         turns=turns,
     )
     chosen = ToolCallsOptions.model_validate({"expect": expect, **options})
