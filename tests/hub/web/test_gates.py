@@ -17,7 +17,7 @@ from sandbox.errors import SandboxUnavailable
 from tests.factories import stored_version
 from tests.hub.bundle_files import write_bundle
 from tests.hub.web.test_upload import send, zipped
-from tests.runs.execution.test_running import until
+from tests.processes import wait_until
 
 pytestmark = pytest.mark.django_db
 
@@ -123,7 +123,7 @@ def test_a_worker_at_work_renews_its_lease(monkeypatch: pytest.MonkeyPatch) -> N
     owner = "elsewhere:1:a"
     request = GateRequest.objects.create(version=stored_version(), lease_owner=owner, lease_until=lapsed)
     with queue.renewed_lease(request, owner):
-        until(lambda: GateRequest.objects.filter(lease_until__gt=timezone.now()).exists())
+        wait_until(lambda: GateRequest.objects.filter(lease_until__gt=timezone.now()).exists())
 
 
 def test_gates_that_crash_are_given_up_with_the_reason(

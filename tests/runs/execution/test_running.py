@@ -19,103 +19,34 @@ from django.core import serializers
 from llmeval_site.configuration.variables import EnvironmentVariables
 from runs import stages as stages_module
 from runs.config.parsed import ConfigError
-from runs.config.parsing import parse_config_text, read_config_text
+from runs.config.parsing import read_config_text
 from runs.config.resolve import config_hash, find_environments, resolve_config, source_for_command
-from runs.config.schema import RunConfig
-from runs.execution.runner import ExecutionOptions, execute_run
 from runs.missing import is_run_complete
 from runs.models import ModelCall, Response, Run, RunModel, Score
 from runs.reports.document import results_json
 from runs.results.warnings import warnings
 from runs.selectors import stored_counts
-from runs.services import config_of, create_run, resume_run
+from runs.services import resume_run
 from runs.stages import RunSize, Stage, StageConfig, StageContext, StageEstimate
 from runs.web.queries import get_progress
 from sandbox.errors import SandboxUnavailable
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
-from tests.listeners import SilentListener
+from tests.processes import start_eval, wait_until
+from tests.runs.capitals import (
+    CAPITALS,
+    MANIFEST,
+    ONE,
+    all_passed,
+    answer_capital,
+    config_text,
+    load,
+    resume,
+    start,
+    statuses,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-MANIFEST = """\
-spec: 1
-slug: capitals
-version: 1.0.0
-title: Capitals
-summary: Name the capital.
-category: domain-knowledge
-dataset: {path: cases.jsonl, fields: {input: "Capital of {{ country }}?", target: capital}}
-scoring: {rules: [{type: exact_match}]}
-"""
-CAPITALS = {"France": "Paris", "Japan": "Tokyo", "Peru": "Lima", "Kenya": "Nairobi", "Norway": "Oslo", "Cuba": "Havana"}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    bundle = tmp_path / "capitals"
-    bundle.mkdir()
-    (bundle / "environment.yaml").write_text(MANIFEST)
-    rows = [{"id": country.lower(), "country": country, "capital": city} for country, city in CAPITALS.items()]
-    (bundle / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return tmp_path
-
-
-def config_text(url: str, **changes: Any) -> str:
-    config: dict[str, Any] = {
-        "name": "capitals",
-        "environments": [{"path": "capitals"}],
-        "models": [
-            {
-                "name": "small",
-                "provider": "openai",
-                "model": "m",
-                "base_url": url,
-                "price": {"input": 1.0, "cached_input": 0.5, "output": 10.0},
-            }
-        ],
-        "concurrency": 4,
-        "limits": {"retries": 0},
-        "tracking": {"mlflow": False},
-    }
-    return json.dumps({**config, **changes})
-
-
-def load(folder: Path, text: str) -> RunConfig:
-    return parse_config_text(text, source_for_command(folder, "test.yaml"))
-
-
-def start(folder: Path, text: str, *, use_cache: bool = True) -> tuple[Run, SilentListener]:
-    config = load(folder, text)
-    run = create_run(config=config, environments=find_environments(config))
-    return execute(run, config, use_cache=use_cache)
-
-
-def execute(run: Run, config: RunConfig, *, use_cache: bool = True) -> tuple[Run, SilentListener]:
-    listener = SilentListener()
-    options = ExecutionOptions(use_cache=use_cache)
-    return execute_run(run=run, config=config, listener=listener, options=options), listener
-
-
-def resume(run: Run) -> tuple[Run, SilentListener]:
-    run = Run.objects.get(pk=run.pk)
-    resume_run(run=run)
-    return execute(run, config_of(run))
-
-
-def capital(request: dict[str, Any], _: int = 0) -> Answer:
-    """The right capital for the question."""
-    text = request["messages"][-1]["content"]
-    return completion(next(city for country, city in CAPITALS.items() if country in text))
-
-
-def statuses(run: Run) -> dict[str, str]:
-    rows = Response.objects.filter(run_environment__run=run).values_list("case__external_id", "status")
-    return dict(rows)
-
-
-def all_passed(run: Run) -> bool:
-    return list(statuses(run).values()) == ["passed"] * len(CAPITALS)
 
 
 def test_every_case_is_asked_scored_and_stored_with_its_transcript_usage_and_cost(folder: Path) -> None:
@@ -127,7 +58,7 @@ def test_every_case_is_asked_scored_and_stored_with_its_transcript_usage_and_cos
     }
 
     def script(request: dict[str, Any], _: int) -> Answer:
-        answer = capital(request)
+        answer = answer_capital(request)
         answer.body["usage"] = usage
         if "Peru" in request["messages"][-1]["content"]:
             answer.body["choices"][0]["message"]["content"] = "Cusco"
@@ -172,7 +103,7 @@ class Looking(Stage[StageConfig]):
 
 def test_a_run_says_that_all_is_stored_before_its_stages_begin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages_module, "STAGES", {"looking": Looking()})
-    with endpoint(capital) as server:
+    with endpoint(answer_capital) as server:
         run, _ = start(folder, config_text(server.url).replace('"tracking": {"mlflow": false}', '"seed": 0'))
         assert run.summaries["looking"] == {"status": "running", "played": True, "stored": len(CAPITALS)}
         resume_run(run=run)
@@ -181,7 +112,7 @@ def test_a_run_says_that_all_is_stored_before_its_stages_begin(folder: Path, mon
 
 
 def test_a_second_run_is_answered_from_the_cache_for_nothing(folder: Path) -> None:
-    with endpoint(capital) as server:
+    with endpoint(answer_capital) as server:
         start(folder, config_text(server.url))
         run, _ = start(folder, config_text(server.url))
         assert len(server.requests) == len(CAPITALS)
@@ -200,14 +131,14 @@ def test_a_second_run_is_answered_from_the_cache_for_nothing(folder: Path) -> No
     ],
 )
 def test_whatever_decides_the_answer_is_in_the_caches_key(folder: Path, change: dict[str, Any]) -> None:
-    with endpoint(capital) as server:
+    with endpoint(answer_capital) as server:
         start(folder, config_text(server.url))
         start(folder, config_text(server.url, **json.loads(json.dumps(change).replace("URL", server.url))))
         assert len(server.requests) == 2 * len(CAPITALS)
 
 
 def test_the_label_and_the_concurrency_are_not_in_the_caches_key(folder: Path) -> None:
-    with endpoint(capital) as server:
+    with endpoint(answer_capital) as server:
         start(folder, config_text(server.url))
         model = {"name": "renamed", "provider": "openai", "model": "m", "base_url": server.url}
         start(folder, config_text(server.url, models=[model], concurrency=2))
@@ -215,14 +146,14 @@ def test_the_label_and_the_concurrency_are_not_in_the_caches_key(folder: Path) -
 
 
 def test_no_cache_asks_anew(folder: Path) -> None:
-    with endpoint(capital) as server:
+    with endpoint(answer_capital) as server:
         start(folder, config_text(server.url))
         start(folder, config_text(server.url), use_cache=False)
         assert len(server.requests) == 2 * len(CAPITALS)
 
 
 def test_several_attempts_are_asked_apart(folder: Path) -> None:
-    with endpoint(capital) as server:
+    with endpoint(answer_capital) as server:
         start(folder, config_text(server.url, attempts=3))
         assert len(server.requests) == 3 * len(CAPITALS)
     assert set(Response.objects.values_list("attempt", flat=True)) == {1, 2, 3}
@@ -239,7 +170,7 @@ def test_no_more_requests_are_in_flight_than_the_config_allows(folder: Path) -> 
             full.release(3)
         if number < 3:
             full.acquire(timeout=5)
-        return capital(request)
+        return answer_capital(request)
 
     with endpoint(script) as server:
         start(folder, config_text(server.url, concurrency=3))
@@ -254,7 +185,7 @@ def test_what_the_world_did_is_errored_and_asked_again_on_resume_alone(folder: P
             return Answer({"error": {"message": "boom"}}, 500)
         if broken and "Cuba" in request["messages"][-1]["content"]:
             return Answer(b"<html>")
-        return capital(request)
+        return answer_capital(request)
 
     with endpoint(script) as server:
         run, _ = start(folder, config_text(server.url))
@@ -294,7 +225,9 @@ def test_text_that_no_database_takes_is_stored_with_a_mark_in_its_place(folder: 
 
 def test_a_wrong_key_stops_the_model_with_one_message_and_the_other_goes_on(folder: Path) -> None:
     def script(request: dict[str, Any], _: int) -> Answer:
-        return Answer({"error": {"message": "bad key"}}, 401) if request["model"] == "locked" else capital(request)
+        return (
+            Answer({"error": {"message": "bad key"}}, 401) if request["model"] == "locked" else answer_capital(request)
+        )
 
     with endpoint(script) as server:
         models = [
@@ -326,7 +259,7 @@ def test_a_budget_that_nothing_would_keep_is_refused(folder: Path) -> None:
 
 
 def test_a_spent_budget_stops_the_run_and_more_budget_lets_it_go_on(folder: Path) -> None:
-    with endpoint(capital) as server:  # each answer costs 10 x $1 + 5 x $10 per million
+    with endpoint(answer_capital) as server:  # each answer costs 10 x $1 + 5 x $10 per million
         text = config_text(server.url, limits={"budget_usd": 0.00013}, concurrency=1)
         run, _ = start(folder, text)
         assert run.status == "stopped" and "budget" in run.message
@@ -343,7 +276,7 @@ def test_an_endpoint_that_never_answers_is_errored_and_not_wrong(folder: Path) -
 
     def script(request: dict[str, Any], number: int) -> Answer:
         never.wait(5)
-        return capital(request)
+        return answer_capital(request)
 
     try:
         with endpoint(script) as server:
@@ -368,7 +301,7 @@ def test_an_endpoint_that_is_down_longer_than_case_seconds_is_errored_and_not_wr
 def test_retries_and_waiting_for_a_slot_do_not_use_up_the_episodes_time(folder: Path) -> None:
     def script(request: dict[str, Any], number: int) -> Answer:
         time.sleep(0.3)
-        return Answer({}, 503, {"Retry-After": "0.5"}) if number < 2 else capital(request)
+        return Answer({}, 503, {"Retry-After": "0.5"}) if number < 2 else answer_capital(request)
 
     with endpoint(script) as server:
         run, _ = start(folder, config_text(server.url, limits={"case_seconds": 1, "retries": 3}, concurrency=1))
@@ -405,11 +338,11 @@ def counting(folder: Path, *, step_seconds: float = 0.0) -> list[dict[str, str]]
 
 def unmetered(request: dict[str, Any], _: int = 0) -> Answer:
     """The right capital, without token counts."""
-    return completion(capital(request).body["choices"][0]["message"]["content"], usage={})
+    return completion(answer_capital(request).body["choices"][0]["message"]["content"], usage={})
 
 
 def test_what_replies_without_token_counts_cost_is_unknown_and_not_nothing(folder: Path) -> None:
-    with endpoint(lambda request, number: unmetered(request) if number == 2 else capital(request)) as server:
+    with endpoint(lambda request, number: unmetered(request) if number == 2 else answer_capital(request)) as server:
         run, _ = start(folder, config_text(server.url, concurrency=1))
         again, _ = start(folder, config_text(server.url))  # from the cache, which costs nothing
     assert all_passed(run)
@@ -429,7 +362,7 @@ def test_what_replies_without_token_counts_cost_is_unknown_and_not_nothing(folde
 @pytest.mark.parametrize("usage", [{}, None, {"prompt_tokens": 10}, {"prompt_tokens": -1, "completion_tokens": 5}])
 def test_a_run_with_a_budget_stops_at_the_first_reply_without_token_counts(folder: Path, usage: Any) -> None:
     def script(request: dict[str, Any], _: int) -> Answer:
-        answer = capital(request)
+        answer = answer_capital(request)
         answer.body["usage"] = usage
         return answer
 
@@ -443,7 +376,7 @@ def test_a_run_with_a_budget_stops_at_the_first_reply_without_token_counts(folde
 
 def test_a_run_that_stopped_for_missing_token_counts_goes_on_once_they_come_with_its_cost_unknown(folder: Path) -> None:
     broken = True
-    with endpoint(lambda request, _: unmetered(request) if broken else capital(request)) as server:
+    with endpoint(lambda request, _: unmetered(request) if broken else answer_capital(request)) as server:
         run, _ = start(folder, config_text(server.url, concurrency=1, limits={"budget_usd": 5.0}))
         broken = False
         run, _ = resume(run)
@@ -460,7 +393,7 @@ def test_missing_token_counts_of_a_free_model_cost_nothing(folder: Path) -> None
 
 
 def test_the_cost_of_a_model_without_a_price_is_unknown(folder: Path) -> None:
-    with endpoint(capital) as server:
+    with endpoint(answer_capital) as server:
         model = {"name": "small", "provider": "openai", "model": "m", "base_url": server.url}
         run, _ = start(folder, config_text(server.url, models=[model]))
     assert all_passed(run)
@@ -516,7 +449,7 @@ def test_a_prompt_that_is_refused_by_403_leaves_the_other_cases_alone_also_on_re
     def script(request: dict[str, Any], _: int) -> Answer:
         if "Peru" in request["messages"][-1]["content"]:
             return Answer({"error": {"message": "Your input was flagged."}}, 403)
-        return capital(request)
+        return answer_capital(request)
 
     with endpoint(script) as server:
         run, listener = start(folder, config_text(server.url, concurrency=1))
@@ -533,7 +466,7 @@ def test_identical_errors_in_a_row_stop_the_model_with_one_message_and_a_resume_
         if broken and "France" not in request["messages"][-1]["content"]:
             said = f"Unsupported parameter: 'top_q'. Request req_{number:012d}."
             return Answer({"error": {"message": said}}, 400)
-        return capital(request)
+        return answer_capital(request)
 
     with endpoint(script) as server:
         text = config_text(server.url, concurrency=1, limits={"retries": 0, "identical_errors": 3})
@@ -556,7 +489,9 @@ def test_a_judge_with_a_wrong_key_ends_the_asking_for_answers_that_nobody_could_
     (folder / "capitals" / "environment.yaml").write_text(manifest)
 
     def script(request: dict[str, Any], _: int) -> Answer:
-        return Answer({"error": {"message": "bad key"}}, 401) if request["model"] == "judge" else capital(request)
+        return (
+            Answer({"error": {"message": "bad key"}}, 401) if request["model"] == "judge" else answer_capital(request)
+        )
 
     with endpoint(script) as server:
         judge = {"name": "grader", "provider": "openai", "model": "judge", "base_url": server.url}
@@ -571,7 +506,7 @@ def test_a_judge_with_a_wrong_key_ends_the_asking_for_answers_that_nobody_could_
 
 
 def test_an_endpoint_that_refuses_connections_stops_the_model_early(folder: Path) -> None:
-    with endpoint(capital) as server:
+    with endpoint(answer_capital) as server:
         url = server.url
     limits = {"retries": 0, "identical_errors": 2}
     run, listener = start(folder, config_text(url, concurrency=1, limits=limits))
@@ -582,7 +517,7 @@ def test_an_endpoint_that_refuses_connections_stops_the_model_early(folder: Path
 def test_different_errors_and_errors_between_answers_do_not_stop_the_model(folder: Path) -> None:
     def script(request: dict[str, Any], number: int) -> Answer:
         if number % 3 == 2:
-            return capital(request)
+            return answer_capital(request)
         return Answer({"error": {"message": f"too long by {number} tokens"}}, 400)
 
     with endpoint(script) as server:
@@ -591,12 +526,9 @@ def test_different_errors_and_errors_between_answers_do_not_stop_the_model(folde
     assert not listener.stopped and len(statuses(run)) == len(CAPITALS)
 
 
-ONE = [{"path": "capitals", "cases": ["france"]}]
-
-
 def test_cases_are_chosen_by_limit_by_sample_and_by_id(folder: Path) -> None:
     def chosen(**how: Any) -> list[str]:
-        with endpoint(capital) as server:
+        with endpoint(answer_capital) as server:
             run, _ = start(folder, config_text(server.url, environments=[{"path": "capitals", **how}]))
         return sorted(statuses(run))
 
@@ -635,34 +567,11 @@ def test_recordings_are_replayed_at_no_cost_and_a_missing_one_is_errored_by_name
 # ---- the command, in a process of its own -------------------------------------------------------------------------
 
 
-def manage(folder: Path, *arguments: str, extra: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    database = settings.DATABASES["default"]
-    url = f"sqlite:///{database['NAME']}"
-    if database["ENGINE"] != "django.db.backends.sqlite3":
-        url = f"postgres://{database['USER']}:{database['PASSWORD']}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
-    environment = {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR), "DATABASE_URL": url, **(extra or {})}
-    return subprocess.Popen(
-        [sys.executable, str(settings.BASE_DIR / "manage.py"), "eval", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Wait for another process, at most a minute."""
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline, "it never came to pass"
-        time.sleep(0.02)
-
-
 def interrupt_after(folder: Path, server: Endpoint, number: int, how: signal.Signals) -> subprocess.Popen[str]:
     """Start the command, and signal it once *number* responses are stored."""
     (folder / "run.yaml").write_text(config_text(server.url, concurrency=1))
-    process = manage(folder, "--config", str(folder / "run.yaml"), "--json")
-    until(lambda: Response.objects.count() >= number or process.poll() is not None)
+    process = start_eval(folder, "--config", str(folder / "run.yaml"), "--json")
+    wait_until(lambda: Response.objects.count() >= number or process.poll() is not None)
     process.send_signal(how)
     return process
 
@@ -674,7 +583,7 @@ def test_an_interrupted_run_keeps_what_it_stored_and_goes_on_from_there(folder: 
     def script(request: dict[str, Any], number: int) -> Answer:
         if number == 3:
             held.wait(30)
-        return capital(request)
+        return answer_capital(request)
 
     try:
         with endpoint(script) as server:
@@ -689,7 +598,7 @@ def test_an_interrupted_run_keeps_what_it_stored_and_goes_on_from_there(folder: 
                 assert run.status == "interrupted"
             held.set()
             asked = len(server.requests)
-            again = manage(folder, "--resume", str(run.pk), "--json")
+            again = start_eval(folder, "--resume", str(run.pk), "--json")
             output, errors = again.communicate(timeout=60)
             assert again.returncode == 0, errors
             assert len(server.requests) - asked == len(CAPITALS) - 3
@@ -708,7 +617,7 @@ def test_resuming_a_finished_run_asks_nothing_and_changes_nothing(folder: Path) 
         file.write(json.dumps({"case": "cuba", "content": "Havana"}) + "\n")
     resume(run)
     before = Run.objects.values().get()
-    process = manage(folder, "--resume", str(run.pk), "--json")
+    process = start_eval(folder, "--resume", str(run.pk), "--json")
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert json.loads(output)["results"][0]["passed"] == len(CAPITALS)
@@ -779,7 +688,7 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(folder: Path) -
 def test_bad_input_is_refused_whole_and_stores_nothing(folder: Path) -> None:
     text = config_text("http://x/v1", environments=["no-such", {"path": "nowhere"}])
     (folder / "run.yaml").write_text(text)
-    process = manage(folder, "--config", str(folder / "run.yaml"), "--json")
+    process = start_eval(folder, "--config", str(folder / "run.yaml"), "--json")
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     paths = [problem["path"] for problem in json.loads(output)["errors"]]
@@ -789,9 +698,9 @@ def test_bad_input_is_refused_whole_and_stores_nothing(folder: Path) -> None:
 
 
 def test_a_dry_run_counts_and_asks_nothing(folder: Path) -> None:
-    with endpoint(capital) as server:
+    with endpoint(answer_capital) as server:
         (folder / "run.yaml").write_text(config_text(server.url, attempts=2))
-        process = manage(folder, "--config", str(folder / "run.yaml"), "--dry-run", "--json")
+        process = start_eval(folder, "--config", str(folder / "run.yaml"), "--dry-run", "--json")
         output, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors
         assert server.requests == []
@@ -805,7 +714,7 @@ def test_fail_under_decides_the_exit_code(folder: Path, floor: str, code: int) -
     (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
     model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
     (folder / "run.yaml").write_text(config_text("http://x/v1", models=[model]))
-    process = manage(folder, "--config", str(folder / "run.yaml"), "--fail-under", floor)
+    process = start_eval(folder, "--config", str(folder / "run.yaml"), "--fail-under", floor)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
 
@@ -817,7 +726,7 @@ def test_a_package_that_is_not_installed_is_reported_before_anything_is_asked(fo
         "{rules: [{type: exact_match}]}", "{rules: [{type: python_tests, tests: 'assert f()'}]}"
     )
     (folder / "capitals" / "environment.yaml").write_text(manifest + "packages: [numpy]\n")
-    with endpoint(capital) as server:
+    with endpoint(answer_capital) as server:
         with pytest.raises(SandboxUnavailable, match=r"needs numpy.*sandbox_packages install"):
             start(folder, config_text(server.url, sandbox={"backend": "local", "accept": ["A", "B"]}))
         assert server.requests == []

@@ -25,7 +25,8 @@ from runs.models import Response, Run
 from runs.services import cancel_run, create_run, interrupt_run
 from runs.tasks import execute_queued_runs
 from tests.endpoint import endpoint
-from tests.runs.execution.test_running import CAPITALS, capital, config_text, folder, load, manage, until  # noqa: F401
+from tests.processes import start_eval, wait_until
+from tests.runs.capitals import CAPITALS, answer_capital, config_text, load
 from tests.services import unavailable
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +44,7 @@ def redis_url() -> str:
 
 
 @contextmanager
-def worker(folder: Path, broker: str) -> Iterator[subprocess.Popen[bytes]]:  # noqa: F811
+def worker(folder: Path, broker: str) -> Iterator[subprocess.Popen[bytes]]:
     database = settings.DATABASES["default"]["NAME"]
     environment = {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR), "CELERY_BROKER_URL": broker}
     if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
@@ -63,37 +64,37 @@ def worker(folder: Path, broker: str) -> Iterator[subprocess.Popen[bytes]]:  # n
 
 
 @pytest.mark.parametrize("kind", ["filesystem", "redis"])
-def test_a_run_handed_to_a_worker_is_executed_and_followed(folder: Path, kind: str) -> None:  # noqa: F811
+def test_a_run_handed_to_a_worker_is_executed_and_followed(folder: Path, kind: str) -> None:
     broker = redis_url() if kind == "redis" else "filesystem://"
-    with endpoint(capital) as server, worker(folder, broker):
+    with endpoint(answer_capital) as server, worker(folder, broker):
         (folder / "run.yaml").write_text(config_text(server.url))
         environment = {"CELERY_BROKER_URL": broker}
-        process = manage(folder, "--config", str(folder / "run.yaml"), "--enqueue", "--json", extra=environment)
+        process = start_eval(folder, "--config", str(folder / "run.yaml"), "--enqueue", "--json", extra=environment)
         output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert json.loads(output)["results"][0]["passed"] == len(CAPITALS)
     assert Run.objects.get().lease_owner == ""
 
 
-def queued(folder: Path, url: str) -> Run:  # noqa: F811
+def queued(folder: Path, url: str) -> Run:
     config = load(folder, config_text(url, concurrency=1))
     return create_run(config=config, environments=find_environments(config))
 
 
-def test_a_worker_that_is_told_to_end_puts_its_run_back_and_the_next_one_goes_on(folder: Path) -> None:  # noqa: F811
+def test_a_worker_that_is_told_to_end_puts_its_run_back_and_the_next_one_goes_on(folder: Path) -> None:
     held = threading.Event()
 
     def script(request, number):  # type: ignore[no-untyped-def]
         if number == 2:
             held.wait(30)
-        return capital(request)
+        return answer_capital(request)
 
     try:
         with endpoint(script) as server:
             run = queued(folder, server.url)
             with worker(folder, redis_url()) as process:
                 _look(redis_url())
-                until(lambda: Response.objects.count() == 2)
+                wait_until(lambda: Response.objects.count() == 2)
                 process.send_signal(signal.SIGTERM)
                 process.wait(30)
             run.refresh_from_db()
@@ -101,7 +102,7 @@ def test_a_worker_that_is_told_to_end_puts_its_run_back_and_the_next_one_goes_on
             held.set()
             with worker(folder, redis_url()):
                 _look(redis_url())
-                until(lambda: Run.objects.get().status == "completed")
+                wait_until(lambda: Run.objects.get().status == "completed")
             assert Response.objects.filter(status="passed").count() == len(CAPITALS)
     finally:
         held.set()
@@ -112,7 +113,7 @@ def _look(broker: str) -> None:
         app.send_task("runs.execute_queued", ignore_result=True)
 
 
-def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -> None:  # noqa: F811
+def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -> None:
     run = queued(folder, "http://x/v1")
     first, second = "elsewhere:1:a", new_owner()
     assert (taken := take_next_lease(owner=first)) is not None and taken.pk == run.pk
@@ -129,7 +130,7 @@ def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -
     assert Run.objects.get().lease_until - timezone.now() > LEASE / 2
 
 
-def test_a_run_of_a_command_is_its_own_from_the_start(folder: Path) -> None:  # noqa: F811
+def test_a_run_of_a_command_is_its_own_from_the_start(folder: Path) -> None:
     config = load(folder, config_text("http://x/v1"))
     run = create_run(config=config, environments=find_environments(config), owner="elsewhere:1:a")
     assert take_next_lease(owner=new_owner()) is None
@@ -137,11 +138,11 @@ def test_a_run_of_a_command_is_its_own_from_the_start(folder: Path) -> None:  # 
     assert (run.status, run.lease_owner, take_next_lease(owner=new_owner())) == ("interrupted", "", None)
 
 
-def test_a_run_that_another_process_executes_cannot_be_resumed_and_is_left_as_it_is(folder: Path) -> None:  # noqa: F811
+def test_a_run_that_another_process_executes_cannot_be_resumed_and_is_left_as_it_is(folder: Path) -> None:
     run = queued(folder, "http://x/v1")
     take_lease(run=run, owner="elsewhere:1:a")
     Run.objects.update(status="running", cancel_requested=True)
-    process = manage(folder, "--resume", str(run.pk), "--json")
+    process = start_eval(folder, "--resume", str(run.pk), "--json")
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "is being executed by elsewhere:1:a" in json.loads(output)["message"]
@@ -149,7 +150,7 @@ def test_a_run_that_another_process_executes_cannot_be_resumed_and_is_left_as_it
     assert (run.status, run.cancel_requested, run.lease_owner) == ("running", True, "elsewhere:1:a")
 
 
-def test_the_lease_of_a_killed_process_is_free_at_once(folder: Path) -> None:  # noqa: F811
+def test_the_lease_of_a_killed_process_is_free_at_once(folder: Path) -> None:
     run = queued(folder, "http://x/v1")
     killed = _owner_of_a_killed_process()
     take_lease(run=run, owner=killed)
@@ -160,7 +161,7 @@ def test_the_lease_of_a_killed_process_is_free_at_once(folder: Path) -> None:  #
     release_lease(run=run, owner=owner)
 
 
-def test_the_lease_of_a_process_in_another_container_with_the_same_host_name_is_kept(folder: Path) -> None:  # noqa: F811
+def test_the_lease_of_a_process_in_another_container_with_the_same_host_name_is_kept(folder: Path) -> None:
     run = queued(folder, "http://x/v1")
     host, _, token = _owner_of_a_killed_process().split(":")
     elsewhere = f"{host}:{2**22 - 1}:{'0' * len(token)}"  # no such process here, and no lock file of it
@@ -180,7 +181,7 @@ def _owner_of_a_killed_process() -> str:
 
 
 def test_a_run_that_cannot_even_begin_fails_with_the_reason_and_is_not_tried_for_ever(
-    folder: Path,  # noqa: F811
+    folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = queued(folder, "http://x/v1")
@@ -193,7 +194,7 @@ def test_a_run_that_cannot_even_begin_fails_with_the_reason_and_is_not_tried_for
     assert "No such file" in run.message
 
 
-def test_cancelling_ends_a_waiting_run_at_once_and_marks_one_that_is_executed(folder: Path) -> None:  # noqa: F811
+def test_cancelling_ends_a_waiting_run_at_once_and_marks_one_that_is_executed(folder: Path) -> None:
     waiting, busy = queued(folder, "http://x/v1"), queued(folder, "http://x/v1")
     Run.objects.filter(pk=busy.pk).update(status="running")
     take_lease(run=busy, owner="elsewhere:1:a")

@@ -16,13 +16,13 @@ from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
 from llmeval_site.accounts.tokens import create_token
 from runs.models import EpisodeSession, ModelEndpoint
-from tests.runs.execution.test_running import CAPITALS, folder  # noqa: F401
+from tests.runs.capitals import CAPITALS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
+def version(folder: Path) -> EnvironmentVersion:
     version = import_bundle(bundle=folder / "capitals")
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     return version

@@ -20,7 +20,6 @@ from runs.exports import ExportError, RolloutSelection, export_episodes, export_
 from runs.models import EpisodeSession, Response
 from runs.rollouts.services import create_rollout, get_session, step_rollout
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
-from tests.runs.execution.test_running import folder  # noqa: F401
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,7 +30,7 @@ def user() -> User:
 
 
 @pytest.fixture
-def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
+def version(folder: Path) -> EnvironmentVersion:
     version = import_bundle(bundle=folder / "capitals")
     Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
     return version

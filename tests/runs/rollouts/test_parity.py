@@ -14,7 +14,7 @@ from hub.bundles.loader import open_bundle
 from hub.models import Environment
 from runs.exports import export_responses
 from runs.models import EpisodeSession, Response, Run
-from tests.runs.execution.test_running import start
+from tests.runs.capitals import start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

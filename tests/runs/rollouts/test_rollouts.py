@@ -30,7 +30,6 @@ from runs.rollouts.services import (
 )
 from runs.tasks import delete_expired_rollouts
 from tests.endpoint import Answer, completion, endpoint
-from tests.runs.execution.test_running import folder  # noqa: F401
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,7 +42,7 @@ def user() -> User:
 
 
 @pytest.fixture
-def version(folder: Path) -> EnvironmentVersion:  # noqa: F811
+def version(folder: Path) -> EnvironmentVersion:
     return import_bundle(bundle=folder / "capitals")
 
 
