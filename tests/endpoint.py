@@ -1,4 +1,4 @@
-"""A chat-completions endpoint for tests: a real HTTP server on a free port whose answers a test scripts."""
+"""Chat-completions endpoint for tests: a real HTTP server on a free port, with answers from a function."""
 
 import json
 import socket
@@ -14,9 +14,9 @@ from typing import Any
 
 @dataclass
 class Answer:
-    """What the endpoint sends back. `body` is JSON unless it is bytes.
+    """Response of the endpoint. `body` is JSON unless it is bytes.
 
-    `drip_s`: the seconds between single bytes of the body. `reset`: the connection is reset instead of answering.
+    drip_s: seconds between the bytes of the body. reset: reset the connection instead of answering.
     """
 
     body: Any = None
@@ -27,7 +27,7 @@ class Answer:
 
 
 def completion(content: str | None = "hello", *, finish: str = "stop", usage: Any = None, **message: Any) -> Answer:
-    """A well-formed chat completion."""
+    """Return a valid chat completion."""
     given = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15} if usage is None else usage
     choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content, **message}}
     body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
@@ -36,9 +36,9 @@ def completion(content: str | None = "hello", *, finish: str = "stop", usage: An
 
 @dataclass
 class Endpoint:
-    """A running endpoint: its address, and every request it got, in order; header names are in lower case.
+    """Running endpoint, with the requests that it received in order. Names of headers are in lower case.
 
-    `paths` are the requests' paths with their queries.
+    paths: path and query of each request. peak: the highest number of requests in progress at the same time.
     """
 
     url: str
@@ -50,7 +50,7 @@ class Endpoint:
 
 @contextmanager
 def endpoint(script: Callable[[dict[str, Any], int], Answer]) -> Iterator[Endpoint]:
-    """Serve until the block ends. *script* gets the request's JSON and its number, from 0, and gives the answer."""
+    """Serve until the block ends. *script* gets the JSON of a request and its number, from 0, and returns the answer."""
     lock = threading.Lock()
     inflight = 0
 
@@ -73,7 +73,7 @@ def endpoint(script: Callable[[dict[str, Any], int], Answer]) -> Iterator[Endpoi
                 with lock:
                     inflight -= 1
             if answer.reset:
-                # Closing with nothing lingering sends a reset instead of the usual end of the connection.
+                # Without a linger time, closing sends a reset instead of the usual end of the connection.
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 self.close_connection = True
                 self.connection.close()
@@ -89,10 +89,10 @@ def endpoint(script: Callable[[dict[str, Any], int], Answer]) -> Iterator[Endpoi
                     time.sleep(answer.drip_s)
                     self.wfile.write(chunk)
             except ConnectionError:
-                """The client gave up first, which is what some tests are about."""
+                """Some tests are about clients that close the connection first."""
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Quiet: a test's output is its own."""
+            """Log nothing, so that the output of a test is only its own."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True

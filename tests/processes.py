@@ -1,4 +1,4 @@
-"""Commands in processes of their own, which use the database of the tests."""
+"""Commands in separate processes that use the database of the tests."""
 
 import os
 import subprocess
@@ -25,9 +25,9 @@ def start_eval(folder: Path, *arguments: str, extra: dict[str, str] | None = Non
     )
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    """Wait for another process, at most a minute."""
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until *condition* returns True because of another process, for at most a minute."""
     deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline, "it never came to pass"
+    while not condition():
+        assert time.monotonic() < deadline, "the condition is still false after a minute"
         time.sleep(0.02)

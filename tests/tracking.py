@@ -1,4 +1,4 @@
-"""A real MLflow store for tests: fixtures that speak to it through the product, and one that reads it back."""
+"""Fixtures with a real MLflow store: the tracking process of the product, and a reader of the store."""
 
 import json
 import os
@@ -15,17 +15,17 @@ from runs.tracking.client import Tracker
 from runs.tracking.config import TrackingConfig
 from runs.tracking.sync import track
 
-# What MLflow holds, asked of the installed mlflow in a process of its own: importing it here would slow every test.
+# Reads the store with mlflow in a separate process: importing mlflow here would slow down every test.
 READ = """
 import json, sys
 import mlflow
 from mlflow import MlflowClient
 from mlflow.entities import AssessmentSource
-def plain(client, run):
+def run_fields(client, run):
     return {"id": run.info.run_id, "name": run.info.run_name, "status": run.info.status,
             "artifact_uri": run.info.artifact_uri, **run.data.to_dictionary(),
             "artifacts": sorted(f.path for f in client.list_artifacts(run.info.run_id))}
-def said(found):
+def assessments(found):
     names = {a.assessment_id: a.source.source_id for a in found}
     return [{"name": a.name, "value": a.value, "type": a.source.source_type, "by": a.source.source_id, "valid": a.valid,
              "rationale": a.rationale, "metadata": a.metadata, "overrides": names.get(a.overrides)} for a in found]
@@ -41,9 +41,9 @@ for line in sys.stdin:
         {"id": t.info.trace_id, "tags": t.info.tags, "usage": t.info.token_usage,
          "run": t.info.trace_metadata.get("mlflow.sourceRun"),
          "inputs": t.data.spans[0].inputs, "outputs": t.data.spans[0].outputs, "state": str(t.info.state),
-         "assessments": said(t.info.assessments)}
+         "assessments": assessments(t.info.assessments)}
         for t in client.search_traces(locations=[e])]
-    runs = [plain(client, r) for r in client.search_runs([e])]
+    runs = [run_fields(client, r) for r in client.search_runs([e])]
     judged = [run["id"] for run in runs if "judgments.json" in run["artifacts"]]
     table = client.load_table(e, "judgments.json", judged) if judged else None
     rows = json.loads(table.to_json(orient="records", date_format="iso")) if judged else []
@@ -51,8 +51,9 @@ for line in sys.stdin:
     if line.startswith("deleted"):
         client.delete_experiment(e)
 """
-# Experiment (and by a tab the id of a trace, on which a person called visitor then gives a word) ->
-Reader = Callable[[str], dict[str, Any]]  # {"runs", "traces", "judgments"}
+# Returns the "runs", "traces" and "judgments" of an experiment. With a tab and the id of a trace after its name, the
+# person `visitor` adds feedback to that trace first.
+Reader = Callable[[str], dict[str, Any]]
 Start = Callable[[], Tracker]
 
 
@@ -69,7 +70,7 @@ def new_store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def store(new_store: str, settings: Any, tmp_path: Path) -> str:
-    """The address of a local store that the tests of this module share; experiments keep them apart."""
+    """Return the address of a local store that the tests of a module share, each with an experiment of its own."""
     settings.MLFLOW_TRACKING_URI = new_store
     settings.MLFLOW_ARTIFACTS = str(tmp_path / "artifacts")
     return new_store
@@ -85,7 +86,7 @@ def shared(new_store: str) -> Iterator[list[Tracker]]:
 
 @pytest.fixture
 def tracker(store: str, shared: list[Tracker]) -> Tracker:
-    """A process that speaks to the store, one for all tests that do not harm it."""
+    """Return a tracking process that all tests of a module share. Tests that end the process use `start`."""
     if not shared:
         shared.append(Tracker.start(TrackingConfig()))
     return shared[0]
@@ -93,33 +94,33 @@ def tracker(store: str, shared: list[Tracker]) -> Tracker:
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a process of the test's own."""
+    """Return a function that starts a tracking process for this test only."""
     started: list[Tracker] = []
 
-    def one() -> Tracker:
+    def start_tracker() -> Tracker:
         started.append(Tracker.start(TrackingConfig()))
         return started[-1]
 
-    yield one
+    yield start_tracker
     for item in started:
         item.close()
 
 
 @pytest.fixture(scope="module")
 def in_mlflow(new_store: str) -> Iterator[Reader]:
-    """Reads back an experiment's runs, traces and judgments."""
+    """Return a function that reads an experiment's runs, traces and judgments."""
     environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"}
     command = [sys.executable, "-c", READ, new_store]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
         assert process.stdin is not None and process.stdout is not None
-        to, back = process.stdin, process.stdout
+        stdin, stdout = process.stdin, process.stdout
 
         def read(experiment: str) -> dict[str, Any]:
-            to.write(f"{experiment}\n")
-            to.flush()
-            found: dict[str, Any] = json.loads(back.readline())
+            stdin.write(f"{experiment}\n")
+            stdin.flush()
+            found: dict[str, Any] = json.loads(stdout.readline())
             return found
 
         yield read

@@ -47,7 +47,7 @@ class Budget:
 
     @property
     def total(self) -> float | None:
-        """Cost of the run in USD, or None if it is unknown."""
+        """Return the cost of the run in USD, or None if it is unknown."""
         return None if self.unknown else self.spent
 
     @property
@@ -56,7 +56,7 @@ class Budget:
 
     @property
     def reason(self) -> str:
-        """Message that says why the budget stopped the run."""
+        """Return the reason why the budget stopped the run."""
         if self.unmetered:
             return (
                 f"Stopped: a reply of {self.unmetered} carried no token counts (`usage`), so what it cost is unknown "

@@ -36,7 +36,7 @@ class EvaluatedModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingResponse:
-    """One response that the run still lacks."""
+    """Response that the run has yet to request."""
 
     environment: EvaluatedEnvironment
     model: EvaluatedModel

@@ -19,7 +19,7 @@ JSONObject = dict[str, JSON]
 
 
 class ExportError(UserError):
-    """An export that is not possible. The message says why and what to do instead."""
+    """An export that is not possible. The message has the reason and an alternative."""
 
 
 class LeftOut(Exception):
@@ -85,7 +85,7 @@ def export_items(
 ) -> None:
     """Stream items into the file at *path*, and count rows and left-out items in *report*.
 
-    *read_items* returns the items anew each time. *on_row* is called for each row before it is written.
+    *read_items* returns all items, each time it is called. *on_row* is called for each row before it is written.
     """
     unfit: Counter[str] = Counter()
 

@@ -137,11 +137,11 @@ def _user_rows(response: Response, environment: CompiledEnvironment, role: str) 
 
 
 def _rubric_rows(response: Response, environment: CompiledEnvironment, judge: RunModel) -> Iterator[JSONObject]:
-    """Yield the replies of *judge*, one for each rule that asked it."""
-    asking = {rule.spec.name for rule in environment.rules if judge.role in rule.scorer.roles(rule.spec.options)}
+    """Yield the replies of *judge*, one for each rule that called it."""
+    rules = {rule.spec.name for rule in environment.rules if judge.role in rule.scorer.roles(rule.spec.options)}
     key = replace(_call_key(response), purpose="rubric", role=judge.role, seat=judge.position)
     for score in response.scores.all():
-        for reply in score.detail.get("judges", ()) if score.rule in asking else ():
+        for reply in score.detail.get("judges", ()) if score.rule in rules else ():
             if reply["seat"] == judge.position:
                 yield recorded_row(replace(key, rule=score.rule), content=reply["said"])
 

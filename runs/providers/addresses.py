@@ -1,4 +1,7 @@
-"""Which addresses requests to endpoints may go to: checked after resolution, and the checked address is used."""
+"""Restrictions on the network addresses of endpoints.
+
+An address is checked after its host name is resolved, and the request is sent to the checked address.
+"""
 
 import asyncio
 import ipaddress
@@ -11,37 +14,37 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class AddressRefused(Exception):
-    """The settings of this installation do not let requests go there; the text is a sentence."""
+    """The settings of this installation do not allow requests to an address. The message is the reason."""
 
 
-def guarded() -> bool:
-    """Whether addresses are checked at all."""
+def are_addresses_restricted() -> bool:
+    """Return whether the settings restrict addresses."""
     return bool(settings.ENDPOINT_HOSTS) or not settings.PRIVATE_ENDPOINTS
 
 
-async def checked_address(host: str, port: int) -> str:
-    """Resolve *host* and return an address that requests may go to. Raises AddressRefused and OSError.
+async def resolve_allowed_address(host: str, port: int) -> str:
+    """Resolve *host* and return an address that requests may use. Raises AddressRefused and OSError.
 
-    Hosts that LLMEVAL_ENDPOINT_HOSTS names may be private. If it names any, all others are refused.
+    Hosts listed in LLMEVAL_ENDPOINT_HOSTS may be private. If the list is not empty, all other hosts are refused.
     """
-    listed = {name.lower().rstrip(".") for name in settings.ENDPOINT_HOSTS}
-    plain = host.lower().rstrip(".")
-    if listed and plain not in listed:
-        raise AddressRefused("its host is not one of LLMEVAL_ENDPOINT_HOSTS")
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = [str(item[4][0]) for item in found]
-    if plain not in listed and not settings.PRIVATE_ENDPOINTS:
+    listed = {item.lower().rstrip(".") for item in settings.ENDPOINT_HOSTS}
+    name = host.lower().rstrip(".")
+    if listed and name not in listed:
+        raise AddressRefused("its host is not in LLMEVAL_ENDPOINT_HOSTS")
+    results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = [str(item[4][0]) for item in results]
+    if name not in listed and not settings.PRIVATE_ENDPOINTS:
         for address in addresses:
             if not is_public(address):
                 raise AddressRefused(
-                    "its host is in a private, loopback or link-local network; an operator may name the host in "
-                    "LLMEVAL_ENDPOINT_HOSTS or set LLMEVAL_PRIVATE_ENDPOINTS=1"
+                    "its host is in a private, loopback or link-local network; an operator can add the host "
+                    "to LLMEVAL_ENDPOINT_HOSTS or set LLMEVAL_PRIVATE_ENDPOINTS=1"
                 )
     return addresses[0]
 
 
 def is_public(text: str) -> bool:
-    """Whether the address *text* is on the public internet, looked at through addresses of IPv6 that wrap IPv4."""
+    """Return whether the address *text* is on the public internet. An IPv4 address within an IPv6 one is unwrapped."""
     address: _Address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         wrapped = address.ipv4_mapped or address.sixtofour or (address.teredo and address.teredo[1])

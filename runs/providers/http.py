@@ -6,7 +6,7 @@ from typing import TypedDict, cast
 import httpx2
 import openai
 
-from runs.providers.addresses import checked_address, guarded
+from runs.providers.addresses import are_addresses_restricted, resolve_allowed_address
 
 
 class SendOptions(TypedDict, total=False):
@@ -31,7 +31,7 @@ class BoundedClient(openai.DefaultAioHttpClient):
         """
         try:
             async with asyncio.timeout(request.extensions["timeout"]["read"]):
-                if guarded():
+                if are_addresses_restricted():
                     await _pin_address(request)
                     options["follow_redirects"] = False  # the target of a redirect would not be checked
                 return await super().send(request, **cast(SendOptions, options))
@@ -48,7 +48,7 @@ async def _pin_address(request: httpx2.Request) -> None:
     """Direct *request* to a checked address, so that its host name cannot resolve to another one in the meantime."""
     host = request.url.host
     port = request.url.port or {"https": 443}.get(request.url.scheme, 80)
-    address = await checked_address(host, port)
+    address = await resolve_allowed_address(host, port)
     request.headers["Host"] = request.url.netloc.decode("ascii")
     request.extensions = {**request.extensions, "sni_hostname": host}
     request.url = request.url.copy_with(host=address)

@@ -11,7 +11,7 @@ from hub.common.problems import Problem
 from hub.protocols.calls import ModelError, Reply
 from hub.protocols.messages import JSON
 from runs.config_source import ConfigSource
-from runs.providers.addresses import AddressRefused, checked_address, guarded
+from runs.providers.addresses import AddressRefused, are_addresses_restricted, resolve_allowed_address
 from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderContext
 from runs.providers.http import BoundedClient
 from runs.providers.openai_errors import connection_error, refusal_reply, status_error
@@ -87,11 +87,11 @@ class OpenAI(Provider[OpenAIOptions]):
 
     async def _check_address(self) -> None:
         """Raise ModelError if requests must not go to the address. The client would retry such a request."""
-        if not guarded():
+        if not are_addresses_restricted():
             return
         parts = urlsplit(self.options.base_url)
         try:
-            await checked_address(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+            await resolve_allowed_address(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
         except AddressRefused as error:
             message = f"Requests must not go to the endpoint of {self.spec.name} from here: {error}."
             raise ModelError("configuration", message, fatal=True) from None

@@ -1,4 +1,4 @@
-"""The `replay` provider: answers recorded elsewhere or earlier, looked up by what the call is for."""
+"""Provider `replay`: replies from recordings, found by the purpose, case and attempt of a call."""
 
 import asyncio
 import hashlib
@@ -18,9 +18,9 @@ from hub.protocols.messages import JSON, Message
 from runs.config_source import ConfigSource
 from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderContext, ProviderOptions
 
-_MAX_WRONG = 5  # lines of a recording that are named
-_Place = tuple[str, ...]
-_REMEDY = "Add it to the file and resume the run, or play fewer cases or attempts."
+_MAX_PROBLEMS = 5  # invalid lines of a file that are reported one by one
+_RecordingKey = tuple[str, ...]
+_REMEDY = "Add it to the file and resume the run, or select fewer cases or attempts."
 
 
 class RecordedUsage(BaseModel):
@@ -32,7 +32,10 @@ class RecordedUsage(BaseModel):
 
 
 class Recorded(BaseModel):
-    """One line of a recording. `content` answers one call, `messages` holds the assistant's turns of an episode."""
+    """Line of a file of recordings.
+
+    `content` is the reply to one call. `messages` are the messages of the model in one episode, in order.
+    """
 
     model_config = ConfigDict(extra="ignore")
     purpose: Purpose = "answer"
@@ -52,22 +55,22 @@ class Recorded(BaseModel):
 
     @field_validator("messages", mode="before")
     @classmethod
-    def _texts(cls, value: object) -> object:
-        """A turn that only says something may be its text, as in a bundle's gold answers."""
+    def _expand_texts(cls, value: object) -> object:
+        """Replace texts by messages with that content. A bundle's gold answers allow texts, too."""
         turns = value if isinstance(value, list) else []
         return [{"content": turn} if isinstance(turn, str) else turn for turn in turns] or value
 
     @model_validator(mode="after")
-    def _answer(self) -> "Recorded":
+    def _check_reply(self) -> "Recorded":
         if (self.content is None) == (self.messages is None):
             raise ValueError("give either `content` or `messages`")
         if self.messages is not None and self.purpose != "answer":
-            raise ValueError("`messages` is for purpose answer; every other call has one `content`")
+            raise ValueError("`messages` requires purpose answer; use `content` for all other purposes")
         return self
 
 
-def _place(purpose: str, environment: str, case: str, item: Recorded | CallKey) -> _Place:
-    """The parts of a call that tell recordings of one purpose apart."""
+def _recording_key(purpose: str, environment: str, case: str, item: Recorded | CallKey) -> _RecordingKey:
+    """Return the parts of a call that identify its recording."""
     if purpose == "pair":
         return (purpose, environment, case, item.first, item.second)
     if purpose == "rubric":
@@ -78,33 +81,34 @@ def _place(purpose: str, environment: str, case: str, item: Recorded | CallKey) 
 
 
 class RecordingError(ValueError):
-    """A file of recordings that cannot be used. `problems` names some of its wrong lines, and counts the others."""
+    """A file of recordings is invalid. `problems` describes its first invalid lines and counts the others."""
 
-    def __init__(self, problems: list[str], wrong: int) -> None:
-        more = wrong - len(problems)
-        self.problems = [*problems, *([f"and {wording.counted(more, 'more wrong line')}"] if more else [])]
+    def __init__(self, problems: list[str], invalid: int) -> None:
+        more = invalid - len(problems)
+        self.problems = [*problems, *([f"and {wording.counted(more, 'more invalid line')}"] if more else [])]
         super().__init__("; ".join(self.problems))
 
 
-def _line_mistakes(error: ValidationError) -> str:
-    said = []
+def _describe_problems(error: ValidationError) -> str:
+    """Return one text about all problems of a line."""
+    problems = []
     for item in error.errors():
         if item["type"] == "json_invalid":
             return 'not a line of JSON such as {"case": "c", "content": "..."}'
-        at = ".".join(str(part) for part in item["loc"])
-        said.append(f"{at + ': ' if at else ''}{validation.describe_error(item, Recorded)}")
-    return "; ".join(said)
+        field = ".".join(str(part) for part in item["loc"])
+        problems.append(f"{field + ': ' if field else ''}{validation.describe_error(item, Recorded)}")
+    return "; ".join(problems)
 
 
 class Recording:
-    """A .jsonl file indexed by call: offsets are kept, lines are read when asked for."""
+    """Index of a .jsonl file of recordings. It keeps the offset of each line and reads a line when it is needed."""
 
     def __init__(self, path: Path) -> None:
-        """Raises RecordingError for lines that are no recorded answers or answer a call again, and for none at all."""
+        """Index the file. Raises RecordingError if it is empty, has an invalid line, or has two lines for one call."""
         self.path = path
-        self._offsets: dict[_Place, int] = {}
+        self._offsets: dict[_RecordingKey, int] = {}
         self._problems: list[str] = []
-        self._wrong = 0
+        self._invalid_lines = 0
         hasher = hashlib.sha256()
         offset = 0
         with path.open("rb") as file:
@@ -113,10 +117,10 @@ class Recording:
                 if line.strip():
                     self._index(line, number, offset)
                 offset += len(line)
-        if not self._offsets and not self._wrong:
-            self._refuse(f"{path} holds no recorded answer")
-        if self._wrong:
-            raise RecordingError(self._problems, self._wrong)
+        if not self._offsets and not self._invalid_lines:
+            self._add_problem(f"{path} has no recorded answer")
+        if self._invalid_lines:
+            raise RecordingError(self._problems, self._invalid_lines)
         self.digest = hasher.hexdigest()
 
     def _index(self, line: bytes, number: int, offset: int) -> None:
@@ -124,23 +128,26 @@ class Recording:
         try:
             recorded = Recorded.model_validate_json(line)
         except ValidationError as error:
-            self._refuse(f"{where}: {_line_mistakes(error)}")
+            self._add_problem(f"{where}: {_describe_problems(error)}")
             return
-        place = _place(recorded.purpose, recorded.environment, recorded.case, recorded)
-        if place in self._offsets:
-            self._refuse(f"{where}: a second recording of {' '.join(filter(None, place))}")
-        self._offsets[place] = offset
+        key = _recording_key(recorded.purpose, recorded.environment, recorded.case, recorded)
+        if key in self._offsets:
+            self._add_problem(f"{where}: a second recording of {' '.join(filter(None, key))}")
+        self._offsets[key] = offset
 
-    def _refuse(self, problem: str) -> None:
-        self._wrong += 1
-        if len(self._problems) < _MAX_WRONG:
+    def _add_problem(self, problem: str) -> None:
+        self._invalid_lines += 1
+        if len(self._problems) < _MAX_PROBLEMS:
             self._problems.append(problem)
 
     def find(self, key: CallKey, only_environment: str) -> Recorded | None:
-        """The recording for *key*; one that names no environment counts for the run's only one."""
+        """Return the recording for *key*, or None.
+
+        A recording without an environment belongs to *only_environment*, the environment of a run that has only one.
+        """
         names = [key.environment, ""] if key.environment == only_environment else [key.environment]
         for environment in names:
-            offset = self._offsets.get(_place(key.purpose, environment, key.case, key))
+            offset = self._offsets.get(_recording_key(key.purpose, environment, key.case, key))
             if offset is not None:
                 with self.path.open("rb") as file:
                     file.seek(offset)
@@ -154,13 +161,16 @@ def _recording(path: str, size: int, modified_ns: int) -> Recording:
 
 
 def open_recording(path: Path) -> Recording:
-    """The index of *path*, made once for each state of the file. Raises RecordingError and OSError."""
+    """Return the index of the file at *path*, cached until the file changes. Raises RecordingError and OSError."""
     stat = path.stat()
     return _recording(str(path), stat.st_size, stat.st_mtime_ns)
 
 
 class ReplayOptions(ProviderOptions):
-    """`responses`: a .jsonl file of answers, relative to the config. `recorded_from`: whose answers they are."""
+    """Options of the provider.
+
+    responses: path of a .jsonl file, relative to the config. recorded_from: the model that gave the answers.
+    """
 
     responses: str
     recorded_from: str = ""
@@ -168,7 +178,7 @@ class ReplayOptions(ProviderOptions):
 
 class Replay(Provider[ReplayOptions]):
     type = "replay"
-    summary = "Answers recorded earlier, from a .jsonl file; needs no key and no network."
+    summary = "Answers recorded earlier, read from a .jsonl file. Needs no key and no network."
     Options = ReplayOptions
     live = False
 
@@ -179,12 +189,12 @@ class Replay(Provider[ReplayOptions]):
     @classmethod
     def problems(cls, options: ReplayOptions, source: ConfigSource) -> Iterable[Problem]:
         if source.base_dir is None:
-            yield Problem("recordings are files; they may be named on the command line only", "responses")
+            yield Problem("recordings are files, which only configs on the command line can use", "responses")
             return
         if "responses" not in options.model_fields_set:
             return
         if "://" in options.responses:
-            yield Problem(f"recordings are files; download {options.responses} first", "responses")
+            yield Problem(f"must be a path; download {options.responses} first", "responses")
             return
         path = (source.base_dir / options.responses).resolve()
         try:
@@ -194,7 +204,7 @@ class Replay(Provider[ReplayOptions]):
             advice = f"; did you mean {str(Path(options.responses).with_name(near[0] + '.jsonl'))!r}?" if near else ""
             yield Problem(f"there is no file {str(path)!r}{advice}", "responses")
         except IsADirectoryError:
-            yield Problem(f"{str(path)!r} is a folder; name a .jsonl file in it", "responses")
+            yield Problem(f"{str(path)!r} is a folder; give the path of a .jsonl file in it", "responses")
         except RecordingError as error:
             yield from (Problem(text, "responses") for text in error.problems)
         except OSError as error:
@@ -212,19 +222,19 @@ class Replay(Provider[ReplayOptions]):
         key = request.key
         recorded = self._recording.find(key, self.context.only_environment)
         if recorded is None:
-            raise ModelError("no_recording", f"{self._recording.path.name} has no {_wanted(key)}. {_REMEDY}")
-        # Hundreds of replies without one real suspension would starve the writer and the progress line.
+            raise ModelError("no_recording", f"{self._recording.path.name} has no {_describe_call(key)}. {_REMEDY}")
+        # Without a suspension here, hundreds of replies in a row would delay the writer and the progress line.
         await asyncio.sleep(0)
         if recorded.messages is None:
             message: Message = {"role": "assistant", "content": recorded.content}
         elif key.turn < len(recorded.messages):
             message = cast(Message, {"role": "assistant", **recorded.messages[key.turn]})
         else:
-            has = wording.counted(len(recorded.messages), "turn")
+            turns = wording.counted(len(recorded.messages), "turn")
             raise ModelError(
                 "no_recording",
-                f"{self._recording.path.name} has {has} for case {key.case!r} of {key.environment}, attempt "
-                f"{key.attempt}; turn {key.turn + 1} was asked for. {_REMEDY}",
+                f"{self._recording.path.name} has {turns} for case {key.case!r} of {key.environment}, attempt "
+                f"{key.attempt}; turn {key.turn + 1} is missing. {_REMEDY}",
             )
         return Reply(
             message=message,
@@ -233,8 +243,8 @@ class Replay(Provider[ReplayOptions]):
         )
 
 
-def _wanted(key: CallKey) -> str:
-    """The line that is missing, in words."""
+def _describe_call(key: CallKey) -> str:
+    """Describe the recording for the call *key*, for an error message."""
     case = f"case {key.case!r} of {key.environment}"
     if key.purpose == "pair":
         return f"judgement of {key.first} and {key.second} on {case}"
@@ -246,7 +256,7 @@ def _wanted(key: CallKey) -> str:
 
 
 def recorded_row(key: CallKey, **answer: JSON) -> dict[str, JSON]:
-    """One recorded answer: the parts of *key* that matter for its purpose, then the answer."""
+    """Return a line of a recording: the parts of *key* that identify the call, then *answer*."""
     parts: dict[str, JSON] = {"purpose": key.purpose, "environment": key.environment, "case": key.case}
     if key.purpose == "pair":
         parts |= {"first": key.first, "second": key.second}

@@ -36,7 +36,7 @@ class Column:
 
     @property
     def title(self) -> str:
-        """The heading with its unit."""
+        """Return the heading with its unit."""
         return f"{self.heading}, {self.unit}" if self.unit else self.heading
 
     @property

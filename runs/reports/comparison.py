@@ -65,7 +65,7 @@ def _table(pair: ModelComparison, columns: Sequence[str]) -> Table:
 
 
 def _columns(pair: ModelComparison, console: Console) -> tuple[str, ...]:
-    """The first layout that fits with the environments' names uncut, else the narrowest."""
+    """Return the first layout in which all names of environments fit, or else the narrowest one."""
     for columns in _LAYOUTS:
         if console.measure(_table(pair, columns), options=console.options.update(width=1000)).maximum <= console.width:
             return columns
@@ -73,7 +73,7 @@ def _columns(pair: ModelComparison, console: Console) -> tuple[str, ...]:
 
 
 def _figures(item: EnvironmentComparison) -> dict[str, Text]:
-    """What the table shows of *item*, by the column's head."""
+    """Return the cells of the row of *item*, by the heading of their column."""
     paired = item.paired
     return {
         "cases": Text(f"{paired.n:,}"),

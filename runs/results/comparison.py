@@ -84,7 +84,7 @@ class Comparison:
 
     @property
     def cases(self) -> int:
-        """Number of pairs of results that were compared; 0 if nothing was comparable."""
+        """Return the number of pairs of results that were compared."""
         return sum(item.paired.n for pair in self.models for item in pair.environments)
 
     def to_json(self) -> dict[str, JSON]:

@@ -1,4 +1,4 @@
-"""Labels of how runs ended. Unlike the stored status, they tell completed runs with errors from those without."""
+"""Labels of how runs ended. They distinguish completed runs with errors from those without; the status does not."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

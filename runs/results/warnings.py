@@ -53,7 +53,7 @@ def _execution_warnings(cells: Sequence[CellResult]) -> list[str]:
             total = sum(cell.figures.executions.values())
             found.append(
                 f"{cell.model} on {cell.environment}: {shared:,} of {total:,} executions shared a process with their "
-                "tests, so code that looks for it can forge them (trust: in_process)."
+                "tests, so hostile code can forge their results (trust: in_process)."
             )
     return found
 

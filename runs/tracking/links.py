@@ -1,4 +1,4 @@
-"""Where a browser finds what was logged of a run in MLflow."""
+"""Links to the pages of runs in MLflow."""
 
 from urllib.parse import quote
 
@@ -10,15 +10,16 @@ from runs.selectors import withheld_environments
 
 
 def mlflow_url(user: User | AnonymousUser, run: Run) -> str:
-    """The page of *run* in MLflow; empty where it was not logged, or no browser can open MLflow.
+    """Return the URL of *run* in MLflow.
 
-    Empty, too, where *user* may not see targets and reasons, which are logged there.
+    It is empty if the run is not logged, if MLflow has no address that a browser can open, or if *user* may not see
+    the targets and reasons that are logged there.
     """
     return _page(user, run, run.tracking.get("parent"))
 
 
 def mlflow_url_of(user: User | AnonymousUser, response: Response) -> str:
-    """The page of the response's environment and model, a run within its run; else as `mlflow_url`."""
+    """Return the URL of the nested MLflow run for the environment and model of *response*; empty as in `mlflow_url`."""
     run = response.run_environment.run
     cell = f"{response.run_environment.version} / {response.run_model.label}"
     return _page(user, run, (run.tracking.get("cells") or {}).get(cell))

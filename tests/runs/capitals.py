@@ -78,7 +78,7 @@ def resume(run: Run) -> tuple[Run, SilentListener]:
 
 
 def answer_capital(request: dict[str, Any], _: int = 0) -> Answer:
-    """The right capital for the question."""
+    """Answer with the capital that the question asks for."""
     text = request["messages"][-1]["content"]
     return completion(next(city for country, city in CAPITALS.items() if country in text))
 

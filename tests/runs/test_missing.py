@@ -36,6 +36,6 @@ def test_further_attempts_are_missing_until_they_are_stored() -> None:
 
 
 @pytest.mark.parametrize("models", [("alpha",), ("alpha", "beta")])
-def test_every_model_owes_a_response_to_each_case(models: tuple[str, ...]) -> None:
+def test_each_model_needs_a_response_to_each_case(models: tuple[str, ...]) -> None:
     run = stored_run(stored_version(cases=3), models)
     assert count_missing(run) == count_expected(run) == 3 * len(models)

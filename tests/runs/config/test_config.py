@@ -1,4 +1,4 @@
-"""Configs: what is accepted, and every mistake named with its place and its remedy."""
+"""Parsing of configs: accepted values, and problems with their line and the correction."""
 
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def good(tmp_path: Path, *overrides: str) -> RunConfig:
     return parse_config_text(GOOD, source(tmp_path, OPENAI_API_KEY="sk-secret"), list(overrides))
 
 
-def test_a_good_config_is_read_whole(tmp_path: Path) -> None:
+def test_valid_config_is_parsed(tmp_path: Path) -> None:
     config = good(tmp_path)
     assert [(ref.slug, ref.version, ref.selection) for ref in config.environments] == [
         ("python-functions", "1.0.0", {}),
@@ -65,14 +65,14 @@ def test_a_good_config_is_read_whole(tmp_path: Path) -> None:
     assert (config.attempts, config.limits.budget_usd, config.concurrency) == (2, 5.0, 16)
 
 
-def test_what_is_stored_holds_no_key_and_reads_back_as_the_same_config(tmp_path: Path) -> None:
+def test_stored_config_has_no_key_and_parses_to_the_same_config(tmp_path: Path) -> None:
     stored = good(tmp_path).stored()
     assert "sk-secret" not in str(stored)
     again = parse_config_text(str(stored).replace("None", "null"), source(tmp_path, OPENAI_API_KEY="x"))
     assert again.stored() == stored
 
 
-def test_all_mistakes_are_told_at_once_each_with_its_line(tmp_path: Path) -> None:
+def test_all_problems_are_reported_together_with_line_numbers(tmp_path: Path) -> None:
     text = """\
 name: demo
 environments:
@@ -101,7 +101,7 @@ concurrency: 0
     ]
 
 
-def test_a_key_itself_and_a_missing_recording_are_told_with_what_else_is_wrong(tmp_path: Path) -> None:
+def test_literal_key_and_missing_recording_are_reported_with_other_problems(tmp_path: Path) -> None:
     text = GOOD.replace(
         "api_key_env: OPENAI_API_KEY", "api_key_env: sk-proj-abcdefghijklmnopqrstuv\n    timeout_s: soon"
     )
@@ -116,7 +116,7 @@ def test_a_key_itself_and_a_missing_recording_are_told_with_what_else_is_wrong(t
     assert "sk-proj" not in "".join(found)
 
 
-def test_what_set_brought_in_is_told_as_such(tmp_path: Path) -> None:
+def test_problems_of_overrides_name_the_option_set(tmp_path: Path) -> None:
     overrides = ["attempts=0", "limts.turns=3", "models.0.price.inptu=1"]
     assert sorted(problems_of(GOOD, tmp_path, overrides, OPENAI_API_KEY="x")) == [
         "--set attempts=0: attempts: must be greater than or equal to 1 (found 0)",
@@ -125,7 +125,7 @@ def test_what_set_brought_in_is_told_as_such(tmp_path: Path) -> None:
     ]
 
 
-def test_of_the_same_mistake_at_many_places_a_few_are_shown(tmp_path: Path) -> None:
+def test_repeated_problems_are_shortened(tmp_path: Path) -> None:
     models = "".join(f"  - {{name: m{i}, provider: openai, model: m}}\n" for i in range(9)).replace("openai", "nobody")
     with pytest.raises(ConfigError) as caught:
         parse_config_text(f"name: d\nenvironments: [a]\nmodels:\n{models}", source(tmp_path))
@@ -143,7 +143,7 @@ def test_an_unset_variable_is_one_problem(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "expected"),
     [
         ("attempts", "many", 'must be a valid integer, unable to parse string as an integer (found "many")'),
         ("attempts", "1.5", "must be a valid integer, got a number with a fractional part (found 1.5)"),
@@ -157,13 +157,13 @@ def test_an_unset_variable_is_one_problem(tmp_path: Path) -> None:
         ("sandbox", "local", 'must be a mapping with `backend`, `accept` (found "local")'),
     ],
 )
-def test_wrong_types_are_reported_with_the_value_found(tmp_path: Path, key: str, value: str, said: str) -> None:
+def test_wrong_types_are_reported_with_the_value_found(tmp_path: Path, key: str, value: str, expected: str) -> None:
     (found,) = problems_of(GOOD, tmp_path, [f"{key}={value}"], OPENAI_API_KEY="x")
-    assert said in found
+    assert expected in found
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "expected"),
     [
         (
             "provider: openai\n    model",
@@ -196,23 +196,23 @@ def test_wrong_types_are_reported_with_the_value_found(tmp_path: Path, key: str,
         ("[{name: grader, provider: openai, model: big}]", "gpt-x", "roles.rubric[0]: must be a mapping with `name`"),
     ],
 )
-def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_problem_is_described(tmp_path: Path, old: str, new: str, expected: str) -> None:
     assert old in GOOD
     found = problems_of(GOOD.replace(old, new, 1), tmp_path, OPENAI_API_KEY="x")
-    assert any(said in line for line in found), found
+    assert any(expected in line for line in found), found
 
 
-def test_an_unset_key_variable_says_how_to_set_it(tmp_path: Path) -> None:
+def test_unset_key_variable_is_reported_with_the_command_to_set_it(tmp_path: Path) -> None:
     assert any("export OPENAI_API_KEY=" in line for line in problems_of(GOOD, tmp_path))
 
 
-def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_duplicate_model_names_are_refused(tmp_path: Path) -> None:
     text = GOOD.replace("attempts: 2", "  - {name: small, provider: openai, model: other}\nattempts: 2")
     found = problems_of(text, tmp_path, OPENAI_API_KEY="x")
     assert found == ["line 13: models[1].name: 'small' is also the name of models[0]; names are labels"]
 
 
-def test_a_recording_that_is_missing_or_broken_is_named_with_its_line(tmp_path: Path) -> None:
+def test_missing_and_invalid_recordings_are_reported_with_line_numbers(tmp_path: Path) -> None:
     def config(file: str) -> str:
         return f"name: d\nenvironments: [a]\nmodels:\n  - {{name: r, provider: replay, responses: {file}}}\n"
 
@@ -223,13 +223,13 @@ def test_a_recording_that_is_missing_or_broken_is_named_with_its_line(tmp_path: 
     assert "twice.jsonl:2: a second recording" in problems_of(config("twice.jsonl"), tmp_path)[0]
 
 
-def test_the_turns_of_a_recording_may_be_texts_as_in_gold_answers(tmp_path: Path) -> None:
+def test_messages_of_a_recording_may_be_texts(tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text('{"case": "1", "messages": ["a", {"content": "b"}]}\n')
     found = open_recording(tmp_path / "r.jsonl").find(CallKey(purpose="answer", environment="e", case="1"), "e")
     assert found is not None and found.messages == [{"content": "a"}, {"content": "b"}]
 
 
-def test_every_wrong_line_of_a_recording_is_told_up_to_a_few(tmp_path: Path) -> None:
+def test_first_invalid_lines_of_a_recording_are_reported(tmp_path: Path) -> None:
     def found(lines: str) -> list[str]:
         (tmp_path / "r.jsonl").write_text(lines)
         text = "name: d\nenvironments: [a]\nmodels:\n  - {name: r, provider: replay, responses: r.jsonl}\n"
@@ -241,7 +241,7 @@ def test_every_wrong_line_of_a_recording_is_told_up_to_a_few(tmp_path: Path) -> 
         ':3: not a line of JSON such as {"case": "c", "content": "..."}',
     ]
     assert found("[]\n" * 7)[4:] == [":5: must be a mapping with `case` (found a list)", ""]
-    assert found("\n") == [" holds no recorded answer"]
+    assert found("\n") == [" has no recorded answer"]
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_set_overrides_a_key(tmp_path: Path, override: str, read: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("override", "expected"),
     [
         ("attempts", "expected path.to.key=value"),
         ("=3", "expected path.to.key=value"),
@@ -273,17 +273,17 @@ def test_set_overrides_a_key(tmp_path: Path, override: str, read: Any) -> None:
         ("name=[", "while parsing a flow node: expected the node content, but found '<stream end>'"),
     ],
 )
-def test_set_that_goes_nowhere_is_refused(tmp_path: Path, override: str, said: str) -> None:
-    assert problems_of(GOOD, tmp_path, [override], OPENAI_API_KEY="x") == [f"--set {override}: {said}"]
+def test_set_of_an_unknown_key_is_refused(tmp_path: Path, override: str, expected: str) -> None:
+    assert problems_of(GOOD, tmp_path, [override], OPENAI_API_KEY="x") == [f"--set {override}: {expected}"]
 
 
-def test_variables_are_forbidden_where_the_source_has_none(tmp_path: Path) -> None:
+def test_variables_are_refused_if_the_source_has_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_config_text(GOOD, ConfigSource(name="web"))
     assert any("command line only" in str(problem) for problem in caught.value.problems)
 
 
-def test_config_with_too_many_items_is_refused_before_they_are_looked_through(
+def test_config_with_too_many_items_is_refused_before_they_are_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

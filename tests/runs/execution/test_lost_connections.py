@@ -17,7 +17,7 @@ from runs.models import Response, Run
 from runs.services import config_of
 from tests.endpoint import endpoint
 from tests.listeners import SilentListener
-from tests.runs.execution.test_running import CAPITALS, capital, folder  # noqa: F401
+from tests.runs.capitals import CAPITALS, answer_capital
 from tests.runs.execution.test_worker import queued
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,14 +38,14 @@ def terminate_connections() -> None:
         assert admin.execute(query, [connection.settings_dict["NAME"]]).rowcount > 0
 
 
-def test_run_completes_although_all_connections_are_terminated(folder: Path) -> None:  # noqa: F811
+def test_run_completes_although_all_connections_are_terminated(folder: Path) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("SQLite has no connections that a server could end")
 
     def script(request, number):  # type: ignore[no-untyped-def]
         if number % 2 == 1:
             terminate_connections()
-        return capital(request)
+        return answer_capital(request)
 
     with endpoint(script) as server:
         run = queued(folder, server.url)
@@ -87,7 +87,7 @@ async def test_error_of_a_working_connection_is_not_repeated() -> None:
     assert len(calls) == 1
 
 
-def test_process_that_lost_its_lease_stores_no_responses(folder: Path) -> None:  # noqa: F811
+def test_process_that_lost_its_lease_stores_no_responses(folder: Path) -> None:
     taken_over = threading.Event()
 
     def script(request, number):  # type: ignore[no-untyped-def]
@@ -95,7 +95,7 @@ def test_process_that_lost_its_lease_stores_no_responses(folder: Path) -> None: 
             Run.objects.update(lease_owner="elsewhere:1:a")
             connection.close()  # of the endpoint's thread
             taken_over.set()
-        return capital(request)
+        return answer_capital(request)
 
     with endpoint(script) as server:
         run = queued(folder, server.url)

@@ -1,4 +1,4 @@
-"""Runs handed to a real Celery worker, over the filesystem and over Redis."""
+"""Runs executed by a real Celery worker, with the filesystem and Redis as brokers."""
 
 import json
 import os
@@ -32,7 +32,7 @@ from tests.services import unavailable
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def redis_url() -> str:
+def empty_redis_url() -> str:
     url = os.environ.get("LLMEVAL_TEST_REDIS", "redis://127.0.0.1:6379/9")
     try:
         client = redis.Redis.from_url(url, socket_connect_timeout=2)
@@ -64,8 +64,8 @@ def worker(folder: Path, broker: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize("kind", ["filesystem", "redis"])
-def test_a_run_handed_to_a_worker_is_executed_and_followed(folder: Path, kind: str) -> None:
-    broker = redis_url() if kind == "redis" else "filesystem://"
+def test_enqueue_waits_for_the_worker_and_reports(folder: Path, kind: str) -> None:
+    broker = empty_redis_url() if kind == "redis" else "filesystem://"
     with endpoint(answer_capital) as server, worker(folder, broker):
         (folder / "run.yaml").write_text(config_text(server.url))
         environment = {"CELERY_BROKER_URL": broker}
@@ -76,45 +76,45 @@ def test_a_run_handed_to_a_worker_is_executed_and_followed(folder: Path, kind: s
     assert Run.objects.get().lease_owner == ""
 
 
-def queued(folder: Path, url: str) -> Run:
+def create_queued_run(folder: Path, url: str) -> Run:
     config = load(folder, config_text(url, concurrency=1))
     return create_run(config=config, environments=find_environments(config))
 
 
-def test_a_worker_that_is_told_to_end_puts_its_run_back_and_the_next_one_goes_on(folder: Path) -> None:
-    held = threading.Event()
+def test_worker_requeues_its_run_on_sigterm_and_another_continues_it(folder: Path) -> None:
+    continue_replies = threading.Event()
 
     def script(request, number):  # type: ignore[no-untyped-def]
         if number == 2:
-            held.wait(30)
+            continue_replies.wait(30)
         return answer_capital(request)
 
     try:
         with endpoint(script) as server:
-            run = queued(folder, server.url)
-            with worker(folder, redis_url()) as process:
-                _look(redis_url())
+            run = create_queued_run(folder, server.url)
+            with worker(folder, empty_redis_url()) as process:
+                send_task(empty_redis_url())
                 wait_until(lambda: Response.objects.count() == 2)
                 process.send_signal(signal.SIGTERM)
                 process.wait(30)
             run.refresh_from_db()
             assert (run.status, run.lease_owner) == ("queued", "")
-            held.set()
-            with worker(folder, redis_url()):
-                _look(redis_url())
+            continue_replies.set()
+            with worker(folder, empty_redis_url()):
+                send_task(empty_redis_url())
                 wait_until(lambda: Run.objects.get().status == "completed")
             assert Response.objects.filter(status="passed").count() == len(CAPITALS)
     finally:
-        held.set()
+        continue_replies.set()
 
 
-def _look(broker: str) -> None:
+def send_task(broker: str) -> None:
     with Celery(broker=broker) as app:
         app.send_task("runs.execute_queued", ignore_result=True)
 
 
-def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -> None:
-    run = queued(folder, "http://x/v1")
+def test_lease_has_one_owner_until_it_is_released_or_expires(folder: Path) -> None:
+    run = create_queued_run(folder, "http://x/v1")
     first, second = "elsewhere:1:a", new_owner()
     assert (taken := take_next_lease(owner=first)) is not None and taken.pk == run.pk
     assert take_next_lease(owner=second) is None
@@ -130,7 +130,7 @@ def test_a_lease_has_one_holder_until_it_is_given_back_or_lapses(folder: Path) -
     assert Run.objects.get().lease_until - timezone.now() > LEASE / 2
 
 
-def test_a_run_of_a_command_is_its_own_from_the_start(folder: Path) -> None:
+def test_run_created_with_an_owner_is_not_taken_by_a_worker(folder: Path) -> None:
     config = load(folder, config_text("http://x/v1"))
     run = create_run(config=config, environments=find_environments(config), owner="elsewhere:1:a")
     assert take_next_lease(owner=new_owner()) is None
@@ -138,8 +138,8 @@ def test_a_run_of_a_command_is_its_own_from_the_start(folder: Path) -> None:
     assert (run.status, run.lease_owner, take_next_lease(owner=new_owner())) == ("interrupted", "", None)
 
 
-def test_a_run_that_another_process_executes_cannot_be_resumed_and_is_left_as_it_is(folder: Path) -> None:
-    run = queued(folder, "http://x/v1")
+def test_resuming_a_run_of_another_process_exits_2_and_changes_nothing(folder: Path) -> None:
+    run = create_queued_run(folder, "http://x/v1")
     take_lease(run=run, owner="elsewhere:1:a")
     Run.objects.update(status="running", cancel_requested=True)
     process = start_eval(folder, "--resume", str(run.pk), "--json")
@@ -150,8 +150,8 @@ def test_a_run_that_another_process_executes_cannot_be_resumed_and_is_left_as_it
     assert (run.status, run.cancel_requested, run.lease_owner) == ("running", True, "elsewhere:1:a")
 
 
-def test_the_lease_of_a_killed_process_is_free_at_once(folder: Path) -> None:
-    run = queued(folder, "http://x/v1")
+def test_lease_of_a_killed_process_is_free_immediately(folder: Path) -> None:
+    run = create_queued_run(folder, "http://x/v1")
     killed = _owner_of_a_killed_process()
     take_lease(run=run, owner=killed)
     assert (taken := take_next_lease(owner="elsewhere:1:a")) is None or taken.lease_owner != killed
@@ -161,8 +161,8 @@ def test_the_lease_of_a_killed_process_is_free_at_once(folder: Path) -> None:
     release_lease(run=run, owner=owner)
 
 
-def test_the_lease_of_a_process_in_another_container_with_the_same_host_name_is_kept(folder: Path) -> None:
-    run = queued(folder, "http://x/v1")
+def test_lease_of_a_process_in_another_container_with_the_same_host_name_is_kept(folder: Path) -> None:
+    run = create_queued_run(folder, "http://x/v1")
     host, _, token = _owner_of_a_killed_process().split(":")
     elsewhere = f"{host}:{2**22 - 1}:{'0' * len(token)}"  # no such process here, and no lock file of it
     take_lease(run=run, owner=elsewhere)
@@ -180,11 +180,11 @@ def _owner_of_a_killed_process() -> str:
     return process.stdout.strip()
 
 
-def test_a_run_that_cannot_even_begin_fails_with_the_reason_and_is_not_tried_for_ever(
+def test_run_that_cannot_start_fails_with_the_reason(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = queued(folder, "http://x/v1")
+    run = create_queued_run(folder, "http://x/v1")
     for path in settings.MEDIA_ROOT.rglob("*.zip"):
         path.unlink()
     monkeypatch.setattr("hub.selectors._compiled", selectors._compiled.__wrapped__)
@@ -194,8 +194,8 @@ def test_a_run_that_cannot_even_begin_fails_with_the_reason_and_is_not_tried_for
     assert "No such file" in run.message
 
 
-def test_cancelling_ends_a_waiting_run_at_once_and_marks_one_that_is_executed(folder: Path) -> None:
-    waiting, busy = queued(folder, "http://x/v1"), queued(folder, "http://x/v1")
+def test_cancel_ends_a_queued_run_and_flags_a_running_one(folder: Path) -> None:
+    waiting, busy = create_queued_run(folder, "http://x/v1"), create_queued_run(folder, "http://x/v1")
     Run.objects.filter(pk=busy.pk).update(status="running")
     take_lease(run=busy, owner="elsewhere:1:a")
     cancel_run(run=waiting)

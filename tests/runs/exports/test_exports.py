@@ -1,4 +1,4 @@
-"""Exports of failing cases and of recordings: what is written, what is left out, what is refused."""
+"""Exports of failing cases and of recordings: rows, left-out cases and errors."""
 
 import json
 import zipfile
@@ -82,7 +82,7 @@ def test_a_numeric_gold_answer_is_exported_as_text(tmp_path: Path, format: str) 
 
 
 @pytest.mark.parametrize("format", ["sft", "openai"])
-def test_a_stored_gold_answer_that_is_no_text_is_left_out_and_counted(tmp_path: Path, format: str) -> None:
+def test_stored_gold_answer_that_is_not_text_is_left_out_and_counted(tmp_path: Path, format: str) -> None:
     """As of an environment that was stored before such answers were refused."""
     version = imported(tmp_path / "bundle", gold={"content": "{{ target }}"})
     for case in Case.objects.all():
@@ -108,7 +108,7 @@ def test_sft_pairs_each_failing_prompt_with_the_gold_answer(tmp_path: Path) -> N
     assert exported.left_out == {"no gold answer": 1}
 
 
-def test_openai_rows_hold_messages_and_nothing_else(tmp_path: Path) -> None:
+def test_openai_rows_contain_only_messages(tmp_path: Path) -> None:
     run = failing_run(imported(tmp_path / "bundle", gold={"content": "{{ target }}"}))
     export_failures(run, tmp_path / "out.jsonl", format="openai")
     rows = read_lines(tmp_path / "out.jsonl")
@@ -116,7 +116,7 @@ def test_openai_rows_hold_messages_and_nothing_else(tmp_path: Path) -> None:
     assert all(set(row) == {"messages"} for row in rows)
 
 
-def test_a_case_that_several_models_failed_is_trained_on_once(tmp_path: Path) -> None:
+def test_case_that_several_models_failed_is_exported_once(tmp_path: Path) -> None:
     run = stored_run(imported(tmp_path / "bundle"), ["alpha", "beta"])
     stored_outcomes(run, "fppp", model="alpha")
     stored_outcomes(run, "ffpp", model="beta")
@@ -134,7 +134,7 @@ def test_a_case_that_several_models_failed_is_trained_on_once(tmp_path: Path) ->
         ({"messages": [{"content": None, "tool_calls": [{"id": "1"}]}]}, "calls tools"),
     ],
 )
-def test_gold_answers_that_are_not_one_text_are_left_out_by_name(
+def test_gold_answers_that_are_not_one_text_are_left_out_with_a_reason(
     tmp_path: Path, answer: dict[str, Any], why: str
 ) -> None:
     run = failing_run(imported(tmp_path / "bundle", gold=[{"case": "1", **answer}]), "fppp")
@@ -161,7 +161,7 @@ def test_gold_answers_that_call_tools_are_exported_with_the_tools(tmp_path: Path
     assert [tool["function"]["name"] for tool in openai["tools"]] == ["add"]
 
 
-def test_a_bundle_of_failures_holds_tool_episodes_with_their_code_and_answers(tmp_path: Path) -> None:
+def test_bundle_of_failures_contains_tool_episodes_with_code_and_answers(tmp_path: Path) -> None:
     version = import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / "order-desk")
     run = stored_run(version)
     first, second = version.cases.order_by("position")[:2]
@@ -178,7 +178,7 @@ def test_a_bundle_of_failures_holds_tool_episodes_with_their_code_and_answers(tm
 
 @pytest.mark.parametrize("format", ["sft", "openai"])
 @pytest.mark.parametrize("by", ["manifest", "curator"])
-def test_held_out_environments_are_kept_out_of_training_data(tmp_path: Path, format: str, by: str) -> None:
+def test_training_formats_refuse_held_out_environments(tmp_path: Path, format: str, by: str) -> None:
     version = imported(tmp_path / "bundle", held_out=by == "manifest")
     version.environment.held_out = by == "curator"
     version.environment.save()
@@ -187,12 +187,12 @@ def test_held_out_environments_are_kept_out_of_training_data(tmp_path: Path, for
     assert list(tmp_path.glob("out*")) == []
 
 
-def test_held_out_environments_may_be_read(tmp_path: Path) -> None:
+def test_jsonl_exports_held_out_environments(tmp_path: Path) -> None:
     run = failing_run(stored_version(held_out=True))
     assert export_failures(run, tmp_path / "out.jsonl", format="jsonl").written == 3
 
 
-def test_every_format_says_whether_it_is_for_training() -> None:
+def test_every_format_declares_whether_it_is_for_training() -> None:
     assert {name: format.training for name, format in FORMATS.items()} == {
         "sft": True,
         "openai": True,
@@ -204,7 +204,7 @@ def test_every_format_says_whether_it_is_for_training() -> None:
 # ---- everything ------------------------------------------------------------------------------------------------------
 
 
-def test_jsonl_holds_the_case_the_transcript_and_every_verdict(tmp_path: Path) -> None:
+def test_jsonl_contains_case_transcript_and_scores(tmp_path: Path) -> None:
     run = stored_run(stored_version(cases=2), ["alpha", "beta"])
     first, second = Case.objects.order_by("position")
     response = stored_response(run, first, "failed", model="beta", input_tokens=7)
@@ -227,7 +227,7 @@ def test_quarantined_cases_are_left_out(tmp_path: Path) -> None:
     assert [row["case"] for row in read_lines(tmp_path / "out.jsonl")] == ["c2", "c3"]
 
 
-def test_an_export_that_fails_leaves_the_old_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_export_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = failing_run(stored_version(cases=4))
     out = tmp_path / "out.jsonl"
     out.write_text("old", encoding="utf-8")
@@ -241,7 +241,7 @@ def test_an_export_that_fails_leaves_the_old_file_as_it_was(tmp_path: Path, monk
 # ---- a bundle --------------------------------------------------------------------------------------------------------
 
 
-def test_a_bundle_of_failures_plays_the_same_cases_with_the_same_digests(tmp_path: Path) -> None:
+def test_bundle_of_failures_has_the_same_cases_and_digests(tmp_path: Path) -> None:
     version = imported(tmp_path / "bundle")
     run = failing_run(version)
     assert export_failures(run, tmp_path / "out.zip", format="bundle").written == 3
@@ -256,7 +256,7 @@ def test_a_bundle_of_failures_plays_the_same_cases_with_the_same_digests(tmp_pat
     assert small.readme == "Sums."
 
 
-def test_a_bundle_of_failures_keeps_the_answers_to_its_cases_alone(tmp_path: Path) -> None:
+def test_bundle_of_failures_has_only_answers_to_its_cases(tmp_path: Path) -> None:
     run = failing_run(imported(tmp_path / "bundle"), "ppff")
     export_failures(run, tmp_path / "out.zip", format="bundle")
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
@@ -265,7 +265,7 @@ def test_a_bundle_of_failures_keeps_the_answers_to_its_cases_alone(tmp_path: Pat
         assert "wrong" not in yaml.safe_load(archive.read("environment.yaml"))
 
 
-def test_a_bundle_holds_one_environment(tmp_path: Path) -> None:
+def test_bundle_requires_a_single_environment(tmp_path: Path) -> None:
     versions = [stored_version("one", 1), stored_version("two", 1)]
     run = stored_run(versions)
     for version in versions:
@@ -278,7 +278,7 @@ def test_a_bundle_holds_one_environment(tmp_path: Path) -> None:
 # ---- recordings ------------------------------------------------------------------------------------------------------
 
 
-def test_exported_responses_are_what_the_replay_provider_reads(tmp_path: Path) -> None:
+def test_replay_provider_reads_exported_responses(tmp_path: Path) -> None:
     run = stored_run(stored_version(cases=3), ["alpha", "or/ange"], attempts=2)
     first, second, third = Case.objects.order_by("position")
     stored_response(run, first, "failed", finish_reason="length", input_tokens=5, output_tokens=2)
@@ -326,7 +326,7 @@ def test_simulated_users_are_recovered_from_the_transcripts(tmp_path: Path) -> N
     ]
 
 
-def test_the_tools_own_messages_are_not_taken_for_the_simulated_users(tmp_path: Path) -> None:
+def test_messages_of_tools_are_not_exported_as_simulated_users(tmp_path: Path) -> None:
     user = {"role": "user", "prompt": "Play a customer."}
     tools = [{"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}]
     harness = {"type": "tools", "tools": tools, "protocol": "text", "user": user}
@@ -342,7 +342,7 @@ def test_the_tools_own_messages_are_not_taken_for_the_simulated_users(tmp_path: 
     assert [row["content"] for row in read_lines(tmp_path / "out" / "user-customer.jsonl")] == ["The sum.", "###"]
 
 
-def test_what_rubric_judges_said_is_recovered_from_their_verdicts_each_into_a_file_of_its_own(tmp_path: Path) -> None:
+def test_replies_of_each_rubric_judge_are_exported_to_a_file(tmp_path: Path) -> None:
     rules = [
         {"name": name, "type": "judge", "role": role, "criteria": [{"name": "good", "text": "Good."}]}
         for name, role in (("tone", "grader"), ("facts", "expert"))
@@ -374,7 +374,7 @@ def test_what_rubric_judges_said_is_recovered_from_their_verdicts_each_into_a_fi
 # ---- commands --------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_says_what_it_wrote_and_what_it_left_out(tmp_path: Path, capsys: Any) -> None:
+def test_command_reports_written_and_left_out_cases(tmp_path: Path, capsys: Any) -> None:
     run = failing_run(imported(tmp_path / "bundle"))
     out = tmp_path / "out.jsonl"
     call_command("export_failures", str(run.pk), "--format", "sft", "--out", str(out))
@@ -385,7 +385,7 @@ def test_the_command_says_what_it_wrote_and_what_it_left_out(tmp_path: Path, cap
     assert "alpha.jsonl" in capsys.readouterr().out
 
 
-def test_the_command_names_the_option_to_fix_a_mistake_with(tmp_path: Path, capsys: Any) -> None:
+def test_command_errors_name_the_option_to_correct(tmp_path: Path, capsys: Any) -> None:
     versions = [stored_version("one", 1), stored_version("two", 1)]
     run = stored_run(versions)
     for version in versions:
@@ -395,7 +395,7 @@ def test_the_command_names_the_option_to_fix_a_mistake_with(tmp_path: Path, caps
     assert capsys.readouterr().err.strip().endswith("Choose one of them. (Option: --environment.)")
 
 
-def test_the_command_takes_the_filters_of_the_list(tmp_path: Path) -> None:
+def test_command_has_the_filters_of_the_response_list(tmp_path: Path) -> None:
     run = stored_run(stored_version(cases=3))
     marks: list[dict[str, Any]] = [{"truncated": True}, {"reason": "Off."}, {}]
     for case, fields in zip(Case.objects.order_by("position"), marks, strict=True):
@@ -410,7 +410,7 @@ def test_the_command_takes_the_filters_of_the_list(tmp_path: Path) -> None:
         assert [row["case"] for row in read_lines(out)] == cases
 
 
-def test_a_run_without_failures_makes_no_file(tmp_path: Path, capsys: Any) -> None:
+def test_run_without_failures_creates_no_file(tmp_path: Path, capsys: Any) -> None:
     run = failing_run(stored_version(cases=2), "pp")
     for format in FORMATS:
         if not FORMATS[format].training:
@@ -423,7 +423,7 @@ def test_a_run_without_failures_makes_no_file(tmp_path: Path, capsys: Any) -> No
     "arguments",
     [["999"], ["{run}", "--model", "nobody"], ["{run}", "--environment", "nowhere"]],
 )
-def test_what_is_not_there_is_refused_with_exit_code_2(tmp_path: Path, arguments: list[str]) -> None:
+def test_unknown_run_model_and_environment_exit_2(tmp_path: Path, arguments: list[str]) -> None:
     run = failing_run(stored_version(cases=4))
     given = [argument.format(run=run.pk) for argument in arguments]
     with pytest.raises(SystemExit) as left:
@@ -431,7 +431,7 @@ def test_what_is_not_there_is_refused_with_exit_code_2(tmp_path: Path, arguments
     assert left.value.code == 2
 
 
-def test_cases_found_wrong_after_the_run_are_left_out_of_training_data(tmp_path: Path) -> None:
+def test_cases_quarantined_after_the_run_are_left_out_of_training_data(tmp_path: Path) -> None:
     run = failing_run(stored_version(cases=4))
     Run.objects.update(started_at=run.started_at - timedelta(hours=2))
     accepted_defect(Case.objects.get(external_id="c0"), hours_ago=1)

@@ -1,4 +1,4 @@
-"""Requests go to allowed addresses only: checked after resolution, at each request, and not past it by redirects."""
+"""Requests go only to allowed addresses, which are checked at each request; redirects are not followed."""
 
 import socket
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ async def ask(url: str) -> str:
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]"]
 )
-async def test_private_addresses_are_refused_under_every_name(server: Endpoint, production: None, host: str) -> None:
+async def test_private_addresses_are_refused_for_all_host_names(server: Endpoint, production: None, host: str) -> None:
     with pytest.raises(ModelError) as caught:
         await ask(server.url.replace("127.0.0.1", host))
     assert (caught.value.kind, caught.value.fatal) == ("configuration", True)
@@ -53,7 +53,7 @@ async def test_private_addresses_are_allowed_by_default(server: Endpoint) -> Non
     assert await ask(server.url) == "hello"
 
 
-async def test_named_hosts_may_be_private_and_all_others_are_refused(
+async def test_listed_hosts_may_be_private_and_others_are_refused(
     server: Endpoint, production: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "ENDPOINT_HOSTS", ["localhost"])
@@ -64,7 +64,7 @@ async def test_named_hosts_may_be_private_and_all_others_are_refused(
         await ask(server.url)
 
 
-async def test_a_name_that_resolves_anew_between_check_and_request_leads_nowhere(
+async def test_host_name_is_not_resolved_again_after_the_check(
     server: Endpoint, production: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = iter(["8.8.8.8", "127.0.0.1", "127.0.0.1", "127.0.0.1"])
@@ -78,7 +78,7 @@ async def test_a_name_that_resolves_anew_between_check_and_request_leads_nowhere
     assert server.requests == []
 
 
-async def test_redirects_are_not_followed_where_addresses_are_checked(
+async def test_redirects_are_not_followed_if_addresses_are_restricted(
     server: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with endpoint(lambda *_: Answer({}, 307, {"Location": f"{server.url}/chat/completions"})) as redirecting:
@@ -102,5 +102,5 @@ async def test_redirects_are_not_followed_where_addresses_are_checked(
         *((wrapped, False) for wrapped in ("::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1")),
     ],
 )
-def test_addresses_are_told_apart_also_inside_others(address: str, public: bool) -> None:
+def test_is_public_unwraps_ipv4_addresses_in_ipv6(address: str, public: bool) -> None:
     assert is_public(address) is public

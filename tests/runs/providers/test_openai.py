@@ -58,7 +58,7 @@ async def error_of(script: Callable[[dict[str, Any], int], Answer], **options: A
     return caught.value
 
 
-async def test_an_answer_carries_text_finish_reason_usage_and_latency() -> None:
+async def test_reply_has_text_finish_reason_usage_and_latency() -> None:
     usage = {
         "prompt_tokens": 100,
         "completion_tokens": 40,
@@ -75,7 +75,7 @@ async def test_an_answer_carries_text_finish_reason_usage_and_latency() -> None:
     ]
 
 
-async def test_tools_are_sent_and_tool_calls_come_back_as_they_are_on_the_wire() -> None:
+async def test_tools_are_sent_and_tool_calls_are_returned_unchanged() -> None:
     tool = {"type": "function", "function": {"name": "add", "description": "", "parameters": {"type": "object"}}}
     call = {"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
     reply, requests = await ask(lambda *_: completion(None, finish="tool_calls", tool_calls=[call]), tools=[tool])
@@ -84,14 +84,14 @@ async def test_tools_are_sent_and_tool_calls_come_back_as_they_are_on_the_wire()
     assert reply.finish_reason == "tool_calls"
 
 
-async def test_the_attempts_seed_is_sent_only_where_the_config_asks_for_it() -> None:
+async def test_seed_is_sent_only_with_send_seed() -> None:
     _, plain = await ask(lambda *_: completion())
     _, seeded = await ask(lambda *_: completion(), parameters={"send_seed": True})
     assert "seed" not in plain[0]
     assert seeded[0]["seed"] == 99 and "send_seed" not in seeded[0]
 
 
-async def test_later_calls_have_the_first_ones_headers_and_their_own_body_retry_count_and_cookies() -> None:
+async def test_headers_are_the_same_in_later_calls_except_retry_count_and_cookies() -> None:
     def script(request: dict[str, Any], number: int) -> Answer:
         if number in (2, 5):
             return Answer({}, status=500, headers={"Retry-After": "0"})
@@ -106,8 +106,8 @@ async def test_later_calls_have_the_first_ones_headers_and_their_own_body_retry_
             messages = [{"role": "user", "content": word}]
             await provider.complete(ModelRequest(key=KEY, messages=messages, tools=(), parameters={}, seed=1))
         await provider.aclose()
-    asked = [item["messages"][0]["content"] for item in server.requests]
-    assert asked == ["one", "größer, 二", "three", "three", "four", "five", "five"]
+    requested = [item["messages"][0]["content"] for item in server.requests]
+    assert requested == ["one", "größer, 二", "three", "three", "four", "five", "five"]
     own = {"content-length", "cookie", "x-stainless-retry-count"}
     shared = [{name: value for name, value in item.items() if name not in own} for item in server.headers]
     assert shared[0]["authorization"] == "Bearer k-123" and shared[0]["content-type"] == "application/json"
@@ -117,7 +117,7 @@ async def test_later_calls_have_the_first_ones_headers_and_their_own_body_retry_
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-async def test_a_passing_failure_is_retried_after_the_time_that_the_server_names(status: int) -> None:
+async def test_temporary_failure_is_retried_after_retry_after(status: int) -> None:
     def script(_: dict[str, Any], number: int) -> Answer:
         return Answer({"error": {}}, status, {"Retry-After": "0.05"}) if number < 2 else completion("at last")
 
@@ -126,7 +126,7 @@ async def test_a_passing_failure_is_retried_after_the_time_that_the_server_names
     assert len(requests) == 3
 
 
-async def test_retries_end_and_the_error_quotes_the_server() -> None:
+async def test_error_after_the_last_retry_quotes_the_server() -> None:
     error = await error_of(
         lambda *_: Answer({"error": {"message": "overloaded"}}, 503, {"Retry-After": "0.01"}), retries=1
     )
@@ -169,7 +169,7 @@ async def test_a_wrong_key_is_fatal_and_never_retried() -> None:
         (429, {"error": {"message": "slow down"}}, "http", False, "rate limit"),
     ],
 )
-async def test_a_status_says_what_to_do_and_is_fatal_only_if_no_other_case_can_escape_it(
+async def test_status_errors_give_advice_and_are_fatal_if_they_concern_all_cases(
     status: int, body: Any, kind: str, fatal: bool, hint: str
 ) -> None:
     with endpoint(lambda *_: Answer(body, status)) as server:
@@ -190,14 +190,14 @@ async def test_an_unknown_model_is_fatal() -> None:
     assert (error.kind, error.fatal) == ("configuration", True)
 
 
-async def test_exhausted_credit_is_fatal_although_it_is_a_429() -> None:
+async def test_429_for_exhausted_credit_is_fatal() -> None:
     body = {"error": {"message": "no credit", "code": "insufficient_quota"}}
     error = await error_of(lambda *_: Answer(body, 429, {"Retry-After": "0.01"}), retries=1)
     assert (error.kind, error.fatal) == ("quota", True)
     assert "base_url" not in str(error)
 
 
-async def test_a_body_that_is_not_json_is_an_error_of_its_own_kind() -> None:
+async def test_body_that_is_not_json_has_error_kind_not_json() -> None:
     error = await error_of(lambda *_: Answer(b"<html>gateway</html>"))
     assert error.kind == "not_json" and "<html>gateway" in str(error)
 
@@ -216,7 +216,7 @@ async def test_an_error_reported_with_status_200_is_an_error(body: Any) -> None:
 
 
 @pytest.mark.parametrize("content", [5, 1.5, True, {"text": "Paris"}, ["Paris"], [{"type": "text", "text": 5}]])
-async def test_content_that_is_neither_text_nor_parts_is_malformed(content: Any) -> None:
+async def test_content_of_another_type_than_text_or_parts_is_malformed(content: Any) -> None:
     error = await error_of(lambda *_: completion(content))
     assert error.kind == "malformed" and "`content`" in str(error)
 
@@ -228,28 +228,28 @@ async def test_an_answer_nested_too_deeply_is_malformed(levels: int) -> None:
     assert error.kind == "malformed" and "nested too deeply" in str(error)
 
 
-async def test_an_answer_is_the_assistants_whatever_role_it_names() -> None:
+async def test_role_of_a_reply_is_always_assistant() -> None:
     reply, _ = await ask(lambda *_: completion("Paris", role="user"))
     assert reply.message == {"role": "assistant", "content": "Paris"}
 
 
-async def test_a_long_finish_reason_and_huge_token_counts_fit_the_database() -> None:
+async def test_long_finish_reason_and_huge_token_counts_are_limited() -> None:
     usage = {"prompt_tokens": 10**30, "completion_tokens": True}
     reply, _ = await ask(lambda *_: completion("Paris", finish="f" * 100, usage=usage))
     assert (len(reply.finish_reason), reply.usage) == (32, Usage())
 
 
 @pytest.mark.parametrize("body", [{"choices": []}, {}, [], {"choices": [{}]}, {"choices": [{"message": None}]}])
-async def test_a_body_without_a_choice_is_empty(body: Any) -> None:
+async def test_body_without_a_choice_has_error_kind_empty(body: Any) -> None:
     assert (await error_of(lambda *_: Answer(body))).kind == "empty"
 
 
-async def test_a_refusal_is_an_answer_with_its_words() -> None:
+async def test_refusal_is_a_reply_with_its_text() -> None:
     reply, _ = await ask(lambda *_: completion(None, refusal="I can't help with that."))
     assert (reply.finish_reason, reply.message["content"]) == ("refusal", "I can't help with that.")
 
 
-async def test_a_content_filter_is_an_answer_whether_by_finish_reason_or_by_status() -> None:
+async def test_content_filter_is_a_reply_for_finish_reason_and_status() -> None:
     by_reason, _ = await ask(lambda *_: completion("", finish="content_filter"))
     by_status, _ = await ask(lambda *_: Answer({"error": {"message": "x", "code": "content_filter"}}, 400))
     assert by_reason.finish_reason == by_status.finish_reason == "content_filter"
@@ -262,17 +262,17 @@ async def test_a_content_filter_is_an_answer_whether_by_finish_reason_or_by_stat
         (403, {"code": 403, "message": "flagged", "metadata": {"reasons": ["violence"], "flagged_input": "..."}}),
     ],
 )
-async def test_a_prompt_that_a_moderation_field_names_as_flagged_is_a_refusal(status: int, error: Any) -> None:
+async def test_prompt_flagged_by_moderation_is_a_refusal(status: int, error: Any) -> None:
     reply, _ = await ask(lambda *_: Answer({"error": error}, status))
     assert reply.finish_reason == "content_filter"
 
 
-async def test_a_cut_at_max_tokens_is_an_answer_marked_length() -> None:
+async def test_reply_cut_at_max_tokens_has_finish_reason_length() -> None:
     reply, _ = await ask(lambda *_: completion("The answer is", finish="length"))
     assert (reply.finish_reason, reply.message["content"]) == ("length", "The answer is")
 
 
-async def test_nonsense_in_usage_counts_as_zero() -> None:
+async def test_invalid_token_counts_count_as_zero() -> None:
     reply, _ = await ask(lambda *_: completion(usage={"prompt_tokens": "many", "completion_tokens": None}))
     assert reply.usage == Usage()
 
@@ -291,12 +291,12 @@ async def test_a_server_that_does_not_answer_in_time_is_a_timeout() -> None:
     assert error.kind == "timeout" and "did not answer within 0.2 s" in str(error)
 
 
-async def test_a_time_out_is_not_repeated_as_the_request_may_still_be_under_way() -> None:
+async def test_timeout_is_not_retried() -> None:
     never = threading.Event()
-    asked = []
+    requested = []
 
     def script(request: dict[str, Any], _: int) -> Answer:
-        asked.append(request)
+        requested.append(request)
         never.wait(2)
         return completion()
 
@@ -304,17 +304,17 @@ async def test_a_time_out_is_not_repeated_as_the_request_may_still_be_under_way(
         await error_of(script, retries=3, timeout_s=0.2)
     finally:
         never.set()
-    assert len(asked) == 1
+    assert len(requested) == 1
 
 
-async def test_an_answer_that_drips_in_is_bounded_as_a_whole() -> None:
+async def test_timeout_limits_the_complete_reply() -> None:
     answer = completion("hello")
     answer.drip_s = 0.05
     error = await error_of(lambda *_: answer, retries=0, timeout_s=0.5)
     assert error.kind == "timeout"
 
 
-async def test_a_callers_shorter_time_bounds_a_call() -> None:
+async def test_shorter_timeout_of_the_caller_is_used() -> None:
     answer = completion("hello")
     answer.drip_s = 0.05
     error = await error_of(lambda *_: answer, retries=0, timeout_s=60, request_timeout=0.3)
@@ -329,7 +329,7 @@ async def test_a_connection_that_is_reset_is_retried_and_then_a_transport_error(
     assert "could not be reached" in str(error) and "did not answer" not in str(error)
 
 
-async def test_what_does_not_speak_http_is_a_transport_error() -> None:
+async def test_server_without_http_is_a_transport_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def speak() -> None:
@@ -361,7 +361,7 @@ async def test_what_does_not_speak_http_is_a_transport_error() -> None:
         ("/v1/?a=1&a=2&b=%26x", "/v1/chat/completions?a=1&a=2&b=%26x"),
     ],
 )
-async def test_a_query_of_base_url_is_sent_with_each_request_and_shown_nowhere(given: str, path: str) -> None:
+async def test_query_of_base_url_is_sent_but_not_shown(given: str, path: str) -> None:
     def script(_: dict[str, Any], number: int) -> Answer:
         return Answer({}, 503, {"Retry-After": "0"}) if number == 0 else completion() if number < 3 else Answer({}, 500)
 
@@ -378,7 +378,7 @@ async def test_a_query_of_base_url_is_sent_with_each_request_and_shown_nowhere(g
 
 
 @pytest.mark.parametrize("given", ["/v1/chat/completions", "/v1/chat/completions/?a=1", "/v1#part"])
-def test_a_base_url_that_cannot_be_one_is_refused(given: str) -> None:
+def test_invalid_base_url_is_refused(given: str) -> None:
     with pytest.raises(ValidationError):
         OpenAIOptions(model="small", base_url=f"http://127.0.0.1:9{given}")
 
@@ -408,7 +408,7 @@ SECRET_ADDRESSES = [
 
 
 @pytest.mark.parametrize("url", SECRET_ADDRESSES)
-def test_a_base_url_that_carries_a_secret_is_refused_without_repeating_it(url: str) -> None:
+def test_base_url_with_a_secret_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(ValidationError) as caught:
         OpenAIOptions(model="small", base_url=url)
     (problem,) = caught.value.errors()
@@ -421,7 +421,7 @@ def test_a_base_url_that_contains_a_configured_key_is_refused(monkeypatch: pytes
         OpenAIOptions(model="small", base_url="https://host/hunter22secret/v1")
 
 
-async def test_an_address_where_nobody_listens_is_a_transport_error() -> None:
+async def test_refused_connection_is_a_transport_error() -> None:
     with endpoint(lambda *_: completion()) as server:
         url = server.url
     provider = OpenAI(
@@ -434,7 +434,7 @@ async def test_an_address_where_nobody_listens_is_a_transport_error() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500])
-async def test_error_messages_name_neither_the_address_nor_the_variable_of_the_key(status: int) -> None:
+async def test_error_messages_contain_neither_address_nor_key_variable(status: int) -> None:
     with endpoint(lambda *_: Answer({}, status)) as server:
         options = OpenAIOptions(model="gpt-hidden", base_url=server.url, api_key_env="VLLM_API_KEY")
         provider = OpenAI(ModelSpec(name="small", provider="openai"), options, ProviderContext(retries=0))

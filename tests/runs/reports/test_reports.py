@@ -1,4 +1,4 @@
-"""What a run's report says: figures, what is left out, what is warned of, and that model text cannot do harm."""
+"""Reports of runs: figures, left-out cases, warnings, and escaping of text from models."""
 
 import io
 import json
@@ -42,7 +42,7 @@ def only_result(run: Run) -> dict[str, Any]:
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_json_has_every_key_of_the_contract() -> None:
+def test_json_has_all_documented_keys() -> None:
     run = stored_run(stored_version(cases=60), summaries={"judge": {"pairs": 3, "cost_usd": 0.1}})
     stored_outcomes(run, "p" * 51 + "f" * 9)
     document = results_json(run)
@@ -137,7 +137,7 @@ def test_a_cluster_column_widens_the_interval() -> None:
         ("none", "none"),
     ],
 )
-def test_methods_of_intervals_are_written_for_people(name: str, title: str) -> None:
+def test_interval_methods_have_readable_names(name: str, title: str) -> None:
     assert formats.method(name) == title
 
 
@@ -177,7 +177,7 @@ def test_tokens_cost_and_executions_are_summed() -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "replay"])
-def test_what_an_answer_cost_is_unknown_without_a_price(provider: str) -> None:
+def test_cost_is_unknown_without_a_price(provider: str) -> None:
     run = stored_run(stored_version(cases=2), ["free", "other"], provider=provider)
     for label in ("free", "other"):
         stored_outcomes(run, "pp", model=label)
@@ -188,7 +188,7 @@ def test_what_an_answer_cost_is_unknown_without_a_price(provider: str) -> None:
     assert printed(run).count("$0") == 2  # of the model and of the run
 
 
-def test_a_cost_of_which_a_part_is_unknown_is_unknown_in_every_report() -> None:
+def test_partly_unknown_cost_is_unknown_in_every_report() -> None:
     run = stored_run(stored_version(cases=2), price=PRICE, cost_usd=None)
     stored_response(run, cases(run)[0], cost_usd=0.5)
     stored_response(run, cases(run)[1], cost_usd=None, role_cost_usd=None)
@@ -202,7 +202,7 @@ def test_a_cost_of_which_a_part_is_unknown_is_unknown_in_every_report() -> None:
         )
 
 
-def test_reading_results_takes_few_queries_and_never_a_transcript() -> None:
+def test_results_are_read_with_few_queries_and_no_transcripts() -> None:
     run = stored_run(stored_version(cases=30))
     stored_outcomes(run, "p" * 30)
     with CaptureQueriesContext(
@@ -216,7 +216,7 @@ def test_reading_results_takes_few_queries_and_never_a_transcript() -> None:
 # ---- quarantine ------------------------------------------------------------------------------------------------------
 
 
-def test_a_case_found_wrong_before_the_run_is_left_out_and_counted() -> None:
+def test_case_quarantined_before_the_run_is_left_out_and_counted() -> None:
     run = stored_run(stored_version(cases=4))
     stored_outcomes(run, "pppf")
     accepted_defect(cases(run)[3], hours_ago=1)
@@ -225,7 +225,7 @@ def test_a_case_found_wrong_before_the_run_is_left_out_and_counted() -> None:
     assert "Left out of sums@1.0.0, because a curator found it wrong: 1 case." in printed(run)
 
 
-def test_a_case_found_wrong_after_the_run_started_still_counts() -> None:
+def test_case_quarantined_after_the_start_of_the_run_counts() -> None:
     run = stored_run(stored_version(cases=4))
     stored_outcomes(run, "pppf")
     accepted_defect(cases(run)[3], hours_ago=-1)
@@ -257,7 +257,7 @@ def test_a_pipe_gets_plain_lines_of_at_most_120_columns() -> None:
     assert "$4,938.00" in text
 
 
-def test_a_narrow_terminal_folds_what_was_spent_into_a_line_of_its_own() -> None:
+def test_narrow_terminal_shows_costs_on_a_separate_line() -> None:
     run = stored_run(stored_version(cases=1), price=PRICE)
     stored_response(run, cases(run)[0], cost_usd=0.5, input_tokens=1200)
     text = printed(run, force_terminal=True, color_system=None, width=80)
@@ -266,7 +266,7 @@ def test_a_narrow_terminal_folds_what_was_spent_into_a_line_of_its_own() -> None
 
 
 @pytest.mark.parametrize("width", [*range(44, 130, 3)])
-def test_however_narrow_the_terminal_no_figure_is_cut(width: int) -> None:
+def test_no_figure_is_cut_at_any_terminal_width(width: int) -> None:
     run = stored_run(stored_version(cases=1), models=["a-model-with-quite-a-long-label"], price=PRICE)
     label = "a-model-with-quite-a-long-label"
     stored_response(run, cases(run)[0], model=label, cost_usd=0.5, input_tokens=1200, refused=True)
@@ -288,7 +288,7 @@ def test_the_first_failures_are_listed_with_case_and_reason() -> None:
     assert "and 4 more" in text
 
 
-def test_what_a_model_wrote_is_neither_markup_nor_a_terminal_command() -> None:
+def test_model_text_is_escaped_in_terminal_reports() -> None:
     run = stored_run(stored_version(cases=1))
     evil = "[bold red]hi[/] \x1b[2J\x1b]0;owned\x07 a\rb \u202egnp.exe \ud800 end"
     stored_response(run, cases(run)[0], "failed", reason=evil.replace("\ud800", ""))
@@ -314,7 +314,7 @@ def test_undefined_figures_are_a_dash_with_a_reason() -> None:
         ({"execution_trust": "in_process", "execution_status": "passed"}, "1 of 1 executions shared a process"),
     ],
 )
-def test_a_reader_is_warned_of_weak_isolation_and_of_tampering(fields: dict[str, str], sentence: str) -> None:
+def test_weak_isolation_and_tampering_are_warnings(fields: dict[str, str], sentence: str) -> None:
     run = stored_run(stored_version(cases=1))
     stored_response(run, cases(run)[0], **fields)
     assert sentence in printed(run)
@@ -399,7 +399,7 @@ def test_the_html_is_one_file_without_script_or_foreign_address() -> None:
     assert run.config_hash in html
 
 
-def test_the_html_escapes_what_models_and_configs_say() -> None:
+def test_html_escapes_text_of_models_and_configs() -> None:
     run = stored_run(stored_version(cases=1), models=["<b>m</b>"], name="<i>n</i>")
     stored_response(run, cases(run)[0], "failed", text="</pre><script>alert(1)</script>\x07", reason="<img src=x>")
     html = render_html(run)
@@ -447,5 +447,5 @@ def test_long_lists_and_answers_are_cut_with_a_note() -> None:
         (formats.cut("abcdefgh", 6), "abc..."),
     ],
 )
-def test_figures_and_text_are_written_the_houses_way(found: str, wanted: str) -> None:
+def test_formats_of_figures_and_text(found: str, wanted: str) -> None:
     assert found == wanted

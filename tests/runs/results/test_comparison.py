@@ -1,4 +1,4 @@
-"""Comparing runs: who is paired with whom, which cases count, what is said of the rest."""
+"""Comparison of runs: pairing of models, the cases that count, and notes about the others."""
 
 import io
 import json
@@ -103,7 +103,7 @@ def versions_that_differ(**changed: dict[str, str]) -> tuple[EnvironmentVersion,
     return old, new
 
 
-def test_versions_compare_where_input_and_scoring_are_the_same() -> None:
+def test_versions_are_compared_on_cases_with_equal_input_and_scoring() -> None:
     old, new = versions_that_differ(c0={"input_digest": "x"}, c1={"scoring_digest": "x"})
     a, b = stored_run(old), stored_run(new)
     stored_outcomes(a, "ppp")
@@ -117,7 +117,7 @@ def test_versions_compare_where_input_and_scoring_are_the_same() -> None:
     assert "scored differently" in notes
 
 
-def test_environments_of_one_run_only_are_named() -> None:
+def test_environments_of_only_one_run_are_listed() -> None:
     one, two = stored_version("one"), stored_version("two")
     comparison = compare(stored_run([one, two]), stored_run(one))
     assert comparison.notes == ["Not compared, because only one run has them: two (A only)."]
@@ -167,7 +167,7 @@ def test_two_models_of_one_run_are_compared() -> None:
         (["x", "y"], None, {"model_a": "x", "model_b": "x"}, "Within one run, choose two different models"),
     ],
 )
-def test_what_cannot_be_paired_is_refused_with_what_to_name(
+def test_ambiguous_models_are_refused_with_the_option_to_use(
     models_a: list[str], models_b: list[str] | None, named: dict[str, str], message: str
 ) -> None:
     version = stored_version()

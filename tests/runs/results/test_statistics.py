@@ -38,7 +38,7 @@ def test_wilson_agrees_with_scipy(n: int, data: st.DataObject) -> None:
     assert wilson(successes / n, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
-def test_wilson_has_a_width_where_all_passed() -> None:
+def test_wilson_interval_has_a_width_if_all_passed() -> None:
     low, high = wilson(1.0, 10)
     assert low == pytest.approx(10 / (10 + 1.959964**2))
     assert high == 1.0

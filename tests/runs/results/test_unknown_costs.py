@@ -1,4 +1,4 @@
-"""Costs that earlier versions stored as 0 although they were never known."""
+"""Migration of costs that earlier versions stored as 0 although they were unknown."""
 
 from importlib import import_module
 
@@ -24,7 +24,7 @@ PRICE = {"input": 1.0, "output": 2.0}
         ("replay", None, {"latency_ms": None}, False),
     ],
 )
-def test_the_migration_forgets_costs_that_were_never_known(
+def test_migration_clears_costs_of_models_without_a_price(
     provider: str, price: dict[str, float] | None, fields: dict[str, float], unknown: bool
 ) -> None:
     run = stored_run(stored_version(cases=1), provider=provider, price=price, cost_usd=0.3)

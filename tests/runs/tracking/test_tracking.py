@@ -147,7 +147,7 @@ def test_two_runs_that_begin_at_once_create_one_store(settings: Any, tmp_path: P
 # ---- a store that is not ---------------------------------------------------------------------------------------------
 
 
-def test_mlflow_being_down_leaves_the_run_pending_with_the_reason_and_a_later_sync_logs_it(
+def test_run_stays_pending_while_mlflow_is_down_and_a_later_sync_logs_it(
     store: str, settings: Any, start: Start, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
@@ -169,7 +169,7 @@ def test_mlflow_being_down_leaves_the_run_pending_with_the_reason_and_a_later_sy
     assert capsys.readouterr().out.splitlines()[-1] == "No run is pending."
 
 
-def test_a_process_that_died_leaves_the_run_pending(store: str, start: Start) -> None:
+def test_run_stays_pending_if_the_tracking_process_dies(store: str, start: Start) -> None:
     tracker = start()
     assert tracker.pid is not None
     os.kill(tracker.pid, signal.SIGKILL)
@@ -209,7 +209,7 @@ def test_pending_runs_are_found_by_the_index() -> None:
 # ---- off, and what is handed over ------------------------------------------------------------------------------------
 
 
-def test_no_process_is_started_where_tracking_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_process_is_started_if_tracking_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
     for config in (None, TrackingConfig(mlflow=False)):
         tracker = Tracker.start(config)
@@ -219,7 +219,7 @@ def test_no_process_is_started_where_tracking_is_off(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_the_stage_reports_its_state_alone(store: str) -> None:
+async def test_stage_summary_is_the_tracking_state(store: str) -> None:
     from asgiref.sync import sync_to_async
 
     run = await sync_to_async(played)(name="stage")
@@ -252,7 +252,7 @@ def test_only_the_tracking_process_imports_mlflow() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Finding a process by its environment reads /proc.")
-def test_a_command_line_that_is_refused_leaves_no_process_behind(tmp_path: Path) -> None:
+def test_invalid_command_line_starts_no_process(tmp_path: Path) -> None:
     mark = f"LLMEVAL_TEST_MARK={tmp_path}"
     command = [sys.executable, "manage.py", "eval", "--config", str(tmp_path / "missing.yaml")]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Whole runs against a real endpoint: what is stored, resumed, cached, stopped and paid."""
+"""Runs against a real HTTP endpoint: storage, resume, cache, limits, budget and exit codes."""
 
 import json
 import os
@@ -49,7 +49,7 @@ from tests.runs.capitals import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_every_case_is_asked_scored_and_stored_with_its_transcript_usage_and_cost(folder: Path) -> None:
+def test_run_stores_transcript_scores_usage_and_cost_of_each_case(folder: Path) -> None:
     usage = {
         "prompt_tokens": 1000,
         "completion_tokens": 200,
@@ -84,34 +84,36 @@ def test_every_case_is_asked_scored_and_stored_with_its_transcript_usage_and_cos
     assert [(score.rule, score.value) for score in response.scores.all()] == [("exact_match", 0.0)]
 
 
-class Looking(Stage[StageConfig]):
-    """A stage that notes what others can read of the run while it goes on."""
+class ObservingStage(Stage[StageConfig]):
+    """Stage that reports the stored state of the run while it is executed."""
 
-    key, title, order, Config, implicit = "looking", "Looking", 1, StageConfig, True
+    key, title, order, Config, implicit = "observing", "Observing", 1, StageConfig, True
 
     def estimate(self, size: RunSize, config: StageConfig) -> StageEstimate:
         return StageEstimate()
 
     async def execute(self, context: StageContext, config: Any) -> dict[str, Any]:
-        return await sync_to_async(self._look)(context.run.pk)
+        return await sync_to_async(self._read_state)(context.run.pk)
 
-    def _look(self, pk: int) -> dict[str, Any]:
+    def _read_state(self, pk: int) -> dict[str, Any]:
         run = Run.objects.get(pk=pk)
         stored = Response.objects.filter(run_environment__run=run).count()
-        return {"status": run.status, "played": run.evaluated_at is not None, "stored": stored}
+        return {"status": run.status, "evaluated": run.evaluated_at is not None, "stored": stored}
 
 
-def test_a_run_says_that_all_is_stored_before_its_stages_begin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages_module, "STAGES", {"looking": Looking()})
+def test_responses_are_stored_and_evaluated_at_is_set_before_stages(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages_module, "STAGES", {"observing": ObservingStage()})
     with endpoint(answer_capital) as server:
         run, _ = start(folder, config_text(server.url).replace('"tracking": {"mlflow": false}', '"seed": 0'))
-        assert run.summaries["looking"] == {"status": "running", "played": True, "stored": len(CAPITALS)}
+        assert run.summaries["observing"] == {"status": "running", "evaluated": True, "stored": len(CAPITALS)}
         resume_run(run=run)
     run.refresh_from_db()
     assert run.evaluated_at is None
 
 
-def test_a_second_run_is_answered_from_the_cache_for_nothing(folder: Path) -> None:
+def test_second_run_uses_the_cache_and_costs_nothing(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         start(folder, config_text(server.url))
         run, _ = start(folder, config_text(server.url))
@@ -130,14 +132,14 @@ def test_a_second_run_is_answered_from_the_cache_for_nothing(folder: Path) -> No
         {"models": [{"name": "s", "provider": "openai", "model": "m", "base_url": "URL", "parameters": {"top_p": 1}}]},
     ],
 )
-def test_whatever_decides_the_answer_is_in_the_caches_key(folder: Path, change: dict[str, Any]) -> None:
+def test_cache_key_depends_on_seed_model_and_parameters(folder: Path, change: dict[str, Any]) -> None:
     with endpoint(answer_capital) as server:
         start(folder, config_text(server.url))
         start(folder, config_text(server.url, **json.loads(json.dumps(change).replace("URL", server.url))))
         assert len(server.requests) == 2 * len(CAPITALS)
 
 
-def test_the_label_and_the_concurrency_are_not_in_the_caches_key(folder: Path) -> None:
+def test_cache_key_does_not_depend_on_label_and_concurrency(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         start(folder, config_text(server.url))
         model = {"name": "renamed", "provider": "openai", "model": "m", "base_url": server.url}
@@ -145,14 +147,14 @@ def test_the_label_and_the_concurrency_are_not_in_the_caches_key(folder: Path) -
         assert len(server.requests) == len(CAPITALS)
 
 
-def test_no_cache_asks_anew(folder: Path) -> None:
+def test_no_cache_requests_every_reply_again(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         start(folder, config_text(server.url))
         start(folder, config_text(server.url), use_cache=False)
         assert len(server.requests) == 2 * len(CAPITALS)
 
 
-def test_several_attempts_are_asked_apart(folder: Path) -> None:
+def test_each_attempt_has_its_own_request_and_seed(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         start(folder, config_text(server.url, attempts=3))
         assert len(server.requests) == 3 * len(CAPITALS)
@@ -161,11 +163,11 @@ def test_several_attempts_are_asked_apart(folder: Path) -> None:
     assert len(set(seeds)) == 3 * len(CAPITALS)
 
 
-def test_no_more_requests_are_in_flight_than_the_config_allows(folder: Path) -> None:
+def test_concurrency_limits_requests_in_flight(folder: Path) -> None:
     full = threading.Semaphore(0)
 
     def script(request: dict[str, Any], number: int) -> Answer:
-        # The first three wait until a third is there, so that the peak is reached if it can be.
+        # The first three requests wait for the third, so that the peak is certain to reach three.
         if number == 2:
             full.release(3)
         if number < 3:
@@ -177,7 +179,7 @@ def test_no_more_requests_are_in_flight_than_the_config_allows(folder: Path) -> 
         assert server.peak == 3
 
 
-def test_what_the_world_did_is_errored_and_asked_again_on_resume_alone(folder: Path) -> None:
+def test_resume_requests_only_errored_responses(folder: Path) -> None:
     broken = True
 
     def script(request: dict[str, Any], _: int) -> Answer:
@@ -193,10 +195,10 @@ def test_what_the_world_did_is_errored_and_asked_again_on_resume_alone(folder: P
         kinds = Response.objects.filter(status="errored").order_by("case__external_id")
         assert [r.error_kind for r in kinds] == ["not_json", "http"]
         assert "boom" in kinds[1].reason
-        asked = len(server.requests)
+        requested = len(server.requests)
         broken = False
         run, _ = resume(run)
-        assert len(server.requests) == asked + 2
+        assert len(server.requests) == requested + 2
     assert all_passed(run)
 
 
@@ -208,14 +210,14 @@ def test_what_the_world_did_is_errored_and_asked_again_on_resume_alone(folder: P
         (completion(None, refusal="No."), "refused"),
     ],
 )
-def test_what_the_model_did_is_scored_and_flagged(folder: Path, answer: Answer, flag: str) -> None:
+def test_truncated_and_refused_answers_are_scored_and_flagged(folder: Path, answer: Answer, flag: str) -> None:
     with endpoint(lambda *_: answer) as server:
         run, _ = start(folder, config_text(server.url))
     assert set(statuses(run).values()) == {"failed"}
     assert all(getattr(response, flag) for response in Response.objects.all())
 
 
-def test_text_that_no_database_takes_is_stored_with_a_mark_in_its_place(folder: Path) -> None:
+def test_characters_that_databases_reject_are_replaced(folder: Path) -> None:
     with endpoint(lambda *_: completion("Par\x00is \ud83d")) as server:
         run, _ = start(folder, config_text(server.url))
     assert set(statuses(run).values()) == {"failed"}
@@ -223,7 +225,7 @@ def test_text_that_no_database_takes_is_stored_with_a_mark_in_its_place(folder: 
     assert response.text == response.messages[-1]["content"] == "Par\ufffdis \ufffd"
 
 
-def test_a_wrong_key_stops_the_model_with_one_message_and_the_other_goes_on(folder: Path) -> None:
+def test_wrong_key_stops_only_its_model_after_one_request(folder: Path) -> None:
     def script(request: dict[str, Any], _: int) -> Answer:
         return (
             Answer({"error": {"message": "bad key"}}, 401) if request["model"] == "locked" else answer_capital(request)
@@ -243,7 +245,7 @@ def test_a_wrong_key_stops_the_model_with_one_message_and_the_other_goes_on(fold
     assert opened.responses.filter(status="passed").count() == len(CAPITALS)
 
 
-def test_a_budget_that_nothing_would_keep_is_refused(folder: Path) -> None:
+def test_budget_requires_a_price_for_each_model(folder: Path) -> None:
     def problems(**limits: float) -> list[str]:
         config = json.loads(config_text("http://127.0.0.1:9/v1", limits=limits))
         del config["models"][0]["price"]
@@ -254,11 +256,11 @@ def test_a_budget_that_nothing_would_keep_is_refused(folder: Path) -> None:
         return []
 
     assert problems(retries=1) == []
-    (said,) = problems(budget_usd=1)
-    assert said.startswith("line 1: models[0]: has no price, so the budget cannot be kept; add `price:")
+    (message,) = problems(budget_usd=1)
+    assert message.startswith("line 1: models[0]: has no price, so the budget cannot be kept; add `price:")
 
 
-def test_a_spent_budget_stops_the_run_and_more_budget_lets_it_go_on(folder: Path) -> None:
+def test_spent_budget_stops_the_run_until_it_is_raised(folder: Path) -> None:
     with endpoint(answer_capital) as server:  # each answer costs 10 x $1 + 5 x $10 per million
         text = config_text(server.url, limits={"budget_usd": 0.00013}, concurrency=1)
         run, _ = start(folder, text)
@@ -271,7 +273,7 @@ def test_a_spent_budget_stops_the_run_and_more_budget_lets_it_go_on(folder: Path
     assert run.status == "completed" and all_passed(run)
 
 
-def test_an_endpoint_that_never_answers_is_errored_and_not_wrong(folder: Path) -> None:
+def test_endpoint_without_answer_makes_the_response_errored(folder: Path) -> None:
     never = threading.Event()
 
     def script(request: dict[str, Any], number: int) -> Answer:
@@ -290,7 +292,7 @@ def test_an_endpoint_that_never_answers_is_errored_and_not_wrong(folder: Path) -
     assert "did not answer within 1 s (the episode's time limit)" in response.reason
 
 
-def test_an_endpoint_that_is_down_longer_than_case_seconds_is_errored_and_not_wrong(folder: Path) -> None:
+def test_endpoint_down_longer_than_case_seconds_makes_the_response_errored(folder: Path) -> None:
     with endpoint(lambda *_: Answer({"error": {"message": "down"}}, 503, {"Retry-After": "1.2"})) as server:
         text = config_text(server.url, limits={"case_seconds": 1, "retries": 1}, environments=ONE)
         start(folder, text)
@@ -298,7 +300,7 @@ def test_an_endpoint_that_is_down_longer_than_case_seconds_is_errored_and_not_wr
     assert [(r.status, r.error_kind) for r in Response.objects.all()] == [("errored", "http")]
 
 
-def test_retries_and_waiting_for_a_slot_do_not_use_up_the_episodes_time(folder: Path) -> None:
+def test_retries_and_waits_for_a_slot_do_not_count_as_episode_time(folder: Path) -> None:
     def script(request: dict[str, Any], number: int) -> Answer:
         time.sleep(0.3)
         return Answer({}, 503, {"Retry-After": "0.5"}) if number < 2 else answer_capital(request)
@@ -325,7 +327,7 @@ def step(state, message):
 
 
 def counting(folder: Path, *, step_seconds: float = 0.0) -> list[dict[str, str]]:
-    """An environment of five turns, whose own code takes *step_seconds* for each."""
+    """Write an environment of five turns whose `step` takes *step_seconds*, and return its entry in a config."""
     bundle = folder / "counting"
     bundle.mkdir()
     manifest = MANIFEST.replace("capitals", "counting").replace("Capitals", "Counting")
@@ -336,13 +338,15 @@ def counting(folder: Path, *, step_seconds: float = 0.0) -> list[dict[str, str]]
     return [{"path": "counting"}]
 
 
-def unmetered(request: dict[str, Any], _: int = 0) -> Answer:
-    """The right capital, without token counts."""
+def answer_unmetered(request: dict[str, Any], _: int = 0) -> Answer:
+    """Answer correctly, without token counts."""
     return completion(answer_capital(request).body["choices"][0]["message"]["content"], usage={})
 
 
-def test_what_replies_without_token_counts_cost_is_unknown_and_not_nothing(folder: Path) -> None:
-    with endpoint(lambda request, number: unmetered(request) if number == 2 else answer_capital(request)) as server:
+def test_cost_of_replies_without_token_counts_is_unknown(folder: Path) -> None:
+    with endpoint(
+        lambda request, number: answer_unmetered(request) if number == 2 else answer_capital(request)
+    ) as server:
         run, _ = start(folder, config_text(server.url, concurrency=1))
         again, _ = start(folder, config_text(server.url))  # from the cache, which costs nothing
     assert all_passed(run)
@@ -360,7 +364,7 @@ def test_what_replies_without_token_counts_cost_is_unknown_and_not_nothing(folde
 
 
 @pytest.mark.parametrize("usage", [{}, None, {"prompt_tokens": 10}, {"prompt_tokens": -1, "completion_tokens": 5}])
-def test_a_run_with_a_budget_stops_at_the_first_reply_without_token_counts(folder: Path, usage: Any) -> None:
+def test_run_with_budget_stops_at_first_reply_without_token_counts(folder: Path, usage: Any) -> None:
     def script(request: dict[str, Any], _: int) -> Answer:
         answer = answer_capital(request)
         answer.body["usage"] = usage
@@ -374,9 +378,9 @@ def test_a_run_with_a_budget_stops_at_the_first_reply_without_token_counts(folde
     assert list(statuses(run).values()) == ["passed"]
 
 
-def test_a_run_that_stopped_for_missing_token_counts_goes_on_once_they_come_with_its_cost_unknown(folder: Path) -> None:
+def test_run_stopped_for_missing_token_counts_resumes_with_unknown_cost(folder: Path) -> None:
     broken = True
-    with endpoint(lambda request, _: unmetered(request) if broken else answer_capital(request)) as server:
+    with endpoint(lambda request, _: answer_unmetered(request) if broken else answer_capital(request)) as server:
         run, _ = start(folder, config_text(server.url, concurrency=1, limits={"budget_usd": 5.0}))
         broken = False
         run, _ = resume(run)
@@ -384,15 +388,15 @@ def test_a_run_that_stopped_for_missing_token_counts_goes_on_once_they_come_with
     assert run.cost_usd is None
 
 
-def test_missing_token_counts_of_a_free_model_cost_nothing(folder: Path) -> None:
-    with endpoint(unmetered) as server:
+def test_free_model_without_token_counts_costs_nothing(folder: Path) -> None:
+    with endpoint(answer_unmetered) as server:
         model = {"name": "free", "provider": "openai", "model": "m", "base_url": server.url}
         model["price"] = {"input": 0, "output": 0}
         run, _ = start(folder, config_text(server.url, models=[model], limits={"budget_usd": 5.0}))
     assert all_passed(run) and run.cost_usd == 0.0
 
 
-def test_the_cost_of_a_model_without_a_price_is_unknown(folder: Path) -> None:
+def test_cost_of_a_model_without_a_price_is_unknown(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         model = {"name": "small", "provider": "openai", "model": "m", "base_url": server.url}
         run, _ = start(folder, config_text(server.url, models=[model]))
@@ -401,7 +405,7 @@ def test_the_cost_of_a_model_without_a_price_is_unknown(folder: Path) -> None:
     assert results_json(run)["results"][0]["cost_usd"] is None
 
 
-def test_replies_that_arrive_and_use_up_the_time_end_the_episode_at_a_limit_that_is_scored(folder: Path) -> None:
+def test_episode_ended_by_case_seconds_after_slow_replies_is_scored(folder: Path) -> None:
     def script(request: dict[str, Any], number: int) -> Answer:
         time.sleep(0.4)
         return completion(str(number))
@@ -414,7 +418,7 @@ def test_replies_that_arrive_and_use_up_the_time_end_the_episode_at_a_limit_that
     assert 1 < len(server.requests) < 5
 
 
-def test_the_environments_own_steps_use_up_the_episodes_time(folder: Path) -> None:
+def test_steps_of_the_environment_count_as_episode_time(folder: Path) -> None:
     with endpoint(lambda *_: completion("next")) as server:
         limits = {"case_seconds": 1, "retries": 0}
         start(folder, config_text(server.url, limits=limits, environments=counting(folder, step_seconds=0.6)))
@@ -422,7 +426,7 @@ def test_the_environments_own_steps_use_up_the_episodes_time(folder: Path) -> No
     assert (response.status, response.stop, response.turns) == ("failed", "time", 2)
 
 
-def test_an_endpoint_that_stops_answering_in_the_middle_of_an_episode_is_errored(folder: Path) -> None:
+def test_endpoint_that_stops_answering_during_an_episode_makes_the_response_errored(folder: Path) -> None:
     never = threading.Event()
 
     def script(request: dict[str, Any], number: int) -> Answer:
@@ -445,7 +449,7 @@ def test_an_endpoint_that_stops_answering_in_the_middle_of_an_episode_is_errored
     assert (response.status, response.error_kind, response.turns) == ("errored", "timeout", 1)
 
 
-def test_a_prompt_that_is_refused_by_403_leaves_the_other_cases_alone_also_on_resume(folder: Path) -> None:
+def test_prompt_refused_with_403_does_not_stop_the_other_cases(folder: Path) -> None:
     def script(request: dict[str, Any], _: int) -> Answer:
         if "Peru" in request["messages"][-1]["content"]:
             return Answer({"error": {"message": "Your input was flagged."}}, 403)
@@ -459,13 +463,13 @@ def test_a_prompt_that_is_refused_by_403_leaves_the_other_cases_alone_also_on_re
     assert listener.stopped == again.stopped == []
 
 
-def test_identical_errors_in_a_row_stop_the_model_with_one_message_and_a_resume_tries_again(folder: Path) -> None:
+def test_identical_errors_in_a_row_stop_the_model_until_resume(folder: Path) -> None:
     broken = True
 
     def script(request: dict[str, Any], number: int) -> Answer:
         if broken and "France" not in request["messages"][-1]["content"]:
-            said = f"Unsupported parameter: 'top_q'. Request req_{number:012d}."
-            return Answer({"error": {"message": said}}, 400)
+            message = f"Unsupported parameter: 'top_q'. Request req_{number:012d}."
+            return Answer({"error": {"message": message}}, 400)
         return answer_capital(request)
 
     with endpoint(script) as server:
@@ -473,9 +477,13 @@ def test_identical_errors_in_a_row_stop_the_model_with_one_message_and_a_resume_
         run, listener = start(folder, text)
         assert len(server.requests) == 4  # France, and three of the others
         assert sorted(statuses(run).values()) == ["errored", "errored", "errored", "passed"]
-        (said,) = listener.stopped
-        assert "same error occurred 3 times in a row" in said and "limits.identical_errors" in said and "top_q" in said
-        assert run.models.get().stopped in said
+        (message,) = listener.stopped
+        assert (
+            "same error occurred 3 times in a row" in message
+            and "limits.identical_errors" in message
+            and "top_q" in message
+        )
+        assert run.models.get().stopped in message
         run, listener = resume(run)
         assert len(listener.stopped) == 1 and len(server.requests) == 7
         broken = False
@@ -483,7 +491,7 @@ def test_identical_errors_in_a_row_stop_the_model_with_one_message_and_a_resume_
     assert all_passed(run) and not listener.stopped
 
 
-def test_a_judge_with_a_wrong_key_ends_the_asking_for_answers_that_nobody_could_score(folder: Path) -> None:
+def test_judge_with_a_wrong_key_stops_the_models_that_it_scores(folder: Path) -> None:
     rule = "{type: judge, role: rubric, criteria: [{name: right, weight: 1, scale: [0, 1], text: 'Right?'}]}"
     manifest = (folder / "capitals" / "environment.yaml").read_text().replace("{type: exact_match}", rule)
     (folder / "capitals" / "environment.yaml").write_text(manifest)
@@ -497,15 +505,15 @@ def test_a_judge_with_a_wrong_key_ends_the_asking_for_answers_that_nobody_could_
         judge = {"name": "grader", "provider": "openai", "model": "judge", "base_url": server.url}
         text = config_text(server.url, roles={"rubric": [judge]}, concurrency=1)
         run, listener = start(folder, text)
-        asked = [request["model"] for request in server.requests]
-    assert asked.count("judge") == 1 and asked.count("m") < len(CAPITALS)
+        requested = [request["model"] for request in server.requests]
+    assert requested.count("judge") == 1 and requested.count("m") < len(CAPITALS)
     assert len(listener.stopped) == 1 and listener.stopped[0].startswith("grader: ")
     assert "401" in run.models.get(role="rubric").stopped
     assert any(line.startswith("grader (rubric) was stopped: ") for line in warnings(run, []))
     assert set(statuses(run).values()) == {"errored"}
 
 
-def test_an_endpoint_that_refuses_connections_stops_the_model_early(folder: Path) -> None:
+def test_refused_connections_stop_the_model_after_identical_errors(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         url = server.url
     limits = {"retries": 0, "identical_errors": 2}
@@ -514,7 +522,7 @@ def test_an_endpoint_that_refuses_connections_stops_the_model_early(folder: Path
     assert len(listener.stopped) == 1 and "could not be reached" in listener.stopped[0]
 
 
-def test_different_errors_and_errors_between_answers_do_not_stop_the_model(folder: Path) -> None:
+def test_different_or_interrupted_errors_do_not_stop_the_model(folder: Path) -> None:
     def script(request: dict[str, Any], number: int) -> Answer:
         if number % 3 == 2:
             return answer_capital(request)
@@ -526,7 +534,7 @@ def test_different_errors_and_errors_between_answers_do_not_stop_the_model(folde
     assert not listener.stopped and len(statuses(run)) == len(CAPITALS)
 
 
-def test_cases_are_chosen_by_limit_by_sample_and_by_id(folder: Path) -> None:
+def test_cases_are_selected_by_limit_sample_and_id(folder: Path) -> None:
     def chosen(**how: Any) -> list[str]:
         with endpoint(answer_capital) as server:
             run, _ = start(folder, config_text(server.url, environments=[{"path": "capitals", **how}]))
@@ -538,7 +546,7 @@ def test_cases_are_chosen_by_limit_by_sample_and_by_id(folder: Path) -> None:
     assert len(first) == 3 and chosen(sample=3) == first
 
 
-def test_the_hash_changes_with_what_changes_results_and_with_nothing_else(folder: Path) -> None:
+def test_config_hash_changes_only_with_settings_that_affect_results(folder: Path) -> None:
     def hash_of(**changes: Any) -> str:
         config = load(folder, config_text("http://x/v1", **changes))
         return config_hash(config, find_environments(config))
@@ -551,7 +559,7 @@ def test_the_hash_changes_with_what_changes_results_and_with_nothing_else(folder
     assert len({same, *(hash_of(**change) for change in changed)}) == 1 + len(changed)
 
 
-def test_recordings_are_replayed_at_no_cost_and_a_missing_one_is_errored_by_name(folder: Path) -> None:
+def test_replay_costs_nothing_and_a_missing_recording_is_errored(folder: Path) -> None:
     recorded = [{"case": country.lower(), "content": city} for country, city in CAPITALS.items() if country != "Cuba"]
     (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
     model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
@@ -564,7 +572,7 @@ def test_recordings_are_replayed_at_no_cost_and_a_missing_one_is_errored_by_name
     assert ModelCall.objects.count() == 0
 
 
-# ---- the command, in a process of its own -------------------------------------------------------------------------
+# ---- the command, in its own process -------------------------------------------------------------------------
 
 
 def interrupt_after(folder: Path, server: Endpoint, number: int, how: signal.Signals) -> subprocess.Popen[str]:
@@ -577,12 +585,12 @@ def interrupt_after(folder: Path, server: Endpoint, number: int, how: signal.Sig
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_run_keeps_what_it_stored_and_goes_on_from_there(folder: Path, how: signal.Signals) -> None:
-    held = threading.Event()
+def test_interrupted_run_keeps_stored_responses_and_resumes(folder: Path, how: signal.Signals) -> None:
+    continue_replies = threading.Event()
 
     def script(request: dict[str, Any], number: int) -> Answer:
         if number == 3:
-            held.wait(30)
+            continue_replies.wait(30)
         return answer_capital(request)
 
     try:
@@ -596,18 +604,18 @@ def test_an_interrupted_run_keeps_what_it_stored_and_goes_on_from_there(folder: 
                 assert process.returncode == 130, errors
                 assert f"--resume {run.pk}" in errors
                 assert run.status == "interrupted"
-            held.set()
-            asked = len(server.requests)
+            continue_replies.set()
+            requested = len(server.requests)
             again = start_eval(folder, "--resume", str(run.pk), "--json")
             output, errors = again.communicate(timeout=60)
             assert again.returncode == 0, errors
-            assert len(server.requests) - asked == len(CAPITALS) - 3
+            assert len(server.requests) - requested == len(CAPITALS) - 3
     finally:
-        held.set()
+        continue_replies.set()
     assert json.loads(output)["results"][0]["passed"] == len(CAPITALS)
 
 
-def test_resuming_a_finished_run_asks_nothing_and_changes_nothing(folder: Path) -> None:
+def test_resuming_a_complete_run_makes_no_requests_and_no_changes(folder: Path) -> None:
     recorded = [{"case": country.lower(), "content": city} for country, city in CAPITALS.items() if country != "Cuba"]
     (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))
     model = {"name": "old", "provider": "replay", "responses": "answers.jsonl"}
@@ -626,7 +634,7 @@ def test_resuming_a_finished_run_asks_nothing_and_changes_nothing(folder: Path) 
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "fields", "whole"),
+    ("outcomes", "fields", "complete"),
     [
         ("pfu", {}, True),
         ("pfe", {}, False),
@@ -637,15 +645,15 @@ def test_resuming_a_finished_run_asks_nothing_and_changes_nothing(folder: Path) 
         ("pfp", {"summaries": {"judge": {"pairs": 3}}, "tracking_state": "logged"}, True),
     ],
 )
-def test_a_run_is_finished_once_nothing_is_missing_errored_or_failed(
-    outcomes: str, fields: dict[str, Any], whole: bool
+def test_run_is_complete_without_missing_or_errored_responses_and_failed_stages(
+    outcomes: str, fields: dict[str, Any], complete: bool
 ) -> None:
     run = stored_run(stored_version(cases=3), **fields)
     stored_outcomes(run, outcomes)
-    assert is_run_complete(run) == whole
+    assert is_run_complete(run) == complete
 
 
-def test_a_database_that_is_not_there_is_told_in_a_sentence(folder: Path) -> None:
+def test_unreachable_database_is_reported_in_one_line(folder: Path) -> None:
     environment = {**os.environ, "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "LLMEVAL_VAR": str(folder / "v")}
     command = [sys.executable, "manage.py", "eval", "--config", "configs/eval_v1.yaml"]
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, timeout=60)
@@ -655,7 +663,7 @@ def test_a_database_that_is_not_there_is_told_in_a_sentence(folder: Path) -> Non
 
 
 @pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True)])
-def test_no_color_leaves_no_colour_on_a_terminals_stderr(folder: Path, value: str, coloured: bool) -> None:
+def test_no_color_disables_colours_on_a_terminal(folder: Path, value: str, coloured: bool) -> None:
     terminal, side = os.openpty()
     environment = {**os.environ, "NO_COLOR": value, "TERM": "xterm-256color", "LLMEVAL_VAR": str(folder / "v")}
     environment |= {"DATABASE_URL": f"sqlite:///{folder / 'db'}"}
@@ -668,7 +676,7 @@ def test_no_color_leaves_no_colour_on_a_terminals_stderr(folder: Path, value: st
     assert (b"\x1b[" in written) == coloured
 
 
-def test_a_reader_that_goes_away_ends_the_command_without_a_word(folder: Path) -> None:
+def test_closed_pipe_ends_the_command_without_output(folder: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     for command in (
@@ -677,7 +685,7 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(folder: Path) -
     ):
         words = [sys.executable, "manage.py", *command]
         environment = {**os.environ, "LLMEVAL_VAR": str(folder / "v"), "DATABASE_URL": f"sqlite:///{folder / 'db'}"}
-        environment.pop("PYTHONUNBUFFERED", None)  # it would have every line noticed at once, which users do not have
+        environment.pop("PYTHONUNBUFFERED", None)  # it would write each line at once, unlike for most users
         done = subprocess.run(
             words, cwd=settings.BASE_DIR, env=environment, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
         )
@@ -685,7 +693,7 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(folder: Path) -
     os.close(write)
 
 
-def test_bad_input_is_refused_whole_and_stores_nothing(folder: Path) -> None:
+def test_invalid_config_exits_2_and_stores_nothing(folder: Path) -> None:
     text = config_text("http://x/v1", environments=["no-such", {"path": "nowhere"}])
     (folder / "run.yaml").write_text(text)
     process = start_eval(folder, "--config", str(folder / "run.yaml"), "--json")
@@ -697,7 +705,7 @@ def test_bad_input_is_refused_whole_and_stores_nothing(folder: Path) -> None:
     assert not Run.objects.exists()
 
 
-def test_a_dry_run_counts_and_asks_nothing(folder: Path) -> None:
+def test_dry_run_counts_responses_and_makes_no_requests(folder: Path) -> None:
     with endpoint(answer_capital) as server:
         (folder / "run.yaml").write_text(config_text(server.url, attempts=2))
         process = start_eval(folder, "--config", str(folder / "run.yaml"), "--dry-run", "--json")
@@ -719,7 +727,7 @@ def test_fail_under_decides_the_exit_code(folder: Path, floor: str, code: int) -
     assert process.returncode == code, errors
 
 
-def test_a_package_that_is_not_installed_is_reported_before_anything_is_asked(folder: Path, settings: Any) -> None:
+def test_missing_package_is_reported_before_the_first_request(folder: Path, settings: Any) -> None:
     settings.SANDBOX_PACKAGES = str(folder / "none")
     settings.SANDBOX_BACKEND = "local"
     manifest = MANIFEST.replace(
@@ -732,7 +740,7 @@ def test_a_package_that_is_not_installed_is_reported_before_anything_is_asked(fo
         assert server.requests == []
 
 
-def test_an_evaluation_judges_in_one_process_what_separate_ones_cannot_decide(folder: Path) -> None:
+def test_tests_that_patch_modules_are_judged_in_process(folder: Path) -> None:
     tests = "from unittest.mock import patch\\ndef test_f():\\n    with patch('random.random', return_value=5):"
     tests += " assert f() == 5"
     manifest = MANIFEST.replace(
@@ -774,7 +782,7 @@ SECRET = "sk-live-0123456789-abcdefghijklmnop"
         ),
     ],
 )
-def test_a_key_that_an_endpoint_echoes_is_stored_and_logged_nowhere(
+def test_echoed_key_is_neither_stored_nor_logged(
     folder: Path,
     echo: Callable[[], Answer],
     monkeypatch: pytest.MonkeyPatch,
