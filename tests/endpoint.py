@@ -50,7 +50,7 @@ class Endpoint:
 
 @contextmanager
 def endpoint(script: Callable[[dict[str, Any], int], Answer]) -> Iterator[Endpoint]:
-    """Serve until the block ends. *script* gets the JSON of a request and its number, from 0, and returns the answer."""
+    """Serve until the block ends. *script* returns the answer to the JSON of a request and its number, from 0."""
     lock = threading.Lock()
     inflight = 0
 
