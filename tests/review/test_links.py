@@ -109,7 +109,7 @@ def test_run_and_response_link_to_mlflow_if_tracking_uri_is_a_url(
     settings.MLFLOW_URL = setting
     pair, _stored = decided(ann)
     cells = {f"{pair.first.run_environment.version} / alpha": "bbb"} if "parent" in tracked else {}
-    Run.objects.filter(pk=pair.run_id).update(tracking={**tracked, "cells": cells})
+    Run.objects.filter(pk=pair.run_id).update(tracking={**tracked, "cells": cells}, tracking_state="logged")
     for address, key in (
         (f"/runs/{pair.run_id}/", "aaa"),
         (f"/review/runs/{pair.run_id}/", "aaa"),
