@@ -92,7 +92,7 @@ def role_models(run: Run) -> dict[str, list[RunModel]]:
     return roles
 
 
-REASON_WITHHELD = "Held out: only the owner of the environment and curators can see reasons."
+REASON_WITHHELD = "Held out: only the owner of the environment, curators and accounts with permission can see reasons."
 
 
 def reasons_withheld(user: User | AnonymousUser, response: Response) -> bool:

@@ -11,7 +11,9 @@ Purpose = Literal["answer", "user", "rubric", "pair"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallKey:
-    """Purpose of one model call. With the request it identifies the call in the cache and in recordings.
+    """Purpose of one model call. It finds the reply in recordings.
+
+    The cache uses only a part of it, see `call_digest` in runs/execution/model_client.py.
 
     model: label of the model under test. role: name of the role model that is called instead, empty for the model under
     test. seat: number of the judge model of a rubric, from 0. turn: number of the call among those with the same

@@ -108,8 +108,8 @@ def get_exportable_run(user: User | AnonymousUser, pk: int) -> Run:
     withheld = withheld_environments(user, run).select_related("version__environment").first()
     if withheld is not None:
         raise PermissionDenied(
-            f"{withheld.version.environment.slug} is held out: only its owner and curators may download files with "
-            "its targets and reasons."
+            f"{withheld.version.environment.slug} is held out: only its owner, curators and accounts with permission "
+            "may download files with its targets and reasons."
         )
     return run
 
