@@ -9,7 +9,7 @@ def restore_key_order(apps, schema_editor):
     if schema_editor.connection.vendor != "postgresql":
         return
     from hub.bundles.cases import PreparedCase, prepared_cases
-    from hub.bundles.loader import Bundle, Packed
+    from hub.bundles.loader import open_archive
     from hub.manifest.problems import BundleError
 
     Case = apps.get_model("hub", "Case")
@@ -18,7 +18,7 @@ def restore_key_order(apps, schema_editor):
         if not version.archive or not version.archive.storage.exists(version.archive.name):
             continue
         try:
-            with Bundle(Packed(version.archive.open("rb"))) as bundle:
+            with open_archive(version.archive.open("rb")) as bundle:
                 if bundle.yaml.value == version.manifest:
                     version.manifest = bundle.yaml.value
                     version.save(update_fields=["manifest"])

@@ -199,7 +199,7 @@ class CellProgress(TypedDict):
     unscored: int
 
 
-class RunProgress(TypedDict):
+class RunProgressData(TypedDict):
     """Progress of a run. `cost_usd` is None if a part of the cost is unknown."""
 
     done: int
@@ -208,7 +208,7 @@ class RunProgress(TypedDict):
     cells: list[CellProgress]
 
 
-def get_progress(run: Run) -> RunProgress:
+def get_progress(run: Run) -> RunProgressData:
     """Return the number of stored and expected responses of *run*, in total and for each environment and model."""
     environments = list(run.environments.select_related("version__environment").order_by("position"))
     models = list(run.models.filter(role="").order_by("position"))

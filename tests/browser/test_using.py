@@ -250,7 +250,7 @@ def test_pages_are_usable_with_keyboard_only(visit: Visit) -> None:
     environment("sums")
     page = visit("/", member())
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("g")
     page.keyboard.press("h")
     expect(page.get_by_role("heading", name="Hub")).to_be_visible()

@@ -80,7 +80,7 @@ class RunDetails(RunItem):
         """The config, for staff with the description of endpoints."""
         return shown_config(run, self.context["user"])
 
-    def get_progress(self, run: Run) -> queries.RunProgress:
+    def get_progress(self, run: Run) -> queries.RunProgressData:
         """Stored and expected responses, in total and for each environment and model."""
         return queries.get_progress(run)
 

@@ -77,6 +77,8 @@ class LiteralRun(SingleRun):
             first_answer += len(test.calls)
             if len(answers) == len(test.calls):
                 result = self._judge(test, answers)
+            elif failed is not None:
+                continue  # an earlier test decides the outcome
             elif self.flooded:
                 raise NeedsJudge
             else:

@@ -18,7 +18,7 @@ from runs.services import config_of
 from tests.endpoint import endpoint
 from tests.listeners import SilentListener
 from tests.runs.capitals import CAPITALS, answer_capital
-from tests.runs.execution.test_worker import queued
+from tests.runs.execution.test_worker import create_queued_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -48,7 +48,7 @@ def test_run_completes_although_all_connections_are_terminated(folder: Path) -> 
         return answer_capital(request)
 
     with endpoint(script) as server:
-        run = queued(folder, server.url)
+        run = create_queued_run(folder, server.url)
         execute_run(run=run, config=config_of(run), listener=SilentListener())
     connection.close()
     run.refresh_from_db()
@@ -98,7 +98,7 @@ def test_process_that_lost_its_lease_stores_no_responses(folder: Path) -> None:
         return answer_capital(request)
 
     with endpoint(script) as server:
-        run = queued(folder, server.url)
+        run = create_queued_run(folder, server.url)
         owner = new_owner()
         take_lease(run=run, owner=owner)
         with pytest.raises(LeaseLost):

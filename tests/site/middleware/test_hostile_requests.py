@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.http import QueryDict
 from django.test import Client
 
 from tests.members import member
@@ -62,7 +63,9 @@ def test_deeply_nested_json_in_form_fields_is_rejected(admin: Client) -> None:
 def test_deeply_nested_marks_are_rejected_by_the_review_form() -> None:
     from review.web.forms import DecisionForm
 
-    form = DecisionForm({"verdict": "a", "issues": "[" * 90_000 + "]" * 90_000})
+    data = QueryDict(mutable=True)
+    data.update({"verdict": "a", "issues": "[" * 90_000 + "]" * 90_000})
+    form = DecisionForm(data)
     assert not form.is_valid()
     assert "The marks cannot be parsed" in str(form.errors["issues"])
 
