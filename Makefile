@@ -5,7 +5,7 @@ BIN := .venv/bin
 CONFIG ?= configs/eval_v1.yaml
 ARGS ?=
 
-.PHONY: help eval test test-all serve check format setup dev-setup requirements sandbox-image clean
+.PHONY: help eval test test-all test-adapters test-adapters-training chaos serve check format setup dev-setup requirements sandbox-image clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -18,6 +18,15 @@ test: dev-setup ## the test suite, as plain `pytest`; parts whose server or brow
 
 test-all: test ## also the exhaustive tests, and those that use the database on PostgreSQL
 	@$(BIN)/python -m tests
+
+test-adapters: dev-setup ## the adapters of clients/python with the real packages, in environments of their own in var/
+	@$(BIN)/python -m pytest -m exhaustive -n 0 tests/runs/rollouts/adapters/test_adapters.py $(ARGS)
+
+test-adapters-training: dev-setup ## also two steps of GRPO with TRL, which installs torch (700 MB without CUDA)
+	@LLMEVAL_ADAPTER_TRAINING=1 $(BIN)/python -m pytest -m exhaustive -n 0 tests/runs/rollouts/adapters/test_adapters.py $(ARGS)
+
+chaos: dev-setup ## a run on three workers while processes are killed and services fail; ARGS=--full for 5,000 cases
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 serve: setup ## the web site and its worker; prints the address and how to sign in
 	@$(BIN)/python manage.py serve $(ARGS)
@@ -53,13 +62,18 @@ dev-setup: .venv/.installed-dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
-requirements: ## write both requirements files anew from pyproject.toml (needs uv)
+requirements: ## write the requirements files anew from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header --upgrade \
 		pyproject.toml -o requirements.txt
 	uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header --extra dev \
 		-c requirements.txt pyproject.toml -o requirements-dev.all
 	{ echo "-r requirements.txt"; grep -vxFf requirements.txt requirements-dev.all; } > requirements-dev.txt
-	rm requirements-dev.all
+	for extra in s3 traces; do \
+		uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header --extra $$extra \
+			-c requirements-dev.txt pyproject.toml -o requirements-$$extra.all; \
+		grep -vxFf requirements.txt requirements-$$extra.all > requirements-$$extra.txt; \
+	done
+	rm requirements-dev.all requirements-s3.all requirements-traces.all
 
 sandbox-image: ## the Docker image of the sandbox; PACKAGES=1 makes the one with numpy, pandas and pytest for candidates
 	docker build -f sandbox/image/Dockerfile \

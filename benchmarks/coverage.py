@@ -1,11 +1,11 @@
-"""Coverage of the intervals that reports and comparisons show, and their agreement with the tests shown beside them.
+"""Coverage of the intervals in reports and comparisons, and their agreement with the tests shown with them.
 
     python benchmarks/coverage.py [--quick]
 
 One attempt per case is computed exactly, by adding the probabilities of all outcomes. Several attempts and clusters
-are simulated with a fixed seed. Prints a line for each cell: how often the 95 % interval holds the true value, and its
-mean width. Exits 1 if a cell is below 91 %, if the average of a table is below 94 %, or if an interval contains 0
-although its test has p < 0.05, or the other way round. Takes about four minutes; `--quick` has fewer cells and draws.
+are simulated with a fixed seed. Prints a line for each cell: how often the 95 % interval contains the true value, and
+its mean width. Exits with 1 if a cell is below 91 %, if the average of a table is below 94 %, or if an interval
+contains 0 although its test has p < 0.05, or vice versa. Takes about four minutes; `--quick` has fewer cells and draws.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from runs.results.statistics.means import mean_estimate
+from runs.results.statistics.mean_intervals import mean_estimate
 from runs.results.statistics.paired import mcnemar_exact, paired_interval, tango
 
 LEAST_CELL, LEAST_AVERAGE = 0.91, 0.94
@@ -148,7 +148,7 @@ def _chances(draw: np.random.Generator, means: Floats, correlation: float) -> Fl
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Cases in clusters of up to *size* (1: no clusters), each asked *attempts* times.
+    """Cases in clusters of up to *size* (1: no clusters), each with *attempts* attempts.
 
     `cases` and `clusters` are the correlations of two attempts at one case and of two cases of one cluster.
     """

@@ -1,9 +1,11 @@
-"""A chat-completions endpoint of fixed latency: the time beyond it is the harness's own. Standard library only.
+"""A chat-completions endpoint with a fixed latency, to measure the time that a harness adds. Standard library only.
 
     python benchmarks/endpoint.py --port 9931 --latency 0.1 [--humaneval HumanEval.jsonl.gz]
 
-Model `echo` answers with the last message; `solver` with the canonical solution of the HumanEval problem in the prompt.
-GET /stats tells requests, the highest number in flight, and the times of the first arrival and the last answer.
+The model `echo` replies with the last message, `solver` with the canonical solution of the HumanEval problem in the
+prompt.
+GET /stats returns the number of requests, the highest number in flight, and the times of the first request and the
+last response; with ?reset it then starts to count anew.
 """
 
 import argparse
@@ -22,11 +24,18 @@ class Endpoint:
     def __init__(self, latency: float, problems: dict[str, dict[str, Any]]) -> None:
         self.latency = latency
         self.problems = {_squeezed(problem["prompt"]): problem for problem in problems.values()}
-        self.requests = self.inflight = self.peak = 0
+        self.inflight = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.requests = self.peak = 0
         self.first = self.last = 0.0
 
-    def stats(self) -> dict[str, Any]:
-        return {"requests": self.requests, "peak": self.peak, "first": self.first, "last": self.last}
+    def stats(self, *, reset: bool) -> dict[str, Any]:
+        stats = {"requests": self.requests, "peak": self.peak, "first": self.first, "last": self.last}
+        if reset:
+            self._reset()
+        return stats
 
     async def complete(self, request: dict[str, Any]) -> dict[str, Any]:
         self.first = self.first or time.time()
@@ -62,7 +71,10 @@ class Endpoint:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = re.search(rb"content-length:\s*(\d+)", head, re.IGNORECASE)
                 body = await reader.readexactly(int(length[1])) if length else b""
-                answer = await self.complete(json.loads(body)) if head.startswith(b"POST") else self.stats()
+                if head.startswith(b"POST"):
+                    answer = await self.complete(json.loads(body))
+                else:
+                    answer = self.stats(reset=head.startswith(b"GET /stats?reset "))
                 payload = json.dumps(answer).encode()
                 writer.write(
                     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"

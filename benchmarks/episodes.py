@@ -1,11 +1,11 @@
-"""Episodes over REST: single-turn episodes a second with 32 clients, and tool steps a second, with their p95.
+"""Throughput of episodes over REST: single-turn episodes and tool steps per second with 32 clients, with p95 latency.
 
     .venv/bin/python benchmarks/episodes.py [--episodes 600] [--clients 32]
 
-Starts the site (gunicorn, as `manage.py serve` does) on a database of its own, and drives the catalogue's word-problems
-and order-desk with their gold answers. The product has no peer here to stand beside; the share of each step that is
-the product's own is what the figures say. Processor time (the site's and its sandboxes', for each request, on Linux) is
-told beside wall time, because it hardly depends on what else the machine does.
+Starts the site (gunicorn, as `manage.py serve` does) on a new database, and runs the environments word-problems and
+order-desk with their gold answers. There is no other product to compare with; the figures show the time that the
+product adds to each step. On Linux the processor time of the site and its sandboxes per request is printed as well,
+because other processes on the machine hardly affect it.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def _tell(what: str, count: int, driven: Driven) -> None:
 
 
 def _processor_seconds(pid: int) -> float:
-    """What the process *pid*, its descendants and those of them that have ended have used; 0 where that is not told."""
+    """Return the processor time of *pid* and its descendants, ended ones included; 0 if it is unknown."""
     processes = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,12 +1,12 @@
-"""How fast the review page is with 200,000 pairs waiting: the page, and a decision that brings the next one.
+"""Speed of the review page with 200,000 waiting pairs: loading the page, and a decision that returns the next pair.
 
     python benchmarks/review.py [PAIRS] [DECISIONS] [RUNS]
 
-Each is given as time on the clock, as processor time of this process, and in queries: what others do on the machine
-shows in the first and hardly in the second. The pairs are spread over RUNS runs, every tenth of them private to
-somebody else; each pair has a suggestion with issues, and is decided by two people.
+Prints wall time, processor time of this process, and the number of queries. Other processes on the machine affect the
+first, and hardly the second. The pairs are spread over RUNS runs, every tenth of them private to another user. Each
+pair has a suggestion with issues, and is decided by two people.
 
-Uses a test database on DATABASE_URL's server (by default SQLite in a temporary folder), which is made and dropped here.
+Uses a test database on DATABASE_URL's server (by default SQLite in a temporary folder), which is created and dropped.
 """
 
 import os
@@ -78,7 +78,7 @@ def main(pairs: int, decisions: int, runs: int) -> None:
 
 
 def review(client: Any, decisions: int) -> list[Timed]:
-    """One reviewer at work, as the page's script asks: a decision is answered with the next pair's page."""
+    """Measure one reviewer who decides pairs as the script of the page does: each response is the next pair."""
     from tests.review.pages import reviewer
 
     client.force_login(reviewer())

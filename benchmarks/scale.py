@@ -1,8 +1,8 @@
-"""Memory and time per case as runs grow: 1,000 cases beside 50,000, each in a process of its own.
+"""Memory and time per case for runs of 1,000 and 50,000 cases, each in its own process.
 
     .venv/bin/python benchmarks/scale.py [--small 1000] [--large 50000]
 
-The endpoint answers at once, so that everything measured is the product's. Read the two ratios.
+The endpoint replies immediately, so that only the product is measured. Compare the two ratios.
 """
 
 import argparse
@@ -21,7 +21,7 @@ PORT = 9933
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one run: seconds while cases were played, and the process's peak resident memory in MiB."""
+    """Figures of one run: seconds of execution, and peak resident memory of the process in MiB."""
 
     cases: int
     seconds: float

@@ -1,8 +1,8 @@
-"""The official client's two transports beside each other: processor time per call, interleaved.
+"""Processor time per call of the two transports of the official OpenAI client, measured in turns.
 
     .venv/bin/python benchmarks/transports.py [--rounds 4] [--calls 600]
 
-Both ask the same local endpoint with 64 in flight. Read the ratio: absolute times depend on the machine.
+Both call the same local endpoint with 64 requests in flight. Compare the ratio: absolute times depend on the machine.
 """
 
 import argparse
@@ -20,7 +20,7 @@ IN_FLIGHT = 64
 
 
 async def measure(client: openai.AsyncOpenAI, calls: int) -> float:
-    """Milliseconds of this process's own processor time per call."""
+    """Return the processor time of this process per call, in milliseconds."""
     slots = asyncio.Semaphore(IN_FLIGHT)
 
     async def one(i: int) -> None:

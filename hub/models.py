@@ -11,8 +11,9 @@ from hub.common.fields import OrderedJSONField
 from hub.common.leases import Leased
 
 
-def bundle_storage() -> Storage:
-    return storages["default"]
+def archive_storage() -> Storage:
+    """Return the storage of archives; hub/bundles/stored.py is the only module that writes to it."""
+    return storages["archives"]
 
 
 def bundle_path(version: "EnvironmentVersion", filename: str) -> str:
@@ -34,7 +35,17 @@ class Environment(models.Model):
     category = models.CharField(max_length=32, db_index=True)
     tags = OrderedJSONField(default=list, blank=True)
     license = models.CharField(max_length=120, blank=True)
-    held_out = models.BooleanField(default=False, help_text="Excluded from training exports and RL episodes.")
+    held_out = models.BooleanField(
+        default=False,
+        help_text="Reserved for evaluation: never exported as training data and not available for RL episodes. Cases, "
+        "targets, bundle and reasons of scores are shown only to the owner, curators and accounts with the permission "
+        "hub.view_held_out. It cannot be turned off again.",
+    )
+    partly_held_out = models.BooleanField(
+        default=False,
+        help_text="A version has held-out splits: their cases are not available for training, and the content is shown "
+        "as that of a held-out environment, except for the other cases.",
+    )
     featured = models.BooleanField(default=False)
     visibility = models.CharField(max_length=16, choices=Visibility, default=Visibility.PRIVATE)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
@@ -64,7 +75,7 @@ class EnvironmentVersion(models.Model):
     digest = models.CharField(max_length=64, db_index=True)
     manifest = OrderedJSONField()
     readme = models.TextField(blank=True)
-    archive = models.FileField(storage=bundle_storage, upload_to=bundle_path, max_length=200)
+    archive = models.FileField(storage=archive_storage, upload_to=bundle_path, max_length=200)
     case_count = models.PositiveIntegerField(default=0)
     certificate = OrderedJSONField(null=True, blank=True)
     deprecated = models.CharField(
@@ -101,6 +112,7 @@ class Case(models.Model):
     data = OrderedJSONField()
     input_digest = models.CharField(max_length=64)
     scoring_digest = models.CharField(max_length=64)
+    held_out = models.BooleanField(default=False, help_text="Of a held-out split, though its environment may be open.")
 
     class Meta:
         ordering = ["version_id", "position"]  # by the column: "version" would join and sort by the version's date

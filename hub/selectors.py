@@ -1,15 +1,15 @@
 """Queries on environments: versions by name, cases in order, compiled environments, visibility."""
 
-import zipfile
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Q, QuerySet
 
+from hub.bundles.stored import open_stored_bundle
 from hub.common import wording
 from hub.common.errors import NotFound
-from hub.environments.compiled import CaseError, CompiledEnvironment, code_paths
+from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.harnesses.base import HarnessError
 from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest
@@ -49,6 +49,14 @@ def compile_version(version: EnvironmentVersion) -> CompiledEnvironment:
     return _compiled(version.digest)
 
 
+def list_forgeable_rules(version: EnvironmentVersion) -> list[str]:
+    """Return the rules of *version* whose result a model can forge (`trust: in_process`); empty if it is not known."""
+    try:
+        return compile_version(version).forgeable_rules
+    except ValueError:  # an old manifest, or an archive that cannot be read; pages of the version work without it
+        return []
+
+
 def get_offered_tools(version: EnvironmentVersion, case: Case) -> list[Tool] | None:
     """Return the tools that models are offered in *case* of *version*; None if only an episode can determine them."""
     harness = HARNESSES.get(version.manifest.get("harness", {}).get("type", ""))
@@ -68,10 +76,9 @@ def _compiled(digest: str) -> CompiledEnvironment:
 
 
 def _code(version: EnvironmentVersion, manifest: Manifest) -> dict[str, bytes]:
-    """Return the code files of the stored archive, which was checked when it was stored."""
-    named = code_paths(manifest)
-    with version.archive.open("rb") as file, zipfile.ZipFile(file) as archive:
-        return {path: archive.read(path) for path in archive.namelist() if path.endswith(".py") or path in named}
+    """Return the code files of the stored archive. Raises ArchiveUnavailable."""
+    with open_stored_bundle(version) as bundle:
+        return bundle.code(manifest)
 
 
 def iterate_cases(
@@ -124,15 +131,20 @@ def list_visible_environments(user: User | AnonymousUser) -> QuerySet[Environmen
 def may_see_content(user: User | AnonymousUser, environment: Environment) -> bool:
     """Return whether *user*, who may see *environment*, may see its cases, targets, bundle, manifest and reasons.
 
-    Those of a held-out environment are for its owner, curators, and whoever has VIEW_HELD_OUT.
+    Those of an environment that is held out, or partly so, are for its owner, curators, and whoever has VIEW_HELD_OUT.
     """
     owner = user.pk is not None and environment.owner_id == user.pk
-    return not environment.held_out or owner or is_curator(user) or user.has_perm(VIEW_HELD_OUT)
+    return (
+        not (environment.held_out or environment.partly_held_out)
+        or owner
+        or is_curator(user)
+        or user.has_perm(VIEW_HELD_OUT)
+    )
 
 
 def list_withheld_environments(user: User | AnonymousUser) -> QuerySet[Environment]:
     """Return the environments whose content `may_see_content` denies to *user*."""
-    held_out = Environment.objects.filter(held_out=True)
+    held_out = Environment.objects.filter(Q(held_out=True) | Q(partly_held_out=True))
     if is_curator(user) or user.has_perm(VIEW_HELD_OUT):
         return held_out.none()
     return held_out.exclude(owner_id=user.pk) if user.pk else held_out

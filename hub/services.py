@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import IO
 
 from django.contrib.auth.models import User
-from django.core.files import File
 from django.db import transaction
 from django.utils import timezone
 
 from hub.bundles.cases import PreparedCase
 from hub.bundles.loader import Bundle, open_bundle
+from hub.bundles.stored import open_stored_archive, restore_archive, store_archive
 from hub.bundles.validation import bundle_problems
 from hub.common.errors import UserError
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest, version_key
-from hub.models import Case, CaseDefect, Environment, EnvironmentVersion, bundle_path, bundle_storage
+from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
+from hub.protocols.cases import case_split
 from hub.selectors import is_curator
 
 BATCH = 500
@@ -38,6 +39,8 @@ def import_bundle(
 ) -> EnvironmentVersion:
     """Store a bundle as a new version, private until published; return the existing one if the digest is stored.
 
+    If the archive of the existing version is missing or damaged, it is stored again.
+
     *owner* None means the operator at the command line, who may add versions to any environment. *certificate* is the
     result of the gates; it is ignored if it is for another digest. Raises BundleError with every problem, and
     EnvironmentRefused.
@@ -56,12 +59,14 @@ def import_bundle(
             problems = bundle_problems(bundle, on_case=lambda item: spool.write(_case_line(item)))
             if problems:
                 raise BundleError(problems)
-            archive = _store_archive(bundle)
+            archive = store_archive(bundle)
             with transaction.atomic():
                 environment = _locked_environment(manifest, owner)
                 existing = _find_version(manifest, bundle, owner) or _create_version(
                     environment, manifest, bundle, archive, spool
                 )
+    else:
+        restore_archive(existing, bundle)
     if certificate is not None and certificate.get("digest") == existing.digest:
         set_certificate(version=existing, certificate=certificate)
     if publish:
@@ -99,18 +104,6 @@ def _case_line(item: PreparedCase) -> str:
     return json.dumps(values, separators=(",", ":")) + "\n"
 
 
-def _store_archive(bundle: Bundle) -> str:
-    """Store the archive and return its name. Equal content has an equal name and is stored once."""
-    storage = bundle_storage()
-    name = bundle_path(EnvironmentVersion(digest=bundle.digest), "")
-    if storage.exists(name):
-        return name
-    with tempfile.TemporaryFile() as file:
-        bundle.write(file)
-        file.seek(0)
-        return storage.save(name, File(file))
-
-
 def _locked_environment(manifest: Manifest, owner: User | None) -> Environment:
     """Return the environment's row, created if missing and locked until the transaction ends."""
     texts = {name: getattr(manifest, name) for name in TEXTS}
@@ -138,6 +131,7 @@ def _create_version(
         _update_texts(environment, manifest, latest)
         environment.latest = version
     environment.held_out = environment.held_out or manifest.held_out  # can only be tightened
+    environment.partly_held_out = environment.partly_held_out or bool(manifest.held_out_splits)
     environment.save()
     return version
 
@@ -160,6 +154,7 @@ def _case(version: EnvironmentVersion, line: str) -> Case:
         data=data,
         input_digest=input_digest,
         scoring_digest=scoring_digest,
+        held_out=case_split(data) in version.manifest.get("held_out_splits", []),
     )
 
 
@@ -173,7 +168,7 @@ def _update_texts(environment: Environment, manifest: Manifest, before: Environm
 
 def export_bundle(*, version: EnvironmentVersion, file: IO[bytes]) -> None:
     """Copy the version's archive into *file*; every export of the same content is identical."""
-    with version.archive.open("rb") as source:
+    with open_stored_archive(version) as source:
         while chunk := source.read(1 << 20):
             file.write(chunk)
 
@@ -190,15 +185,20 @@ def set_certificate(*, version: EnvironmentVersion, certificate: Mapping[str, ob
         version.save(update_fields=["certificate"])
 
 
-def publish_environment(*, environment: Environment) -> None:
-    """Publish the environment. Raises EnvironmentRefused if its latest version has no certificate or failed a gate."""
+def why_not_publishable(environment: Environment) -> str:
+    """Return why the environment cannot be published; "" if its latest version has passed its gates."""
     version = environment.latest
     certificate = version.certificate if version else None
     if version is None or certificate is None:
-        raise EnvironmentRefused(f"{environment.slug} cannot be published: its gates have not been run.")
+        return f"{environment.slug} cannot be published: its gates have not been run."
     failed = [gate["name"] for gate in certificate["gates"] if gate["status"] == "failed"]
-    if failed:
-        raise EnvironmentRefused(f"{version} cannot be published: it failed {', '.join(failed)}.")
+    return f"{version} cannot be published: it failed {', '.join(failed)}." if failed else ""
+
+
+def publish_environment(*, environment: Environment) -> None:
+    """Publish the environment. Raises EnvironmentRefused if its latest version has no certificate or failed a gate."""
+    if reason := why_not_publishable(environment):
+        raise EnvironmentRefused(reason)
     _set_visibility(environment, Environment.Visibility.PUBLISHED)
 
 

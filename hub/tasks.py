@@ -4,8 +4,9 @@ import logging
 
 from celery import shared_task
 
-from hub.bundles.loader import open_archive
+from hub.bundles.stored import open_stored_bundle
 from hub.common.leases import end_owner, new_owner
+from hub.common.shutdown import is_shutting_down
 from hub.gates.queue import GATES, next_gate_request, postpone_gate_request, renewed_lease
 from hub.gates.runner import run_gates
 from hub.models import EnvironmentVersion, GateRequest
@@ -22,7 +23,7 @@ def run_waiting_gates() -> None:
     """Run the gates of all versions that wait for them, one after the other, and store the certificates."""
     owner = new_owner()
     try:
-        while (request := next_gate_request(owner=owner)) is not None:
+        while not is_shutting_down() and (request := next_gate_request(owner=owner)) is not None:
             _run_gates_of(request, owner)
     finally:
         end_owner(owner)
@@ -45,7 +46,7 @@ def _run_gates_of(request: GateRequest, owner: str) -> None:
 
 
 def _certify(version: EnvironmentVersion) -> None:
-    with open_archive(version.archive.open("rb")) as bundle:
+    with open_stored_bundle(version) as bundle:
         pool = get_shared_pool(get_pool_options()) if bundle.compile().needs_sandbox else None
         certificate = run_gates(bundle, pool=pool)
     set_certificate(version=version, certificate=certificate)

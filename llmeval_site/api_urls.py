@@ -6,7 +6,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from hub.web import api as hub
 from preferences.web import api as preferences
 from review.web import api as review
-from runs.web.api import comparison, episodes, exports, models, responses, runs
+from runs.web.api import batches, comparison, episodes, events, exports, models, responses, runs
 
 urlpatterns = [
     path("schema/", SpectacularAPIView.as_view(), name="api-schema"),
@@ -21,7 +21,9 @@ urlpatterns = [
     path("models/", models.ModelList.as_view(), name="api-models"),
     path("runs/", runs.RunList.as_view(), name="api-runs"),
     path("runs/<int:pk>/", runs.RunDetail.as_view(), name="api-run"),
+    path("runs/<int:pk>/events", events.RunEvents.as_view(), name="api-run-events"),
     path("runs/<int:pk>/cancel", runs.RunCancel.as_view(), name="api-run-cancel"),
+    path("runs/<int:pk>/rescore", runs.RunRescore.as_view(), name="api-run-rescore"),
     path("runs/<int:pk>/resume", runs.RunResume.as_view(), name="api-run-resume"),
     path("runs/<int:pk>/responses/", responses.ResponseList.as_view(), name="api-run-responses"),
     path("runs/<int:pk>/report", runs.RunReport.as_view(), name="api-run-report"),
@@ -30,8 +32,13 @@ urlpatterns = [
     # episodes for trainers
     path("episodes/", episodes.EpisodeList.as_view(), name="api-episodes"),
     path("episodes/export", exports.EpisodeExport.as_view(), name="api-episodes-export"),
+    path("episodes/cases", batches.EpisodeCases.as_view(), name="api-episodes-cases"),
+    path("episodes/batch", batches.EpisodeBatch.as_view(), name="api-episodes-batch"),
+    path("score", batches.ConversationScores.as_view(), name="api-score"),
     path("episodes/<uuid:pk>/", episodes.EpisodeDetail.as_view(), name="api-episode"),
     path("episodes/<uuid:pk>/step", episodes.EpisodeStep.as_view(), name="api-episode-step"),
+    path("episodes/<uuid:pk>/finish", episodes.EpisodeFinish.as_view(), name="api-episode-finish"),
+    path("episodes/<uuid:pk>/turns/<int:turn>", episodes.EpisodeTurn.as_view(), name="api-episode-turn"),
     path("compare/", comparison.CompareRuns.as_view(), name="api-compare"),
     # review and preferences
     path("pairs/next", review.PairNext.as_view(), name="api-pair-next"),

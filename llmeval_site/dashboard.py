@@ -40,8 +40,8 @@ def _running(user: User) -> Context | None:
 def _waiting(user: User) -> Context | None:
     """Return the pairs and reports of wrong cases that wait for a decision of the user."""
     pairs = review_progress(user) if user.has_perm("review.decide_pair") else None
-    claims = list_open_defects().count() if is_curator(user) else 0
-    return {"pairs": pairs, "claims": claims} if claims or (pairs is not None and pairs.waiting) else None
+    defects = list_open_defects().count() if is_curator(user) else 0
+    return {"pairs": pairs, "defects": defects} if defects or (pairs is not None and pairs.waiting) else None
 
 
 def _trouble(user: User) -> Context | None:

@@ -1,4 +1,7 @@
-"""Liveness and readiness checks for orchestrators. They need no sign-in and reveal nothing that helps an attacker."""
+"""Liveness and readiness checks for orchestrators. They need no sign-in and reveal nothing that helps an attacker.
+
+`middleware/health_checks.py` calls the two views.
+"""
 
 import logging
 import shutil
@@ -10,7 +13,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from llmeval_site.celery import app
@@ -21,20 +24,6 @@ logger = logging.getLogger(__name__)
 
 MIN_FREE_BYTES = 200 * 1024 * 1024  # with less, uploads and results are about to fail
 _BROKER_TIMEOUT_S = 1.0
-
-
-class HealthMiddleware:
-    """Answers /healthz and /readyz before the host name is checked and before plain HTTP is redirected to HTTPS.
-
-    Probes come from inside: by address instead of host name, and without the proxy that ends TLS.
-    """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self._get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        view = {"/healthz": healthz, "/readyz": readyz}.get(request.path_info)
-        return self._get_response(request) if view is None else view(request)
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""Models that belong to no single app: REST tokens, and responses stored for the `Idempotency-Key` header."""
+"""Models that belong to no single app: REST tokens, the audit log, and responses stored for `Idempotency-Key`."""
 
 from django.conf import settings
 from django.db import models
@@ -62,3 +62,26 @@ class ApiToken(models.Model):
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= timezone.now() else "active"
+
+
+class AuditEntry(models.Model):
+    """A change that a user made, or data that a user downloaded, on the site or over REST."""
+
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    username = models.CharField(max_length=150, help_text="Name of the user at that time.")
+    token = models.CharField(
+        max_length=12, blank=True, help_text="First characters of the REST token, if one was used."
+    )
+    action = models.CharField(max_length=100, db_index=True, help_text="Name of the URL, such as runs:cancel.")
+    method = models.CharField(max_length=8)
+    path = models.CharField(max_length=500)
+    status = models.PositiveSmallIntegerField(help_text="Status of the HTTP response.")
+    request_id = models.CharField(max_length=36, help_text="X-Request-ID, as in the log.")
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name_plural = "audit entries"
+
+    def __str__(self) -> str:
+        return f"{self.username}: {self.method} {self.path}"

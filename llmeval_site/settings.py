@@ -13,6 +13,7 @@ from llmeval_site.configuration.private_files import (
     make_private_folder,
     restrict_files,
 )
+from llmeval_site.configuration.storages import file_storage
 from llmeval_site.configuration.variables import EnvironmentVariables
 from sandbox.connections.backends import BACKEND_CHOICES
 
@@ -64,6 +65,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "csp",
     "axes",
+    "django_guid",
     "llmeval_site",
     "sandbox",
     "hub",
@@ -73,7 +75,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "llmeval_site.health.HealthMiddleware",
+    "django_guid.middleware.guid_middleware",
+    "llmeval_site.middleware.health_checks.HealthCheckMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "llmeval_site.middleware.null_characters.NullCharacterMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -87,6 +90,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "llmeval_site.middleware.idempotency.IdempotencyMiddleware",
+    "llmeval_site.middleware.audit.AuditMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -163,6 +167,17 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+# Mail: to a server if one is named, otherwise to the log of the process.
+EMAIL_HOST = ENV.text("LLMEVAL_MAIL_HOST")
+EMAIL_PORT = ENV.number("LLMEVAL_MAIL_PORT", 587)
+EMAIL_HOST_USER = ENV.text("LLMEVAL_MAIL_USER")
+EMAIL_HOST_PASSWORD = ENV.text("LLMEVAL_MAIL_PASSWORD")
+EMAIL_USE_SSL = EMAIL_PORT == 465
+EMAIL_USE_TLS = not EMAIL_USE_SSL and ENV.flag("LLMEVAL_MAIL_STARTTLS", True)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = ENV.text("LLMEVAL_MAIL_FROM", "LLM-Eval <llm-eval@localhost>")
+SENDS_MAIL = bool(EMAIL_HOST)
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if SENDS_MAIL else 'console'}.EmailBackend"
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_I18N = False
@@ -173,6 +188,21 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True  # serves static/ and the files of packages directly, without collectstatic
 MEDIA_ROOT = VAR_DIR / "media"
 FILE_UPLOAD_PERMISSIONS = 0o600
+# Archives of bundles: hub/bundles/stored.py writes them and keeps copies in the cache.
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "archives": file_storage(
+        ENV.text("LLMEVAL_ARCHIVES"),
+        variable="LLMEVAL_ARCHIVES",
+        endpoint=ENV.text("LLMEVAL_S3_ENDPOINT"),
+        region=ENV.text("LLMEVAL_S3_REGION"),
+        access_key=ENV.text("AWS_ACCESS_KEY_ID"),
+        secret_key=ENV.text("AWS_SECRET_ACCESS_KEY"),
+    ),
+}
+ARCHIVE_CACHE = Path(ENV.text("LLMEVAL_ARCHIVE_CACHE", str(VAR_DIR / "archive-cache")))
+ARCHIVE_CACHE_BYTES = ENV.number("LLMEVAL_ARCHIVE_CACHE_MB", 4096) * 1_000_000
 DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
 
 # No inline scripts and no other hosts: text of a model could not run as a script even if it were not escaped.
@@ -237,8 +267,15 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1/",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "hub.common.rest.schema.document_errors",
+    ],
     "ENUM_NAME_OVERRIDES": {"RunStatus": "runs.models.Run.Status", "ResponseStatus": "runs.models.Response.Status"},
 }
+
+# Streams of events that one process of the site sends at the same time. Each holds one of its eight threads.
+EVENT_STREAMS = ENV.number("LLMEVAL_EVENT_STREAMS", 3)
 
 # ---- runs -----------------------------------------------------------------------------------------------------------
 
@@ -247,6 +284,7 @@ API_KEY_VARIABLES = ENV.words(
     "LLMEVAL_API_KEY_VARIABLES",
     [
         "OPENAI_API_KEY",
+        "AZURE_OPENAI_API_KEY",
         "OPENROUTER_API_KEY",
         "ANTHROPIC_API_KEY",
         "GEMINI_API_KEY",
@@ -260,10 +298,27 @@ ENDPOINT_HOSTS = ENV.words("LLMEVAL_ENDPOINT_HOSTS")
 PRIVATE_ENDPOINTS = ENV.flag("LLMEVAL_PRIVATE_ENDPOINTS", not HTTPS)
 CONFIG_VARIABLES = ENV.words("LLMEVAL_CONFIG_VARIABLES", ["OPENAI_BASE_URL", "VLLM_BASE_URL"])
 
+# After an infrastructure fault: hours for which workers retry a run, seconds for which `manage.py eval` does.
+FAULT_RETRY_HOURS = ENV.number("LLMEVAL_FAULT_RETRY_HOURS", 12)
+EVAL_RETRY_SECONDS = ENV.number("LLMEVAL_EVAL_RETRY_SECONDS", 120)
+
+# Missing responses of a shard. Runs with fewer than twice as many are not divided.
+SHARD_RESPONSES = ENV.number("LLMEVAL_SHARD_RESPONSES", 500)
+# Seconds after which a run in a worker makes way for a waiting run that goes before it.
+RUN_SLICE_SECONDS = ENV.number("LLMEVAL_RUN_SLICE_SECONDS", 20)
+
 # Episodes over REST: open episodes per user, seconds without a step until one expires, days until it is deleted.
 EPISODES_PER_USER = ENV.number("LLMEVAL_EPISODES_PER_USER", 256)
 EPISODE_IDLE_SECONDS = ENV.number("LLMEVAL_EPISODE_IDLE_SECONDS", 3600)
+# Steps that a web process executes in the background at a time, besides those in the threads of requests.
+EPISODE_STEPS = ENV.number("LLMEVAL_EPISODE_STEPS", 32)
 EPISODE_KEEP_DAYS = ENV.number("LLMEVAL_EPISODE_KEEP_DAYS", 30)
+
+# Days after which the periodic task removes things permanently; 0 keeps them.
+KEEP_DELETED_RUNS_DAYS = ENV.number("LLMEVAL_KEEP_DELETED_RUNS_DAYS", 0, minimum=0)
+KEEP_CALLS_DAYS = ENV.number("LLMEVAL_KEEP_CALLS_DAYS", 0, minimum=0)
+KEEP_GATES_DAYS = ENV.number("LLMEVAL_KEEP_GATES_DAYS", 0, minimum=0)
+KEEP_AUDIT_DAYS = ENV.number("LLMEVAL_KEEP_AUDIT_DAYS", 0, minimum=0)
 
 MLFLOW_TRACKING_URI = ENV.text("MLFLOW_TRACKING_URI", f"sqlite:///{VAR_DIR / 'mlflow.sqlite3'}")
 MLFLOW_URL = ENV.text("LLMEVAL_MLFLOW_URL", "")
@@ -283,7 +338,13 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
         "control_folder": str(QUEUE_DIR / "control"),
     }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# A worker without -Q serves all queues. Tasks that are not listed are short and go to the default queue.
+CELERY_TASK_QUEUES = {name: {"exchange": name, "routing_key": name} for name in ("runs", "gates", "maintenance")}
+CELERY_TASK_DEFAULT_QUEUE = "maintenance"
+CELERY_TASK_ROUTES = {"runs.execute_queued": {"queue": "runs"}, "hub.gates": {"queue": "gates"}}
 CELERY_TASK_IGNORE_RESULT = True
+# A busy worker holds no further messages, so that they wake another one.
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -294,7 +355,8 @@ CELERY_BEAT_SCHEDULE = {
         ("execute queued runs", "runs.execute_queued", 15.0),
         ("sweep gates", "hub.gates", 15.0),
         ("sync tracking", "runs.sync_tracking", 600.0),
-        ("delete expired rollouts", "runs.delete_expired_rollouts", 3600.0),
+        ("close workspaces", "site.close_workspaces", 60.0),
+        ("prune", "site.prune", 3600.0),
     )
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
@@ -306,25 +368,60 @@ SANDBOX_BACKEND = ENV.choice("LLMEVAL_SANDBOX_BACKEND", "auto", BACKEND_CHOICES)
 SANDBOX_SOCKET = ENV.text("LLMEVAL_SANDBOX_SOCKET", "/run/llmeval/sandbox.sock")
 SANDBOX_IMAGE = ENV.text("LLMEVAL_SANDBOX_IMAGE")
 SANDBOX_RUNTIME = ENV.text("LLMEVAL_SANDBOX_RUNTIME")
+WORKSPACE_BUILDS = ENV.flag("LLMEVAL_WORKSPACE_BUILDS", False)
+WORKSPACE_NETWORK = ENV.text("LLMEVAL_WORKSPACE_NETWORK")  # Docker network of egress proxies; "": boxes reach no host
 SANDBOX_PACKAGES = ENV.text("LLMEVAL_SANDBOX_PACKAGES", str(VAR_DIR / "packages"))
 SANDBOX_WORKERS = ENV.number("LLMEVAL_SANDBOX_WORKERS", 0)  # 0: one per core
 # Tier C isolates processes only weakly, so runs of live models use it only if this is enabled.
 SANDBOX_WEAK_ISOLATION_FOR_LIVE_MODELS = ENV.flag("LLMEVAL_SANDBOX_WEAK_ISOLATION", False)
 
+# ---- logs and metrics -----------------------------------------------------------------------------------------------
+
+# The id of a request is taken from its header or generated, returned in the response, and passed on to Celery tasks.
+DJANGO_GUID = {
+    "GUID_HEADER_NAME": "X-Request-ID",
+    "EXPOSE_HEADER": False,
+}
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+LOG_FORMAT = ENV.choice("LLMEVAL_LOG_FORMAT", "text", ("text", "json"))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
+    "filters": {"request_id": {"()": "django_guid.log_filters.CorrelationId", "correlation_id_field": "request_id"}},
     "formatters": {
-        "line": {
-            "()": "runs.providers.masking.MaskingFormatter",
+        "text": {
+            "()": "hub.common.masking.MaskingFormatter",
             "format": "{asctime} {levelname} {name}: {message}",
             "style": "{",
-        }
+        },
+        "json": {
+            "()": "llmeval_site.configuration.json_logs.MaskingJSONFormatter",
+            "format": "{asctime} {levelname} {name} {message} {request_id}",
+            "style": "{",
+            "rename_fields": {"asctime": "time", "levelname": "level", "name": "logger"},
+        },
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]},
+    },
     "root": {
         "handlers": ["console"],
         "level": ENV.choice("LLMEVAL_LOG_LEVEL", "WARNING", LOG_LEVELS),
     },
+    # It logs three lines for each request.
+    "loggers": {"django_guid": {"level": "WARNING"}},
 }
+
+# Traces go to this OpenTelemetry collector (llmeval_site/tracing.py).
+TRACES_URL = ENV.text("LLMEVAL_TRACES")
+if TRACES_URL and not TRACES_URL.startswith(("http://", "https://")):
+    raise ImproperlyConfigured(f"LLMEVAL_TRACES={TRACES_URL!r} must be the address of a collector: http://host:4318.")
+
+# /metrics answers requests that carry this token; without one it does not exist.
+METRICS_TOKEN = ENV.text("LLMEVAL_METRICS_TOKEN")
+if METRICS_TOKEN:
+    MIDDLEWARE = [
+        "django_prometheus.middleware.PrometheusBeforeMiddleware",
+        *MIDDLEWARE,
+        "django_prometheus.middleware.PrometheusAfterMiddleware",
+    ]

@@ -1,4 +1,4 @@
-"""The URLs of the site. HealthMiddleware in llmeval_site/health.py answers /healthz and /readyz."""
+"""The URLs of the site. `middleware/health_checks.py` responds to /healthz and /readyz."""
 
 from django.conf import settings
 from django.contrib import admin
@@ -7,6 +7,7 @@ from django.urls import include, path
 
 from llmeval_site.accounts.views import account
 from llmeval_site.dashboard import dashboard
+from llmeval_site.metrics import metrics
 from llmeval_site.pages.icon import favicon
 from llmeval_site.pages.search import search
 from llmeval_site.pages.styleguide import styleguide
@@ -19,16 +20,23 @@ handler403 = "llmeval_site.pages.errors.forbidden"
 handler404 = "llmeval_site.pages.errors.not_found"
 handler500 = "llmeval_site.pages.errors.server_error"
 
+sign_in = LoginView.as_view(redirect_authenticated_user=True, extra_context={"sends_mail": settings.SENDS_MAIL})
 urlpatterns = [
     path("", dashboard, name="dashboard"),
     path("search/", search, name="search"),
-    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path(
+        "login/",
+        sign_in,
+        name="login",
+    ),
+    path("password/", include("llmeval_site.accounts.passwords")),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("account/", account, name="account"),
     path("hub/", include("hub.urls")),
     path("", include("runs.urls")),
     path("", include("preferences.urls")),
     path("review/", include("review.urls")),
+    path("metrics", metrics, name="metrics"),
     path("api/v1/", include("llmeval_site.api_urls")),
     # Browsers request this path for pages that link to no icon, such as JSON.
     path("favicon.ico", favicon),

@@ -1,8 +1,23 @@
 """The WSGI entry point: `gunicorn llmeval_site.wsgi`."""
 
 import os
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "llmeval_site.settings")
-application = get_wsgi_application()
+_django = get_wsgi_application()
+_CHUNK = 64 * 1024
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Respond with Django, and read what it left of the request's body.
+
+    Views that refuse a request, because of its method for example, do not read its body. With gunicorn 26.2 and threads
+    the next request on that connection then often gets no response.
+    """
+    response = _django(environ, start_response)
+    while environ["wsgi.input"].read(_CHUNK):
+        pass
+    return response

@@ -67,6 +67,9 @@ class Preference(models.Model):
     verdict = models.CharField(max_length=8, choices=Verdict)
     source = models.CharField(max_length=10, choices=Source, db_index=True)
     critique = models.TextField(blank=True, help_text="Refers to the responses by the tokens of preferences.sides.")
+    # What a reviewer fills in besides the verdict; see preferences.decision_fields.
+    DECISION_FIELDS = ("critique",)
+
     confidence = models.FloatField(null=True, blank=True, help_text="From 0 to 1; null if none was given.")
 
     reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")

@@ -14,7 +14,8 @@ from runs.selectors import visible_runs
 
 def current_preferences() -> QuerySet[Preference]:
     """Return the preferences in force, which are those that no other preference supersedes."""
-    return Preference.objects.filter(successor__isnull=True)
+    # Not `successor__isnull=True`: PostgreSQL expects one row of that, and joins everything else with nested loops.
+    return Preference.objects.filter(~Exists(Preference.objects.filter(supersedes=OuterRef("pk"))))
 
 
 Withheld = Callable[[User | AnonymousUser], Q | None]
@@ -36,9 +37,17 @@ def without_withheld(user: User | AnonymousUser, rows: QuerySet[Preference]) -> 
 
 
 def visible_preferences(user: User | AnonymousUser, *, superseded: bool = False) -> QuerySet[Preference]:
-    """Return the preferences that *user* may see: those in force and, if *superseded*, also the earlier ones."""
+    """Return the preferences that *user* may see: those in force and, if *superseded*, also the earlier ones.
+
+    Deleting a run keeps its preferences.
+    """
     rows = Preference.objects.all() if superseded else current_preferences()
-    return without_withheld(user, rows.filter(run__in=visible_runs(user).order_by().values("pk")))
+    return without_withheld(user, rows.filter(run__in=visible_runs(user, deleted=True).order_by().values("pk")))
+
+
+def runs_with_preferences() -> Q:
+    """Return the condition on runs that preferences refer to, so that they are never removed."""
+    return Q(Exists(Preference.objects.filter(run=OuterRef("pk"))))
 
 
 class PreferenceFilters(TypedDict, total=False):

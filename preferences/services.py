@@ -1,6 +1,6 @@
 """Services that record preferences of reviewers, judges and execution."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
@@ -63,14 +63,14 @@ class Reaction:
 class NewPreference:
     """Verdict on two responses to one case, to record. Either `reviewer` or `judge` is set, or neither for execution.
 
-    `critique` and the notes of `issues` refer to the responses by the tokens of `preferences.sides`. `supersedes` is
-    the preference that the new one replaces.
+    `fields` has values of `Preference.DECISION_FIELDS` by name. Its texts and the notes of `issues` refer to the
+    responses by the tokens of `preferences.sides`. `supersedes` is the preference that the new one replaces.
     """
 
     first: Response
     second: Response
     verdict: str
-    critique: str = ""
+    fields: Mapping[str, object] = field(default_factory=dict)
     confidence: float | None = None
     issues: Sequence[NewIssue] = ()
     evidence: Evidence = field(default_factory=Evidence)
@@ -116,7 +116,7 @@ def _preference(item: NewPreference) -> Preference:
         second=item.second,
         verdict=item.verdict,
         source=source,
-        critique=storable(item.critique),
+        **{name: storable(value) if isinstance(value, str) else value for name, value in item.fields.items()},
         confidence=item.confidence,
         reviewer=item.reviewer,
         judge=judge.label if judge else "",

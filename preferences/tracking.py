@@ -31,7 +31,7 @@ class PreferenceAdditions(AdditionSource):
         return dict(Preference.objects.order_by().values_list("run").annotate(Max("created_at")))
 
     def addition(self, run: Run) -> LogAddition:
-        """Return the metrics and the table `judgments` of a run; nothing if it has no judgments.
+        """Return the metrics and the table `judgments` of a run; nothing if it has no preferences.
 
         Metrics: `judgments.<source>`, `agreement.<figure>` (with `.n`, `.low`, `.high`), and for each environment and
         model, `judged.<source>.won`, `.lost`, `.tied` and `.bad`.

@@ -11,10 +11,7 @@ class ReviewConfig(AppConfig):
         # These modules import models, which can only be imported once all apps are loaded.
         from preferences.selectors import register_withheld
         from review.queue.blinding import withheld
-        from review.stages.judge_stage import JudgeStage
-        from review.stages.review_stage import ReviewStage
-        from runs.stages import register
+        from runs.stages import register_package
 
-        register(JudgeStage())
-        register(ReviewStage())
+        register_package("review.stages")
         register_withheld(withheld)

@@ -1,6 +1,7 @@
 """Decisions of reviewers: validating, storing and undoing them."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from django.contrib.auth.models import User
@@ -12,6 +13,7 @@ from hub.common import leases
 from hub.models import CaseDefect
 from hub.protocols.messages import JSON
 from hub.services import report_defect
+from preferences.decision_fields import shown_values, stored_values
 from preferences.evidence import Evidence, evidence_of
 from preferences.models import Preference
 from preferences.services import NewPreference, Reaction, record_preference
@@ -40,13 +42,14 @@ _MARK_FIELDS = ("severity", "message", "call", "start", "end", "text_hash", "quo
 class Decision:
     """Decision of a reviewer. `verdict` is first, second, tie or both_bad; texts name the responses A and B as shown.
 
-    `kept` holds ids of suggested issues. `defect` describes what is wrong with the tests; a verdict that overrules them
-    requires it. `blind` says that the hidden suggestion had not been shown yet, so that a form sent twice does not
-    count as confirmation.
+    `fields` has values of `Preference.DECISION_FIELDS` by name, as the reviewer entered them. `kept` holds ids of
+    suggested issues. `defect` describes what is wrong with the tests; a verdict that overrules them requires it.
+    `blind` says that the hidden suggestion had not been shown yet, so that a form sent twice does not count as
+    confirmation.
     """
 
     verdict: str
-    critique: str = ""
+    fields: Mapping[str, object] = field(default_factory=dict)
     issues: list[MarkedIssue] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
     defect: str = ""
@@ -109,7 +112,7 @@ def _store(assignment: Assignment, decision: Decision, evidence: Evidence, react
             first=pair.first,
             second=pair.second,
             verdict=decision.verdict,
-            critique=sides.letters_to_tokens(decision.critique.strip(), choices=choices),
+            fields=stored_values(decision.fields, sides, choices=choices),
             issues=issues,
             evidence=evidence,
             reviewer=assignment.reviewer,
@@ -199,7 +202,7 @@ def _draft_of(assignment: Assignment, preference: Preference) -> dict[str, JSON]
     ]
     return {
         "verdict": sides.letter(preference.verdict).lower(),
-        "critique": sides.shown(preference.critique),
+        **shown_values(preference, sides),
         "issues": json.dumps(marks),
         "kept": [issue.kept_from_id for issue in issues if issue.kept_from_id is not None],
     }

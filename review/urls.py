@@ -10,6 +10,7 @@ urlpatterns = [
     path("undo/", views.undo, name="undo"),
     path("runs/<int:pk>/", views.of_run, name="of_run"),
     path("responses/<int:pk>/", views.of_response, name="of_response"),
+    path("preferences/<int:pk>/calls/", views.judge_calls, name="judge_calls"),
     path("<int:pk>/", views.pair, name="pair"),
     path("<int:pk>/take/", views.take, name="take"),
     path("<int:pk>/decision/", views.decide, name="decide"),

@@ -1,84 +1,14 @@
-"""Admin of registered models."""
+"""Admin of registered models, and of runs, which can be deleted and restored here."""
 
-from django import forms
-from django.conf import settings
-from django.contrib import admin
-from pydantic import ValidationError
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
 
-from hub.protocols.messages import JSON
-from runs.config.endpoints import endpoint_spec
-from runs.models import ModelEndpoint
-from runs.providers.registry import PROVIDERS
-
-
-def _live_providers() -> list[tuple[str, str]]:
-    """Return the providers that call an endpoint, as choices of a form."""
-    return [(name, name) for name, provider in PROVIDERS.items() if provider.live]
-
-
-def _key_variables() -> list[tuple[str, str]]:
-    """Return the variables that may hold a key, as choices of a form.
-
-    Variables that registered models use are included even if they are no longer allowed, so that the form can show
-    them; saving such a variable is an error.
-    """
-    stored = ModelEndpoint.objects.exclude(api_key_env="").values_list("api_key_env", flat=True)
-    return [("", "none"), *((name, name) for name in sorted({*settings.API_KEY_VARIABLES, *stored}))]
-
-
-class ModelEndpointForm(forms.ModelForm):
-    """Form of a registered model. It rejects values that would make a run fail."""
-
-    provider = forms.ChoiceField(choices=_live_providers, help_text="Protocol of the endpoint.")
-    api_key_env = forms.ChoiceField(
-        choices=_key_variables,
-        required=False,
-        label="Key variable",
-        help_text="Name of the environment variable with the key, never the key itself.",
-    )
-
-    class Meta:
-        model = ModelEndpoint
-        fields = [
-            "name",
-            "enabled",
-            "provider",
-            "model",
-            "base_url",
-            "api_key_env",
-            "parameters",
-            "family",
-            "price_input",
-            "price_cached_input",
-            "price_output",
-        ]
-
-    def clean_parameters(self) -> dict[str, JSON]:
-        parameters = self.cleaned_data["parameters"] or {}
-        if not isinstance(parameters, dict):
-            raise forms.ValidationError('Enter a JSON object such as {"temperature": 0}.')
-        return parameters
-
-    def clean_api_key_env(self) -> str:
-        name: str = self.cleaned_data["api_key_env"]
-        if name and name not in settings.API_KEY_VARIABLES:
-            raise forms.ValidationError(f"{name} is no longer allowed; LLMEVAL_API_KEY_VARIABLES lists what is.")
-        return name
-
-    def clean(self) -> dict[str, object]:
-        data = super().clean() or {}
-        for name in ("price_input", "price_cached_input", "price_output"):
-            if (data.get(name) or 0) < 0:
-                self.add_error(name, "Must be zero or greater.")
-        if not self.errors:
-            try:
-                spec = endpoint_spec(ModelEndpoint(**data))
-                PROVIDERS[spec.provider].Options.model_validate(spec.options)
-            except ValidationError as error:
-                for item in error.errors():
-                    field = str(item["loc"][0]) if item["loc"] else ""
-                    self.add_error(field if field in self.fields else None, item["msg"].removeprefix("Value error, "))
-        return data
+from runs.models import ModelEndpoint, Run
+from runs.selectors import visible_runs
+from runs.services import RunActive, delete_run, restore_run
+from runs.web.model_form import ModelEndpointForm
 
 
 @admin.register(ModelEndpoint)
@@ -91,4 +21,63 @@ class ModelEndpointAdmin(admin.ModelAdmin):
         (None, {"fields": ["name", "enabled", "provider", "model", "base_url", "api_key_env"]}),
         ("Requests", {"fields": ["parameters", "family"]}),
         ("Price", {"fields": ["price_input", "price_cached_input", "price_output"]}),
+        ("Limits of all runs together", {"fields": ["requests_per_minute", "tokens_per_minute"]}),
     ]
+
+
+class DeletedFilter(admin.SimpleListFilter):
+    """Filter of runs that are deleted, or are not."""
+
+    title = "deleted"
+    parameter_name = "deleted"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
+        return [("1", "deleted"), ("0", "not deleted")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:
+        return queryset if self.value() is None else queryset.filter(deleted_at__isnull=self.value() == "0")
+
+
+@admin.register(Run)
+class RunAdmin(admin.ModelAdmin):
+    """Runs, deleted ones included. Nothing can be edited; actions delete and restore."""
+
+    list_display = ["__str__", "status", "created_by", "created_at", "deleted_at", "deleted_by"]
+    list_filter = [DeletedFilter, "status"]
+    list_select_related = ["created_by", "deleted_by"]
+    search_fields = ["name"]
+    readonly_fields = (
+        "name",
+        "status",
+        "message",
+        "created_by",
+        "created_at",
+        "finished_at",
+        "deleted_at",
+        "deleted_by",
+    )
+    fields = list(readonly_fields)
+    actions = ["delete_runs", "restore_runs"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
+        return visible_runs(request.user, deleted=True)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False  # `manage.py prune` removes deleted runs permanently
+
+    @admin.action(description="Delete the selected runs (can be restored)", permissions=["change"])
+    def delete_runs(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        assert isinstance(request.user, User)
+        for run in queryset:
+            try:
+                delete_run(run=run, user=request.user)
+            except RunActive as error:
+                messages.warning(request, str(error))
+
+    @admin.action(description="Restore the selected runs", permissions=["change"])
+    def restore_runs(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        for run in queryset:
+            restore_run(run=run)

@@ -2,13 +2,10 @@
 
 from datetime import timedelta
 
-from django.db.models import Q
-from django.utils import timezone
-
 from hub.common import leases
 from hub.common.errors import Conflict
 from hub.common.leases import LeaseLost
-from runs.models import ACTIVE, Run
+from runs.models import Run
 
 __all__ = [
     "LEASE",
@@ -18,11 +15,10 @@ __all__ = [
     "release_lease",
     "renew_lease",
     "take_lease",
-    "take_next_lease",
 ]
 
 LEASE = timedelta(seconds=60)
-RENEW_EVERY_S = 3.0  # also how soon a cancelled run stops
+RENEW_EVERY_S = 1.5  # also how soon a cancelled run stops
 
 
 class RunBusy(Conflict):
@@ -36,24 +32,15 @@ def take_lease(*, run: Run, owner: str) -> None:
         raise RunBusy(f"Run {run.pk} is being executed by {holder}. Wait until it ends, or cancel it first.")
 
 
-def take_next_lease(*, owner: str) -> Run | None:
-    """Take and return the oldest run that waits: it is queued, or its process ended while it was running."""
-    waiting = Run.objects.filter(
-        Q(status=Run.Status.QUEUED, lease_owner="") | Q(status__in=ACTIVE, lease_until__lt=timezone.now())
-    )
-    for run in waiting.order_by("id")[:20]:
-        if leases.take(run, owner, LEASE):
-            return run
-    return None
-
-
 def renew_lease(*, run_id: int, owner: str) -> bool:
-    """Extend the lease and return whether somebody asked to cancel the run. Raises LeaseLost."""
+    """Extend the lease and return whether cancelling the run was requested. Raises LeaseLost."""
     leases.renew(Run, run_id, owner, LEASE)
     return Run.objects.values_list("cancel_requested", flat=True).get(pk=run_id)
 
 
 def release_lease(*, run: Run, owner: str) -> None:
     """Give the lease back; does nothing if another process holds it."""
-    leases.release(run, owner)
-    leases.end_owner(owner)
+    try:
+        leases.release(run, owner)
+    finally:
+        leases.end_owner(owner)

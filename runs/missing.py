@@ -1,7 +1,7 @@
 """Missing responses: the one definition that planning, resuming, progress and pages share.
 
 A run has one response for each of its models under test, cases and attempts. A response is missing if it is not stored
-yet, or if it is errored: a resumed run asks for errored responses again.
+yet, or if it is errored: a resumed run requests errored responses again.
 """
 
 from collections.abc import Iterable, Sequence

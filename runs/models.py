@@ -1,14 +1,18 @@
 """Database models of runs: responses, scores, cached model calls, registered models, and episodes of trainers."""
 
 import uuid
+from datetime import datetime
 
 from django.conf import settings
-from django.core.validators import RegexValidator
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
+from django.utils import timezone
 
 from hub.common.fields import OrderedJSONField
 from hub.common.leases import Leased
 from hub.models import Case, EnvironmentVersion
+
+NOTE_LENGTH = 4000
 
 
 class Run(Leased):
@@ -56,14 +60,55 @@ class Run(Leased):
     summaries = OrderedJSONField(
         default=dict, help_text="Summary of each stage after the last response, by its config key."
     )
+    stage_progress = OrderedJSONField(
+        default=dict, help_text='The stage that is executed now: {"key", "done", "total"}; empty if there is none.'
+    )
 
+    note = models.TextField(blank=True, max_length=NOTE_LENGTH, help_text="What people wrote about it.")
+    rescored_from = models.ForeignKey(
+        "self",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="rescorings",
+        help_text="The run whose stored responses this one scored again.",
+    )
     cancel_requested = models.BooleanField(default=False)
+    deleted_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was deleted; it is then hidden but can be restored."
+    )
+    deleted_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+")
+    ready_at = models.DateTimeField(
+        default=timezone.now, help_text="Since when it waits for a worker; after an infrastructure fault, until when."
+    )
+    remaining = models.PositiveIntegerField(
+        default=0, help_text="Missing responses when it was queued last. Runs with fewer go first."
+    )
+    faults = models.PositiveSmallIntegerField(
+        default=0, help_text="Infrastructure faults in a row, such as a sandbox service that does not answer."
+    )
+    failing_since = models.DateTimeField(null=True, blank=True, help_text="When the first of these faults occurred.")
+    takeovers = models.PositiveIntegerField(
+        default=0, help_text="How often a worker continued it after the process that executed it had died."
+    )
+    budget_granted = models.FloatField(
+        default=0.0, help_text="Part of the budget in USD that is spent, or that a process of a divided run may spend."
+    )
 
     class Meta:
         ordering = ["-id"]
+        # Of deleted runs only: lists filter by null, which nearly all rows have.
+        indexes = [
+            models.Index(fields=["deleted_at"], condition=models.Q(deleted_at__isnull=False), name="run_deleted")
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} (run {self.pk})"
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """Return when it is tried again after an infrastructure fault; None if it does not wait for that."""
+        return self.ready_at if self.status == Run.Status.QUEUED and self.faults else None
 
     @property
     def attempts(self) -> int:
@@ -75,6 +120,20 @@ class Run(Leased):
 ACTIVE = [Run.Status.QUEUED, Run.Status.RUNNING]
 WITH_RESULTS = [Run.Status.COMPLETED, Run.Status.INTERRUPTED, Run.Status.STOPPED, Run.Status.CANCELLED]
 ENDED = [*WITH_RESULTS, Run.Status.FAILED]
+
+
+class RunTag(models.Model):
+    """A word that people gave a run, to find it again."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="tags")
+    name = models.CharField(max_length=40, db_index=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["run", "name"], name="tag_once_per_run")]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class RunEnvironment(models.Model):
@@ -124,6 +183,31 @@ class RunModel(models.Model):
         return bool(self.spec.get("price"))
 
 
+class Shard(Leased):
+    """Block of cases for one model of a large run. The process that holds its lease requests the missing responses.
+
+    A run has shards from the start of its execution until it ends.
+    """
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="shards")
+    run_environment = models.ForeignKey(RunEnvironment, models.CASCADE, related_name="+")
+    run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="+")
+    first = models.PositiveIntegerField(help_text="Position of the first case.")
+    last = models.PositiveIntegerField(help_text="Position of the last case.")
+    reserved_for = models.CharField(
+        max_length=100, blank=True, help_text="Who alone may execute it: a command with its local processes."
+    )
+    fresh = models.BooleanField(default=True, help_text="No response of it can be stored yet.")
+    done = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["run_model", "done"], name="shard_open_per_model")]
+
+    def __str__(self) -> str:
+        return f"cases {self.first} to {self.last} for {self.run_model}"
+
+
 class Response(models.Model):
     """Response of one model to one case in one attempt. `messages` is the complete transcript, prompts included.
 
@@ -154,7 +238,16 @@ class Response(models.Model):
     truncated = models.BooleanField(default=False, help_text="Cut at the token limit.")
     refused = models.BooleanField(default=False, help_text="Refused, or stopped by a content filter.")
 
+    served_model = models.CharField(
+        max_length=200, blank=True, help_text="Name of the model that the endpoint reported with its last reply."
+    )
+    request_id = models.CharField(
+        max_length=200, blank=True, help_text="The endpoint's number of the request of its last reply."
+    )
     turns = models.PositiveSmallIntegerField(default=0)
+    step_rewards = OrderedJSONField(
+        null=True, help_text="Reward of each turn as the harness returned it; null if it returned none."
+    )
     input_tokens = models.PositiveIntegerField(default=0)
     cached_input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
@@ -179,7 +272,12 @@ class Response(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["run_model", "case", "attempt"], name="one_response_per_attempt")
         ]
-        indexes = [models.Index(fields=["run_environment", "run_model", "status"], name="response_cell_status")]
+        indexes = [
+            models.Index(fields=["run_environment", "run_model", "status"], name="response_cell_status"),
+            models.Index(
+                fields=["run_environment", "id"], name="response_environment_id"
+            ),  # lists of a run's responses
+        ]
 
     def __str__(self) -> str:
         return f"response {self.pk}"
@@ -198,6 +296,7 @@ class RunResult(models.Model):
     run_finished_at = models.DateTimeField()
     revision = models.PositiveSmallIntegerField()
     responses = models.PositiveIntegerField(help_text="Number of responses that count.")
+    stored = OrderedJSONField(default=dict, help_text="Number of all responses by status, quarantined cases included.")
     accuracy = models.FloatField(null=True)
     figures = OrderedJSONField(help_text="All figures, as runs.results.figures.CellFigures.")
 
@@ -240,8 +339,13 @@ class ModelCall(models.Model):
     message = OrderedJSONField()
     finish_reason = models.CharField(max_length=32)
     usage = OrderedJSONField(default=dict)
+    served_model = models.CharField(max_length=200, blank=True)
+    request_id = models.CharField(max_length=200, blank=True)
     latency_ms = models.FloatField(null=True)
     cost_usd = models.FloatField(default=0.0, null=True)
+    paid_by = models.ForeignKey(
+        RunModel, models.SET_NULL, null=True, related_name="calls", help_text="The model of the run that paid for it."
+    )
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
     def __str__(self) -> str:
@@ -276,6 +380,12 @@ class ModelEndpoint(models.Model):
     price_input = models.FloatField(null=True, blank=True, help_text="USD per million input tokens")
     price_cached_input = models.FloatField(null=True, blank=True, help_text="USD per million cached input tokens")
     price_output = models.FloatField(null=True, blank=True, help_text="USD per million output tokens")
+    requests_per_minute = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Leave empty for no limit."
+    )
+    tokens_per_minute = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Leave empty for no limit."
+    )
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -286,10 +396,11 @@ class ModelEndpoint(models.Model):
         return self.name
 
 
-class EpisodeSession(models.Model):
+class EpisodeSession(Leased):
     """Episode that a trainer drives over REST. The row holds its complete state, so any process can take the next step.
 
-    `revision` counts the steps. A step is stored only if no other step was stored since it read the row.
+    `revision` counts the steps. The request that executes a step holds the lease. A step is stored only if no other
+    step was stored since it read the row.
     `calls` holds the replies of role models (simulated users, judges), so that the episode can be replayed.
     """
 
@@ -306,7 +417,15 @@ class EpisodeSession(models.Model):
         default=list, help_text="Replies of role models in an earlier episode, to be replayed."
     )
     usage = OrderedJSONField(default=list, help_text="Token counts of each step; null if the trainer sent none.")
+    tokens = OrderedJSONField(
+        default=list, help_text="Token ids and log-probabilities of each step; null if the trainer sent none."
+    )
+    group = models.CharField(max_length=32, blank=True, help_text="Id that the episodes of one group of a batch share.")
     revision = models.PositiveIntegerField(default=0)
+    last_answer = OrderedJSONField(null=True, help_text="Answer to the latest step or finish, for repeated requests.")
+    pending = OrderedJSONField(
+        null=True, help_text="Turn and request of the step that is executed, and its error if it has failed."
+    )
     done = models.BooleanField(default=False)
     truncated = models.BooleanField(default=False)
     reward = models.FloatField(default=0.0)

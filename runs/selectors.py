@@ -18,18 +18,33 @@ class RunNotFound(NotFound):
 
 
 def get_run(run_id: int | str) -> Run:
-    """Return the run with this id. Raises RunNotFound."""
+    """Return the run with this id, or the latest for `latest`; not a deleted one. Raises RunNotFound."""
+    latest = Run.objects.filter(deleted_at=None).first()
+    if run_id == "latest" and latest is not None:
+        return latest
     try:
-        return Run.objects.get(pk=int(run_id))
+        run = Run.objects.get(pk=int(run_id))
     except (ValueError, OverflowError, Run.DoesNotExist):
-        latest = Run.objects.values_list("pk", flat=True).first()
-        known = f"the latest is {latest}" if latest else "none is stored yet"
+        known = f"the latest is {latest.pk}" if latest else "none is stored yet"
         raise RunNotFound(f"There is no run {run_id}; {known}.") from None
+    if run.deleted_at is not None:
+        raise RunNotFound(f"Run {run.pk} is deleted. An administrator can restore it in the admin.")
+    return run
 
 
-def visible_runs(user: User | AnonymousUser) -> QuerySet[Run]:
-    """Return the runs that *user* may see: those whose environments the user may see, since a run shows their cases."""
+def may_delete(user: User | AnonymousUser, run: Run) -> bool:
+    """Return whether *user* may delete *run*: its owner and staff may."""
+    return bool(user.is_staff or (user.pk and run.created_by_id == user.pk))
+
+
+def visible_runs(user: User | AnonymousUser, *, deleted: bool = False) -> QuerySet[Run]:
+    """Return the runs that *user* may see: those whose environments the user may see, since a run shows their cases.
+
+    deleted: include deleted runs, for data such as preferences that outlives them.
+    """
     runs = Run.objects.select_related("created_by").defer("host")
+    if not deleted:
+        runs = runs.filter(deleted_at=None)
     if is_curator(user):
         return runs
     foreign = RunEnvironment.objects.filter(
@@ -43,6 +58,11 @@ def visible_runs(user: User | AnonymousUser) -> QuerySet[Run]:
 def shown_config(run: Run, user: User | AnonymousUser) -> object:
     """Return the config of *run*; without the description of endpoints unless *user* is staff."""
     return run.config if user.is_staff else _without_endpoints(run.config)
+
+
+def shown_spec(model: RunModel, user: User | AnonymousUser) -> object:
+    """Return the configuration of a model; without the description of its endpoint unless *user* is staff."""
+    return model.spec if user.is_staff else _without_endpoints(model.spec)
 
 
 def _without_endpoints(value: object) -> object:
@@ -107,20 +127,26 @@ def withheld_environments(user: User | AnonymousUser, run: Run) -> QuerySet[RunE
 
 
 def responses_matching(
-    rows: QuerySet[Response], *, q: str = "", flag: str = "", withheld: QuerySet[RunEnvironment] | None = None
+    rows: QuerySet[Response],
+    *,
+    q: str = "",
+    flag: str = "",
+    reason: str = "",
+    withheld: QuerySet[RunEnvironment] | None = None,
 ) -> QuerySet[Response]:
     """Return the *rows* that match.
 
-    q: a part of the case's id or of the reason. flag: truncated, refused or limit. withheld: environments whose reasons
-    are not searched, since searching would reveal them letter by letter.
+    q: a part of the case's id or of the reason. flag: truncated, refused or limit. reason: a regular expression that
+    the reason matches. withheld: environments whose reasons are not searched, since that would reveal them letter by
+    letter.
     """
     if flag in ("truncated", "refused"):
         rows = rows.filter(**{flag: True})
     elif flag == "limit":
         rows = rows.exclude(stop__in=["", "done"])
+    shown = Q() if withheld is None else ~Q(run_environment__in=withheld.values("pk"))
+    if reason:
+        rows = rows.filter(shown, reason__regex=reason)
     if q:
-        reason = Q(reason__icontains=q)
-        if withheld is not None:
-            reason &= ~Q(run_environment__in=withheld.values("pk"))
-        rows = rows.filter(Q(case__external_id__icontains=q) | reason)
+        rows = rows.filter(Q(case__external_id__icontains=q) | (Q(reason__icontains=q) & shown))
     return rows

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from hub.common.errors import Conflict
 from hub.protocols.messages import JSON
 from hub.services import import_bundle
 from runs.config.parsing import parse_config
@@ -17,31 +18,45 @@ from runs.config.resolve import SelectedEnvironment, config_hash, fingerprint, s
 from runs.config.schema import RunConfig
 from runs.leases import LEASE, LeaseLost, RunBusy
 from runs.missing import expected_responses
-from runs.models import ACTIVE, Run, RunEnvironment, RunModel
+from runs.models import ACTIVE, ENDED, ModelEndpoint, Run, RunEnvironment, RunModel
 from runs.providers.base import ModelSpec
 from runs.tracking.config import TrackingConfig
 from runs.transitions import StatusConflict, change_status
 
 STORED_IS_KEPT = "Stored responses are kept."
+# Registered models that replay recorded answers: name -> the key `model` of the provider `demo`.
+DEMO_MODELS = {"demo": "careful", "demo-hasty": "hasty"}
 logger = logging.getLogger(__name__)
 
 
+class RunActive(Conflict):
+    """The run has not ended, so it cannot be deleted."""
+
+
 def create_run(
-    *, config: RunConfig, environments: list[SelectedEnvironment], user: User | None = None, owner: str = ""
+    *,
+    config: RunConfig,
+    environments: list[SelectedEnvironment],
+    user: User | None = None,
+    owner: str = "",
+    rescored_from: Run | None = None,
 ) -> Run:
     """Store a queued run: for the workers, or for *owner*, which then holds its lease from the start.
 
-    Imports the bundles that the config names by path first.
+    Imports the bundles that the config names by path first. *rescored_from*: the run whose responses it scores again.
     """
     versions = [item.version or import_bundle(bundle=item.path or "", owner=user) for item in environments]
+    remaining = expected_responses((item.count for item in environments), len(config.models), config.attempts)
     with transaction.atomic():
         run = Run.objects.create(
             name=config.name,
             config=config.stored(),
             config_hash=config_hash(config, environments),
             created_by=user,
+            rescored_from=rescored_from,
             host=_host(),
             tracking_state=_tracking_state(config),
+            remaining=remaining,
             lease_owner=owner,
             lease_until=timezone.now() + LEASE if owner else None,
         )
@@ -65,7 +80,7 @@ def create_run(
         run.pk,
         len(environments),
         len(config.models),
-        expected_responses((item.count for item in environments), len(config.models), config.attempts),
+        remaining,
         extra={"run_id": run.pk, "user_id": user.pk if user else None},
     )
     return run
@@ -114,6 +129,8 @@ def resume_run(*, run: Run, owner: str = "") -> bool:
     with transaction.atomic():
         if owner and run.status in ACTIVE:  # left behind by a process that ended
             Run.objects.filter(pk=run.pk, lease_owner=owner).update(cancel_requested=False)
+        elif not owner and Run.objects.filter(pk=run.pk, status__in=ACTIVE).exists():
+            return False
         else:
             try:
                 change_status(run, Run.Status.QUEUED, owner=owner, cancel_requested=False)
@@ -143,3 +160,34 @@ def fail_run(*, run: Run, message: str, owner: str) -> None:
     """Mark *run* as failed, unless it has ended or *owner* no longer holds its lease."""
     with suppress(StatusConflict, LeaseLost):
         change_status(run, Run.Status.FAILED, owner=owner, message=message)
+
+
+def register_demo_models() -> None:
+    """Register the recorded demo models. Existing models of these names are left as they are, also if disabled."""
+    for name, manner in DEMO_MODELS.items():
+        ModelEndpoint.objects.get_or_create(
+            name=name,
+            defaults={"provider": "demo", "model": manner, "family": "demo", "price_input": 0.0, "price_output": 0.0},
+        )
+
+
+def delete_run(*, run: Run, user: User | None = None) -> None:
+    """Delete *run* so that it can be restored: all lists, REST and comparisons hide it, and nothing is removed.
+
+    Raises RunActive if the run has not ended.
+    """
+    rows = Run.objects.filter(pk=run.pk, status__in=ENDED, deleted_at=None)
+    if not rows.update(deleted_at=timezone.now(), deleted_by=user):
+        run.refresh_from_db()
+        if run.deleted_at is None:
+            raise RunActive(f"Run {run.pk} is {run.get_status_display()}. Cancel it first, then delete it.")
+        return
+    run.refresh_from_db()
+    logger.info("run %s deleted", run.pk, extra={"run_id": run.pk, "user_id": user.pk if user else None})
+
+
+def restore_run(*, run: Run) -> None:
+    """Show a deleted run again; a run that is not deleted is unchanged."""
+    if Run.objects.filter(pk=run.pk, deleted_at__isnull=False).update(deleted_at=None, deleted_by=None):
+        logger.info("run %s restored", run.pk, extra={"run_id": run.pk})
+    run.refresh_from_db()

@@ -1,6 +1,7 @@
 """Stages: what happens after the last response of a run, in order. A registry that upper apps add their stages to.
 
-An app registers its stages in AppConfig.ready(). `runs` knows only this interface.
+An app registers a stage, or a package with one stage in each module, in AppConfig.ready(). `runs` knows only this
+interface.
 """
 
 from abc import ABC, abstractmethod
@@ -108,13 +109,18 @@ class Stage(ABC, Generic[ConfigT]):
         return ""
 
 
-STAGES: Registry[Stage[StageConfig]] = Registry("stage")
+STAGES: Registry[Stage[StageConfig]] = Registry("stage", Stage, attribute="key", create=True)
 
 
 def register(stage: Stage[ConfigT]) -> None:
     """Add *stage* to the registry. Raises ValueError if its key is taken."""
     # Each stage is called only with the config that its own Config validated.
     STAGES.register(stage.key, cast("Stage[StageConfig]", stage))
+
+
+def register_package(package: str) -> None:
+    """Add the stages in the modules of *package*, such as `review.stages`. They are imported when they are needed."""
+    STAGES.register_package(package)
 
 
 def stages() -> Sequence[Stage[StageConfig]]:

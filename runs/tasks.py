@@ -1,19 +1,23 @@
-"""Celery tasks of runs: execute queued runs, log runs in MLflow later, delete expired episodes of trainers."""
+"""Celery tasks of runs: execute queued runs, log runs in MLflow later."""
 
 import logging
 import threading
-from contextlib import closing
+import time
+from contextlib import closing, suppress
 
 from celery import shared_task
-from celery.signals import worker_shutting_down
+from django.conf import settings
 
 from hub.common.leases import end_owner, new_owner
+from hub.common.shutdown import is_shutting_down
 from runs.config.parsed import ConfigError
-from runs.execution.dispatch import EXECUTE_QUEUED
-from runs.execution.runner import ExecutionOptions, execute_run
-from runs.leases import LeaseLost, release_lease, take_next_lease
+from runs.execution.dispatch import EXECUTE_QUEUED, WorkersNotNotified, dispatch_run
+from runs.execution.faults import DATABASE_ERRORS, find_fault
+from runs.execution.runner import ExecutionOptions, execute_run, execute_shards
+from runs.execution.shards import release_shards, take_any_shard
+from runs.leases import LeaseLost, release_lease
 from runs.models import Response, Run
-from runs.rollouts import services as rollout_services
+from runs.queue import take_next_lease
 from runs.services import config_of, fail_run
 from runs.tracking.client import Tracker
 from runs.tracking.config import TrackingConfig, tracking_config
@@ -22,13 +26,9 @@ from sandbox.errors import SandboxUnavailable
 
 logger = logging.getLogger(__name__)
 
-_shutting_down = threading.Event()
+_HELP_AGAIN_S = 60.0
+_failed_to_help: dict[int, float] = {}  # run -> until when this process does not execute its shards
 _syncing = threading.Lock()
-
-
-@worker_shutting_down.connect
-def _note_shutdown(**_: object) -> None:
-    _shutting_down.set()
 
 
 class _WorkerListener:
@@ -40,22 +40,74 @@ class _WorkerListener:
     def model_stopped(self, label: str, reason: str) -> None:
         logger.warning("%s was stopped: %s", label, reason)
 
+    def run_delayed(self, reason: str, seconds: float) -> None:
+        """Do nothing: a run that must wait returns to the queue."""
 
-@shared_task(name=EXECUTE_QUEUED, ignore_result=True)
+
+@shared_task(name=EXECUTE_QUEUED, ignore_result=True, acks_late=True, reject_on_worker_lost=True)
 def execute_queued_runs() -> None:
-    """Execute waiting runs, one after the other, until none waits or the worker shuts down."""
-    while not _shutting_down.is_set():
+    """Execute waiting runs, one at a time in the order of the queue, until none waits or the worker shuts down.
+
+    If no run waits, execute shards of a run that another worker leads.
+    """
+    while not is_shutting_down():
         owner = new_owner()
-        run = take_next_lease(owner=owner)
-        if run is None:
+        try:
+            run = take_next_lease(owner=owner)
+        except DATABASE_ERRORS as error:
+            logger.warning("runs wait for the next sweep of a worker: the database does not work (%s)", error)
             end_owner(owner)
             return
-        _execute(run, owner)
+        if run is not None:
+            _execute(run, owner)
+        elif not _help_another_worker(owner):
+            end_owner(owner)
+            return
+
+
+def _help_another_worker(owner: str) -> bool:
+    """Execute shards of a run that another worker leads. Return False if there are none."""
+    now = time.monotonic()
+    without = [run_id for run_id, until in _failed_to_help.items() if until > now]
+    try:
+        shard = take_any_shard(owner=owner, without=without)
+        if shard is None:
+            return False
+        run = Run.objects.get(pk=shard.run_id)
+    except (*DATABASE_ERRORS, Run.DoesNotExist) as error:
+        logger.warning("shards wait for the next sweep of a worker: %s", error)
+        return False
+    try:
+        execute_shards(
+            run=run,
+            config=config_of(run),
+            listener=_WorkerListener(),
+            options=_options(),
+            owner=owner,
+            party="",
+            taken=shard,
+        )
+    except LeaseLost as error:
+        logger.info("%s", error, extra={"run_id": run.pk})
+    except Exception as error:
+        # The run goes on without this worker. If it is at fault itself, the worker that leads it finds out.
+        _failed_to_help[run.pk] = time.monotonic() + _HELP_AGAIN_S
+        known = isinstance(error, ConfigError | SandboxUnavailable) or find_fault(error) is not None
+        log = logger.warning if known else logger.exception
+        log("this worker cannot execute shards of run %s: %s", run.pk, error, extra={"run_id": run.pk})
+        with suppress(*DATABASE_ERRORS):
+            release_shards(run.pk, owner)
+            end_owner(owner)
+    return True
+
+
+def _options() -> ExecutionOptions:
+    return ExecutionOptions(stopping=is_shutting_down, slice_s=settings.RUN_SLICE_SECONDS, workers_help=True)
 
 
 @shared_task(name="runs.sync_tracking", ignore_result=True)
 def sync_tracking() -> None:
-    """Log in MLflow the runs that are not logged yet, and those with newer judgments. If MLflow is down: next time."""
+    """Log the runs that are not in MLflow yet or have newer preferences. If MLflow is down, wait for the next call."""
     if not _syncing.acquire(blocking=False):
         return
     try:
@@ -68,7 +120,7 @@ def sync_tracking() -> None:
 
 def _log_in_turn(runs: list[Run], tracker: Tracker) -> None:
     for run in runs:
-        if _shutting_down.is_set():
+        if is_shutting_down():
             return
         outcome = track(run, tracker, tracking_config(run))
         if outcome["state"] != Run.TrackingState.LOGGED:
@@ -76,27 +128,25 @@ def _log_in_turn(runs: list[Run], tracker: Tracker) -> None:
             return
 
 
-@shared_task(name="runs.delete_expired_rollouts", ignore_result=True)
-def delete_expired_rollouts() -> None:
-    """Delete the episodes of trainers that have expired."""
-    count = rollout_services.delete_expired_rollouts()
-    if count:
-        logger.info("%s expired episodes were deleted", count)
-
-
 def _execute(run: Run, owner: str) -> None:
     """Execute *run*. A failure is stored in the run; the worker continues with the next one."""
     extra = {"run_id": run.pk}
     try:
-        options = ExecutionOptions(stopping=_shutting_down.is_set)
-        execute_run(run=run, config=config_of(run), listener=_WorkerListener(), options=options, owner=owner)
+        execute_run(run=run, config=config_of(run), listener=_WorkerListener(), options=_options(), owner=owner)
     except LeaseLost as error:
         logger.warning("%s", error, extra=extra)
     except (ConfigError, SandboxUnavailable) as error:
         logger.warning("run %s: %s", run.pk, error, extra=extra)
         fail_run(run=run, message=str(error), owner=owner)
     except Exception as error:
+        if find_fault(error) is not None:
+            # It could not even be returned to the queue. Another worker takes it over when its lease has lapsed.
+            logger.warning("run %s waits until its lease lapses: %s", run.pk, error, extra=extra)
+            return
         logger.exception("run %s failed", run.pk, extra=extra)
         fail_run(run=run, message=f"{type(error).__name__}: {error}", owner=owner)
     finally:
         release_lease(run=run, owner=owner)
+    if run.status == Run.Status.QUEUED and not run.faults:
+        with suppress(WorkersNotNotified):  # it is logged
+            dispatch_run(run=run)  # another worker can continue it at once

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TypedDict, Unpack
 
+from django.db import transaction
 from django.utils import timezone
 
 from hub.common import leases
@@ -12,7 +13,8 @@ from hub.common.errors import Conflict
 from hub.common.leases import LeaseLost
 from hub.protocols.messages import JSON
 from runs.leases import RunBusy
-from runs.models import ENDED, Run
+from runs.missing import count_missing
+from runs.models import ACTIVE, ENDED, Run
 from runs.selectors import stored_counts
 
 logger = logging.getLogger(__name__)
@@ -22,6 +24,7 @@ _FINISHED: dict[Run.Status, str] = dict.fromkeys(ENDED, "finished")
 # Status -> statuses that may follow, each with the word for the change in the log.
 TRANSITIONS: Mapping[Run.Status, Mapping[Run.Status, str]] = {
     Status.QUEUED: {
+        Status.QUEUED: "returned to the queue",
         Status.RUNNING: "started",
         Status.INTERRUPTED: "finished",
         Status.CANCELLED: "finished",
@@ -44,12 +47,23 @@ class RunChanges(TypedDict, total=False):
     seconds: float
     cost_usd: float | None
     summaries: dict[str, JSON]
+    ready_at: datetime
+    faults: int
+    failing_since: datetime | None
 
 
 class _Timestamps(TypedDict, total=False):
     started_at: datetime
     evaluated_at: datetime | None
     finished_at: datetime | None
+    stage_progress: dict[str, JSON]
+
+
+class _Waiting(TypedDict, total=False):
+    ready_at: datetime
+    remaining: int
+    faults: int
+    failing_since: datetime | None
 
 
 def change_status(run: Run, to: Run.Status, *, owner: str = "", **changes: Unpack[RunChanges]) -> None:
@@ -70,15 +84,24 @@ def change_status(run: Run, to: Run.Status, *, owner: str = "", **changes: Unpac
     if event is None:
         _check_lease(run, owner)
         raise StatusConflict(f"Run {run.pk} is {before.label}; it cannot become {to.label}.")
-    timestamps: _Timestamps = {"finished_at": now if to in ENDED else None}
+    timestamps: _Timestamps = {"finished_at": now if to in ENDED else None, "stage_progress": {}}
     if to == Status.RUNNING:
         timestamps |= {"started_at": row["started_at"] or now}
     if to in (Status.RUNNING, Status.QUEUED):
         timestamps |= {"evaluated_at": None}
-    gives_up_lease = to in ENDED or (before == Status.RUNNING and to == Status.QUEUED)
+    waiting: _Waiting = {}
+    if to == Status.QUEUED:
+        waiting |= {"ready_at": now, "remaining": count_missing(run)}
+    if to in ENDED or before in ENDED:
+        waiting |= {"faults": 0, "failing_since": None}
+    gives_up_lease = to in ENDED or (before in ACTIVE and to == Status.QUEUED)
     released = {"lease_owner": "", "lease_until": None} if gives_up_lease else {}
-    values = {"status": to, "message": "", **changes, **timestamps, **released}
-    if not rows.update(**values):
+    values = {"status": to, "message": "", **waiting, **changes, **timestamps, **released}
+    with transaction.atomic():
+        stored = rows.update(**values)
+        if stored and to in ENDED:
+            run.shards.all().delete()  # a process that still executes one cannot store any more
+    if not stored:
         _check_lease(run, owner)
         raise StatusConflict(f"Run {run.pk} was changed by another process.")
     for name, value in values.items():

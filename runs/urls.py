@@ -2,23 +2,37 @@
 
 from django.urls import path
 
-from runs.web.views import comparison, models, responses, runs
+from runs.web.views import cases, comparison, endpoints, models, responses, runs, start
 
 app_name = "runs"
 urlpatterns = [
     path("runs/", runs.runs, name="list"),
     path("runs/new/", runs.new, name="new"),
+    path("runs/start/<slug:slug>/", start.start, name="start"),
+    path("runs/best/", models.best_results, name="best_results"),
     path("runs/past/<slug:slug>/", models.past_results, name="past_results"),
     path("runs/<int:pk>/", runs.run, name="run"),
     path("runs/<int:pk>/progress/", runs.progress, name="progress"),
     path("runs/<int:pk>/cancel/", runs.cancel, name="cancel"),
     path("runs/<int:pk>/resume/", runs.resume, name="resume"),
+    path("runs/<int:pk>/rescore/", runs.rescore, name="rescore"),
+    path("runs/<int:pk>/describe/", runs.describe, name="describe"),
+    path("runs/<int:pk>/delete/", runs.delete, name="delete"),
     path("runs/<int:pk>/report", runs.report, name="report"),
     path("runs/<int:pk>/failures", runs.failures, name="failures"),
+    path("runs/<int:pk>/rollouts", runs.rollouts, name="rollouts"),
+    path("runs/<int:pk>/slices/", cases.slices, name="slices"),
+    path("runs/<int:pk>/cases/", cases.grid, name="grid"),
     path("runs/<int:pk>/cases/<int:case>/", responses.case, name="case"),
     path("responses/<int:pk>/", responses.response, name="response"),
     path("responses/<int:pk>/raw", responses.raw, name="raw"),
     path("compare/", comparison.compare, name="compare"),
+    path("compare/regressions", comparison.regressions, name="regressions"),
+    path("compare/cases/", comparison.cases, name="compared_cases"),
+    path("compare/case/", comparison.case, name="compared_case"),
+    path("endpoints/new/", endpoints.new, name="endpoint_new"),
+    path("endpoints/<int:pk>/", endpoints.edit, name="endpoint_edit"),
+    path("endpoints/<int:pk>/test/", endpoints.test, name="endpoint_test"),
     path("models/", models.models, name="models"),
     path("models/<path:name>/", models.model, name="model"),
 ]

@@ -2,6 +2,7 @@
 
 SandboxError
   +-- SandboxUnavailable     no engine, or a weaker isolation tier than the configuration accepts
+  |     +-- SandboxUnreachable   the service that starts engines does not respond; a later attempt may succeed
   +-- EngineFailed           an engine ended or broke its protocol; the pool tries again
   +-- InfrastructureFailed   the engine could not run the code; the pool tries again
 """
@@ -13,6 +14,10 @@ class SandboxError(Exception):
 
 class SandboxUnavailable(SandboxError):
     """The sandbox cannot be used here; the message names what was found and which settings would help."""
+
+
+class SandboxUnreachable(SandboxUnavailable):
+    """The service that starts engines, or engines that worked before, do not respond. A later attempt may succeed."""
 
 
 class EngineFailed(SandboxError):

@@ -11,10 +11,17 @@
   // ---- marks: kept in the form's hidden field, shown as a list and with the CSS highlight API
 
   const marks = () => { try { return JSON.parse(form().elements.issues.value || "[]"); } catch { return []; } };
-  const answers = () => [...document.querySelectorAll("pre.answer[data-side]")];
+  const answers = () => [...document.querySelectorAll(".answer[data-side]")];
   const callOf = (data) => (data.call === undefined ? null : Number(data.call)); // null: in the message's own text
   const answerOf = (mark) => answers().find((e) => e.dataset.side === mark.side &&
     Number(e.dataset.message) === mark.message && callOf(e.dataset) === (mark.call ?? null));
+
+  // Rendered text differs from its source. Each element with data-at has text that is in the source from that code
+  // point on; with data-size, its source is written differently and has that length.
+  const parts = (element) => [...element.querySelectorAll("[data-at]")].map((e) => {
+    const at = Number(e.dataset.at);
+    return { e, at, special: e.dataset.size !== undefined, end: at + Number(e.dataset.size ?? points(e.textContent)) };
+  }).filter((part) => part.end > part.at);
 
   const place = (element, at) => { // the text node and offset of a code point
     const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
@@ -29,7 +36,11 @@
   const rangeOf = (mark) => {
     const element = answerOf(mark);
     if (!element || mark.start === null || mark.start === undefined) return null;
-    const [start, end] = [place(element, mark.start), place(element, mark.end)];
+    const inside = parts(element).filter((part) => part.at < mark.end && mark.start < part.end);
+    if (!inside.length) return null;
+    const first = inside[0], last = inside[inside.length - 1];
+    const start = place(first.e, first.special ? 0 : Math.max(0, mark.start - first.at));
+    const end = place(last.e, last.special ? points(last.e.textContent) : Math.min(last.end, mark.end) - last.at);
     if (!start || !end) return null;
     const range = new Range();
     range.setStart(...start); range.setEnd(...end);
@@ -51,6 +62,7 @@
     if (window.CSS && CSS.highlights) {
       CSS.highlights.set("own-marks", new Highlight(...marks().map(rangeOf).filter(Boolean)));
     }
+    document.getElementById("mark-count").textContent = marks().length ? `(${marks().length})` : "";
     document.querySelectorAll(".needs-script[hidden]").forEach((e) => { e.hidden = false; });
   };
   const keep = (all) => { form().elements.issues.value = JSON.stringify(all); show(); saveSoon(); };
@@ -65,20 +77,39 @@
     if (!element) return null;
     if (!element.contains(range.startContainer)) range.setStart(element, 0);
     if (!element.contains(range.endContainer)) range.setEnd(element, element.childNodes.length);
-    const before = new Range();
-    before.selectNodeContents(element);
-    before.setEnd(range.startContainer, range.startOffset);
-    const start = points(before.toString());
-    const quote = range.toString().replace(/\n+$/, ""); // selecting a line includes its line break
-    return quote ? { element, start, end: start + points(quote), quote } : null;
+    let start = null, end = null, quote = "";
+    for (const part of parts(element).filter((one) => range.intersectsNode(one.e))) {
+      const piece = new Range();
+      piece.selectNodeContents(part.e);
+      const before = piece.cloneRange();
+      if (range.compareBoundaryPoints(Range.START_TO_START, piece) > 0) piece.setStart(range.startContainer, range.startOffset);
+      if (range.compareBoundaryPoints(Range.END_TO_END, piece) < 0) piece.setEnd(range.endContainer, range.endOffset);
+      const words = piece.toString();
+      if (!words) continue;
+      before.setEnd(piece.startContainer, piece.startOffset);
+      const from = part.special ? part.at : part.at + points(before.toString());
+      if (start === null) start = from;
+      end = part.special ? part.end : from + points(words);
+      quote += words;
+    }
+    const kept = quote.replace(/\n+$/, ""); // selecting a line includes its line break
+    return kept ? { element, start, end: end - (quote.length - kept.length), quote: kept } : null;
   };
-  const written = (side, words) => { // find text typed into the dialog in the response
-    for (const element of answers().filter((e) => e.dataset.side === side)) {
-      const at = element.textContent.indexOf(words);
-      if (words && at >= 0) {
-        const start = points(element.textContent.slice(0, at));
-        return { element, start, end: start + points(words), quote: words };
+  const written = (side, words) => { // find text typed into the dialog in the response; white space is ignored
+    const wanted = words.replace(/\s+/g, "");
+    for (const element of wanted ? answers().filter((e) => e.dataset.side === side) : []) {
+      let text = "";
+      const places = []; // of each UTF-16 unit of text: where its character begins and ends in the source
+      for (const part of parts(element)) {
+        Array.from(part.e.textContent).forEach((character, index) => {
+          if (/\s/.test(character)) return;
+          const begin = part.special ? part.at : part.at + index;
+          for (let unit = 0; unit < character.length; unit++) places.push([begin, part.special ? part.end : begin + 1]);
+          text += character;
+        });
       }
+      const at = text.indexOf(wanted);
+      if (at >= 0) return { element, start: places[at][0], end: places[at + wanted.length - 1][1], quote: words };
     }
     return null;
   };
@@ -140,35 +171,99 @@
   document.addEventListener("input", (event) => { if (event.target.form && event.target.form === form()) saveSoon(); });
   document.addEventListener("submit", () => { clearTimeout(timer); timer = 0; });
 
+  // ---- the desk: folds remembered for each environment, linked scrolling, jumps between marks
+
+  const folds = () => document.querySelectorAll("details[data-remember]");
+  const unfold = () => folds().forEach((fold) => {
+    const kept = localStorage.getItem(fold.dataset.remember);
+    if (kept || matchMedia("(max-width: 760px)").matches) fold.open = kept === "open";
+  });
+  document.addEventListener("click", (event) => { // before the fold changes
+    const fold = event.target.closest("details[data-remember] > summary")?.parentElement;
+    if (fold) localStorage.setItem(fold.dataset.remember, fold.open ? "folded" : "open");
+  });
+
+  const linked = () => localStorage.getItem("link-scrolling") !== "off";
+  const showLink = () => document.querySelector("[data-link-scroll]")?.setAttribute("aria-pressed", String(linked()));
+  let leader = null, idle = 0; // the side that the reader scrolls; the other one follows
+  document.addEventListener("scroll", (event) => {
+    const side = event.target;
+    if (!side.classList?.contains("side") || !linked() || (leader && leader !== side)) return;
+    leader = side;
+    clearTimeout(idle);
+    idle = setTimeout(() => { leader = null; }, 150);
+    const reach = side.scrollHeight - side.clientHeight;
+    document.querySelectorAll(".side").forEach((other) => {
+      if (other !== side && reach > 0) other.scrollTop = (side.scrollTop / reach) * (other.scrollHeight - other.clientHeight);
+    });
+  }, true);
+
+  let reached = -1;
+  const jump = (step) => {
+    const shown = [...document.querySelectorAll("#responses mark")].filter((e) => e.previousElementSibling?.tagName !== "MARK");
+    const own = form() ? marks().map((m) => rangeOf(m)?.startContainer.parentElement).filter(Boolean) : [];
+    const all = [...shown, ...own].sort((a, b) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1));
+    if (!all.length) return;
+    reached = (reached + step + all.length) % all.length;
+    const target = all[reached];
+    const tab = document.querySelector(`.tabs [value="${target.closest(".side-b") ? "b" : "a"}"]`);
+    if (tab) tab.checked = true;
+    document.querySelectorAll(".reached").forEach((e) => e.classList.remove("reached"));
+    target.closest("details.reasoning")?.setAttribute("open", "");
+    target.classList.add("reached");
+    leader = target.closest(".side"); // the other side stays where it is
+    clearTimeout(idle);
+    idle = setTimeout(() => { leader = null; }, 300);
+    target.scrollIntoView({ block: "center" });
+    document.getElementById("announce").textContent = `Mark ${reached + 1} of ${all.length}: ${target.title}`;
+  };
+
   // ---- keys
 
   const press = (key) => {
     const target = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
     if (!target || target.hidden) return false;
-    target.click();
+    if (target.tagName === "TEXTAREA") target.focus();
+    else target.click();
     if (target.type === "radio") target.focus();
     return true;
   };
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !form()) return;
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form() && !document.querySelector("dialog[open]")) {
+      event.preventDefault();
+      form().querySelector("[data-decide]").click();
+      return;
+    }
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Enter" && event.target.closest && event.target.closest("#decision [name=verdict]")) {
       event.preventDefault();
       form().querySelector("[data-decide]").click();
       return;
     }
-    if (typing(event.target) || keysOff() || document.querySelector("dialog[open]")) return;
-    if (event.key === "v") {
-      const diff = document.getElementById("diff");
-      diff.open = !diff.open;
-      if (diff.open) diff.scrollIntoView({ block: "nearest" });
+    if (event.key === "Escape" && event.target.id === "critique") event.target.blur();
+    if (typing(event.target) || keysOff() || document.querySelector("dialog[open]") || !document.getElementById("responses")) return;
+    if (event.key === "]" || event.key === "[") {
+      jump(event.key === "]" ? 1 : -1);
       event.preventDefault();
     } else if (event.key.length === 1 && press(event.key)) event.preventDefault();
   });
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-link-scroll]")) return;
+    localStorage.setItem("link-scrolling", linked() ? "off" : "on");
+    showLink();
+  });
   document.addEventListener("click", (event) => { if (event.target.closest("[data-mark]")) mark(); });
+  document.addEventListener("htmx:afterSwap", (event) => {
+    reached = -1;
+    showLink();
+    if (event.detail.target.id === "main") unfold();
+  });
   document.addEventListener("htmx:afterSettle", () => {
     show();
     // The focused button was replaced with its pair: move the focus to the start of the new one.
     if (document.activeElement === document.body) document.getElementById("main").focus({ preventScroll: true });
   });
+  unfold();
+  showLink();
   show(); // the script is deferred, so the page is parsed
 })();

@@ -63,7 +63,8 @@
       root.dataset.theme = dark ? "light" : "dark";
       localStorage.setItem("theme", root.dataset.theme);
     } else if (button.matches("[data-copy]")) {
-      const text = document.getElementById(button.dataset.copy)?.textContent ?? "";
+      const source = button.dataset.copy ? document.getElementById(button.dataset.copy) : button.parentElement.querySelector("code");
+      const text = (source?.content ?? source)?.textContent ?? "";
       navigator.clipboard.writeText(text).then(() => { button.textContent = "Copied"; announce("Copied"); });
     } else if (button.matches("[data-keys-switch]")) {
       localStorage.setItem("keys", keysOff() ? "on" : "off");
@@ -88,6 +89,11 @@
   // Reload a page restored from the back/forward cache: its submit button is still disabled.
   window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
 
+  // A page in the background does not ask for the progress of its run.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (document.hidden && event.detail.elt.id === "progress") event.preventDefault();
+  });
+
   // ---- after htmx replaced content: announce it to screen readers, and keep the focus near it
 
   document.addEventListener("htmx:afterSwap", (event) => {
@@ -100,5 +106,25 @@
     }
   });
 
-  document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-keys-switch]").forEach(label));
+  // ---- texts of models: buttons that copy code, and the choice between rendered and source, kept in a cookie
+
+  const prepareTexts = () => {
+    document.querySelectorAll(".needs-script[hidden]").forEach((element) => { element.hidden = false; });
+    document.querySelectorAll(".code-block:not(:has(> .copy))").forEach((block) => {
+      const button = Object.assign(document.createElement("button"), { type: "button", className: "copy small", textContent: "Copy" });
+      button.dataset.copy = "";
+      button.setAttribute("aria-label", "Copy this code");
+      block.append(button);
+    });
+  };
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-view-switch] a");
+    if (link) document.cookie = `view=${link.dataset.view}; path=/; max-age=31536000; samesite=lax`;
+  });
+  document.addEventListener("htmx:afterSettle", prepareTexts);
+
+  document.addEventListener("DOMContentLoaded", () => {
+    document.querySelectorAll("[data-keys-switch]").forEach(label);
+    prepareTexts();
+  });
 })();

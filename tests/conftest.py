@@ -8,6 +8,7 @@ from django.apps import apps
 from django.conf import settings
 from django.core.cache import cache
 from django.db.models.signals import post_migrate
+from hypothesis import settings as hypothesis_settings
 
 # Data that migrations create, with the function that creates it.
 _SEEDS = {
@@ -18,11 +19,21 @@ _SEEDS = {
 _DATABASE_FIXTURES = {"db", "transactional_db", "django_db_reset_sequences", "django_db_serialized_rollback"}
 
 
+# Examples have no time limit: a busy machine would break it.
+hypothesis_settings.register_profile("llmeval", deadline=None)
+hypothesis_settings.load_profile("llmeval")
+
+
 @pytest.fixture(autouse=True)
 def _empty_cache() -> Iterator[None]:
     """Throttles and cached results are keyed by ids of users and runs, which start again in each test."""
     cache.clear()
     yield
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --only-database."""
+    parser.addoption("--only-database", action="store_true", help="run only the tests that use the database")
 
 
 def pytest_sessionstart() -> None:

@@ -3,6 +3,7 @@
 import json
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -97,6 +98,11 @@ def endpoint(script: Callable[[dict[str, Any], int], Answer]) -> Iterator[Endpoi
     class Server(ThreadingHTTPServer):
         daemon_threads = True
         request_queue_size = 256
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Print the errors of a script, but nothing if the client has reset its connection."""
+            if not isinstance(sys.exception(), ConnectionError):
+                super().handle_error(request, client_address)  # type: ignore[arg-type]
 
     server = Server(("127.0.0.1", 0), Handler)
     running = Endpoint(f"http://127.0.0.1:{server.server_port}/v1")

@@ -1,11 +1,15 @@
-"""Rows for tests, made with as little as a test needs to name."""
+"""Factories of database rows for tests, with defaults for all that a test does not set."""
 
+import io
+import zipfile
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from django.core.files.base import ContentFile
 from django.utils import timezone
 
+from hub.bundles.loader import open_archive
 from hub.common.digests import digest
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from runs.models import Response, Run, RunEnvironment, RunModel, Score
@@ -45,6 +49,18 @@ def stored_version(
         for i, item in enumerate(data)
     )
     return row
+
+
+def stored_archive(version: EnvironmentVersion) -> EnvironmentVersion:
+    """Give *version* a small archive, and the digest of it."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("environment.yaml", f"slug: {version.environment.slug}\n")
+    with open_archive(io.BytesIO(file.getvalue())) as bundle:
+        version.digest = bundle.digest
+    version.archive.save("bundle.zip", ContentFile(file.getvalue()), save=False)
+    version.save(update_fields=["digest", "archive"])
+    return version
 
 
 def accepted_defect(case: Case, *, hours_ago: float) -> CaseDefect:

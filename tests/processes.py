@@ -4,30 +4,88 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from celery import Celery
 from django.conf import settings
 
 
-def start_eval(folder: Path, *arguments: str, extra: dict[str, str] | None = None) -> subprocess.Popen[str]:
+def database_environment() -> dict[str, str]:
+    """Return environment variables with which another process uses the database of the tests."""
     database = settings.DATABASES["default"]
     url = f"sqlite:///{database['NAME']}"
     if database["ENGINE"] != "django.db.backends.sqlite3":
         url = f"postgres://{database['USER']}:{database['PASSWORD']}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
-    environment = {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR), "DATABASE_URL": url, **(extra or {})}
+    return {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR), "DATABASE_URL": url}
+
+
+def start_eval(folder: Path, *arguments: str, extra: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    return start_command("eval", *arguments, extra=extra)
+
+
+def start_command(*arguments: str, extra: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    """Start `manage.py` with *arguments* on the database of the tests."""
     return subprocess.Popen(
-        [sys.executable, str(settings.BASE_DIR / "manage.py"), "eval", *arguments],
+        [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env={**database_environment(), **(extra or {})},
     )
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait until *condition* returns True because of another process, for at most a minute."""
+def wait_until(condition: Callable[[], bool], each_second: Callable[[], None] | None = None) -> None:
+    """Wait until *condition* returns True because of another process, for at most a minute.
+
+    each_second  called each second until then
+    """
     deadline = time.monotonic() + 60
+    due = time.monotonic()
     while not condition():
         assert time.monotonic() < deadline, "the condition is still false after a minute"
+        if each_second is not None and time.monotonic() >= due:
+            each_second()
+            due += 1
         time.sleep(0.02)
+
+
+@contextmanager
+def worker(
+    broker: str, pool: str = "threads", queues: str = "", log: int | None = None, **more: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a worker with one process or thread.
+
+    queues  as in `--queues`
+    log     descriptor for its stderr
+    more    environment variables
+    """
+    environment = {**database_environment(), "CELERY_BROKER_URL": broker, **more}
+    command = [sys.executable, "-m", "celery", "-A", "llmeval_site", "worker", "--pool", pool]
+    command += [
+        "--concurrency",
+        "1",
+        "--without-gossip",
+        "--without-mingle",
+        "--without-heartbeat",
+    ]
+    command += ["--hostname", f"{uuid.uuid4().hex}@%h"]
+    command += ["--queues", queues] if queues else []
+    process = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, stderr=log)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def send_task(broker: str, name: str = "runs.execute_queued", queue: str = "runs") -> None:
+    """Send the message of a task to the workers of a broker.
+
+    It is lost if it reaches a worker that was just killed: processes which that worker started keep its connection open
+    for a moment. Workers are woken regularly for that reason; tests that kill one send the message each second.
+    """
+    with Celery(broker=broker) as app:
+        app.send_task(name, queue=queue, ignore_result=True)

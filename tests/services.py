@@ -2,8 +2,12 @@
 
 import os
 from typing import NoReturn
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
+import redis
+
+_REDIS_DATABASES = 16  # of a Redis server with the default configuration
 
 
 def unavailable(service: str, why: str) -> NoReturn:
@@ -12,3 +16,25 @@ def unavailable(service: str, why: str) -> NoReturn:
     if service in required:
         pytest.fail(f"{service} is required (LLMEVAL_REQUIRE) but not available: {why}", pytrace=False)
     pytest.skip(f"{service}: {why}")
+
+
+def redis_url() -> str:
+    """Return the URL of this worker's database on the Redis server of the tests.
+
+    Workers of pytest-xdist run at the same time, and tests empty their database, so each worker has one of its own.
+    """
+    url = urlsplit(os.environ.get("LLMEVAL_TEST_REDIS", "redis://127.0.0.1:6379/9"))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    database = (int(url.path.strip("/") or 0) + worker) % _REDIS_DATABASES
+    return urlunsplit(url._replace(path=f"/{database}"))
+
+
+def empty_redis_url() -> str:
+    """Return the URL of this worker's database after emptying it. Without a server, the test is skipped."""
+    url = redis_url()
+    try:
+        with redis.Redis.from_url(url, socket_connect_timeout=2) as client:
+            client.flushdb()
+    except redis.ConnectionError as error:
+        unavailable("redis", str(error))
+    return url

@@ -80,6 +80,7 @@ def _prepare_case(
     if environment is None:
         return PreparedCase(position, case, "", "", file, line)
     try:
+        environment.check_case(case)
         digests = environment.input_digest(case), environment.scoring_digest(case)
     except CaseError as error:
         raise BundleError(Problem(file=file, line=line, path=error.where, message=_sentence(error.message))) from None

@@ -7,9 +7,15 @@ from dataclasses import dataclass, field
 import yaml
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from hub.bundles.loader import Bundle
+from hub.bundles.stored import open_stored_bundle
+from hub.manifest.problems import BundleError
 from hub.models import Case, EnvironmentVersion
 
 EXAMPLES = 10  # case ids listed for each kind of change
+_COMPARED = (".py", ".sh", ".txt", ".j2", ".toml", ".cfg")  # README and manifest are compared apart, data by case
+_MAX_FILES = 50  # files whose differences a page shows
+_MAX_BYTES = 200_000  # of each file
 MAX_LINES = 4000  # of both texts; comparing longer ones takes too long for a page
 
 
@@ -32,10 +38,13 @@ class VersionChanges:
     cases: list[CaseChange] = field(default_factory=list)
     manifest: list[tuple[str, str]] = field(default_factory=list)
     readme: list[tuple[str, str]] = field(default_factory=list)
+    files: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)  # path, diff; of code and prompts
 
 
-def version_changes(before: EnvironmentVersion, after: EnvironmentVersion) -> VersionChanges:
-    """Compare two versions of one environment. Cases are matched by id."""
+def version_changes(
+    before: EnvironmentVersion, after: EnvironmentVersion, *, with_files: bool = False
+) -> VersionChanges:
+    """Compare two versions of one environment. Cases are matched by id. with_files: also compare code files."""
     new_cases, old_cases = Case.objects.filter(version=after), Case.objects.filter(version=before)
     predecessor = Case.objects.filter(version=before, external_id=OuterRef("external_id"))
     successor = Case.objects.filter(version=after, external_id=OuterRef("external_id"))
@@ -58,7 +67,29 @@ def version_changes(before: EnvironmentVersion, after: EnvironmentVersion) -> Ve
         cases=[change for title, version, cases in kinds if (change := _case_change(title, version, cases)).count],
         manifest=list(_diff(_yaml(before.manifest), _yaml(after.manifest))),
         readme=list(_diff(before.readme, after.readme)),
+        files=file_changes(before, after) if with_files else [],
     )
+
+
+def file_changes(before: EnvironmentVersion, after: EnvironmentVersion) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the path and the differences of each code file and prompt that differs. Raises ArchiveUnavailable."""
+    with open_stored_bundle(before) as old, open_stored_bundle(after) as new:
+        paths = sorted(path for path in {*old.files, *new.files} if path.endswith(_COMPARED))
+        changed = [path for path in paths if _sha256(old, path) != _sha256(new, path)]
+        return [(path, list(_diff(_file_text(old, path), _file_text(new, path)))) for path in changed[:_MAX_FILES]]
+
+
+def _sha256(bundle: Bundle, path: str) -> str:
+    return bundle.files[path].sha256 if path in bundle.files else ""
+
+
+def _file_text(bundle: Bundle, path: str) -> str:
+    if path not in bundle.files:
+        return ""
+    try:
+        return bundle.text(path, _MAX_BYTES)
+    except BundleError:
+        return f"({path} is too long to be compared, or not text)"
 
 
 def _case_change(title: str, version: EnvironmentVersion, cases: QuerySet[Case]) -> CaseChange:

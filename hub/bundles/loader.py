@@ -26,7 +26,7 @@ from hub.bundles.explain import explain
 from hub.common import digests
 from hub.common.documents import yaml_source
 from hub.common.problems import Problem
-from hub.environments.compiled import CompiledEnvironment, CompileError, code_paths
+from hub.environments.compiled import CompiledEnvironment, CompileError, code_paths, is_code
 from hub.manifest.problems import MANIFEST, BundleError
 from hub.manifest.schema import Manifest
 from hub.protocols.cases import CaseData
@@ -248,7 +248,7 @@ class Bundle:
     def code(self, manifest: Manifest) -> dict[str, bytes]:
         """Return the code files by path: every .py, and files that the harness or a rule names as code."""
         named = code_paths(manifest)
-        paths = [path for path in self.files if path.endswith(".py") or path in named]
+        paths = [path for path in self.files if path.endswith(".py") or is_code(path, named)]
         total = sum(self.files[path].size for path in paths)
         if total > MAX_CODE:
             raise BundleError(

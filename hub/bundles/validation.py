@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
-from hub.bundles.answers import RecordedCalls, ReferenceAnswers
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import Bundle, open_bundle
+from hub.bundles.reference_answers import RecordedCalls, ReferenceAnswers
 from hub.common.problems import Problem
 from hub.datasets.disk_index import DiskIndex
 from hub.environments.compiled import CompiledEnvironment
 from hub.manifest.problems import BundleError, ProblemList
 from hub.manifest.schema import Answers, Manifest
+from hub.protocols.cases import case_split
 from hub.templating import templates
 
 
@@ -83,6 +84,7 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
         for key in ("gold", "wrong")
         if isinstance(source := getattr(manifest, key), Answers) and not any(item.path == key for item in broken)
     ]
+    splits: set[str] = set()
     with DiskIndex() as ids:
         if not any(problem.path.startswith("dataset") for problem in missing):
             for found in prepared_cases(manifest, environment, bundle.file):
@@ -90,11 +92,14 @@ def bundle_problems(bundle: Bundle, *, on_case: Callable[[PreparedCase], object]
                     problems.add(found)
                 else:
                     ids.add(found.case.id, "")
+                    if manifest.held_out_splits:
+                        splits.add(case_split(found.case.to_json()))
                     problems.add(*_template_problems(answer_templates, found))
                     on_case(found)
                 if problems.full:
                     return problems.sorted()
             problems.add(*_answer_problems(bundle, manifest, ids))
+            problems.add(*_unknown_splits(bundle, manifest, splits))
     return problems.sorted()
 
 
@@ -103,6 +108,15 @@ def _template_problems(answer_templates: list[ReferenceAnswers], found: Prepared
     for answers in answer_templates:
         if message := answers.problem(found.case):
             yield Problem(file=found.file, line=found.line, path=answers.key, message=message)
+
+
+def _unknown_splits(bundle: Bundle, manifest: Manifest, splits: set[str]) -> Iterator[Problem]:
+    known = ", ".join(sorted(repr(split) for split in splits if split)) or "none: add a column `split` to the rows"
+    for index, split in enumerate(manifest.held_out_splits):
+        if split not in splits:
+            yield bundle.problem(
+                ["held_out_splits", index], f"no case has the split {split!r}", f"The splits of the cases are {known}."
+            )
 
 
 def _missing_files(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
@@ -130,7 +144,7 @@ def _bad_templates(bundle: Bundle, manifest: Manifest) -> Iterator[Problem]:
     for key in ("gold", "wrong"):
         answers = getattr(manifest, key)
         if isinstance(answers, Answers):
-            for message in templates.check([answers.content or "", answers.messages or ""]):
+            for message in templates.check([answers.content or "", answers.messages or "", answers.script or ""]):
                 yield bundle.problem([key], message)
 
 

@@ -5,9 +5,11 @@ from typing import ClassVar
 
 
 class UserError(ValueError):
-    """Something the user can fix: an invalid config, bundle, argument or request. Nothing was changed.
+    """Something the user can fix: an invalid config, bundle, argument or request. Nothing was changed (see `stored`).
 
     message: one or more sentences for a person. path: the place of the mistake, as a key path or a field's name.
+    code: a word for programs, if `status_code` does not say enough. retry_after: seconds until the same
+    request may succeed.
 
     Commands turn it into an exit code (hub.management.base) and REST into a response (hub.common.rest.errors), in one
     place each. A subclass that reports several mistakes at once overrides `headline`, `lines` and `errors`.
@@ -15,6 +17,9 @@ class UserError(ValueError):
 
     exit_code: ClassVar[int] = 2
     status_code: ClassVar[int] = 400
+    code: ClassVar[str] = ""
+    retry_after: int | None = None
+    stored: ClassVar[bool] = False  # whether the request had its effect in spite of the error, so must not be repeated
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)
@@ -32,6 +37,10 @@ class UserError(ValueError):
     def errors(self) -> list[dict[str, object]]:
         """Return the mistakes as `[{"path", "message"}]`, for JSON."""
         return [{"path": self.path, "message": self.message}] if self.path else []
+
+    def details(self) -> dict[str, object]:
+        """Return further keys of the body of a REST response, for programs."""
+        return {}
 
 
 class NotFound(UserError):

@@ -88,25 +88,44 @@ def free() -> Q:
     return Q(lease_owner="") | Q(lease_until=None) | Q(lease_until__lt=timezone.now())
 
 
-def take(row: T, owner: str, duration: timedelta, *, condition: Q | None = None, **changes: object) -> bool:
+def is_held(row: Leased) -> bool:
+    """Return whether *row*, as it was read, has an owner whose lease has not lapsed and whose process may be alive."""
+    if not row.lease_owner or row.lease_until is None or row.lease_until < timezone.now():
+        return False
+    return not has_ended(row.lease_owner)
+
+
+def take(
+    row: T,
+    owner: str,
+    duration: timedelta,
+    *,
+    condition: Q | None = None,
+    refresh: bool = True,
+    **changes: object,
+) -> bool:
     """Take the lease of *row* for *duration* and apply *changes* in the same statement.
 
-    Returns False if it has another owner, or if the row does not meet *condition*.
+    Returns False if it has another owner, or if the row does not meet *condition*. The row is then read again, unless
+    *condition* proves that it is unchanged and *refresh* is False.
     """
     rows = type(row)._default_manager.filter(pk=row.pk)
-    holder = rows.values_list("lease_owner", flat=True).first()
-    available = free()
-    if holder and has_ended(holder):
-        available |= Q(lease_owner=holder)
     if condition is not None:
-        available &= condition
-    if not rows.filter(available).update(lease_owner=owner, lease_until=timezone.now() + duration, **changes):
-        return False
-    row.refresh_from_db()
+        rows = rows.filter(condition)
+    until = timezone.now() + duration
+    taken = {**changes, "lease_owner": owner, "lease_until": until}
+    if not rows.filter(free()).update(**taken):
+        holder = rows.values_list("lease_owner", flat=True).first()
+        if not holder or not has_ended(holder) or not rows.filter(lease_owner=holder).update(**taken):
+            return False
+    if refresh:
+        row.refresh_from_db()
+    else:
+        row.lease_owner, row.lease_until = owner, until
     return True
 
 
-def renew(model: type[Leased], pk: int, owner: str, duration: timedelta, **changes: object) -> None:
+def renew(model: type[Leased], pk: int | uuid.UUID, owner: str, duration: timedelta, **changes: object) -> None:
     """Extend the lease by *duration* from now and apply *changes*. Raises LeaseLost if it has another owner."""
     held = model._default_manager.filter(pk=pk, lease_owner=owner)
     if not held.update(lease_until=timezone.now() + duration, **changes):

@@ -79,7 +79,7 @@ class Outputs:
 
     def _place(self) -> None:
         ready = {path: made for path, made in self._pending.items() if made.exists()}
-        for path in ready:  # all of them before the first is moved: somebody else may have been quicker
+        for path in ready:  # check all before the first is moved: another process may have created a file
             self._refuse(path)
         for path, made in ready.items():
             with _explained(path):

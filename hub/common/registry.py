@@ -1,8 +1,11 @@
 """Registry of named implementations: scorers, harnesses, providers, export formats, stages, benchmarks."""
 
+import inspect
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import TypeVar, cast
 
 from hub.common.errors import UserError
@@ -10,29 +13,55 @@ from hub.common.wording import suggest
 
 T = TypeVar("T")
 
+NOT_MEMBERS = frozenset({"base", "registry"})  # modules that each package of implementations has beside them
+
 
 class UnknownName(UserError):
     """A name that is not in a registry; the message suggests the closest names."""
 
 
+class InvalidMember(TypeError):
+    """A module in a package of implementations that does not define what the registry expects."""
+
+
 class Registry(MutableMapping[str, T]):
     """Implementations of one kind by name, imported when they are first used.
 
-        SCORERS: Registry[Scorer] = Registry("scorer", {"choice": "hub.scorers.choice:Choice"}, create=True)
-        SCORERS["choice"]            # imports the module, creates the scorer, keeps it
+        SCORERS: Registry[Scorer] = Registry("scorer", Scorer, package="hub.scorers", attribute="type", create=True)
+        SCORERS["choice"]            # imports hub/scorers/choice.py, creates its scorer, keeps it
         SCORERS.require("chioce")    # UnknownName: "Unknown scorer 'chioce'; did you mean 'choice'?"
 
+    Each module of *package* is one implementation, except for `base` and `registry`. It defines one subclass of *base*,
+    and its name is that of the implementation. What implementations share is in `base` or in a folder below the
+    package. Listing the names reads the package's folder and imports no implementation.
+
     kind: singular noun for error messages.
-    paths: name -> "package.module:attribute". With create=True the attribute is called without arguments.
-    Listing the names imports nothing.
+    attribute: class attribute that repeats the name; a different value is an error.
+    create: the item is an instance of the class rather than the class.
+    hyphens: underscores of module names are hyphens in names.
+    modules: name -> module, for names that differ from the module's.
     """
 
-    def __init__(self, kind: str, paths: Mapping[str, str] | None = None, *, create: bool = False) -> None:
+    def __init__(
+        self,
+        kind: str,
+        base: type | None = None,
+        *,
+        package: str = "",
+        attribute: str = "",
+        create: bool = False,
+        hyphens: bool = False,
+        modules: Mapping[str, str] | None = None,
+    ) -> None:
         self.kind = kind
+        self._base = base
+        self._attribute = attribute
+        self._create = create
+        self._hyphens = hyphens
+        self._names = {module: name for name, module in (modules or {}).items()}
         self._items: dict[str, T] = {}
-        self._loaders: dict[str, Callable[[], T]] = {}
-        for name, path in (paths or {}).items():
-            self.register_loader(name, cast(Callable[[], T], partial(_load, path, create)))
+        self._known: dict[str, Callable[[], T]] = {}
+        self._unread = [package] if package else []
 
     def register(self, name: str, item: T) -> None:
         """Add *item*. Raises ValueError if the name is taken."""
@@ -40,9 +69,11 @@ class Registry(MutableMapping[str, T]):
 
     def register_loader(self, name: str, loader: Callable[[], T]) -> None:
         """Add an item that *loader* makes when it is first used. Raises ValueError if the name is taken."""
-        if name in self._loaders:
-            raise ValueError(f"The {self.kind} {name!r} is registered twice.")
-        self._loaders[name] = loader
+        self._add(name, loader, self._loaders)
+
+    def register_package(self, package: str) -> None:
+        """Add the implementations in the modules of another *package*, whose folder is read when names are needed."""
+        self._unread.append(package)
 
     def require(self, name: str) -> T:
         """Return the item called *name*. Raises UnknownName."""
@@ -78,8 +109,51 @@ class Registry(MutableMapping[str, T]):
     def __len__(self) -> int:
         return len(self._loaders)
 
+    @property
+    def _loaders(self) -> dict[str, Callable[[], T]]:
+        while self._unread:
+            package = self._unread.pop()
+            for module in module_names(package):
+                name = self._names.get(module, module.replace("_", "-") if self._hyphens else module)
+                self._add(name, partial(self._load, name, f"{package}.{module}"), self._known)
+        return self._known
 
-def _load(path: str, create: bool) -> object:
-    module, _, attribute = path.partition(":")
-    found = getattr(import_module(module), attribute)
-    return found() if create else found
+    def _add(self, name: str, loader: Callable[[], T], known: dict[str, Callable[[], T]]) -> None:
+        if name in known:
+            raise ValueError(f"The {self.kind} {name!r} is registered twice.")
+        known[name] = loader
+
+    def _load(self, name: str, path: str) -> T:
+        assert self._base is not None
+        found = defined_classes(import_module(path), self._base)
+        file = f"{path.replace('.', '/')}.py"
+        if len(found) != 1:
+            defined = ", ".join(item.__name__ for item in found) or "none"
+            raise InvalidMember(
+                f"{file} must define one subclass of {self._base.__name__}, the {self.kind} {name!r}; it defines "
+                f"{defined}. Code that several share belongs in a folder below {file.rpartition('/')[0]}/."
+            )
+        stated = getattr(found[0], self._attribute, None) if self._attribute else name
+        if stated != name:
+            raise InvalidMember(
+                f"{file}: {found[0].__name__}.{self._attribute} must be {name!r}, like the module, not {stated!r}."
+            )
+        return cast(T, found[0]() if self._create else found[0])
+
+
+def module_names(package: str) -> list[str]:
+    """Return the modules of *package* that are implementations, in alphabetical order. Imports only the package."""
+    found = pkgutil.iter_modules(import_module(package).__path__)
+    return sorted(item.name for item in found if not item.ispkg and item.name not in NOT_MEMBERS)
+
+
+def defined_classes(module: ModuleType, base: type) -> list[type]:
+    """Return the subclasses of *base* that *module* itself defines, without abstract ones."""
+    return [
+        item
+        for item in vars(module).values()
+        if isinstance(item, type)
+        and issubclass(item, base)
+        and item.__module__ == module.__name__
+        and not inspect.isabstract(item)
+    ]

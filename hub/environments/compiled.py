@@ -1,7 +1,7 @@
 """Compiled environments: a manifest with its harness, scorers and code files."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TypeVar
@@ -87,6 +87,10 @@ class CompiledEnvironment:
         """Return *pool* with the packages of the manifest. Raises SandboxUnavailable if one is missing."""
         return pool.with_packages(self.manifest.packages) if pool is not None and self.needs_sandbox else pool
 
+    def check_available(self) -> None:
+        """Raise SandboxUnavailable if what the harness needs, besides the sandbox, is missing on this machine."""
+        self.harness.check_available(self.manifest.harness.options, self.files)
+
     @cached_property
     def roles(self) -> list[str]:
         """Return the roles of models that a run must provide: simulated users, rubric judges."""
@@ -95,11 +99,22 @@ class CompiledEnvironment:
             named = named + rule.scorer.roles(rule.spec.options)
         return sorted(set(named))
 
+    @cached_property
+    def forgeable_rules(self) -> list[str]:
+        """Return the names of the rules whose tests share a process with what the model wrote, which can forge them."""
+        options = [(rule, rule.spec.options) for rule in self.rules]
+        return [rule.spec.name for rule, raw in options if rule.scorer.shares_process(raw, self.files)]
+
     # ---- rendering for a case ----------------------------------------------------------------------------------------
 
     def harness_options(self, case: CaseData) -> HarnessOptions:
         """Return the options of the harness for *case*. Raises CaseError."""
         return _options(self.harness.Options, self.manifest.harness.options, case.variables(), "harness")
+
+    def check_case(self, case: CaseData) -> None:
+        """Raise CaseError if the options of the harness do not fit *case*, such as tools that do not exist."""
+        for problem in self.harness.case_problems(self.harness_options(case), self.files):
+            raise CaseError(f"harness.{problem.path}", f"case {case.id!r}: {problem.message}")
 
     def rendered_rules(self, case: CaseData) -> list[RenderedRule]:
         """Return the rules that apply to *case* (`when`), rendered. Raises CaseError."""
@@ -163,11 +178,18 @@ class CompiledEnvironment:
         return digests.digest({"pass": self.manifest.scoring.pass_at, "rules": rules, "case": case_json, **packages})
 
     def _hashes(self, paths: Iterable[str]) -> dict[str, str]:
-        return {path: hashlib.sha256(self.files[path]).hexdigest() for path in paths if path in self.files}
+        named = set(paths)
+        selected = [path for path in self.files if is_code(path, named)]
+        return {path: hashlib.sha256(self.files[path]).hexdigest() for path in selected}
+
+
+def is_code(path: str, named: Collection[str]) -> bool:
+    """Return whether *path* is among the files and folders *named* as code."""
+    return path in named or any(name.endswith("/") and path.startswith(name) for name in named)
 
 
 def code_paths(manifest: Manifest) -> set[str]:
-    """Return the files of the bundle that the harness and the rules name as code."""
+    """Return the files and folders of the bundle that the harness and the rules name as code; see `is_code`."""
     paths: set[str] = set()
     if manifest.harness.type in HARNESSES:
         paths.update(HARNESSES[manifest.harness.type].code_paths(manifest.harness.options))
@@ -212,6 +234,12 @@ def _problems(manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Proble
         if scorer is None:
             yield Problem(SCORERS.describe_unknown(spec.type), f"{where}.type")
             continue
+        if scorer.harness and manifest.harness.type != scorer.harness:
+            yield Problem(
+                f"the rule {spec.type} scores episodes of the harness {scorer.harness}, "
+                f"and the harness is {manifest.harness.type}",
+                f"{where}.type",
+            )
         for problem in templates.check(spec.when):
             yield Problem(problem, f"{where}.when")
         yield from _option_problems(where, scorer.Options, spec.options)
@@ -239,5 +267,7 @@ def _option_problems(where: str, model: type[BaseModel], options: Mapping[str, o
 
 def _missing(where: str, paths: Iterable[str], files: Mapping[str, bytes]) -> Iterable[Problem]:
     for path in paths:
-        if path not in files:
+        if path.endswith("/") and not any(is_code(file, [path]) for file in files):
+            yield Problem(f"the bundle has no files in the folder {path!r}", where)
+        elif not path.endswith("/") and path not in files:
             yield Problem(f"the bundle has no file {path!r}", where)

@@ -6,7 +6,7 @@ replayed.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypedDict, cast
 
 from hub.environments.compiled import CompiledEnvironment
@@ -29,7 +29,9 @@ class EpisodeState(TypedDict, total=False):
     turns: int
     done: bool
     reward: float | None
+    rewards: list[float | None]  # of each step; absent if the harness gave none
     stop: str
+    conversation: int  # number of the message that the current conversation begins with
 
 
 class EpisodeError(Exception):
@@ -48,6 +50,7 @@ class Observation:
 class Step:
     """Result of one assistant message. `reward` is 0.0 and `score` is None until `done`.
 
+    `step_reward`: what a harness of the bundle returned as the reward of this step; None if it returned none.
     `truncated`: a limit ended the episode, not the model. `info` never affects a score.
     """
 
@@ -56,6 +59,7 @@ class Step:
     done: bool = False
     truncated: bool = False
     score: EpisodeScore | None = None
+    step_reward: float | None = None
     info: dict[str, JSON] = field(default_factory=dict)
 
 
@@ -94,6 +98,11 @@ class Episode:
         return list(self.state.get("messages", []))
 
     @property
+    def conversation(self) -> list[Message]:
+        """Return the messages that the model reads next: the transcript, or the part since a new conversation began."""
+        return self.messages[self.state.get("conversation", 0) :]
+
+    @property
     def tools(self) -> list[Tool]:
         return list(self.state.get("tools", []))
 
@@ -101,6 +110,12 @@ class Episode:
     def turns(self) -> int:
         """Return the number of assistant messages so far."""
         return int(self.state.get("turns", 0))
+
+    @property
+    def step_rewards(self) -> list[float | None]:
+        """Return the reward that the harness gave for each step, None where it gave none; empty if it never did."""
+        rewards = self.state.get("rewards", [])
+        return [*rewards, *[None] * (self.turns - len(rewards))] if rewards else []
 
     @property
     def done(self) -> bool:
@@ -132,11 +147,16 @@ class Episode:
         self.state["messages"].append(message)
         self.state["turns"] += 1
         observation = self._apply_turn(turn)
+        if turn.reward is not None:
+            earlier = self.state.get("rewards", [])
+            self.state["rewards"] = [*earlier, *[None] * (self.turns - 1 - len(earlier)), turn.reward]
         if turn.done:
-            return await self._finish(observation, "turns" if turn.truncated else "done", turn.info)
-        if self.max_turns is not None and self.turns >= self.max_turns:
-            return await self._finish(observation, "turns", turn.info)
-        return Step(observation=observation, info=turn.info)
+            stop = "turns" if turn.truncated else "done"
+        elif self.max_turns is not None and self.turns >= self.max_turns:
+            stop = "turns"
+        else:
+            return Step(observation=observation, step_reward=turn.reward, info=turn.info)
+        return replace(await self._finish(observation, stop, turn.info), step_reward=turn.reward)
 
     async def stop(self, reason: str) -> Step:
         """End the episode for *reason* (`time`, `tokens`) and score it. Raises the same errors as `step`."""
@@ -145,6 +165,10 @@ class Episode:
         if self.done:
             raise EpisodeError("The episode is already over.")
         return await self._finish(Observation(), reason, {})
+
+    async def close(self) -> None:
+        """Free what the harness has opened for this episode. The end of an episode does so, too."""
+        await self.environment.harness.close(self.state.get("harness"))
 
     def _apply_turn(self, turn: Turn) -> Observation:
         try:
@@ -156,8 +180,10 @@ class Episode:
                 f"The environment's state is {size:,} bytes as JSON; at most {MAX_STATE_BYTES:,} are allowed."
             )
         self.state["harness"] = turn.state
+        if turn.new_conversation:
+            self.state["conversation"] = len(self.state["messages"])
         self.state["messages"].extend(turn.messages)
-        if turn.tools:
+        if turn.tools or turn.new_conversation:
             self.state["tools"] = turn.tools
         if turn.reward is not None:
             self.state["reward"] = turn.reward
@@ -167,6 +193,7 @@ class Episode:
         score = await self._score(stop)
         self.state["done"] = True
         self.state["stop"] = stop
+        await self.close()
         return Step(
             observation=observation,
             reward=score.value or 0.0,

@@ -42,6 +42,22 @@ def without_reasoning(text: str) -> str:
     return (rest[orphans[-1].end() :] if orphans else rest).strip("\n")
 
 
+def reasoning_spans(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of the reasoning that `without_reasoning` leaves out, tags included."""
+    spans: list[tuple[int, int]] = []
+    position = 0
+    while opening := _OPENING.search(text, position):
+        closing = _CLOSING.search(text, opening.end())
+        position = len(text) if closing is None else closing.end()
+        spans.append((opening.start(), position))
+        if closing is None:
+            break
+    if not spans:
+        orphans = list(_ORPHAN.finditer(text))
+        return [(0, orphans[-1].end())] if orphans else []
+    return spans
+
+
 @lru_cache(maxsize=64)  # several rules read the same answer, some of them more than once
 def answer_text(text: str) -> str:
     """Return *text* cleaned, without reasoning and outer white space, as answers are extracted from it."""

@@ -93,7 +93,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])[*_]*\s+(?=[A-Z*])|(?<=[。！？])")
 _LONGEST_LINE = 4000  # characters; a longer line is a paragraph, not a line with a label
 
 
-class Mark(IntEnum):
+class Marker(IntEnum):
     """How strongly an answer is marked as final."""
 
     DECISION = 0  # "I'll go with …", "… is the answer"
@@ -107,7 +107,7 @@ class Mark(IntEnum):
 class Statement:
     """Statement of the final answer. `start` and `end` are its position in the source; `text` is what it states."""
 
-    mark: Mark
+    mark: Marker
     start: int
     end: int
     text: str
@@ -121,7 +121,7 @@ def final_answer(text: str) -> str | None:
     after that, earlier statements do not count.
     """
     return next(
-        (strip_markup(s.text) for s in statements(text) if s.mark != Mark.DECISION and strip_markup(s.text)), None
+        (strip_markup(s.text) for s in statements(text) if s.mark != Marker.DECISION and strip_markup(s.text)), None
     )
 
 
@@ -132,9 +132,9 @@ def statements(text: str) -> tuple[Statement, ...]:
     found = [*_boxed(text), *_tagged(text), *_keyed(text), *_hashed(text)]
     folded = text.casefold()
     if any(word in folded for word in _WORDS):
-        found += [*_labelled(text), *_sentences(_STATED, Mark.SENTENCE, text), *_confirmed(text)]
+        found += [*_labelled(text), *_sentences(_STATED, Marker.SENTENCE, text), *_confirmed(text)]
     if "i" in folded:
-        found += _sentences(_DECIDED, Mark.DECISION, text)
+        found += _sentences(_DECIDED, Marker.DECISION, text)
     if not found:
         return ()
     last = max(s.start for s in found)
@@ -151,9 +151,9 @@ def _boxed(text: str) -> Iterator[Statement]:
         opened = re.compile(r"\\(?:boxed|fbox)\s*(?:(\{)|([^\s{}$\\]+))").match(text, start)
         if opened and opened[1]:
             close = _closing_brace(text, opened.start(1))
-            yield Statement(Mark.FORMAT, start, close + 1, text[opened.end() : close])
+            yield Statement(Marker.FORMAT, start, close + 1, text[opened.end() : close])
         elif opened:
-            yield Statement(Mark.FORMAT, start, opened.end(), opened[2])
+            yield Statement(Marker.FORMAT, start, opened.end(), opened[2])
         end = start
 
 
@@ -170,7 +170,7 @@ def _tagged(text: str) -> Iterator[Statement]:
     start = text.lower().rfind("<answer>")
     match = _TAG.match(text, start) if start >= 0 else None
     if match:
-        yield Statement(Mark.FORMAT, match.start(1), match.end(), match[1])
+        yield Statement(Marker.FORMAT, match.start(1), match.end(), match[1])
 
 
 def _keyed(text: str) -> Iterator[Statement]:
@@ -178,7 +178,7 @@ def _keyed(text: str) -> Iterator[Statement]:
     if ":" not in text or not any(key in text.casefold() for key in _KEYS):
         return
     for match in _KEY.finditer(text):
-        yield Statement(Mark.FORMAT, match.start("value"), match.end(), _value(match["value"].strip()))
+        yield Statement(Marker.FORMAT, match.start("value"), match.end(), _value(match["value"].strip()))
 
 
 def _value(written: str) -> str:
@@ -201,21 +201,21 @@ def _labelled(text: str) -> Iterator[Statement]:
         if after_heading and line.strip(" *_`$\t"):
             after_heading = False
             if not _LABELLED.match(line):
-                yield Statement(Mark.LABEL, start, end, line)
+                yield Statement(Marker.LABEL, start, end, line)
         if len(line) <= _LONGEST_LINE:
             match = _LABELLED.match(line)
             if match and match["rest"].strip():
-                sentence = next(_sentences(_STATED, Mark.LABEL, match["rest"]), None)
+                sentence = next(_sentences(_STATED, Marker.LABEL, match["rest"]), None)
                 if sentence:
-                    yield Statement(Mark.LABEL, start + match.start("rest") + sentence.start, end, sentence.text)
+                    yield Statement(Marker.LABEL, start + match.start("rest") + sentence.start, end, sentence.text)
                 else:
-                    yield Statement(Mark.LABEL, start + match.start("rest"), end, match["rest"])
+                    yield Statement(Marker.LABEL, start + match.start("rest"), end, match["rest"])
             elif match or _HEADING.match(line):
                 after_heading = True
         start = end + 1
 
 
-def _sentences(pattern: re.Pattern[str], mark: Mark, text: str) -> Iterator[Statement]:
+def _sentences(pattern: re.Pattern[str], mark: Marker, text: str) -> Iterator[Statement]:
     """Yield the text after each match of *pattern*, up to the end of its sentence."""
     heads = list(pattern.finditer(text))
     for i, head in enumerate(heads):
@@ -233,16 +233,16 @@ def _confirmed(text: str) -> Iterator[Statement]:
         before = text[max(match.start() - 120, 0) : match.start()]
         sentence = re.split(r"(?:[.!?。]\s|\n)", before)[-1]
         if sentence.strip():
-            yield Statement(Mark.DECISION, match.start() - len(sentence), match.end(), sentence)
+            yield Statement(Marker.DECISION, match.start() - len(sentence), match.end(), sentence)
 
 
 def _hashed(text: str) -> Iterator[Statement]:
     """Yield answers after GSM8K's ####. As it is also a heading, a text counts only on the last line."""
     for match in _HASHES.finditer(text):
         if _HASHED_NUMBER.fullmatch(match["rest"]):
-            yield Statement(Mark.FORMAT, match.start("rest"), match.end(), match["rest"])
+            yield Statement(Marker.FORMAT, match.start("rest"), match.end(), match["rest"])
         elif not text[match.end() : match.end() + 1000].strip():
-            yield Statement(Mark.HEADING_HASHES, match.start("rest"), match.end(), match["rest"])
+            yield Statement(Marker.HEADING_HASHES, match.start("rest"), match.end(), match["rest"])
 
 
 def strip_markup(text: str) -> str:

@@ -1,60 +1,60 @@
 """Check for leaked answers: searches a case's files, and runs a probe in the sandbox in place of the model's code.
 
-The probe is a normal answer. It opens what it can reach (its folder, the folders that programs write to, the
-objects of its process) and searches for the expected answers, which it stores reversed so as not to find itself.
+The probe is submitted like any answer. It searches the files of its folder and of the folders that programs write to,
+and the objects of its process, for the expected answers. It stores these reversed, so that it does not find itself.
 """
 
 from collections.abc import Iterator, Sequence
 
-from hub.bundles.answers import ReferenceAnswer
+from hub.bundles.reference_answers import ReferenceAnswer
 from hub.environments.compiled import CaseError, CompiledEnvironment
 from hub.environments.episodes import Step
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import Message, text_of
 
-MIN_NEEDLE = 16  # characters; shorter answers occur by chance
+MIN_SECRET = 16  # characters; shorter answers occur by chance
 MARK = "LLMEVAL-LEAK"
 FOLDERS = '(os.getcwd(), "/tmp", "/dev/shm", os.path.expanduser("~"))'  # Python, evaluated in the sandbox
 
 
-def needles(
-    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[ReferenceAnswer]
+def secret_texts(
+    environment: CompiledEnvironment, case: CaseData, first_messages: Sequence[Message], gold: Sequence[ReferenceAnswer]
 ) -> list[str]:
-    """Return texts that reveal the answer: target, tests, gold answers; without those in the prompt."""
-    shown = "\n".join(text_of(message) for message in opening)
+    """Return texts that reveal the answer: target, tests and gold answers, except those that are in the prompt."""
+    shown = "\n".join(text_of(message) for message in first_messages)
     texts = [case.target] if isinstance(case.target, str) else []
     for rendered in environment.rendered_rules(case):
         tests = getattr(rendered.options, "tests", None)
         texts += [tests] if isinstance(tests, str) else [t for t in tests or [] if isinstance(t, str)]
     texts += [text_of(answer.messages[-1]) for answer in gold]
     distinct = {text.strip() for text in texts}
-    return sorted(text for text in distinct if len(text) >= MIN_NEEDLE and text not in shown)
+    return sorted(text for text in distinct if len(text) >= MIN_SECRET and text not in shown)
 
 
 def file_leaks(
-    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[ReferenceAnswer]
+    environment: CompiledEnvironment, case: CaseData, first_messages: Sequence[Message], gold: Sequence[ReferenceAnswer]
 ) -> Iterator[str]:
     """Yield a sentence for each of the case's files that contains an expected answer."""
     if not case.files:
         return
-    selected = needles(environment, case, opening, gold)
+    selected = secret_texts(environment, case, first_messages, gold)
     for path, content in case.files.items():
-        if isinstance(content, str) and any(needle in content for needle in selected):
+        if isinstance(content, str) and any(secret in content for secret in selected):
             yield f"the file {path!r}, which the model's code can open, contains an expected answer or the tests."
 
 
 def probe_answer(
-    environment: CompiledEnvironment, case: CaseData, opening: Sequence[Message], gold: Sequence[ReferenceAnswer]
+    environment: CompiledEnvironment, case: CaseData, first_messages: Sequence[Message], gold: Sequence[ReferenceAnswer]
 ) -> Message | None:
-    """Return the probe as an answer to *case*; None if no rule runs the model's code or there is nothing to find."""
+    """Return the probe as an answer to *case*; None if no rule runs code or the case has no secret texts."""
     entry_points = [entry for entry in _entry_points(environment, case) if ":" not in entry]
-    selected = needles(environment, case, opening, gold)
+    selected = secret_texts(environment, case, first_messages, gold)
     if not entry_points or not selected:
         return None
-    reversed_needles = [needle[::-1] for needle in selected]
-    code = _PROBE.replace("REVERSED", repr(reversed_needles)).replace("MARK", repr(MARK)).replace("FOLDERS", FOLDERS)
+    reversed_secrets = [secret[::-1] for secret in selected]
+    code = _PROBE.replace("REVERSED", repr(reversed_secrets)).replace("MARK", repr(MARK)).replace("FOLDERS", FOLDERS)
     code += "".join(
-        f"\n\ndef {entry}(*args, **kwargs):\n    look()\n" for entry in entry_points if entry.isidentifier()
+        f"\n\ndef {entry}(*args, **kwargs):\n    search()\n" for entry in entry_points if entry.isidentifier()
     )
     return {"role": "assistant", "content": f"```python\n{code}\n```"}
 
@@ -90,11 +90,11 @@ import gc
 import os
 import sys
 
-WANTED = [text[::-1] for text in REVERSED]
+SECRETS = [text[::-1] for text in REVERSED]
 
 
-def holds(text):
-    return any(wanted in text for wanted in WANTED)
+def contains_secret(text):
+    return any(secret in text for secret in SECRETS)
 
 
 def texts(value, depth):
@@ -109,7 +109,7 @@ def texts(value, depth):
             yield from texts(item, depth - 1)
 
 
-def places():
+def namespaces():
     frame = sys._getframe()
     while frame is not None:
         yield frame.f_globals
@@ -120,7 +120,7 @@ def places():
     yield from gc.get_objects()
 
 
-def look():
+def search():
     for folder in FOLDERS:
         seen = 0
         for root, _, names in os.walk(folder):
@@ -129,18 +129,18 @@ def look():
                 seen += 1
                 try:
                     with open(path, "rb") as file:
-                        found = holds(file.read(1000000).decode("utf-8", "replace"))
+                        found = contains_secret(file.read(1000000).decode("utf-8", "replace"))
                 except OSError:
                     continue
                 if found:
                     raise RuntimeError(MARK + " " + path)
             if seen > 500:
                 break
-    for place in places():
-        for text in texts(place, 2):
-            if text not in WANTED and holds(text):
+    for namespace in namespaces():
+        for text in texts(namespace, 2):
+            if text not in SECRETS and contains_secret(text):
                 raise RuntimeError(MARK + " an object of its own process")
 
 
-look()
+search()
 """

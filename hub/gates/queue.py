@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 GATES = "hub.gates"
 LEASE = timedelta(seconds=60)
 RENEW_EVERY_S = 20.0
-TRIES = 3  # a bundle that crashes its worker is not retried for ever
+TRIES = 3  # a bundle that crashes its worker is not retried forever
 
 
 def dispatch_gates(*, version: EnvironmentVersion) -> None:

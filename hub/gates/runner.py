@@ -1,7 +1,8 @@
 """Gates: checks that a bundle must pass before it can be published. Their result is its certificate.
 
-Gold answers pass, wrong and empty answers fail, scoring twice agrees, no answer leaks to the model's code, ids are
-unique, cases render. All answers go through Episode, as in a run, and code runs in the sandbox.
+Gold answers pass, wrong and empty answers fail, scoring twice gives the same result, the model's code cannot read
+expected answers, ids are unique, and cases render. All answers go through Episode, as in a run. Code runs in the
+sandbox.
 """
 
 import asyncio
@@ -11,9 +12,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hub.bundles.answers import RecordedCalls, ReferenceAnswers
 from hub.bundles.cases import PreparedCase, prepared_cases
 from hub.bundles.loader import Bundle
+from hub.bundles.reference_answers import RecordedCalls, ReferenceAnswers
 from hub.common.digests import attempt_seed
 from hub.common.problems import Problem
 from hub.environments.compiled import CompiledEnvironment
@@ -28,7 +29,7 @@ from hub.protocols.messages import Message
 from hub.scorers.base import ScoringFailed
 from sandbox.client.pool import Pool
 
-MAX_CASES = 2000  # of a large dataset, evenly spread; the certificate says how many were checked
+MAX_CASES = 2000  # of a large dataset, evenly spaced; the certificate has the number of cases that were checked
 MAX_FAILURES = 50  # listed for a gate; all are counted
 MAX_STEPS = 64
 PROBED_CASES = 20
@@ -79,20 +80,20 @@ class EpisodeOutcome:
 
 @dataclass(slots=True)
 class _GateRunner:
-    """Runner of a bundle's answers through episodes."""
+    """Runs the answers of a bundle through episodes and records the results in `gates`."""
 
     bundle: Bundle
     environment: CompiledEnvironment
     services: Services
     gates: dict[str, Gate]
 
-    async def play(self, case: CaseData, label: str, attempt: int, messages: list[Message]) -> EpisodeOutcome:
-        """Run an episode with *messages* as the assistant's turns; stop it if they end first."""
+    async def run_episode(self, case: CaseData, label: str, attempt: int, messages: list[Message]) -> EpisodeOutcome:
+        """Run an episode with *messages* as the assistant's turns. If they end before the episode does, stop it."""
         environment = self.environment
         key = CallKey(purpose="answer", environment=environment.slug, case=case.id, model=label, attempt=attempt)
         seed = attempt_seed(0, environment.slug, case.id, attempt)
+        episode = Episode(environment, case, key=key, seed=seed, services=self.services)
         try:
-            episode = Episode(environment, case, key=key, seed=seed, services=self.services)
             await episode.reset()
             for message in messages:
                 if episode.done:
@@ -104,28 +105,30 @@ class _GateRunner:
             return EpisodeOutcome("not_run" if error.kind == "no_recording" else "broken", None, str(error))
         except (HarnessError, BundleError) as error:
             return EpisodeOutcome("broken", None, str(error))
+        finally:
+            await episode.close()
         assert step.score is not None
         return EpisodeOutcome(step.score.status, step.score.value, step.score.reason, step)
 
     async def expect(self, gate: Gate, case: CaseData, attempt: int, messages: list[Message], why: str = "") -> None:
-        """Score an answer twice: both results must be equal and be what *gate* requires."""
+        """Score an answer twice. Fail *gate* if the result is wrong, and `repeat` if the second result differs."""
         expected = "passed" if gate.name == "gold" else "failed"
-        played = await self.play(case, gate.name, attempt, messages)
-        if played.status == "not_run":
-            gate.note = f"Not run for cases without a recording: {played.reason}"
+        outcome = await self.run_episode(case, gate.name, attempt, messages)
+        if outcome.status == "not_run":
+            gate.note = f"Not run for cases without a recording: {outcome.reason}"
             return
         gate.checked += 1
-        if played.status != expected:
+        if outcome.status != expected:
             note = f" ({why})" if why else ""
-            gate.fail(case.id, f"{gate.name} answer {attempt}{note}: {played.status}. {played.reason}".strip())
-        if played.status == "broken":
+            gate.fail(case.id, f"{gate.name} answer {attempt}{note}: {outcome.status}. {outcome.reason}".strip())
+        if outcome.status == "broken":
             return
-        again = await self.play(case, gate.name, attempt, messages)
+        again = await self.run_episode(case, gate.name, attempt, messages)
         self.gates["repeat"].checked += 1
-        if (again.status, again.value) != (played.status, played.value):
+        if (again.status, again.value) != (outcome.status, outcome.value):
             self.gates["repeat"].fail(
                 case.id,
-                f"{gate.name} answer {attempt}: {played.status} {played.value}, then {again.status} {again.value}.",
+                f"{gate.name} answer {attempt}: {outcome.status} {outcome.value}, then {again.status} {again.value}.",
             )
 
 
@@ -142,6 +145,7 @@ def run_gates(
 
 async def _run_gates(bundle: Bundle, pool: Pool | None, progress: Callable[[int, int], object] | None) -> Certificate:
     manifest, environment = bundle.manifest, bundle.compile()
+    environment.check_available()
     recorded = RecordedCalls.read(manifest.recordings, bundle.file) if manifest.recordings else RecordedCalls()
     models_per_role = dict.fromkeys(environment.roles, 1)
     gates = {gate.name: gate for gate in _all_gates()}
@@ -200,14 +204,14 @@ def _count_ids(run: _GateRunner) -> int:
 
 
 def _select_positions(total: int) -> tuple[set[int], set[int]]:
-    """Return the positions to check and those to probe: all, or evenly spread over a large dataset."""
+    """Return the positions of the cases to check and of those to probe for leaks, evenly spaced in a large dataset."""
     checked = range(total) if total <= MAX_CASES else [i * total // MAX_CASES for i in range(MAX_CASES)]
     probed = [checked[i * len(checked) // PROBED_CASES] for i in range(PROBED_CASES)] if total else []
     return set(checked), set(probed)
 
 
 async def _in_parallel(work: Callable[[PreparedCase], Awaitable[None]], cases: Iterator[PreparedCase]) -> None:
-    """Run *work* on every case, CONCURRENCY at a time, without reading further ahead."""
+    """Run *work* on every case, CONCURRENCY at a time, reading a case only when it is needed."""
 
     async def worker() -> None:
         for case in cases:
@@ -226,9 +230,9 @@ async def _case_gates(
 ) -> None:
     case, gates = prepared.case, run.gates
     gates["renders"].checked += 1
-    opening = await _opening(run, case)
-    if isinstance(opening, str):
-        gates["renders"].fail(case.id, opening)
+    first_messages = await _first_messages(run, case)
+    if isinstance(first_messages, str):
+        gates["renders"].fail(case.id, first_messages)
         return
     gold_answers = gold.of(case)
     for number, answer in enumerate(gold_answers, 1):
@@ -237,18 +241,18 @@ async def _case_gates(
         await run.expect(gates["wrong"], case, number, answer.messages, answer.why)
     await run.expect(gates["empty"], case, 1, [{"role": "assistant", "content": ""}] * MAX_STEPS)
     gates["sealed"].checked += 1
-    for leak in file_leaks(run.environment, case, opening, gold_answers):
+    for leak in file_leaks(run.environment, case, first_messages, gold_answers):
         gates["sealed"].fail(case.id, leak)
-    spy = probe_answer(run.environment, case, opening, gold_answers) if probed else None
-    if spy is not None:
-        played = await run.play(case, "spy", 1, [spy])
-        found = probe_report(played.step)
+    probe = probe_answer(run.environment, case, first_messages, gold_answers) if probed else None
+    if probe is not None:
+        outcome = await run.run_episode(case, "probe", 1, [probe])
+        found = probe_report(outcome.step)
         if found:
             gates["sealed"].fail(case.id, found)
 
 
-async def _opening(run: _GateRunner, case: CaseData) -> list[Message] | str:
-    """Return the first messages of the case, or a sentence about what is wrong with them."""
+async def _first_messages(run: _GateRunner, case: CaseData) -> list[Message] | str:
+    """Return the first messages of the case, or a sentence that says what is wrong with them."""
     key = CallKey(purpose="answer", environment=run.environment.slug, case=case.id, model="gold")
     episode = Episode(run.environment, case, key=key, services=run.services)
     try:
@@ -257,8 +261,10 @@ async def _opening(run: _GateRunner, case: CaseData) -> list[Message] | str:
         return [] if error.kind == "no_recording" else str(error)
     except HarnessError as error:
         return str(error)
-    spoken = [m for m in messages if m.get("role") != "system" and m.get("content")]
-    return messages if spoken else "the case opens without a message; is its `input`, or the prompt, empty?"
+    finally:
+        await episode.close()
+    shown = [m for m in messages if m.get("role") != "system" and m.get("content")]
+    return messages if shown else "the case opens without a message; is its `input`, or the prompt, empty?"
 
 
 def _add_notes(

@@ -38,6 +38,8 @@ class Services:
     With `isolated`, `trust: auto` of a rule means `isolated`. A hostile answer can force the in-process fallback, so
     training rewards and certificates do not use it.
 
+    `process_bound`: the episode ends with this process, and so may what it has opened. Episodes of trainers do not.
+
     `record_call_ms` is called with the milliseconds of each call of the environment's own code, waiting time excluded.
     """
 
@@ -45,6 +47,7 @@ class Services:
     pool: Pool | None = None
     models_per_role: Mapping[str, int] = field(default_factory=dict)
     isolated: bool = True
+    process_bound: bool = True
     record_call_ms: Callable[[float], None] = field(default=lambda milliseconds: None)
 
 
@@ -65,7 +68,8 @@ class Turn:
     """Result of `reset` or `step`: the new JSON state and only the *new* messages.
 
     `reward` is read by the rule `reward`; None if the harness gives none. `truncated` marks an episode
-    that a limit of the harness ended. `info` is shown with the transcript and never affects a score.
+    that a limit of the harness ended. With `new_conversation` the messages do not continue those before;
+    the model reads only them. `info` is shown with the transcript and never affects a score.
     """
 
     state: JSON = None
@@ -74,6 +78,7 @@ class Turn:
     done: bool = False
     reward: float | None = None
     truncated: bool = False
+    new_conversation: bool = False
     info: dict[str, JSON] = field(default_factory=dict)
 
 
@@ -98,8 +103,22 @@ class Harness(ABC, Generic[OptionsT]):
     async def step(self, context: EpisodeContext[OptionsT], state: JSON, message: Message) -> Turn:
         """Return what follows the assistant's *message*. Raises as `reset` does, never for a mistake of the model."""
 
+    async def close(self, state: JSON) -> None:
+        """Free what the episode with *state* has opened. Called once it has ended or failed; may be called twice."""
+        return
+
+    def check_available(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> None:
+        """Raise SandboxUnavailable if what episodes with the raw *options* need is missing on this machine.
+
+        *files* are the bundle's code files by path.
+        """
+        return
+
     def code_paths(self, options: Mapping[str, object]) -> list[str]:
-        """Return the bundle files that the raw *options* name as code; they are part of a case's input digest."""
+        """Return the bundle files that the raw *options* name as code; they are part of a case's input digest.
+
+        A path that ends in a slash is a folder: all its files are code.
+        """
         return []
 
     def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
@@ -107,6 +126,10 @@ class Harness(ABC, Generic[OptionsT]):
 
         Their paths are below `harness`. Called only if all `code_paths` are in *files*.
         """
+        return []
+
+    def case_problems(self, options: OptionsT, files: Mapping[str, bytes]) -> list[Problem]:
+        """Return mistakes in the *options* of one case that their types do not show, with paths below `harness`."""
         return []
 
     def uses_sandbox(self, options: Mapping[str, object]) -> bool:
@@ -126,9 +149,9 @@ class Harness(ABC, Generic[OptionsT]):
         return messages
 
     def static_tools(self, context: EpisodeContext[OptionsT]) -> list[Tool] | None:
-        """The tools that every request of an episode offers, without running any code; None if only playing tells.
+        """Return the tools that every request of an episode offers, without running any code. Raises HarnessError.
 
-        Raises HarnessError.
+        None if the tools are known only during an episode.
         """
         return []
 

@@ -9,11 +9,12 @@ from typing import Annotated, cast
 from pydantic import Field
 
 from hub.harnesses.base import EpisodeContext, HarnessError
-from hub.harnesses.bundle_code import require_pool
-from hub.harnesses.tool_calls import ParsedCall, call_problem
-from hub.harnesses.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions
+from hub.harnesses.steps.bundle_code import require_pool
+from hub.harnesses.steps.tool_calls import ParsedCall, call_problem
+from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoop, ToolLoopOptions
 from hub.protocols.cases import file_bytes
 from hub.protocols.messages import JSON, Tool
+from sandbox.errors import SandboxUnavailable
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import ProgramJob
 from sandbox.verdicts.results import Status
@@ -93,7 +94,7 @@ class CodeRepair(ToolLoop[CodeRepairOptions]):
         outcome = await require_pool(context).arun(job)
         context.services.record_call_ms(outcome.wall_ms)
         if outcome.status is Status.INFRA_ERROR:
-            raise HarnessError(f"The visible tests could not be run: {outcome.message}")
+            raise SandboxUnavailable(f"The visible tests could not be run: {outcome.message}")
         text = outcome.stdout.rstrip() + ("\n[output cut]" if outcome.output_cut else "")
         if outcome.status not in (Status.COMPLETED, Status.EXITED):
             text = f"{text}\nThe run was stopped: {outcome.message}".lstrip()
@@ -134,7 +135,7 @@ def _write_file(files: Files, path: str, content: str) -> tuple[Files, str]:
         raise _ToolError(f"{path!r} must be a relative path inside the project, such as package/module.py")
     clash = next((other for other in files if other.startswith(f"{path}/") or path.startswith(f"{other}/")), None)
     if clash:
-        raise _ToolError(f"{path} cannot be a file beside {clash}: one of them would have to be a folder")
+        raise _ToolError(f"{path} and {clash} cannot both be files: one of them would have to be a folder")
     return {**files, path: content}, f"wrote {path} ({len(content.encode('utf-8', 'surrogatepass')):,} bytes)"
 
 
@@ -176,7 +177,7 @@ _WRITING: Mapping[str, Callable[..., tuple[Files, str]]] = {
 
 @cache
 def _runner() -> str:
-    return Path(__file__).with_name("test_runner.py").read_text(encoding="utf-8")
+    return Path(__file__).parent.joinpath("steps/test_runner.py").read_text(encoding="utf-8")
 
 
 # ---- schemas of the tools --------------------------------------------------------------------------------------------

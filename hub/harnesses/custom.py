@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hub.common.problems import Problem
 from hub.harnesses.base import EpisodeContext, Harness, HarnessError, HarnessOptions, Turn
-from hub.harnesses.bundle_code import call_function
+from hub.harnesses.steps.bundle_code import call_function
 from hub.harnesses.tools import undeclared_imports
 from hub.manifest.code_check import code_problems
 from hub.protocols.messages import JSON, Message, Tool

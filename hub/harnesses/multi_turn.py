@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict, cast
 from pydantic import Field
 
 from hub.harnesses.base import EpisodeContext, Harness, HarnessOptions, Turn
-from hub.harnesses.user_turns import Dialogue, UserOptions, open_conversation, user_is_done, user_roles, user_turn
+from hub.harnesses.steps.user_turns import Dialogue, UserOptions, open_conversation, user_is_done, user_roles, user_turn
 from hub.protocols.messages import JSON, Message
 
 

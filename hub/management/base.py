@@ -2,9 +2,10 @@
 
 import io
 import json
+import re
 from argparse import ArgumentTypeError
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import ClassVar
 
 from django.core.management import call_command
@@ -25,6 +26,13 @@ def day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is not a date like 2026-01-31") from None
+
+
+def days(text: str) -> timedelta:
+    """Return the duration of an option such as 90d; for use as its `type`."""
+    if not re.fullmatch("[1-9][0-9]{0,4}d", text):
+        raise ArgumentTypeError(f"{text!r} is not a number of days such as 90d")
+    return timedelta(days=int(text[:-1]))
 
 
 class ReportConsole(Console):

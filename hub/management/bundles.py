@@ -12,6 +12,7 @@ from hub.management.base import Command
 from sandbox.client.settings import get_pool_options
 from sandbox.client.shared_pools import get_shared_pool
 from sandbox.management.tiers import add_accept_argument
+from sandbox.workspaces.shared import allow_builds
 
 
 class BundleCommand(Command):
@@ -21,6 +22,7 @@ class BundleCommand(Command):
 
     def gates(self, bundle: Bundle, accept: frozenset[str]) -> Certificate:
         """Run the gates and return the certificate. Raises SandboxUnavailable."""
+        allow_builds()
         pool = None
         environment = bundle.compile()
         if environment.needs_sandbox:

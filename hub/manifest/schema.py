@@ -142,15 +142,21 @@ class Scoring(Strict):
 
 
 class Answers(Strict):
-    """Gold or wrong answers made from each row: `content` for one turn, `messages` for several."""
+    """Gold or wrong answers made from each row.
+
+    `content` for one turn, `messages` for several, `script` for a file of the bundle that the tool `bash` runs.
+    """
 
     content: str | None = None
     messages: str | list[object] | None = None
+    script: str | None = None
 
     @model_validator(mode="after")
     def _one(self) -> "Answers":
-        if (self.content is None) == (self.messages is None):
-            raise ValueError("give either `content` (one turn) or `messages` (the assistant's turns)")
+        if [self.content, self.messages, self.script].count(None) != 2:
+            raise ValueError(
+                "give one of `content` (one turn), `messages` (the assistant's turns) and `script` (a file to run)"
+            )
         return self
 
 
@@ -174,6 +180,9 @@ class Manifest(Strict):
     license: Annotated[str, Field(max_length=120)] = ""
     tags: list[Annotated[str, Field(pattern=rf"^{SLUG}$")]] = Field(default_factory=list, max_length=20)
     held_out: bool = False
+    held_out_splits: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(
+        default_factory=list, max_length=20
+    )
     dataset: Dataset
     harness: HarnessSpec = Field(default_factory=HarnessSpec)
     scoring: Scoring = Field(default_factory=Scoring)

@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
                 ('digest', models.CharField(db_index=True, max_length=64)),
                 ('manifest', models.JSONField()),
                 ('readme', models.TextField(blank=True)),
-                ('archive', models.FileField(max_length=200, storage=hub.models.bundle_storage, upload_to=hub.models.bundle_path)),
+                ('archive', models.FileField(max_length=200, storage=hub.models.archive_storage, upload_to=hub.models.bundle_path)),
                 ('case_count', models.PositiveIntegerField(default=0)),
                 ('certificate', models.JSONField(blank=True, null=True)),
                 ('deprecated', models.CharField(blank=True, help_text='Why people should move on; empty if current.', max_length=400)),

@@ -59,6 +59,8 @@ class Reply:
     finish_reason: as in chat completions (stop, length, content_filter, tool_calls), or refusal if the message is one.
     latency_ms: time of the try that succeeded; None for cached and replayed replies. cost_usd: 0 for cached and
     replayed replies, None if unknown. metered: whether the endpoint reported token counts; without them, usage is 0.
+    served_model: the name of the model that the endpoint reports; request_id: its number of the request, to ask its
+    operator about it. Both are "" if it reports none.
     """
 
     message: Message
@@ -68,6 +70,8 @@ class Reply:
     cost_usd: float | None = 0.0
     cached: bool = False
     metered: bool = True
+    served_model: str = field(default="", compare=False)
+    request_id: str = field(default="", compare=False)
 
 
 def total_cost(costs: Iterable[float | None]) -> float | None:

@@ -1,6 +1,7 @@
 """Case of a dataset as harnesses and scorers read it, with the variables of its templates."""
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,3 +60,12 @@ def file_bytes(content: JSON) -> bytes:
     if isinstance(content, dict):
         return base64.b64decode(content["b64"])
     return str(content).encode("utf-8", "surrogatepass")
+
+
+def case_split(data: Mapping[str, object]) -> str:
+    """Return the split of a stored case: the column `split` of its metadata or row; empty without one."""
+    for part in ("metadata", "row"):
+        columns = data.get(part)
+        if isinstance(columns, dict) and "split" in columns:
+            return str(columns["split"])
+    return ""

@@ -31,8 +31,8 @@ def enclose_data(name: str, text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement(Generic[Shape]):
-    """Judgement of a model. `answer` is None if no reply had the right shape; `problem` is then the reason.
+class StructuredReply(Generic[Shape]):
+    """StructuredReply of a model. `answer` is None if no reply had the right shape; `problem` is then the reason.
 
     `replies` has the reply of each call, one or two. `problems` has the mistake of each invalid reply.
     """
@@ -61,14 +61,14 @@ class Judgement(Generic[Shape]):
         return total_cost(reply.cost_usd for reply in self.replies)
 
 
-async def request_judgement(
+async def request_structured_reply(
     call_model: CallModel,
     key: CallKey,
     messages: Sequence[Message],
     shape: type[Shape],
     *,
     parameters: Mapping[str, JSON] | None = None,
-) -> Judgement[Shape]:
+) -> StructuredReply[Shape]:
     """Request one JSON object of *shape*. An invalid reply is sent back to the model once, with its mistakes.
 
     *messages* must describe the shape. The second call has the key's `turn` raised by one. Raises ModelError if
@@ -82,7 +82,7 @@ async def request_judgement(
         replies.append(reply)
         answer, problem = parse_reply(_text(reply), shape)
         if answer is not None:
-            return Judgement(answer=answer, replies=replies, problems=problems)
+            return StructuredReply(answer=answer, replies=replies, problems=problems)
         if reply.finish_reason == "length":
             problem = f"{problem}; the answer was cut at the token limit"
         problems.append(problem)
@@ -93,7 +93,7 @@ async def request_judgement(
                 "content": f"That cannot be used: {problem}. Answer again with the one JSON object, and nothing else.",
             },
         ]
-    return Judgement(answer=None, replies=replies, problems=problems)
+    return StructuredReply(answer=None, replies=replies, problems=problems)
 
 
 def parse_reply(text: str, shape: type[Shape]) -> tuple[Shape | None, str]:

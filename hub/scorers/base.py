@@ -12,7 +12,8 @@ from hub.harnesses.base import Services
 from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON, Message
-from sandbox.verdicts.results import Outcome
+from sandbox.verdicts.jobs import CallJob, FunctionJob, ProgramJob
+from sandbox.verdicts.results import Outcome, Status
 
 
 class ScorerOptions(BaseModel):
@@ -83,6 +84,16 @@ class ScoringFailed(Exception):
         self.kind = kind
 
 
+async def run_job(services: Services, job: FunctionJob | ProgramJob | CallJob) -> Outcome:
+    """Run *job* in the sandbox. Raises ScoringFailed (kind `sandbox`) if the sandbox itself failed."""
+    if services.pool is None:
+        raise ScoringFailed("sandbox", "This environment runs code, and no sandbox is open.")
+    outcome = await services.pool.arun(job)
+    if outcome.status == Status.INFRA_ERROR:
+        raise ScoringFailed("sandbox", outcome.message)
+    return outcome
+
+
 class Scorer(ABC, Generic[OptionsT]):
     """Base class of scorers. Stateless; one instance serves all rules of its type."""
 
@@ -90,6 +101,7 @@ class Scorer(ABC, Generic[OptionsT]):
     summary: ClassVar[str]
     Options: ClassVar[OptionsClass]
     needs: ClassVar[Literal["", "sandbox", "model"]] = ""
+    harness: ClassVar[str] = ""  # the only harness whose episodes it can score; "" for all
 
     @abstractmethod
     async def score(self, options: OptionsT, submission: Submission, services: Services) -> Verdict:
@@ -99,7 +111,10 @@ class Scorer(ABC, Generic[OptionsT]):
         """
 
     def code_paths(self, options: Mapping[str, object]) -> list[str]:
-        """Return the bundle files that the raw *options* name as code; they are part of a case's scoring digest."""
+        """Return the bundle files that the raw *options* name as code; they are part of a case's scoring digest.
+
+        A path that ends in a slash is a folder: all its files are code.
+        """
         return []
 
     def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
@@ -108,6 +123,13 @@ class Scorer(ABC, Generic[OptionsT]):
         Their paths are below the rule. Called only if all `code_paths` are in *files*.
         """
         return []
+
+    def shares_process(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> bool:
+        """Return whether tests of a rule with the raw *options* run in a process with what the model wrote.
+
+        It can forge their result then (`trust: in_process`). *files* are the bundle's code files by path.
+        """
+        return False
 
     def roles(self, options: Mapping[str, object]) -> list[str]:
         """Return the roles of models (`rubric`) that scoring needs."""

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.texts import quoted
+from hub.scorers.comparison.texts import quoted
 
 
 class ChoiceOptions(ScorerOptions):

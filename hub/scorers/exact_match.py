@@ -6,7 +6,7 @@ from pydantic import field_validator
 
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.texts import compared_text, normalized, quoted, targets
+from hub.scorers.comparison.texts import compared_text, normalized, quoted, targets
 
 
 class ExactMatchOptions(ScorerOptions):

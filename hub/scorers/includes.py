@@ -7,7 +7,7 @@ from pydantic import field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.texts import normalized, quoted, targets
+from hub.scorers.comparison.texts import normalized, quoted, targets
 
 
 class IncludesOptions(ScorerOptions):

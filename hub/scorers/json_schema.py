@@ -5,9 +5,8 @@ from pydantic import ConfigDict, Field, field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.equality import json_equal
-from hub.scorers.regex import TIMEOUT_S
-from hub.scorers.texts import quoted
+from hub.scorers.comparison.equality import json_equal
+from hub.scorers.comparison.texts import PATTERN_TIMEOUT_S, quoted
 
 
 class JsonSchemaOptions(ScorerOptions):
@@ -20,7 +19,7 @@ class JsonSchemaOptions(ScorerOptions):
     @field_validator("schema_")
     @classmethod
     def _is_schema(cls, value: dict[str, object] | bool) -> dict[str, object] | bool:
-        from hub.scorers.schemas import schema_problem  # slow, and needed by few runs
+        from hub.scorers.comparison.schemas import schema_problem  # slow, and needed by few runs
 
         problem = schema_problem(value)
         if problem:
@@ -34,7 +33,7 @@ class JsonSchema(Scorer[JsonSchemaOptions]):
     Options = JsonSchemaOptions
 
     async def score(self, options: JsonSchemaOptions, submission: Submission, services: Services) -> Verdict:
-        from hub.scorers.schemas import TooSlow, first_problem  # slow, and needed by few runs
+        from hub.scorers.comparison.schemas import TooSlow, first_problem  # slow, and needed by few runs
 
         try:
             value = extraction.json_value(submission.text)
@@ -45,7 +44,7 @@ class JsonSchema(Scorer[JsonSchemaOptions]):
         except RecursionError:
             return Verdict.of(False, "The JSON is nested too deeply to be checked.")
         except TooSlow as slow:
-            return Verdict(value=None, reason=f"The pattern {str(slow)!r} took more than {TIMEOUT_S:g} s.")
+            return Verdict(value=None, reason=f"The pattern {str(slow)!r} took more than {PATTERN_TIMEOUT_S:g} s.")
         if problem is not None:
             return Verdict.of(False, f"At {problem.json_path}: {problem.message[:300]}.", path=problem.json_path)
         if options.target is not None and not json_equal(value, options.target):

@@ -1,5 +1,6 @@
 """The rule `python_tests`: the code in the answer passes its tests, in the sandbox."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -8,14 +9,13 @@ from hub import extraction
 from hub.harnesses.base import Services
 from hub.protocols.cases import file_bytes
 from hub.protocols.messages import JSON
-from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.running import run
+from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict, run_job
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import FunctionJob, Trust
 from sandbox.verdicts.results import Outcome, Status
 
-# What came, where it tells no more than that the test failed: by whether the test compares with something.
-_SAYS_NOTHING = {True: ("",), False: ("", "False")}
+# Actual values that add no information to "the test failed", by whether the test is a comparison.
+_UNINFORMATIVE = {True: ("",), False: ("", "False")}
 
 _MAX_DROPPED = 20  # dropped statements of the answer that the detail lists
 
@@ -47,6 +47,9 @@ class PythonTests(Scorer[PythonTestsOptions]):
     Options = PythonTestsOptions
     needs = "sandbox"
 
+    def shares_process(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> bool:
+        return options.get("trust") == "in_process"
+
     async def score(self, options: PythonTestsOptions, submission: Submission, services: Services) -> Verdict:
         project = _project(options, submission)
         if project is not None:
@@ -71,7 +74,7 @@ class PythonTests(Scorer[PythonTestsOptions]):
             )
         except ValueError as error:
             return Verdict(value=None, reason=f"The tests cannot be run: {error}")
-        outcome = await run(services, job)
+        outcome = await run_job(services, job)
         value = float(outcome.status == Status.PASSED) if outcome.conclusive else None
         detail: dict[str, JSON] = {"code": code.found, "with_prefix": code.with_prefix, "trust": outcome.trust}
         if outcome.trust_reason:
@@ -84,7 +87,7 @@ class PythonTests(Scorer[PythonTestsOptions]):
 def _reason(outcome: Outcome) -> str:
     """Return why the tests passed or failed; for a failed comparison also the value that the code gave."""
     failure = outcome.failure
-    if outcome.status != Status.ASSERTION or failure is None or failure.got in _SAYS_NOTHING[bool(failure.expected)]:
+    if outcome.status != Status.ASSERTION or failure is None or failure.got in _UNINFORMATIVE[bool(failure.expected)]:
         return outcome.message
     return f"{outcome.message.removesuffix('.')}; got {failure.got}"
 

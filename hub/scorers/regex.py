@@ -9,9 +9,7 @@ from pydantic import field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.texts import quoted
-
-TIMEOUT_S = 2.0
+from hub.scorers.comparison.texts import PATTERN_TIMEOUT_S, quoted
 
 
 class RegexOptions(ScorerOptions):
@@ -49,9 +47,9 @@ class Regex(Scorer[RegexOptions]):
         find = pattern.fullmatch if options.match == "full" else pattern.search
         try:
             # In a thread and without the interpreter's lock, so that a slow pattern does not block other episodes.
-            match = await asyncio.to_thread(find, text, timeout=TIMEOUT_S, concurrent=True)
+            match = await asyncio.to_thread(find, text, timeout=PATTERN_TIMEOUT_S, concurrent=True)
         except TimeoutError:
-            return Verdict(value=None, reason=f"The pattern took more than {TIMEOUT_S:g} s on this answer.")
+            return Verdict(value=None, reason=f"The pattern took more than {PATTERN_TIMEOUT_S:g} s on this answer.")
         if match is None:
             return Verdict.of(False, f"The pattern {quoted(options.pattern)} is not found in {quoted(text)}.")
         if options.target is None:

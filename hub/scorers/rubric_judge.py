@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 from hub import extraction
 from hub.harnesses.base import Services
 from hub.protocols.messages import JSON, Message, call_text, text_of
-from hub.protocols.structured_replies import DATA_RULE, Judgement, enclose_data, request_judgement
+from hub.protocols.structured_replies import DATA_RULE, StructuredReply, enclose_data, request_structured_reply
 from hub.scorers.base import Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
-from hub.scorers.texts import quoted
+from hub.scorers.comparison.texts import quoted
 
 _PROMPTS = Path(__file__).parent.parent / "prompts"
 
@@ -42,7 +42,7 @@ class Criterion(BaseModel):
         return (score - low) / (high - low)
 
 
-class JudgeOptions(ScorerOptions):
+class RubricJudgeOptions(ScorerOptions):
     """`criteria`: a list of {name, text, weight, scale}. `role`: the run's role that judges; all its models judge.
 
     `reference`: what a good answer says. `guidance`: further instructions for the judge. `show`: the last
@@ -66,18 +66,18 @@ class JudgeOptions(ScorerOptions):
         return value
 
 
-class Judge(Scorer[JudgeOptions]):
+class RubricJudge(Scorer[RubricJudgeOptions]):
     """Scorer whose value is the mean over judges of the weighted mean over criteria, each mark scaled to 0..1."""
 
     type = "judge"
     summary = "One or several judge models rate the answer by weighted criteria."
-    Options = JudgeOptions
+    Options = RubricJudgeOptions
     needs = "model"
 
     def roles(self, options: Mapping[str, object]) -> list[str]:
         return [str(options.get("role", "rubric"))]
 
-    async def score(self, options: JudgeOptions, submission: Submission, services: Services) -> Verdict:
+    async def score(self, options: RubricJudgeOptions, submission: Submission, services: Services) -> Verdict:
         """Score the answer. Raises ScoringFailed if no model has the role, ModelError if one cannot be reached."""
         judge_count = services.models_per_role.get(options.role, 0)
         if services.call_model is None or not judge_count:
@@ -89,7 +89,7 @@ class Judge(Scorer[JudgeOptions]):
         key = replace(submission.key, purpose="rubric", role=options.role, rule=submission.rule, turn=0)
         judgements = await asyncio.gather(
             *(
-                request_judgement(services.call_model, replace(key, seat=seat), messages, reply_model)
+                request_structured_reply(services.call_model, replace(key, seat=seat), messages, reply_model)
                 for seat in range(judge_count)
             ),
             return_exceptions=True,  # wait for all calls, so that none outlives the episode
@@ -97,7 +97,7 @@ class Judge(Scorer[JudgeOptions]):
         for judged in judgements:
             if isinstance(judged, BaseException):
                 raise judged
-        return _verdict(options, [judged for judged in judgements if isinstance(judged, Judgement)])
+        return _verdict(options, [judged for judged in judgements if isinstance(judged, StructuredReply)])
 
 
 # ---- prompt ----------------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def system_prompt(version: str) -> str:
     return (_PROMPTS / f"{version}.txt").read_text("utf-8").strip() + " " + DATA_RULE
 
 
-def prompt(options: JudgeOptions, submission: Submission) -> list[Message]:
+def prompt(options: RubricJudgeOptions, submission: Submission) -> list[Message]:
     """Return the messages for a judge: task, answer, reference and criteria, each delimited."""
     task, work = _split(submission)
     parts = [f"The task that the assistant was given:\n{enclose_data('task', _written(task))}"]
@@ -179,7 +179,7 @@ def _reply_model(criteria: Sequence[Criterion]) -> type[BaseModel]:
     return create_model("Marks", **fields)
 
 
-def _verdict(options: JudgeOptions, judgements: Sequence[Judgement[BaseModel]]) -> Verdict:
+def _verdict(options: RubricJudgeOptions, judgements: Sequence[StructuredReply[BaseModel]]) -> Verdict:
     """Return the verdict. `detail.judges` has one entry per judge: its reply as `said`, its marks or its problem."""
     criteria = options.criteria
     weights = sum(item.weight for item in criteria)

@@ -1,4 +1,4 @@
-"""The rules `state` and `custom`: a function of the bundle scores the episode, in the sandbox."""
+"""The rule `state`: the bundle's function `check` scores the state that the episode ended in, in the sandbox."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
@@ -10,8 +10,7 @@ from hub.harnesses.base import Services
 from hub.manifest.code_check import code_problems
 from hub.manifest.schema import check_relative
 from hub.protocols.messages import JSON
-from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
-from hub.scorers.running import run
+from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict, run_job
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import CallJob
 from sandbox.verdicts.results import Status
@@ -36,13 +35,6 @@ class StateScorerOptions(ScorerOptions):
         return value
 
 
-class CustomScorerOptions(StateScorerOptions):
-    """Options of `state`, and `function`: the function's name; `arguments`: additional keyword arguments."""
-
-    function: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")] = "check"
-    arguments: dict[str, object] = Field(default_factory=dict)
-
-
 class StateScorer(Scorer[StateScorerOptions]):
     """Scorer that runs only code of the bundle: if it fails, the environment is wrong and the response is errored."""
 
@@ -63,9 +55,13 @@ class StateScorer(Scorer[StateScorerOptions]):
         calls = {str(function): ("case", "state", "transcript")}
         return [Problem(text, "path") for text in code_problems(path, files[path], calls)]
 
+    def function_of(self, options: StateScorerOptions) -> tuple[str, dict[str, object]]:
+        """Return the name of the function, and its keyword arguments besides case, state and transcript."""
+        return "check", {}
+
     async def score(self, options: StateScorerOptions, submission: Submission, services: Services) -> Verdict:
         """Call the function. Raises ScoringFailed, of kind `environment` if the bundle's code fails."""
-        function = options.function if isinstance(options, CustomScorerOptions) else "check"
+        function, arguments = self.function_of(options)
         carried = {path: submission.files[path] for path in [options.path, *options.reads] if path in submission.files}
         try:
             job = CallJob(
@@ -73,21 +69,15 @@ class StateScorer(Scorer[StateScorerOptions]):
                 module=options.path,
                 function=function,
                 args=[submission.case.to_json(), submission.state, submission.messages],
-                kwargs=options.arguments if isinstance(options, CustomScorerOptions) else {},
+                kwargs=arguments,
                 limits=Limits(cpu_s=options.timeout_s, memory_mb=options.memory_mb),
             )
         except ValueError as error:
             raise ScoringFailed("environment", f"{options.path}: {error}") from None
-        outcome = await run(services, job)
+        outcome = await run_job(services, job)
         if outcome.status != Status.COMPLETED:
             raise ScoringFailed("environment", f"{options.path}: {outcome.message}")
         return _verdict(outcome.value, f"{options.path}:{function}")
-
-
-class CustomScorer(StateScorer):
-    type = "custom"
-    summary = "A function of the bundle is called with case, state, transcript and the rule's arguments."
-    Options = CustomScorerOptions
 
 
 def _verdict(value: JSON, who: str) -> Verdict:

@@ -8,9 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hub import extraction
 from hub.harnesses.base import Services
-from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.running import run
-from hub.scorers.texts import quoted
+from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict, run_job
+from hub.scorers.comparison.texts import quoted
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import ProgramJob
 from sandbox.verdicts.results import Outcome, Status
@@ -57,7 +56,7 @@ class StdinStdout(Scorer[StdinStdoutOptions]):
         last: Outcome | None = None
         for number, case in enumerate(options.cases, 1):
             try:
-                last = await run(services, ProgramJob(code=code.text, stdin=case.stdin, limits=limits))
+                last = await run_job(services, ProgramJob(code=code.text, stdin=case.stdin, limits=limits))
             except ValueError as error:
                 return Verdict.of(False, f"The program cannot be run: {error}")
             if last.status == Status.COMPLETED and same(last.stdout, case.stdout, options.tolerance):

@@ -7,10 +7,10 @@ from typing import Literal
 from pydantic import field_validator
 
 from hub.harnesses.base import Services
-from hub.harnesses.tool_calls import ParsedCall, native_calls
+from hub.harnesses.steps.tool_calls import ParsedCall, native_calls
 from hub.protocols.messages import JSON, Message
 from hub.scorers.base import Scorer, ScorerOptions, Submission, Verdict
-from hub.scorers.expected_calls import Expected, expected
+from hub.scorers.comparison.expected_calls import Expected, expected
 
 MAX_CALLS = 1000  # of an episode; matching is quadratic
 

@@ -24,7 +24,7 @@ BATCH = 64  # items of one request
 _BATCH_BYTES = 4 * 1024 * 1024
 _MAX_IDLE = 8
 _MAX_ITEMS = 20_000  # of one renderer, which then has used a part of its processor time at most
-_PATIENCE_S = 60.0  # for one answer: processor time is limited already, but a busy machine gives it slowly
+_PATIENCE_S = 60.0  # for one answer: its processor time is limited, but may take longer on a busy machine
 _MAX_ANSWER = worker.MAX_VALUE + 65_536
 
 Key = tuple[str, ...]

@@ -1,6 +1,6 @@
-"""The process that renders templates of bundles: `python -I worker.py`, a control socket as its input.
+"""Process that renders templates of bundles, started as `python -I worker.py` with a control socket as its input.
 
-It forks a renderer for each FORK order. A renderer gives up root, files, network and other processes by the sandbox
+It forks a renderer for each FORK command. A renderer gives up root, files, network and other processes by the sandbox
 engine's own means, limits its memory and processor time, and answers requests on the socket that came with the order.
 
 A request is {"sources": [template], "items": [{"pick": [index], "variables": {}}]}; each item is answered by a message
@@ -63,14 +63,14 @@ class Request(TypedDict):
 
 
 class _TooSlow(BaseException):
-    """The rendering has used its processor time. No `Exception`, so that nothing on the way catches it."""
+    """The rendering has used its processor time. Not an `Exception`, so that Jinja2 and filters do not catch it."""
 
 
 # ---- the control process ---------------------------------------------------------------------------------------------
 
 
 def serve(control: socket.socket) -> NoReturn:
-    """Fork and end renderers as ordered, until the other side closes the socket."""
+    """Fork and end renderers on command, until the other side closes the socket."""
     renderers: set[int] = set()
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 1)
@@ -106,7 +106,7 @@ def _fork(control: socket.socket, descriptor: int) -> int:
 
 
 def _end(pid: int) -> int:
-    """The wait status of a renderer, or -1 if it had to be killed. Its socket is closed already, so it should end."""
+    """Return the wait status of a renderer whose socket is closed, so that it should end; -1 if it was killed."""
     deadline, pause = time.monotonic() + END_S, 0.0005
     while time.monotonic() < deadline:
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -165,7 +165,7 @@ def contain() -> str:
 
 
 def _pages() -> int:
-    """Pages of address space that this process has; none are known outside of Linux."""
+    """Return the number of pages of address space of this process; 0 outside of Linux."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:
@@ -182,7 +182,7 @@ def _rendered(
     sources: list[str],
     variables: Mapping[str, object],
 ) -> bytes:
-    """Return the answer to one item, as JSON. Raises nothing."""
+    """Return the answer to one item, as JSON. Never raises."""
     place = 0
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     try:

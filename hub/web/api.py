@@ -8,6 +8,8 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from django.http import FileResponse
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import conditional_page
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -17,11 +19,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from hub.bundles.stored import open_stored_archive
 from hub.common.errors import TooLarge, UserError
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
 from hub.models import Case, Environment, EnvironmentVersion
-from hub.selectors import CURATE, may_see_content
+from hub.protocols.cases import case_split
+from hub.selectors import CURATE, list_forgeable_rules, may_see_content
 from hub.web import queries
 from hub.web.forms import MAX_UPLOAD, CasesForm, CatalogueForm
 from hub.web.uploads import receive_bundle
@@ -50,9 +54,9 @@ class ZipParser(BaseParser):
 class EnvironmentItem(serializers.ModelSerializer[Environment]):
     """An environment in a list."""
 
-    latest = serializers.CharField(source="latest.version", default=None)
+    latest = serializers.CharField(source="latest.version", default=None, allow_null=True)
     cases = serializers.IntegerField(source="latest.case_count", default=0)
-    digest = serializers.CharField(source="latest.digest", default=None)
+    digest = serializers.CharField(source="latest.digest", default=None, allow_null=True)
 
     class Meta:
         model = Environment
@@ -98,20 +102,33 @@ class VersionDetailItem(VersionItem):
     environment = serializers.CharField(source="environment.slug")
     manifest = serializers.JSONField()
     certificate = serializers.JSONField()
+    forgeable_rules = serializers.SerializerMethodField()
 
     class Meta(VersionItem.Meta):
-        fields = ["environment", *VersionItem.Meta.fields, "manifest", "readme", "certificate"]
+        fields = ["environment", *VersionItem.Meta.fields, "manifest", "readme", "certificate", "forgeable_rules"]
+
+    def get_forgeable_rules(self, version: EnvironmentVersion) -> list[str]:
+        """Return the rules whose tests share a process with what the model wrote (`trust: in_process`)."""
+        return list_forgeable_rules(version)
 
 
 class CaseItem(serializers.ModelSerializer[Case]):
-    """A case. `data` has id, input, target, choices, files, metadata and the original row."""
+    """A case. `data` has id, input, target, choices, files, metadata and the original row.
+
+    `split` is its column `split`, and `held_out` whether that split is held out.
+    """
 
     id = serializers.CharField(source="external_id")
     data = serializers.JSONField()  # type: ignore[assignment]
 
+    split = serializers.SerializerMethodField()
+
     class Meta:
         model = Case
-        fields = ["id", "position", "data", "input_digest", "scoring_digest"]
+        fields = ["id", "position", "data", "input_digest", "scoring_digest", "split", "held_out"]
+
+    def get_split(self, case: Case) -> str:
+        return case_split(case.data)
 
 
 class StoredVersion(serializers.Serializer[object]):
@@ -184,6 +201,7 @@ def _uploaded_file(request: Request) -> IO[bytes]:
     return cast("IO[bytes]", sent)
 
 
+@method_decorator(conditional_page, name="dispatch")
 class EnvironmentDetail(APIView):
     """One environment with its versions."""
 
@@ -214,8 +232,12 @@ class Cases(ListAPIView[Case]):
     def get_queryset(self) -> QuerySet[Case]:
         if getattr(self, "swagger_fake_view", False):
             return Case.objects.none()
-        version = _version(self.request, self.kwargs["slug"], self.kwargs["version"], content=True)
-        return queries.case_list(version, **CasesForm(self.request.query_params).values()).defer(None)
+        number = self.kwargs["version"]
+        filters = CasesForm(self.request.query_params).values()
+        rows = queries.visible_cases(
+            self.request.user, self.kwargs["slug"], None if number == "latest" else number, **filters
+        )
+        return rows.defer(None)
 
     @extend_schema(
         operation_id="cases_list", parameters=[OpenApiParameter("q", str, description="text in the id or the input")]
@@ -233,7 +255,7 @@ class BundleFile(APIView):
     def get(self, request: Request, slug: str, version: str) -> FileResponse:
         found = _version(request, slug, version, content=True)
         return FileResponse(
-            found.archive.open("rb"),
+            open_stored_archive(found),
             as_attachment=True,
             filename=f"{slug}-{found.version}.zip",
             content_type="application/zip",

@@ -63,11 +63,24 @@ def content_of(user: User | AnonymousUser, slug: str) -> Environment:
     """Return the environment for showing its cases or bundle. Raises Http404; PermissionDenied if they are held out."""
     found = environment_of(user, slug)
     if not may_see_content(user, found):
+        extent = "" if found.held_out else " in part"
         raise PermissionDenied(
-            f"{slug} is held out: its cases, targets and bundle are for its owner and curators. "
+            f"{slug} is held out{extent}: its cases, targets and bundle are for its owner and curators. "
             "The permission hub.view_held_out gives access."
         )
     return found
+
+
+def visible_cases(user: User | AnonymousUser, slug: str, version: str | None, q: str = "") -> QuerySet[Case]:
+    """Return the cases of a version that *user* may see, as `case_list` does: all, or those outside held-out splits.
+
+    Raises Http404; PermissionDenied if the whole environment is held out.
+    """
+    found = environment_of(user, slug)
+    if found.held_out:
+        content_of(user, slug)
+    rows = case_list(version_of(found, version), q)
+    return rows if may_see_content(user, found) else rows.filter(held_out=False)
 
 
 def version_of(environment: Environment, version: str | None) -> EnvironmentVersion:

@@ -5,29 +5,38 @@ from collections.abc import Mapping
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hub.bundles.changes import VersionChanges, manifest_yaml, version_changes
+from hub.bundles.stored import ArchiveUnavailable, open_stored_archive, open_stored_bundle
 from hub.common.problems import Problem
 from hub.common.web.pagination import Order, keyset_page, order_of, page_or_part, render_list, render_part
-from hub.common.web.rendering import markdown_html
 from hub.common.wording import counted
 from hub.environments.compiled import CaseError, CompileError
 from hub.gates.queue import TRIES, dispatch_gates
-from hub.manifest.problems import BundleError
+from hub.manifest.problems import MANIFEST, BundleError
 from hub.models import Case, Environment, EnvironmentVersion, GateRequest
 from hub.protocols.cases import CaseData, file_bytes
 from hub.protocols.messages import JSON, Message
-from hub.selectors import CURATE, compile_version, is_curator, list_open_defects, may_see_content
-from hub.services import EnvironmentRefused, report_defect
+from hub.selectors import (
+    CURATE,
+    compile_version,
+    is_curator,
+    list_forgeable_rules,
+    list_open_defects,
+    may_see_content,
+)
+from hub.services import EnvironmentRefused, publish_environment, report_defect, why_not_publishable
 from hub.web import queries
 from hub.web.forms import CasesForm, CatalogueForm, DefectForm, UploadForm
+from hub.web.reading.markdown import markdown_html
 from hub.web.uploads import receive_bundle
 from sandbox.errors import SandboxUnavailable
 
 ENVIRONMENTS, CASES = 30, 25  # on a page
+SHOWN_FILE = 200_000  # bytes of a file that a page shows
 FEATURED = Order(field="featured", descending=True)  # default order: featured first, then by slug
 
 
@@ -77,9 +86,13 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
         template = "hub/environment.html#certificate"
     if template == "hub/environment.html":
         context |= _description(shown)
+        context["forgeable"] = list_forgeable_rules(shown)
         context["follows"] = found.versions.filter(pk__lt=shown.pk).exists()
+        if found.visibility != Environment.Visibility.PUBLISHED and shown.pk == found.latest_id:
+            context["unpublished"] = True
+            context["publish_problem"] = why_not_publishable(found)
         if context["curator"]:
-            context["claims"] = list_open_defects(shown).count()
+            context["open_defects"] = list_open_defects(shown).count()
         context["versions"] = found.versions.only("version", "created_at", "deprecated", "case_count", "environment_id")
     return render_list(request, template, context, form)
 
@@ -205,13 +218,41 @@ def changes(request: HttpRequest, slug: str, version: str) -> HttpResponse:
         before = found.versions.filter(pk__lt=after.pk).order_by("-pk").first()
     if before is not None:
         before.environment = found
-    shown = version_changes(before, after) if before else VersionChanges(before=None, after=after)
     part = "changed" if request.headers.get("HX-Target") == "changed" and before else "changes"
+    shown, problem = VersionChanges(before=None, after=after), ""
+    if before is not None:
+        try:
+            shown = version_changes(before, after, with_files=part == "changes")
+        except ArchiveUnavailable as error:
+            shown, problem = version_changes(before, after), str(error)
     return render_part(
         request,
         page_or_part(request, "hub/changes.html", part),
-        {"environment": found, "version": after, "changes": shown, "others": found.versions.exclude(pk=after.pk)},
+        {
+            "environment": found,
+            "version": after,
+            "changes": shown,
+            "files_problem": problem,
+            "others": found.versions.exclude(pk=after.pk),
+        },
     )
+
+
+@require_safe
+def files(request: HttpRequest, slug: str, version: str) -> HttpResponse:
+    """Show the files of a version, and the text of `?file=`, by default of the manifest."""
+    shown = queries.version_of(queries.content_of(request.user, slug), version)
+    with open_stored_bundle(shown) as stored:
+        path = request.GET.get("file", MANIFEST)
+        if path not in stored.files:
+            raise Http404(f"{shown} has no file {path!r}.")
+        try:
+            text, problem = stored.text(path, SHOWN_FILE), ""
+        except BundleError as error:
+            text, problem = "", " ".join(item.message for item in error.problems)
+        listed = [(name, info.size) for name, info in stored.files.items()]
+    context = {"environment": shown.environment, "version": shown, "files": listed, "path": path}
+    return render(request, "hub/files.html", {**context, "text": text, "problem": problem})
 
 
 @require_safe
@@ -219,7 +260,7 @@ def bundle(request: HttpRequest, slug: str, version: str) -> FileResponse:
     """Download the stored .zip."""
     shown = queries.version_of(queries.content_of(request.user, slug), version)
     return FileResponse(
-        shown.archive.open("rb"),
+        open_stored_archive(shown),
         as_attachment=True,
         filename=f"{slug}-{shown.version}.zip",
         content_type="application/zip",
@@ -233,6 +274,24 @@ def gates(request: HttpRequest, slug: str, version: str) -> HttpResponse:
     shown = queries.version_of(queries.environment_of(request.user, slug), version)
     if shown.certificate is None:
         dispatch_gates(version=shown)
+    return _to_version(shown)
+
+
+@require_POST
+@permission_required(CURATE, raise_exception=True)
+def publish(request: HttpRequest, slug: str, version: str) -> HttpResponse:
+    """Publish an environment, if this is its latest version and the version passed its gates."""
+    found = queries.environment_of(request.user, slug)
+    shown = queries.version_of(found, version)
+    if found.latest_id != shown.pk:
+        messages.error(request, f"{shown} is not the latest version; publish the latest.")
+        return _to_version(shown)
+    try:
+        publish_environment(environment=found)
+    except EnvironmentRefused as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"{found.title} is published: everybody who signs in can see and run it.")
     return _to_version(shown)
 
 

@@ -54,15 +54,18 @@ class EnvironmentVariables:
             return False
         raise ImproperlyConfigured(f"{name}={raw!r} is not a boolean; use 1 or 0.")
 
-    def number(self, name: str, default: int) -> int:
-        """Return an integer."""
+    def number(self, name: str, default: int, *, minimum: int | None = None) -> int:
+        """Return an integer, of at least *minimum*."""
         raw = self._values.get(name)
         if raw is None or not raw.strip():
             return default
         try:
-            return int(raw)
+            number = int(raw)
         except ValueError:
             raise ImproperlyConfigured(f"{name}={raw!r} is not an integer.") from None
+        if minimum is not None and number < minimum:
+            raise ImproperlyConfigured(f"{name}={raw} must be at least {minimum}.")
+        return number
 
     def words(self, name: str, default: Iterable[str] = ()) -> list[str]:
         """Return the items of a comma-separated list."""

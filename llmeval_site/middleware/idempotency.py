@@ -20,6 +20,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
+from hub.common.rest.bodies import error_body
 from llmeval_site.models import IdempotencyRecord
 
 RETENTION = timedelta(hours=24)
@@ -107,9 +108,10 @@ def _create_record(user: User, key: str, digest: str) -> IdempotencyRecord | Htt
 
 
 def _store_response(record: IdempotencyRecord, response: HttpResponseBase) -> None:
-    """Store a successful response; delete the record of any other, and of one that is streamed or too large."""
+    """Store the response to a request that had its effect; delete the record of any other, and of a large response."""
     body = b"" if response.streaming else getattr(response, "content", b"")
-    if not 200 <= response.status_code < 300 or response.streaming or len(body) > MAX_BODY_SIZE:
+    effective = 200 <= response.status_code < 300 or getattr(response, "stored", False)
+    if not effective or response.streaming or len(body) > MAX_BODY_SIZE:
         record.delete()
         return
     record.status = response.status_code
@@ -119,4 +121,4 @@ def _store_response(record: IdempotencyRecord, response: HttpResponseBase) -> No
 
 
 def _error_response(status: int, message: str) -> JsonResponse:
-    return JsonResponse({"message": message, "errors": []}, status=status)
+    return JsonResponse(error_body(message, status), status=status)

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
-from llmeval_site.pages.errors import bad_request
+from hub.common.rest.bodies import error_body
+from llmeval_site.pages.errors import bad_request, is_rest
 
 
 class NullCharacterMiddleware:
@@ -17,7 +18,7 @@ class NullCharacterMiddleware:
         query = request.META.get("QUERY_STRING", "")
         if "\0" not in request.path_info and "%00" not in query and "\0" not in query:
             return self._get_response(request)
-        if request.path_info.startswith("/api/"):
+        if is_rest(request):
             message = "The address contains the character U+0000; remove %00."
-            return JsonResponse({"message": message, "errors": []}, status=400)
+            return JsonResponse(error_body(message, 400), status=400)
         return bad_request(request, ValueError("U+0000 in the URL"))

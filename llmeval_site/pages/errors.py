@@ -1,13 +1,25 @@
-"""Error pages. Each states what happened, whether anything was changed, and what to do."""
+"""Error pages. Each states what happened, whether anything was changed, and what to do. Below /api/ errors are JSON."""
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django_guid import get_guid
+
+from hub.common.rest.bodies import error_body, error_content_type
+
+
+def is_rest(request: HttpRequest) -> bool:
+    """Return whether *request* is one of the REST API, whose errors are JSON."""
+    return request.path_info == "/api" or request.path_info.startswith("/api/")
 
 
 def error_page(request: HttpRequest, status: int, title: str, text: str) -> HttpResponse:
-    """Render the common error page."""
+    """Render the common error page, or the same as JSON for REST."""
+    if is_rest(request):
+        return JsonResponse(
+            error_body(text, status), status=status, content_type=error_content_type(request.headers.get("Accept", ""))
+        )
     return render(request, "site/error.html", {"status": status, "title": title, "text": text}, status=status)
 
 
@@ -33,6 +45,8 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 @login_not_required
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Respond with 404; signed-in users also see the message of the exception."""
+    if is_rest(request):
+        return error_page(request, 404, "Not found", "There is nothing at this address. /api/v1/docs/ lists all.")
     message = exception.args[0] if exception.args and isinstance(exception.args[0], str) else ""
     signed_in = getattr(getattr(request, "user", None), "is_authenticated", False)
     return error_page(request, 404, "Not found", message if message and signed_in else "There is no page here.")
@@ -49,4 +63,7 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
 @login_not_required
 def server_error(request: HttpRequest) -> HttpResponse:
     """Respond with 500. The template gets no request, because the base template might be what failed."""
+    if is_rest(request):
+        text = f"An error occurred on the server. Its log has the details under the request id {get_guid()}."
+        return error_page(request, 500, "Server error", text)
     return HttpResponse(render_to_string("site/broken.html"), status=500)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypedDict
 
@@ -14,15 +15,18 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from hub.common.web.pagination import Order
-from hub.common.web.rendering import code_html
-from hub.protocols.messages import text_of
+from hub.web.reading.transcripts import Marks, TranscriptTurn, code_html, read_messages, read_text
+from hub.web.reading.view_mode import shows_source
 from preferences.sides import tokens_to_phrases
+from preferences.spans import text_hash
 from runs.reports import formats
+from runs.reports.comparison_files import ratio_text
 
 register = template.Library()
 
 FOLDED_LENGTH = 2400  # characters of a long text that are visible before it is unfolded
 FOLDED_LINES = 40
+UNFOLDED_ANSWER = 20_000  # characters; the last answer of a transcript is folded only if it is longer
 
 _LANGUAGES = {"py": "python", "js": "javascript", "md": "markdown", "yml": "yaml"}
 
@@ -34,7 +38,9 @@ register.filter("tokens", formats.tokens)
 register.filter("ms", formats.milliseconds)
 register.filter("p_value", formats.p_value)
 register.filter("duration", formats.duration)
+register.filter("ratio", ratio_text)
 register.filter("side_phrases", tokens_to_phrases)
+register.filter("text_hash", text_hash)
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------
@@ -156,6 +162,14 @@ def certificate_badge(certificate: Certificate | None) -> SafeString:
     return badge("failed", f"failed: {', '.join(failed)}") if failed else badge("passed", "gates passed")
 
 
+@dataclass(frozen=True, slots=True)
+class ShownTurn:
+    """A message in a transcript; `folded` says whether its text is folded if it is long."""
+
+    turn: TranscriptTurn
+    folded: bool
+
+
 # ---- parts of pages --------------------------------------------------------------------------------------------------
 
 
@@ -174,57 +188,42 @@ def column(context: Context, name: str, title: str, kind: str = "") -> dict[str,
     return {"name": name, "title": title, "kind": kind, "url": f"?{query.urlencode()}", "direction": direction}
 
 
-class Call(TypedDict):
-    """A tool call of a turn."""
+class TranscriptContext(TypedDict):
+    """Context of parts/transcript.html. *prefix* keeps ids apart if a page shows several transcripts."""
 
-    id: str
-    name: str
-    arguments: object
-
-
-class Turn(TypedDict):
-    """A message as parts/transcript.html shows it. `answers` is the id of the tool call whose result it is."""
-
-    number: int
-    role: str
-    content: str
-    calls: list[Call]
-    answers: str
-    empty: bool
+    turns: list[ShownTurn]
+    prefix: str
 
 
-@register.inclusion_tag("parts/transcript.html")
-def transcript(messages: Sequence[Mapping[str, object]] | None) -> dict[str, list[Turn]]:
-    """Show chat messages with their tool calls."""
-    return {"turns": [_turn(number, message) for number, message in enumerate(messages or [])]}
+@register.inclusion_tag("parts/transcript.html", takes_context=True)
+def transcript(
+    context: Context, messages: Sequence[Mapping[str, object]] | None, prefix: str = "", marks: Marks | None = None
+) -> TranscriptContext:
+    """Show chat messages with their tool calls. All long texts but the last answer are folded."""
+    turns = read_messages(messages or [], source=_source(context), marks=marks)
+    last = max((turn.number for turn in turns if turn.role == "assistant" and turn.content), default=-1)
+    shown = [
+        ShownTurn(turn, turn.number != last or (turn.content is not None and turn.content.size > UNFOLDED_ANSWER))
+        for turn in turns
+    ]
+    return {"turns": shown, "prefix": prefix}
 
 
-def _turn(number: int, message: Mapping[str, object]) -> Turn:
-    content, tool_calls = message.get("content"), message.get("tool_calls")
-    text = text_of(message)
-    if isinstance(content, list):
-        others = [part for part in content if isinstance(part, dict) and "text" not in part]
-        text = "\n".join([*filter(None, [text]), *(f"({part.get('type', 'part without text')})" for part in others)])
-    calls = [_call(call) for call in tool_calls if isinstance(call, dict)] if isinstance(tool_calls, list) else []
-    return {
-        "number": number,
-        "role": str(message.get("role", "")),
-        "content": text,
-        "calls": calls,
-        "answers": str(message.get("tool_call_id") or ""),
-        "empty": not text and not calls,
-    }
+@register.inclusion_tag("parts/text.html", takes_context=True)
+def answer(context: Context, text: object, fold: bool = True) -> dict[str, object]:
+    """Show one text of a model."""
+    return {"text": read_text(str(text), source=_source(context)), "fold": fold}
 
 
-def _call(call: Mapping[str, object]) -> Call:
-    function = call.get("function")
-    if not isinstance(function, dict):
-        function = {}
-    return {
-        "id": str(call.get("id") or ""),
-        "name": str(function.get("name") or ""),
-        "arguments": function.get("arguments") or "",
-    }
+@register.inclusion_tag("parts/view_switch.html", takes_context=True)
+def view_switch(context: Context) -> dict[str, object]:
+    """Show the switch between rendered texts and texts as they were written."""
+    return {"source": _source(context), "request": context.get("request")}
+
+
+def _source(context: Context) -> bool:
+    request = context.get("request")
+    return isinstance(request, HttpRequest) and shows_source(request)
 
 
 class Bar(TypedDict, total=False):

@@ -1,6 +1,6 @@
 """Dataset card of an export: its contents, provenance, what was left out, and warnings."""
 
-from preferences.exporters.base import PreferenceFormat
+from preferences.exporters.formats.base import PreferenceFormat
 from preferences.exporters.reports import PreferenceReport
 
 

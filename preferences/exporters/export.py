@@ -6,11 +6,11 @@ from pathlib import Path
 from django.db.models import Count, Q, QuerySet
 
 from hub.common.output_files import Outputs
-from preferences.exporters.base import PreferenceFormat
 from preferences.exporters.card import dataset_card
-from preferences.exporters.linter import HELD_OUT, Checks, Claim, LintResult, lint
+from preferences.exporters.formats.base import PreferenceFormat
+from preferences.exporters.formats.registry import FORMATS
+from preferences.exporters.linter import HELD_OUT, Checks, LintedVerdict, LintResult, lint
 from preferences.exporters.records import preference_record
-from preferences.exporters.registry import FORMATS
 from preferences.exporters.reports import PreferenceReport
 from preferences.models import Preference
 from preferences.selectors import current_preferences, with_related_objects
@@ -42,7 +42,7 @@ def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, fo
         if not report.written:
             raise ExportError(_nothing_to_write(found))
         if export_format.decisive_only:
-            write_json_lines((preference_record(preference) for preference in _read_claims(found.ties)), ties)
+            write_json_lines((preference_record(preference) for preference in _read_preferences(found.ties)), ties)
         card.write_text(dataset_card(export_format, report, places[0].name), encoding="utf-8")
     report.files = sorted(outputs.written)
     if force:  # files of the replaced export that this one does not have, such as its ties
@@ -65,7 +65,7 @@ def _write_data(export_format: PreferenceFormat, data: Path, provenance: Path, r
 
         export_items(
             export_format,
-            lambda: _read_claims(report.lint.kept, cases=export_format.needs_tools),
+            lambda: _read_preferences(report.lint.kept, cases=export_format.needs_tools),
             data,
             report,
             on_row=trace,
@@ -98,10 +98,10 @@ def _read(rows: QuerySet[Preference], *, cases: bool = False) -> Iterator[Prefer
     return found.iterator(chunk_size=_CHUNK)
 
 
-def _read_claims(claims: list[Claim], *, cases: bool = False) -> Iterator[Preference]:
-    """Yield the preferences of *claims*, loading them in chunks."""
-    for start in range(0, len(claims), _CHUNK):
-        pks = [claim.pk for claim in claims[start : start + _CHUNK]]
+def _read_preferences(verdicts: list[LintedVerdict], *, cases: bool = False) -> Iterator[Preference]:
+    """Yield the preferences of *verdicts*, loading them in chunks."""
+    for start in range(0, len(verdicts), _CHUNK):
+        pks = [verdict.pk for verdict in verdicts[start : start + _CHUNK]]
         yield from _read(Preference.objects.filter(pk__in=pks), cases=cases)
 
 

@@ -10,13 +10,13 @@ from typing import NamedTuple, TypedDict
 
 from hub.models import CaseDefect
 from hub.protocols.messages import JSON, Message, get_comparable_content, get_prompt_messages, get_response_messages
-from preferences.insight.statistics import correlation
+from preferences.insight.agreement_statistics import correlation
 from preferences.models import Preference
 from preferences.precedence import with_highest_precedence
 from runs.models import Response
 
 MAX_FALSE_ACCEPTS = 0.25  # the share of attention checks that a careful reviewer may fail
-_BY_CHANCE = 0.05  # below it, so many failures are no accident of a careful reviewer
+_BY_CHANCE = 0.05  # a careful reviewer fails so many checks with a lower probability than this
 Checks = tuple[int, int]  # of a reviewer: how many attention checks were failed, of how many
 HUMAN, LLM, EXECUTION = Preference.Source.HUMAN, Preference.Source.LLM, Preference.Source.EXECUTION
 
@@ -24,8 +24,8 @@ HELD_OUT = "of a held-out environment"
 IDENTICAL = "identical sides"
 INATTENTIVE = "of a reviewer who accepted wrong suggestions seeded as checks"
 AGAINST_TESTS = "contradicts execution, and no defect of the tests was filed"
-CLAIM_REJECTED = "contradicts execution, and the claimed defect of the tests was rejected"
-CLAIM_OPEN = "of a pair whose tests are disputed by a claim that is not settled"
+DEFECT_REJECTED = "contradicts execution, and the defect report about the tests was rejected"
+DEFECT_OPEN = "of a pair whose tests are disputed by an open defect report"
 WRONG_TESTS = "rests on tests that were found wrong"
 OUTRANKED = "the same pair has a person's verdict"
 DISAGREE = "verdicts on the same pair contradict each other"
@@ -33,7 +33,7 @@ REPEATED = "another preference has the same verdict on the same answers"
 CYCLE = "part of a cycle (A over B over C over A)"
 
 
-class Claim(NamedTuple):
+class LintedVerdict(NamedTuple):
     """Verdict of a preference on two answers, identified by digests of prompt and answer.
 
     Two responses with the same prompt and the same answer are the same answer, whichever model or run they are from.
@@ -53,7 +53,7 @@ class Claim(NamedTuple):
 
     @property
     def better_and_worse(self) -> tuple[str, str]:
-        """Digests of the better and the worse answer of a decisive claim."""
+        """Digests of the better and the worse answer of a decisive verdict."""
         return (self.first, self.second) if self.verdict == Preference.Verdict.FIRST else (self.second, self.first)
 
     @property
@@ -74,16 +74,16 @@ class LintFigures(TypedDict):
 
 @dataclass(slots=True)
 class LintResult:
-    """Result of the linter: claims to export, ties, and the number of dropped preferences by reason."""
+    """Result of the linter: verdicts to export, ties, and the number of dropped preferences by reason."""
 
     found: int = 0
-    kept: list[Claim] = field(default_factory=list)
-    ties: list[Claim] = field(default_factory=list)
+    kept: list[LintedVerdict] = field(default_factory=list)
+    ties: list[LintedVerdict] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
     def to_json(self) -> LintFigures:
-        """Return counts, side balance and length correlation of the claims to export."""
-        decisive = [claim for claim in self.kept if claim.decisive]
+        """Return counts, side balance and length correlation of the verdicts to export."""
+        decisive = [verdict for verdict in self.kept if verdict.decisive]
         return {
             "kept": len(self.kept),
             "ties": len(self.ties),
@@ -96,7 +96,7 @@ class LintResult:
 def is_careless(failed: int, checks: int) -> bool:
     """Return whether a reviewer fails more than MAX_FALSE_ACCEPTS of checks, by a one-sided exact binomial test at 5 %.
 
-    One or two checks never suffice, however they were met; three of three do, four of five, six of ten.
+    One or two failed checks never suffice; three of three do, four of five, six of ten.
     """
     p = MAX_FALSE_ACCEPTS
     tail = sum(comb(checks, k) * p**k * (1 - p) ** (checks - k) for k in range(failed, checks + 1))
@@ -107,7 +107,7 @@ def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> Lin
     """Lint *preferences*. *checks* maps reviewer ids to failed and total attention checks."""
     careless = {reviewer for reviewer, met in checks.items() if is_careless(*met)}
     result = LintResult()
-    pairs: dict[frozenset[str], list[Claim]] = defaultdict(list)
+    pairs: dict[frozenset[str], list[LintedVerdict]] = defaultdict(list)
     disputed: set[frozenset[str]] = set()
     for preference in preferences:
         result.found += 1
@@ -116,21 +116,21 @@ def lint(preferences: Iterable[Preference], checks: Mapping[int, Checks]) -> Lin
         pair = frozenset(ends)
         if why:
             result.dropped[why] += 1
-            if why == CLAIM_OPEN:
+            if why == DEFECT_OPEN:
                 disputed.add(pair)
         else:
-            pairs[pair].append(_claim(preference, *ends))
-    for pair in disputed:  # neither side is right before a curator has decided
-        result.dropped[CLAIM_OPEN] += len(pairs.pop(pair, []))
+            pairs[pair].append(_linted_verdict(preference, *ends))
+    for pair in disputed:  # whether the tests are right is unknown until a curator has decided
+        result.dropped[DEFECT_OPEN] += len(pairs.pop(pair, []))
     survivors = [kept for group in pairs.values() if (kept := _one_of(group, result.dropped)) is not None]
-    cyclic = _cyclic([claim for claim in survivors if claim.decisive])
-    for claim in sorted(survivors):
-        if claim.pk in cyclic:
+    cyclic = _cyclic([verdict for verdict in survivors if verdict.decisive])
+    for verdict in sorted(survivors):
+        if verdict.pk in cyclic:
             result.dropped[CYCLE] += 1
-        elif claim.decisive:
-            result.kept.append(claim)
+        elif verdict.decisive:
+            result.kept.append(verdict)
         else:
-            result.ties.append(claim)
+            result.ties.append(verdict)
     return result
 
 
@@ -147,14 +147,14 @@ def _comparable(messages: Sequence[Message]) -> list[list[JSON]]:
     return [get_comparable_content(message) for message in messages]
 
 
-def _claim(preference: Preference, first: str, second: str) -> Claim:
+def _linted_verdict(preference: Preference, first: str, second: str) -> LintedVerdict:
     longer = len(preference.first.text) - len(preference.second.text)
-    return Claim(preference.pk, first, second, preference.source, preference.verdict, longer)
+    return LintedVerdict(preference.pk, first, second, preference.source, preference.verdict, longer)
 
 
 def _unfit(preference: Preference, careless: Set[int]) -> str:
     """Return why *preference* on its own may not be exported, or ""."""
-    if preference.version.environment.held_out:
+    if preference.version.environment.held_out or preference.case.held_out:
         return HELD_OUT
     if _comparable(get_response_messages(preference.first.messages)) == _comparable(
         get_response_messages(preference.second.messages)
@@ -176,27 +176,27 @@ def _against_tests(preference: Preference) -> str:
         return ""
     if not preference.disputes_tests or preference.defect is None:
         return AGAINST_TESTS
-    return CLAIM_OPEN if preference.defect.status == CaseDefect.Status.OPEN else CLAIM_REJECTED
+    return DEFECT_OPEN if preference.defect.status == CaseDefect.Status.OPEN else DEFECT_REJECTED
 
 
-def _one_of(group: list[Claim], dropped: Counter[str]) -> Claim | None:
-    """Return the claim that represents a pair: reviewers take precedence over execution, execution over judges."""
+def _one_of(group: list[LintedVerdict], dropped: Counter[str]) -> LintedVerdict | None:
+    """Return the verdict that represents a pair: reviewers take precedence over execution, execution over judges."""
     first = with_highest_precedence(group)
     dropped[OUTRANKED if first[0].source == HUMAN else REPEATED] += len(group) - len(first)
     group = first
-    if len({claim.meaning for claim in group}) > 1:
+    if len({verdict.meaning for verdict in group}) > 1:
         dropped[DISAGREE] += len(group)
         return None
     dropped[REPEATED] += len(group) - 1
-    dropped += Counter()  # forget what counted nothing
+    dropped += Counter()  # removes the reasons with a count of zero
     return min(group)
 
 
-def _cyclic(claims: Sequence[Claim]) -> set[int]:
-    """Return the ids of claims on a cycle, whose answers are strongly connected (Kosaraju's algorithm)."""
+def _cyclic(verdicts: Sequence[LintedVerdict]) -> set[int]:
+    """Return the ids of verdicts on a cycle, whose answers are strongly connected (Kosaraju's algorithm)."""
     forward: dict[str, list[str]] = defaultdict(list)
     backward: dict[str, list[str]] = defaultdict(list)
-    edges = [(claim.pk, *claim.better_and_worse) for claim in claims]
+    edges = [(verdict.pk, *verdict.better_and_worse) for verdict in verdicts]
     for _, better, worse in edges:
         forward[better].append(worse)
         backward[worse].append(better)

@@ -1,5 +1,6 @@
 """Record of a preference: its data and provenance as JSON, without the texts of the responses."""
 
+from preferences.decision_fields import exported_values
 from preferences.models import Preference
 from preferences.sides import Side
 from runs.exports.protocol import JSONObject
@@ -31,7 +32,7 @@ def preference_record(preference: Preference) -> JSONObject:
         "defect": {"id": defect.pk, "status": defect.status} if defect else None,
         "tests_found_wrong": preference.tests_found_wrong,
         "supersedes": preference.supersedes_id,
-        "critique": preference.tokens_to_phrases(preference.critique),
+        **exported_values(preference),
         "issues": [
             {
                 "side": preference.side_of(issue.response_id),

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from django.db.models import QuerySet
 
-from preferences.insight.calibration import Bin, calibration, calibration_error
-from preferences.insight.reviewers import ReviewerPair, ReviewerRow, reviewer_pairs, reviewer_rows
-from preferences.insight.statistics import (
+from preferences.insight.agreement_statistics import (
     Figure,
     LabelPair,
     agreement_figure,
@@ -22,6 +20,8 @@ from preferences.insight.statistics import (
     note_if_only_final,
     share_figure,
 )
+from preferences.insight.calibration import Bin, calibration, calibration_error
+from preferences.insight.reviewers import ReviewerPair, ReviewerRow, reviewer_pairs, reviewer_rows
 from preferences.insight.verdicts import VerdictRow, is_decisive, load_verdicts, score_of_first
 from preferences.models import Preference
 

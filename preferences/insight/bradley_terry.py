@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1000
 _SCALE = 400 / math.log(10)
-_PRIOR = 0.5  # wins each way between every two models that met: keeps strengths finite, as in Jeffreys' prior
+_PRIOR = 0.5  # wins for each side between every two compared models: keeps strengths finite, as in Jeffreys' prior
 # In intervals the prior weighs more: with 1/2 the interval of two models covers as little as 87 % (10 cases, p = 0.22).
 _INTERVAL_PRIOR = 0.75
 _ITERATIONS, _CLOSE = 500, 1e-7

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
-from preferences.insight.statistics import (
+from preferences.insight.agreement_statistics import (
     Figure,
     LabelPair,
     agreement_figure,

@@ -1,7 +1,7 @@
 """REST API of preferences: filtered list, exports, agreement."""
 
 from django.db.models import QuerySet
-from django.http import HttpResponse
+from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -66,13 +66,10 @@ class PreferencesExport(APIView):
         parameters=[*FILTERS, OpenApiParameter("format", str, required=True, enum=list(FORMATS))],
         responses={(200, "application/zip"): OpenApiTypes.BINARY, 400: OpenApiResponse(ErrorBody)},
     )
-    def get(self, request: Request) -> HttpResponse:
+    def get(self, request: Request) -> FileResponse:
         form = ExportForm(request.query_params)
-        filters, name = form.filters(), form.format_name
-        packed = export_zip(request, name, filters)
-        answer = HttpResponse(packed, content_type="application/zip")
-        answer["Content-Disposition"] = f'attachment; filename="preferences-{name}.zip"'
-        return answer
+        filters = form.filters()
+        return export_zip(request, form.format_name, filters)
 
 
 class AgreementFigures(APIView):

@@ -1,6 +1,5 @@
 """Pages of preferences: list, details, exports, agreement and ranking."""
 
-import io
 import tempfile
 import zipfile
 from pathlib import Path
@@ -9,7 +8,8 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -17,12 +17,14 @@ from django.views.decorators.http import require_safe
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, page_or_part, render_list
 from hub.selectors import may_see_content
+from hub.web.reading.spans import MarkedSpan
+from preferences.decision_fields import labelled_values
 from preferences.evidence import Evidence, RuleResult, SideEvidence, without_reasons
 from preferences.exporters import FORMATS, export_preferences
 from preferences.insight.agreement import compute_agreement
 from preferences.insight.plots import SIGNED, calibration_plot, ranking_plot
 from preferences.insight.ranking import compute_rankings
-from preferences.models import Preference
+from preferences.models import Issue, Preference
 from preferences.selectors import (
     PreferenceFilters,
     filter_preferences,
@@ -30,8 +32,9 @@ from preferences.selectors import (
     visible_preferences,
     with_related_objects,
 )
+from preferences.sides import tokens_to_phrases
 from preferences.web.forms import ExportForm, PreferencesFilter
-from runs.tracking.links import mlflow_url
+from runs.tracking.mlflow_links import mlflow_url
 
 PAGE = 50
 
@@ -69,20 +72,38 @@ def preference(request: HttpRequest, pk: int) -> HttpResponse:
         )
     content = may_see_content(request.user, shown.version.environment)
     evidence = shown.evidence if content else without_reasons(shown.evidence)
+    issues = list(shown.issues.select_related("category"))
     context = {
         "preference": shown,
         "sides": [
-            {"title": "First", "response": shown.first, "chosen": shown.verdict == "first"},
-            {"title": "Second", "response": shown.second, "chosen": shown.verdict == "second"},
+            {
+                "title": title,
+                "response": response,
+                "chosen": shown.verdict == title.lower(),
+                "marks": _marks(shown, [issue for issue in issues if issue.response_id == response.pk]),
+            }
+            for title, response in (("First", shown.first), ("Second", shown.second))
         ],
         "rules": _rules(evidence),
-        "issues": shown.issues.select_related("category"),
+        "more_fields": labelled_values(shown, without=("critique",)),
+        "issues": issues,
         "orders": _orders(shown),
         "history": history(shown),
         "answers": shown.answers.select_related("reviewer"),
         "mlflow": mlflow_url(request.user, shown.run),
     }
     return render(request, "preferences/preference.html", context)
+
+
+def _marks(preference: Preference, issues: list[Issue]) -> dict[tuple[int, int | None], list[MarkedSpan]]:
+    """Return the spans of *issues* by message and tool call."""
+    kind = "judge" if preference.source == Preference.Source.LLM else "human"
+    marks: dict[tuple[int, int | None], list[MarkedSpan]] = {}
+    for issue in issues:
+        if issue.start is not None and issue.end is not None:
+            label = f"{issue.category} ({issue.severity}): {tokens_to_phrases(issue.note)}".removesuffix(": ")
+            marks.setdefault((issue.message, issue.call), []).append(MarkedSpan(issue.start, issue.end, kind, label))
+    return marks
 
 
 def _orders(preference: Preference) -> list[dict[str, str]]:
@@ -113,31 +134,33 @@ def _results_by_rule(side: SideEvidence | None) -> dict[str, RuleResult]:
 
 
 @require_safe
-def export(request: HttpRequest) -> HttpResponse:
+def export(request: HttpRequest) -> HttpResponseBase:
     """Download the filtered preferences as a .zip with dataset card and provenance."""
     form = ExportForm(request.GET)
     try:
         filters, format_name = form.filters(), form.format_name
-        packed = export_zip(request, format_name, filters)
+        return export_zip(request, format_name, filters)
     except UserError as error:
         messages.error(request, str(error))
         query = urlencode({name: value for name, value in form.chosen.items() if value and name != "format"})
         return redirect(f"{reverse('preferences:list')}?{query}")
-    answer = HttpResponse(packed, content_type="application/zip")
-    answer["Content-Disposition"] = f'attachment; filename="preferences-{format_name}.zip"'
-    return answer
 
 
-def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilters) -> bytes:
-    """Return the files of an export as a .zip. Raises ExportError."""
+def export_zip(request: HttpRequest, format_name: str, filters: PreferenceFilters) -> FileResponse:
+    """Respond with the files of an export as a .zip, made on disk so that memory does not grow with it.
+
+    Nothing is sent before the last row is made: the dataset card begins with counts of all rows. Raises ExportError.
+    """
+    packed = tempfile.TemporaryFile()  # noqa: SIM115  # the response closes it
     with tempfile.TemporaryDirectory(prefix="llmeval-export-") as folder:
         rows = filter_preferences(visible_preferences(request.user), **filters)
         written = export_preferences(rows, Path(folder), format=format_name)
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in written.files:
                 archive.write(path, path.name)
-    return buffer.getvalue()
+    packed.seek(0)
+    name = f"preferences-{format_name}.zip"
+    return FileResponse(packed, as_attachment=True, filename=name, content_type="application/zip")
 
 
 @require_safe

@@ -1,30 +1,16 @@
 """Scoring results of two responses side by side: rules, failed tests, tool calls, and the line that raised an error."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
-from hub.protocols.messages import call_text, text_of
+from hub.protocols.messages import call_text
 from preferences.evidence import Failure
-from review.evidence.display import code_blocks
 from runs.models import Response, Score
+from runs.results.blame import Blame, find_blame, without_line
 
-_LINE = re.compile(r"\(line (\d{1,6})\)\.?$")
 MAX_CALLS = 200  # compared calls of each response
-_CODE_ERRORS = ("exception", "syntax_error")  # statuses whose message names a line of the answer, not of the tests
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blame:
-    """Line of an answer that made its code fail: `number` within the message, and the code-point span."""
-
-    number: int
-    code: str
-    message: int
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +68,7 @@ def rule_rows(a: Response, b: Response) -> list[RuleRow]:
 
 
 def _row(name: str, a: Response, of_a: Score | None, b: Response, of_b: Score | None) -> RuleRow:
-    blames = _blame(a, of_a), _blame(b, of_b)
+    blames = find_blame(a, of_a), find_blame(b, of_b)
     return RuleRow(
         rule=name,
         type=next(score.type for score in (of_a, of_b) if score is not None),
@@ -97,7 +83,7 @@ def _found(score: Score | None, blame: Blame | None) -> RuleFinding | None:
     ran = score.execution or {}
     counts = {"passed": ran["passed"], "total": ran["total"]} if ran.get("total") else {}
     # The line is shown with its number within the message; its number within the code would be confusing.
-    reason = _LINE.sub("", score.reason).rstrip() if blame else score.reason
+    reason = without_line(score.reason) if blame else score.reason
     return RuleFinding(value=score.value, reason=reason, blame=blame, **counts)
 
 
@@ -180,29 +166,3 @@ def _instructions(a: Score | None, b: Score | None) -> Iterator[TestRow]:
                 for item in pair
             ]
             yield TestRow(str(pair[0].get("id")), (cells[0], cells[1]))
-
-
-# ---- blame -----------------------------------------------------------------------------------------------------------
-
-
-def _blame(response: Response, score: Score | None) -> Blame | None:
-    """Return the line named by the outcome, or None unless the code was taken from the only block of the answer."""
-    ran = (score.execution if score else None) or {}
-    named = _LINE.search(str(ran.get("message") or ""))
-    if score is None or named is None or ran.get("status") not in _CODE_ERRORS:
-        return None
-    if score.detail.get("code", "fence") not in ("fence", "whole") or score.detail.get("with_prefix"):
-        return None
-    index, text = next(
-        ((i, text_of(m)) for i, m in reversed([*enumerate(response.messages)]) if m.get("role") == "assistant"),
-        (0, ""),
-    )
-    blocks = code_blocks(text)
-    lines = blocks[0][1].splitlines(keepends=True) if len(blocks) == 1 else []
-    line = int(named[1])
-    if not 0 < line <= len(lines):
-        return None
-    start = blocks[0][0] + sum(map(len, lines[: line - 1]))
-    code = lines[line - 1].rstrip("\n")
-    number = text.count("\n", 0, start) + 1
-    return Blame(number=number, code=code.strip(), message=index, start=start, end=start + len(code))

@@ -1,4 +1,4 @@
-"""Pair judge: asks a judge model in both orders and combines its verdicts. Does not use the database."""
+"""Pair judge: calls a judge model in both orders and combines its verdicts. Does not use the database."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hub.protocols.calls import CallKey, CallModel, ModelError, Reply
 from hub.protocols.messages import JSON, Message, Tool
-from hub.protocols.structured_replies import Judgement, request_judgement
+from hub.protocols.structured_replies import StructuredReply, request_structured_reply
 from preferences.sides import Side, Sides, lists_choices
 from preferences.spans import Span, find_quote
 from review.judge.prompts import PairForJudge, prompt
@@ -38,7 +38,7 @@ class OrderResult:
 
     swapped: bool
     replies: list[Reply] = field(default_factory=list)
-    judged: Judgement[PairVerdict] | None = None
+    judged: StructuredReply[PairVerdict] | None = None
     error: ModelError | None = None
     critique: str = ""
     issues: list[FoundIssue] = field(default_factory=list)
@@ -89,7 +89,7 @@ async def _judge_order(
 ) -> OrderResult:
     if known is None:
         return await _ask_judge(call_model, pair, swapped=swapped)
-    order = OrderResult(swapped=swapped, judged=Judgement(answer=known, replies=[], problems=[]))
+    order = OrderResult(swapped=swapped, judged=StructuredReply(answer=known, replies=[], problems=[]))
     _resolve(order, known, pair)
     return order
 
@@ -117,7 +117,7 @@ async def _ask_judge(call_model: CallModel, pair: PairForJudge, *, swapped: bool
         return reply
 
     try:
-        order.judged = await request_judgement(call_and_record, key, prompt(pair, a, b), PairVerdict)
+        order.judged = await request_structured_reply(call_and_record, key, prompt(pair, a, b), PairVerdict)
     except ModelError as error:
         order.error = error
         return order

@@ -4,7 +4,8 @@ from itertools import islice
 
 from django.db import migrations
 
-from preferences.sides import Sides, lists_choices
+from review.migrations import _side_references as references
+from review.migrations._side_references import lists_choices
 
 CHUNK = 200
 SIDED = ["critique", "order_critiques"]
@@ -18,7 +19,7 @@ def chunks(rows):
 
 def letters_to_tokens(text, swapped, choices):
     """*text* with tokens; one that has some already stays as it is."""
-    return text if not text or "⟦" in text else Sides(swapped).letters_to_tokens(text, choices=choices)
+    return text if not text or "⟦" in text else references.letters_to_tokens(text, swapped, choices)
 
 
 def name_sides(apps, schema_editor):
@@ -69,8 +70,9 @@ def order_of(issue, preference, said):
     side = "first" if issue.response_id == preference.first_id else "second"
     for swapped in sorted(said):
         for item in said[swapped].get("issues") or []:
-            same = item.get("note") == issue.note and Sides(swapped).verdict(item.get("side") or "") in (side, "")
-            if same:
+            letter = item.get("side") or ""
+            named = references.side_of(letter, swapped) if letter.lower() in ("a", "b") else letter
+            if item.get("note") == issue.note and named in (side, ""):
                 return swapped
     return None
 
@@ -115,12 +117,11 @@ def copy_kept(apps, translated):
 
 def show_letters(apps, schema_editor):
     """Put letters back, those of the order with the first response as A; tokens mean nothing to earlier releases."""
-    sides = Sides(swapped=False)
     for model, name in (("Preference", "critique"), ("Issue", "note")):
         of_model = apps.get_model("preferences", model)
         for rows in chunks(of_model.objects.filter(**{f"{name}__contains": "⟦"}).order_by("pk")):
             for row in rows:
-                setattr(row, name, sides.shown(getattr(row, name)))
+                setattr(row, name, references.tokens_to_letters(getattr(row, name)))
             of_model.objects.bulk_update(rows, [name])
 
 

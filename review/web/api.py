@@ -1,5 +1,7 @@
 """REST API of the review queue: the next pair, one pair as its reviewer sees it, and the decision."""
 
+from collections.abc import Iterable
+
 from django.contrib.auth.models import User
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -13,6 +15,7 @@ from hub.common.rest.errors import ErrorBody
 from hub.common.rest.serializers import StrictSerializer
 from hub.protocols.messages import JSON, Message, call_text, count_prompt_messages, get_prompt_messages, text_of
 from hub.selectors import may_see_content
+from preferences.decision_fields import MAX_TEXT, decision_fields, is_side_valued, is_text, letter_choices
 from preferences.evidence import SideEvidence, evidence_of, without_reasons
 from preferences.models import Issue, Preference
 from preferences.sides import Sides
@@ -34,8 +37,6 @@ from review.queue.blinding import DECIDE
 from review.web.forms import RunFilter
 from review.web.views import visible_pair
 from runs.models import Response
-
-_VERDICTS = ["A", "B", "tie", "both_bad"]
 
 
 class Reviewers(BasePermission):
@@ -64,17 +65,39 @@ class IssueIn(StrictSerializer):
     text_hash = serializers.CharField(default="", allow_blank=True, max_length=64)
 
 
+def _letters(choices: Iterable[tuple[object, object]]) -> list[str]:
+    """Return the values of side-valued *choices* with A and B for the sides."""
+    return [value.upper() if value in ("a", "b") else value for value, _ in letter_choices(choices)]
+
+
+class DecisionFields(serializers.ModelSerializer[Preference]):
+    """Fields of a decision that are derived from the model."""
+
+    class Meta:
+        model = Preference
+        fields = Preference.DECISION_FIELDS
+        extra_kwargs = {
+            field.name: {"choices": _letters(field.flatchoices)}
+            if is_side_valued(field)
+            else {"max_length": field.max_length or MAX_TEXT}
+            for field in decision_fields()
+            if is_side_valued(field) or is_text(field)
+        }
+
+
 class DecisionIn(StrictSerializer):
     """Decision. `kept`: ids of suggested issues to keep. `defect`: what is wrong with the tests, to overrule them."""
 
-    verdict = serializers.ChoiceField(_VERDICTS)
-    critique = serializers.CharField(default="", allow_blank=True, max_length=8000)
+    verdict = serializers.ChoiceField(_letters(Preference.Verdict.choices))
     issues = IssueIn(many=True, default=list)
     kept = serializers.ListField(child=serializers.IntegerField(), default=list)
     defect = serializers.CharField(default="", allow_blank=True, max_length=4000)
     blind = serializers.BooleanField(
         default=False, help_text="The verdict was given before the hidden suggestion was shown."
     )
+
+    def get_fields(self) -> dict[str, serializers.Field[object, object, object, object]]:
+        return {**super().get_fields(), **DecisionFields().get_fields()}
 
 
 def pair_json(assignment: Assignment) -> dict[str, JSON]:
@@ -207,7 +230,7 @@ class PairDecision(APIView):
         sides = Sides(assignment.swapped)
         decision = Decision(
             verdict=sides.verdict(data["verdict"]),
-            critique=data["critique"],
+            fields={name: data[name] for name in Preference.DECISION_FIELDS if name in data},
             issues=[MarkedIssue(**{**item, "side": sides.side(item["side"])}) for item in data["issues"]],
             kept=data["kept"],
             defect=data["defect"],

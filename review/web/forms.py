@@ -1,4 +1,4 @@
-"""Forms of the review page: the decision with verdict, marks as JSON and objections to the tests; the run filter."""
+"""Forms of the review page: the decision with its fields, marks as JSON and objections to the tests; the run filter."""
 
 import json
 
@@ -7,12 +7,12 @@ from django.http import QueryDict
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from hub.common.web.filters import FilterForm
+from preferences.decision_fields import MAX_TEXT, ModelField, decision_fields, is_side_valued, is_text, letter_choices
+from preferences.models import Preference
 from preferences.sides import Sides
 from review.decisions import Decision
 from review.issues import MarkedIssue
 from review.models import Assignment
-
-_VERDICTS = [("a", "A is better"), ("b", "B is better"), ("tie", "Tie"), ("both_bad", "Both bad")]
 
 
 class MarkIn(BaseModel):
@@ -34,6 +34,15 @@ class MarkIn(BaseModel):
 MARKS = TypeAdapter(list[MarkIn])
 
 
+def _form_field(field: ModelField) -> forms.Field:
+    """Return the form field of a model's field. The choices of a side-valued one are named A and B."""
+    found = field.formfield(max_length=field.max_length or MAX_TEXT) if is_text(field) else field.formfield()
+    assert found is not None
+    if isinstance(found, forms.ChoiceField) and is_side_valued(field):
+        found.choices = letter_choices(field.get_choices(include_blank=field.blank))
+    return found
+
+
 class RunFilter(FilterForm):
     """Filter `?run=` for the pairs of one run."""
 
@@ -41,17 +50,22 @@ class RunFilter(FilterForm):
 
 
 class DecisionForm(forms.Form):
-    """Form of a decision; `decision(assignment)` translates A and B into the sides of the pair."""
+    """Form of a decision; `decision(assignment)` translates A and B into the sides of the pair.
 
-    verdict = forms.ChoiceField(choices=_VERDICTS, error_messages={"required": "Choose a verdict."})
-    critique = forms.CharField(required=False, max_length=8000, widget=forms.Textarea)
+    It has a field for each of `Preference.DECISION_FIELDS`.
+    """
+
+    verdict = forms.ChoiceField(
+        choices=letter_choices(Preference.Verdict.choices), error_messages={"required": "Choose a verdict."}
+    )
     defect = forms.CharField(required=False, max_length=4000, widget=forms.Textarea)
     issues = forms.CharField(required=False, max_length=200_000, widget=forms.HiddenInput)
     kept = forms.TypedMultipleChoiceField(required=False, coerce=int)
     blind = forms.BooleanField(required=False)
 
-    def __init__(self, data: QueryDict | None = None) -> None:
-        super().__init__(data)
+    def __init__(self, data: QueryDict | None = None, *, initial: dict[str, object] | None = None) -> None:
+        super().__init__(data, initial=initial)
+        self.fields.update({field.name: _form_field(field) for field in decision_fields()})
         kept = data.getlist("kept") if data is not None else []
         self.fields["kept"].choices = [(item, item) for item in kept if str(item).isdecimal()]  # type: ignore[attr-defined]
 
@@ -71,7 +85,7 @@ class DecisionForm(forms.Form):
         ]
         return Decision(
             verdict=sides.verdict(data["verdict"]),
-            critique=data["critique"],
+            fields={name: data[name] for name in Preference.DECISION_FIELDS},
             issues=marks,
             kept=data["kept"],
             defect=data["defect"],

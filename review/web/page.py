@@ -1,33 +1,57 @@
 """Template context of the page of one pair, for one assignment."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
 
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
+from django.urls import reverse
 
-from hub.common.web.rendering import markdown_html
-from hub.protocols.messages import get_prompt_messages, text_of
+from hub.protocols.messages import count_prompt_messages, get_prompt_messages, text_of
 from hub.selectors import may_see_content
+from hub.web.reading.markdown import markdown_html
+from hub.web.reading.spans import MarkedSpan
+from hub.web.reading.transcripts import read_messages
+from hub.web.reading.view_mode import shows_source
+from hub.web.reading.word_diff import find_difference
+from preferences.decision_fields import letter_choices
 from preferences.evidence import winner
+from preferences.models import Preference
 from preferences.selectors import categories
 from preferences.sides import Sides
-from review.evidence.display import Mark, diff_lines, final_text, text_html, turns_of
 from review.evidence.findings import RuleRow, call_rows, rule_rows
 from review.judge.suggestions import ShownSuggestion, visible_suggestion
-from review.models import Assignment, Guideline
+from review.models import Assignment, Guideline, Pair
 from review.queue.backlog import review_progress
 from review.web.forms import DecisionForm
 from runs.models import Response
 
-_VERDICTS = [
-    ("a", "A is better", "a"),
-    ("b", "B is better", "b"),
-    ("tie", "Tie", "t"),
-    ("both_bad", "Both bad", "x"),
-]
+_KEYS = {"a": "a", "b": "b", "tie": "t", "both_bad": "x"}
+# Fields of the form that a draft keeps as text; `kept` is a list.
+ENTERED = ("verdict", *Preference.DECISION_FIELDS, "defect", "issues")
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """How the page shows the answers: as they were written (`source`), with differing words marked (`compare`)."""
+
+    source: bool = False
+    compare: bool = False
+
+    def url(self, pair: Pair, run: int | None) -> str:
+        query = {"view": "source" if self.source else "rendered"}
+        query |= {"diff": "words"} if self.compare else {}
+        query |= {"run": str(run)} if run is not None else {}
+        return f"{reverse('review:pair', args=[pair.pk])}?{urlencode(query)}"
+
+
+def pair_view(request: HttpRequest) -> PairView:
+    """Return how *request* wants the answers shown: `?view=source&diff=words`."""
+    return PairView(source=shows_source(request), compare=request.GET.get("diff") == "words")
 
 
 def pair_context(
-    assignment: Assignment, form: DecisionForm | None = None, *, run: int | None = None
+    assignment: Assignment, form: DecisionForm | None = None, *, run: int | None = None, view: PairView = PairView()
 ) -> dict[str, object]:
     """Return the context of `review/pair.html`.
 
@@ -42,21 +66,31 @@ def pair_context(
     environment = pair.first.run_environment.version.environment
     rows = rule_rows(a, b) if may_see_content(assignment.reviewer, environment) else []
     right = winner(pair.first, pair.second)
+    entered = _form_values(assignment, form)
+    shown_form = form or DecisionForm(initial=entered)
+    difference = find_difference(_final_text(a), _final_text(b)) if view.compare else None
+    spans = difference if difference and difference.unit != "texts" else None
     return {
         "assignment": assignment,
         "pair": pair,
         "done": assignment.state == Assignment.State.DONE,
-        "prompt": [
-            {"role": message.get("role", ""), "html": text_html(text_of(message))}
-            for message in get_prompt_messages(a.messages)
+        "prompt": read_messages(get_prompt_messages(a.messages), source=view.source),
+        "sides": [
+            _side("a", a, suggestion, rows, sides, view, spans.left if spans else []),
+            _side("b", b, suggestion, rows, sides, view, spans.right if spans else []),
         ],
-        "sides": [_side("a", a, suggestion, rows, sides), _side("b", b, suggestion, rows, sides)],
+        "view_links": [
+            ("rendered", "Rendered", replace(view, source=False).url(pair, run), not view.source),
+            ("source", "Source", replace(view, source=True).url(pair, run), view.source),
+        ],
+        "source_url": replace(view, source=True).url(pair, run),
+        "diff_url": replace(view, compare=not view.compare).url(pair, run),
+        "difference": difference,
         "differing": [row for row in rows if row.differs],
         "agreeing": [row for row in rows if not row.differs],
         "calls": call_rows(a, b),
         "decided_by_tests": bool(right),
         "acceptable": suggestion is not None and right in ("", suggestion.verdict),
-        "diff": diff_lines(final_text(a), final_text(b)),
         "suggestion": suggestion,
         "suggested": sides.letter(suggestion.verdict).lower() if suggestion else "",
         "critiques": _critiques(suggestion, sides),
@@ -67,10 +101,11 @@ def pair_context(
         if suggestion
         else [],
         "hidden": pair.suggestion is not None and suggestion is None,
-        "verdicts": _VERDICTS,
+        "verdicts": [(value, label, _KEYS[value]) for value, label in letter_choices(Preference.Verdict.choices)],
         "confirm": form is not None and form.is_valid(),
-        "form": form or DecisionForm(),
-        "entered": _form_values(assignment, form),
+        "form": shown_form,
+        "entered": entered,
+        "more_fields": [shown_form[name] for name in Preference.DECISION_FIELDS if name != "critique"],
         "categories": categories(),
         "guideline": markdown_html(guideline.text) if guideline else "",
         "progress": review_progress(assignment.reviewer, run=run),
@@ -83,7 +118,7 @@ def _form_values(assignment: Assignment, form: DecisionForm | None) -> dict[str,
     """Return the values of the form fields: the posted ones, else those of the draft."""
     source: Mapping[str, object] = form.data if form is not None else assignment.draft or {}
     kept = source.getlist("kept") if isinstance(source, QueryDict) else source.get("kept")
-    entered = {key: source.get(key, "") for key in ("verdict", "critique", "defect", "issues")}
+    entered = {key: source.get(key, "") for key in ENTERED}
     # Until the form was posted or saved once, all suggested issues are checked.
     return {**entered, "kept": [int(pk) for pk in kept if str(pk).isdecimal()] if isinstance(kept, list) else None}
 
@@ -96,21 +131,55 @@ def _critiques(suggestion: ShownSuggestion | None, sides: Sides) -> list[str]:
     return [sides.shown(text) for text in texts or [suggestion.critique] if text]
 
 
+def _final_message(response: Response) -> int:
+    """Return the index of the last assistant message; -1 if there is none."""
+    roles = [message.get("role") for message in response.messages]
+    return max((i for i, role in enumerate(roles) if role == "assistant"), default=-1)
+
+
+def _final_text(response: Response) -> str:
+    last = _final_message(response)
+    return text_of(response.messages[last]) if last >= 0 else ""
+
+
 def _side(
-    name: str, response: Response, suggestion: ShownSuggestion | None, rows: list[RuleRow], sides: Sides
+    name: str,
+    response: Response,
+    suggestion: ShownSuggestion | None,
+    rows: list[RuleRow],
+    sides: Sides,
+    view: PairView,
+    differing: list[tuple[int, int]],
 ) -> dict[str, object]:
-    marks: dict[tuple[int, int | None], list[Mark]] = {}
+    marks: dict[tuple[int, int | None], list[MarkedSpan]] = {}
+    if differing:
+        final = _final_message(response)
+        marks[final, None] = [MarkedSpan(start, end, "differs", "only in this answer") for start, end in differing]
     for issue in suggestion.issues if suggestion else []:
         if sides.letter(issue.side).lower() == name and issue.start is not None and issue.end is not None:
             label = f"{issue.category} ({issue.severity}): {sides.shown(issue.note)}"
-            marks.setdefault((issue.message, issue.call), []).append(Mark(issue.start, issue.end, "judge", label))
+            marks.setdefault((issue.message, issue.call), []).append(MarkedSpan(issue.start, issue.end, "judge", label))
     side = 0 if name == "a" else 1
     for row in rows:
         found = row.sides[side]
         if found is not None and found.blame is not None:
             tests = [test.test for test in row.tests if test.cells[side].blame is not None]
             label = "\n".join([*tests, found.reason])
-            mark = Mark(found.blame.start, found.blame.end, "blamed", label)
+            mark = MarkedSpan(found.blame.start, found.blame.end, "blamed", label)
             marks.setdefault((found.blame.message, None), []).append(mark)
-    turns = turns_of(response, marks)
-    return {"name": name, "title": name.upper(), "response": response, "turns": turns, "single": len(turns) == 1}
+    turns = read_messages(
+        response.messages,
+        first=count_prompt_messages(response.messages),
+        source=view.source,
+        marks=marks,
+        positions=True,
+    )
+    texts = [turn.content for turn in turns if turn.content] + [call.arguments for turn in turns for call in turn.calls]
+    return {
+        "name": name,
+        "title": name.upper(),
+        "response": response,
+        "turns": turns,
+        "single": len(turns) == 1,
+        "hidden_marks": [mark for text in texts for mark in text.hidden if mark.kind != "differs"],
+    }

@@ -14,18 +14,21 @@ from django.views.decorators.http import require_POST, require_safe
 from hub.common.storable import storable
 from hub.common.web.pagination import page_or_part, render_part
 from hub.protocols.messages import JSON
+from hub.selectors import may_see_content
+from preferences.decision_fields import decision_fields
+from preferences.selectors import visible_preferences
 from review import decisions
 from review.errors import InvalidDecision
-from review.links import PAIRS_SHOWN, list_response_pairs, summarize_run_pairs
 from review.models import Assignment, Pair
 from review.queue import assignments
 from review.queue.backlog import pairs_assigned_to_others, review_progress
 from review.queue.blinding import DECIDE
+from review.selectors import PAIRS_SHOWN, list_judge_calls, list_response_pairs, summarize_run_pairs
 from review.services import pairs_with_responses
 from review.web.forms import DecisionForm
-from review.web.page import pair_context
+from review.web.page import ENTERED, pair_context, pair_view
 from runs.selectors import visible_runs
-from runs.tracking.links import mlflow_url, mlflow_url_of
+from runs.tracking.mlflow_links import mlflow_url, mlflow_url_of
 from runs.web.queries import get_visible_response, get_visible_run
 
 reviewer_only = permission_required(DECIDE, raise_exception=True)
@@ -69,13 +72,15 @@ def _render_pair(
     request: HttpRequest, assignment: Assignment, form: DecisionForm | None = None, status: int = 200
 ) -> HttpResponse:
     assignment.reviewer = _user(request)
-    context = pair_context(assignment, form, run=_run_filter(request))
+    context = pair_context(assignment, form, run=_run_filter(request), view=pair_view(request))
     return render(request, "review/pair.html", context, status=status)
 
 
 def _render_assignment_lost(request: HttpRequest, why: str) -> HttpResponse:
     """Report that the assignment was lost, and show the texts that were entered so that they can be copied."""
-    typed = [(label, text) for name, label in _KEPT_TEXTS if (text := _posted_text(request, name).strip())]
+    labels = {field.name: f"Your {field.verbose_name}" for field in decision_fields()}
+    labels["defect"] = "What is wrong with the tests"
+    typed = [(label, text) for name, label in labels.items() if (text := _posted_text(request, name).strip())]
     return render(
         request, "review/assignment_lost.html", {"why": why, "typed": typed}, status=_htmx_status(request, 409)
     )
@@ -84,9 +89,6 @@ def _render_assignment_lost(request: HttpRequest, why: str) -> HttpResponse:
 def _htmx_status(request: HttpRequest, status: int) -> int:
     """Return 200 for htmx requests, because htmx does not swap in responses with an error status."""
     return 200 if request.headers.get("HX-Request") else status
-
-
-_KEPT_TEXTS = (("critique", "Your critique"), ("defect", "What is wrong with the tests"))
 
 
 @require_safe
@@ -123,7 +125,9 @@ def pair(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _render_preview(request: HttpRequest, pair: Pair) -> HttpResponse:
     free, until = assignments.pair_availability(pair)
-    context = pair_context(assignments.preview_assignment(pair, _user(request)), run=_run_filter(request))
+    context = pair_context(
+        assignments.preview_assignment(pair, _user(request)), run=_run_filter(request), view=pair_view(request)
+    )
     return render(request, "review/pair.html", {**context, "looking": True, "free": free, "until": until})
 
 
@@ -140,7 +144,7 @@ def take(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def of_run(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the pairs and judgments of a run, as a fragment of the run page or as a page."""
+    """Show the pairs and verdicts of a run, as a fragment of the run page or as a page."""
     run = get_visible_run(request.user, pk)
     context = {
         "run": run,
@@ -152,7 +156,7 @@ def of_run(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def of_response(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the pairs and judgments of a response, as a fragment of the response page or as a page."""
+    """Show the pairs and verdicts of a response, as a fragment of the response page or as a page."""
     response = get_visible_response(request.user, pk)
     pairs = list_response_pairs(request.user, response)
     context = {
@@ -163,6 +167,20 @@ def of_response(request: HttpRequest, pk: int) -> HttpResponse:
         "mlflow": mlflow_url_of(request.user, response),
     }
     return render_part(request, page_or_part(request, "review/of_response.html", "judged"), context)
+
+
+@require_safe
+def judge_calls(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show the calls of the judge behind a preference, as a fragment of the preference's page or as a page."""
+    preference = visible_preferences(request.user, superseded=True).filter(pk=pk).first()
+    if preference is None:
+        raise Http404(f"There is no preference {pk}, or you may not see it.")
+    context = {
+        "preference": preference,
+        "calls": list_judge_calls(preference),
+        "content": may_see_content(request.user, preference.version.environment),
+    }
+    return render_part(request, page_or_part(request, "review/judge_calls.html", "calls"), context)
 
 
 @require_POST
@@ -216,7 +234,7 @@ def _keep_draft(request: HttpRequest, assignment: Assignment) -> None:
 
 
 def _posted_draft(request: HttpRequest) -> dict[str, JSON]:
-    texts = {key: _posted_text(request, key) for key in ("verdict", "critique", "defect", "issues")}
+    texts = {key: _posted_text(request, key) for key in ENTERED}
     return {**texts, "kept": request.POST.getlist("kept")[:200]}
 
 

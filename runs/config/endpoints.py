@@ -19,5 +19,7 @@ def endpoint_spec(endpoint: ModelEndpoint) -> ModelSpec:
         family=endpoint.family,
         parameters=endpoint.parameters,
         price=price if priced else None,
+        requests_per_minute=endpoint.requests_per_minute,
+        tokens_per_minute=endpoint.tokens_per_minute,
         **{key: value for key, value in options.items() if value},
     )

@@ -50,6 +50,11 @@ def resolve_registered(
     return resolve_config(parsed)
 
 
+def list_usable_models() -> list[ModelEndpoint]:
+    """Return the registered models that are in use, by name."""
+    return list(ModelEndpoint.objects.filter(enabled=True))
+
+
 def _placeholder(path: yaml_source.Path) -> dict[str, object]:
     """Return a model in place of an invalid one, so that the rest of the config can be checked."""
     return {"name": yaml_source.dotted(path), "provider": "openai", "model": "-"}
@@ -91,7 +96,7 @@ def _with_models(value: Mapping[str, object], user: User, add_problem: AddProble
             return _placeholder(path)
         endpoint = endpoints.get(named)
         if endpoint is None:
-            known = wording.suggest(named, sorted(endpoints)) or "none is yet; staff register them in the admin"
+            known = wording.suggest(named, sorted(endpoints)) or "none is yet; staff register them at /models/"
             add_problem(path, f"no model is registered as {named!r}; {known}")
             return _placeholder(path)
         if endpoint.api_key_env and settings.ENV.lookup(endpoint.api_key_env) is None:
@@ -99,7 +104,7 @@ def _with_models(value: Mapping[str, object], user: User, add_problem: AddProble
             add_problem(path, f"the key of {named!r} is not set on this server; an operator sets {variable}")
         spec = _valid_spec(endpoint, key_variables)
         if spec is None:
-            add_problem(path, f"the registration of {named!r} is invalid; staff can fix it in the admin")
+            add_problem(path, f"the registration of {named!r} is invalid; staff can fix it at /models/")
             return _placeholder(path)
         return spec.model_dump(mode="json", exclude_none=True)
 

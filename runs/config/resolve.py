@@ -95,7 +95,17 @@ def resolve_config(parsed: ParsedConfig) -> ResolvedConfig:
         for path in parsed.unpriced:
             if yaml_source.dotted(path) not in reported:  # otherwise there is no model at this place
                 parsed.add_problem(path, _UNPRICED)
+    _check_answerable(parsed, environments)
     return ResolvedConfig(parsed.require_valid(), environments)
+
+
+def _check_answerable(parsed: ParsedConfig, environments: list[SelectedEnvironment]) -> None:
+    """Report each model under test whose provider cannot answer one of the environments."""
+    for i, spec in enumerate(parsed.config.models if parsed.config else ()):
+        for item in environments:
+            reason = PROVIDERS[spec.provider].unanswered(item.compiled.slug) if item.path is None else ""
+            if reason:
+                parsed.add_problem(("models", i), f"{spec.name!r} {reason}")
 
 
 def find_environments(config: RunConfig) -> list[SelectedEnvironment]:

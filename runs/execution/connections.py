@@ -2,12 +2,16 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 
+from hub.common import digests
 from hub.protocols.calls import ModelError
+from runs.limits.limiter import EndpointLimiter, shared_back_end
+from runs.limits.shares import LocalShares
 from runs.providers.base import DEFAULT_RETRIES, ModelSpec, Provider, ProviderContext, ProviderOptions
 from runs.providers.registry import PROVIDERS
 
@@ -19,16 +23,16 @@ _IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)[\w-]{10,}")
 class Connection:
     """Model that a run or an episode calls, with everything that its calls share.
 
-    slots: limits the calls in flight. stopped: the error after which the model is no longer called, if any. A model is
-    stopped by an error that every other call would meet too, and after `identical_errors` errors of the same kind and
-    text in a row (0: never). run_model_id: primary key of its RunModel; 0 in an episode of a trainer.
+    limiter: limits the calls in flight and per minute. stopped: the error after which the model is no longer called, if
+    any. A model is stopped by an error that every other call would meet too, and after `identical_errors` errors of the
+    same kind and text in a row (0: never). run_model_id: primary key of its RunModel; 0 in an episode of a trainer.
     """
 
     label: str
     spec: ModelSpec
     provider: Provider[ProviderOptions]
     fingerprint: str
-    slots: asyncio.Semaphore
+    limiter: EndpointLimiter
     identical_errors: int = 0
     run_model_id: int = 0
     stopped: ModelError | None = None
@@ -70,7 +74,8 @@ def connect(
 ) -> Connection:
     """Return a connection to the model *spec*, for the running event loop. Its key comes from the environment.
 
-    concurrency: calls in flight. retries: of one failed call. only_environment: see ProviderContext.
+    concurrency: calls in flight, together with everybody else who calls this model at its endpoint. retries: of one
+    failed call. only_environment: see ProviderContext.
     """
     provider = PROVIDERS[spec.provider]
     options = provider.Options.model_validate(spec.options)
@@ -80,12 +85,21 @@ def connect(
         api_key=settings.ENV.lookup(key_variable) if key_variable else None,
         only_environment=only_environment,
     )
+    # Replies of recordings come from this process alone.
+    limiter = EndpointLimiter(
+        shared_back_end() if provider.live else LocalShares(time.monotonic),
+        digests.digest([spec.provider, provider.identity(options)]),
+        concurrency,
+        spec.requests_per_minute if provider.live else None,
+        spec.tokens_per_minute if provider.live else None,
+    )
+    context = replace(context, observe=limiter.observe)
     return Connection(
         label=spec.name,
         spec=spec,
         provider=provider(spec, options, context),
         fingerprint=provider.fingerprint(spec, options),
-        slots=asyncio.Semaphore(concurrency),
+        limiter=limiter,
         identical_errors=identical_errors,
         run_model_id=run_model_id,
     )
@@ -93,4 +107,5 @@ def connect(
 
 async def close_all(connections: Iterable[Connection]) -> None:
     """Close *connections*. Errors are ignored: nothing is sent over them any more."""
-    await asyncio.gather(*(connection.provider.aclose() for connection in connections), return_exceptions=True)
+    closing = [part.aclose() for connection in connections for part in (connection.provider, connection.limiter)]
+    await asyncio.gather(*closing, return_exceptions=True)

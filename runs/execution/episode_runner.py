@@ -4,7 +4,9 @@ import logging
 import platform
 
 from hub.common.digests import attempt_seed
+from hub.common.masking import mask
 from hub.common.storable import storable
+from hub.common.tracing import Attribute, span
 from hub.environments.compiled import CaseError
 from hub.environments.episodes import Episode, Step
 from hub.environments.scoring import EpisodeScore
@@ -13,11 +15,12 @@ from hub.protocols.calls import CallKey, ModelError, Reply
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import text_of
 from hub.scorers.base import ScoringFailed
-from runs.execution.model_client import CaseTimeExceeded, ModelClient, ResponseTotals
+from runs.execution.faults import DATABASE_ERRORS
+from runs.execution.model_client import CallsStopped, CaseTimeExceeded, ModelClient, ResponseTotals
 from runs.execution.plan import MissingResponse, Plan
 from runs.execution.storage import FinishedResponse
+from runs.leases import LeaseLost
 from runs.models import Response, Score
-from runs.providers.masking import mask
 from sandbox.client.pool import Pool
 from sandbox.errors import SandboxUnavailable
 
@@ -47,10 +50,29 @@ class EpisodeRunner:
         self._seed = attempt_seed(plan.seed, self._environment.slug, missing.case.external_id, missing.attempt)
 
     async def run(self) -> FinishedResponse:
-        """Run the episode. Raises ModelError; every other failure becomes an errored response."""
+        """Run the episode. Raises ModelError, CallsStopped, LeaseLost and errors of the database.
+
+        Every other failure becomes an errored response.
+        """
+        missing = self._missing
+        attributes: dict[str, Attribute] = {
+            "llmeval.run": missing.environment.row.run_id,
+            "llmeval.environment": self._environment.slug,
+            "llmeval.case": missing.case.external_id,
+            "llmeval.model": missing.model.row.label,
+            "llmeval.attempt": missing.attempt,
+        }
+        with span("response", attributes, own_trace=True) as trace:
+            finished = await self._run()
+            trace.set({"llmeval.status": str(finished.response.status)})
+            if finished.response.score is not None:
+                trace.set({"llmeval.score": finished.response.score})
+        return finished
+
+    async def _run(self) -> FinishedResponse:
         try:
             return self._scored(await self._run_episode())
-        except ModelError:
+        except (ModelError, CallsStopped, LeaseLost, *DATABASE_ERRORS):
             raise
         except HarnessError as error:
             return self.errored("environment", str(error))
@@ -89,15 +111,18 @@ class EpisodeRunner:
             services=self._services,
             max_turns=self._plan.max_turns,
         )
-        await episode.reset()
-        while True:
-            try:
-                reply: Reply = await self._call_model(self._key(episode.turns), episode.messages, episode.tools)
-                step = await episode.step(reply.message)
-            except CaseTimeExceeded:
-                return await episode.stop("time")
-            if step.done:
-                return step
+        try:
+            await episode.reset()
+            while True:
+                try:
+                    reply: Reply = await self._call_model(self._key(episode.turns), episode.conversation, episode.tools)
+                    step = await episode.step(reply.message)
+                except CaseTimeExceeded:
+                    return await episode.stop("time")
+                if step.done:
+                    return step
+        finally:
+            await episode.close()
 
     def _scored(self, step: Step) -> FinishedResponse:
         assert step.score is not None and self._episode is not None
@@ -119,7 +144,7 @@ class EpisodeRunner:
         return FinishedResponse(response)
 
     def _response(self, status: Status, reason: str) -> Response:
-        usage = self._totals.usage
+        usage, last = self._totals.usage, self._totals.last
         episode = self._episode
         messages = episode.messages if episode else []
         answers = [message for message in messages if message["role"] == "assistant"]
@@ -133,7 +158,10 @@ class EpisodeRunner:
             reason=storable(reason),
             messages=storable(messages),
             text=storable(text_of(answers[-1]) if answers else ""),
+            served_model=last.served_model if last else "",
+            request_id=last.request_id if last else "",
             turns=len(answers),
+            step_rewards=(episode.step_rewards if episode else None) or None,
             input_tokens=usage.input,
             cached_input_tokens=usage.cached_input,
             output_tokens=usage.output,
@@ -151,6 +179,8 @@ def _score_rows(score: EpisodeScore, response: Response) -> list[Score]:
         outcome = rule.outcome
         if outcome is not None and response.execution_trust != "in_process":
             response.execution_trust = outcome.trust
+        if rule.detail.get("trust") == "in_process":  # of a script in a workspace, which has no outcome
+            response.execution_trust = "in_process"
         if outcome is not None and not response.execution_status:
             response.execution_status = outcome.status.value
             response.execution_ms = outcome.wall_ms

@@ -1,69 +1,41 @@
 """Calls models for a run: chooses the model, uses the cache, counts costs, and keeps budget and time limits."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hub.common import digests
+from hub.common.masking import mask
+from hub.common.tracing import span
 from hub.protocols.calls import CallKey, ModelError, Reply, Usage, total_cost
-from hub.protocols.messages import JSON, Message, Tool
+from hub.protocols.messages import JSON, Message, Tool, text_of
 from runs.execution.connections import Connection
+from runs.limits.budget import Budget
 from runs.providers.base import ModelRequest
-from runs.providers.masking import mask
+
+_LOOK_EVERY_S = 0.2  # whether a lease that has lapsed was renewed
 
 
 class CallCache(Protocol):
-    """Cache of replies by key. `get` returns None for a miss; `put` may return before the row is written."""
+    """Cache of replies by key.
 
-    async def get(self, key: str) -> Reply | None: ...
+    `get` returns None for a miss, and otherwise the reply with what it cost the RunModel with the id *run_model_id*:
+    nothing if another one paid for it. `put` may return before the row is written.
+    """
 
-    async def put(self, key: str, call: CallKey, model: str, reply: Reply) -> None: ...
+    async def get(self, key: str, run_model_id: int) -> Reply | None: ...
+
+    async def put(self, key: str, call: CallKey, model: str, run_model_id: int, reply: Reply) -> None: ...
+
+
+class CallsStopped(Exception):
+    """The run makes no more calls for now. What was answered is in the cache, so the next execution continues there."""
 
 
 class CaseTimeExceeded(Exception):
     """Replies that arrived have used up the time of the episode."""
-
-
-@dataclass(slots=True)
-class Budget:
-    """Limit and spending of a run, in USD. Calls in flight are completed, so their cost may exceed the limit.
-
-    spent: the known costs. unknown: some calls have an unknown cost. unmetered: label of the model whose reply was the
-    first without token counts; a run with a limit stops after it.
-    """
-
-    limit: float | None = None
-    spent: float = 0.0
-    unknown: bool = False
-    unmetered: str = ""
-
-    def add(self, label: str, cost: float | None) -> None:
-        """Count a call of the model *label*."""
-        if cost is None:
-            self.unknown = True
-            self.unmetered = self.unmetered or label
-        else:
-            self.spent += cost
-
-    @property
-    def total(self) -> float | None:
-        """Return the cost of the run in USD, or None if it is unknown."""
-        return None if self.unknown else self.spent
-
-    @property
-    def exhausted(self) -> bool:
-        return self.limit is not None and (self.unmetered != "" or self.spent >= self.limit)
-
-    @property
-    def reason(self) -> str:
-        """Return the reason why the budget stopped the run."""
-        if self.unmetered:
-            return (
-                f"Stopped: a reply of {self.unmetered} carried no token counts (`usage`), so what it cost is unknown "
-                f"and the budget of ${self.limit:,.2f} cannot be kept. Have the endpoint report usage and resume, or "
-                "start a run without limits.budget_usd."
-            )
-        return f"Stopped: ${self.spent:,.4f} of the budget of ${self.limit:,.2f} is spent."
 
 
 @dataclass(slots=True)
@@ -104,13 +76,31 @@ class ModelClient:
         cache: CallCache | None,
         budget: Budget,
         seed_of: "AttemptSeed",
+        holds_lease: Callable[[], bool] = lambda: True,
     ) -> None:
-        """models: by label. roles: by role, in the order of the config. cache: None to call the model every time."""
+        """models: by label. roles: by role, in the order of the config. cache: None to call the model every time.
+
+        holds_lease: returns False if the leases of this process may have lapsed. Calls wait until they are renewed.
+        """
         self.models = models
         self.roles = roles
         self.budget = budget
         self._cache = cache
         self._seed_of = seed_of
+        self._holds_lease = holds_lease
+        self._calls_stopped = False
+        self._in_flight = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def stop_calling(self) -> None:
+        """Start no more calls of live models: they raise CallsStopped. Calls in flight are completed and cached."""
+        self._calls_stopped = True
+
+    async def finish_calls(self, within_s: float) -> None:
+        """Wait until the replies of calls in flight are cached, for at most this time."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), within_s)
 
     def for_response(self, totals: ResponseTotals) -> "ResponseModelClient":
         return ResponseModelClient(self, totals)
@@ -122,7 +112,9 @@ class ModelClient:
         tools: Sequence[Tool] = (),
         parameters: Mapping[str, JSON] | None = None,
     ) -> Reply:
-        return await self.call(key, messages, tools, parameters)
+        """Call a model for a stage. A reply from the cache costs nothing: stages keep the costs of all their calls."""
+        reply = await self.call(key, messages, tools, parameters)
+        return replace(reply, cost_usd=0.0) if reply.cached else reply
 
     async def call(
         self,
@@ -145,11 +137,20 @@ class ModelClient:
         if self._cache is None or not connection.provider.live:
             return await self._complete(connection, request)
         digest = call_digest(connection.fingerprint, request)
-        cached = await self._cache.get(digest)
+        cached = await self._cache.get(digest, connection.run_model_id)
         if cached is not None:
-            return replace(cached, cached=True, latency_ms=None, cost_usd=0.0)
-        reply = await self._complete(connection, request)
-        await self._cache.put(digest, key, connection.label, reply)
+            # What an earlier process of the same run paid counts in the response that it did not come to store. It is
+            # part of the budget already (RunSession._budget).
+            return replace(cached, cached=True, latency_ms=None)
+        self._in_flight += 1
+        self._idle.clear()
+        try:
+            reply = await self._complete(connection, request)
+            await self._cache.put(digest, key, connection.label, connection.run_model_id, reply)
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._idle.set()
         return reply
 
     def _connection(self, key: CallKey) -> Connection:
@@ -162,19 +163,24 @@ class ModelClient:
         return connections[key.seat]
 
     async def _complete(self, connection: Connection, request: ModelRequest) -> Reply:
-        async with connection.slots:
+        async with connection.limiter.request(_estimate_tokens(connection, request)) as sent:
+            while not self._holds_lease() and not self._calls_stopped:  # noqa: ASYNC110  # it depends on the time
+                await asyncio.sleep(_LOOK_EVERY_S)
             if connection.stopped is not None:
                 raise connection.stopped
-            if self.budget.exhausted:
+            if not await self.budget.may_spend():
                 raise ModelError("budget", self.budget.reason)
+            if self._calls_stopped and connection.provider.live:
+                raise CallsStopped
             # Everything that comes from an endpoint enters here, so keys that it echoes are masked here.
             try:
-                reply = await connection.provider.complete(request)
+                reply = await _traced_reply(connection, request)
             except ModelError as error:
                 masked = ModelError(error.kind, mask(str(error)), fatal=error.fatal)
                 if not connection.provider.live:
                     raise masked from None  # a recording that is missing concerns its case alone
                 raise connection.failed(masked) from None
+            sent.tokens = reply.usage.input + reply.usage.output
         reply = replace(reply, message=mask(reply.message), finish_reason=mask(reply.finish_reason))
         connection.replied()
         if not connection.provider.live:
@@ -183,6 +189,25 @@ class ModelClient:
         cost = price.cost(reply.usage) if price is not None and (reply.metered or price.free) else None
         self.budget.add(connection.label, cost)
         return replace(reply, cost_usd=cost)
+
+
+async def _traced_reply(connection: Connection, request: ModelRequest) -> Reply:
+    name = connection.spec.name
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": name, "llmeval.role": request.key.role}
+    with span(f"chat {name}", attributes) as call:
+        reply = await connection.provider.complete(request)
+        usage = {"gen_ai.usage.input_tokens": reply.usage.input, "gen_ai.usage.output_tokens": reply.usage.output}
+        call.set(usage)
+    return reply
+
+
+def _estimate_tokens(connection: Connection, request: ModelRequest) -> float:
+    """Return a rough number of tokens, used until replies report theirs; 0 without a limit of tokens."""
+    if connection.spec.tokens_per_minute is None:
+        return 0.0
+    longest = request.parameters.get("max_completion_tokens") or request.parameters.get("max_tokens") or 0
+    characters = sum(len(text_of(message)) for message in request.messages)
+    return characters / 4 + (longest if isinstance(longest, int | float) else 0)
 
 
 class AttemptSeed(Protocol):
@@ -197,8 +222,8 @@ class ResponseModelClient:
 
     Raises CaseTimeExceeded when the replies that arrived and the environment's own code have used up the episode's
     time. Waiting for a slot, retries and role models do not count. If the first reply does not arrive in that time,
-    the call raises ModelError, since a slow model cannot be told from an endpoint that hangs. Later replies may take
-    as long as the model's `timeout_s` allows, so an episode is always ended by a reply.
+    the call raises ModelError, since a slow model cannot be distinguished from an endpoint that hangs. Later replies
+    may take as long as the model's `timeout_s` allows, so an episode is always ended by a reply.
     """
 
     model_client: ModelClient

@@ -1,6 +1,6 @@
 """Plan of an execution: the environments and models of a run, its limits, and one missing response."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,11 +11,13 @@ from runs.models import Response, RunEnvironment, RunModel
 
 
 class Listener(Protocol):
-    """Receives every finished response and every model that is stopped, for example to show progress."""
+    """Receives finished responses, models that are stopped and waiting after faults, for example to show them."""
 
     def response_finished(self, response: Response) -> None: ...
 
     def model_stopped(self, label: str, reason: str) -> None: ...
+
+    def run_delayed(self, reason: str, seconds: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,21 +36,48 @@ class EvaluatedModel:
     connection: Connection
 
 
+@dataclass(slots=True, kw_only=True)
+class Block:
+    """Cases of an environment that one model answers: a shard, or all cases of a run that is not divided.
+
+    first, last: positions of cases; last is None for all. fresh: none of its responses can be stored yet. unfinished:
+    the number of its episodes, plus one while more can start. incomplete: a response of it stays missing.
+    """
+
+    environment: EvaluatedEnvironment
+    fresh: bool
+    first: int = 0
+    last: int | None = None
+    shard_id: int | None = None
+    unfinished: int = 1
+    incomplete: bool = False
+
+
+class BlockSource(Protocol):
+    """Yields the blocks of a model that this process executes."""
+
+    def blocks(self, model: EvaluatedModel) -> AsyncIterator[Block]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingResponse:
     """Response that the run has yet to request."""
 
-    environment: EvaluatedEnvironment
+    block: Block
     model: EvaluatedModel
     case: Case
     attempt: int
+
+    @property
+    def environment(self) -> EvaluatedEnvironment:
+        return self.block.environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a run evaluates, and its limits.
 
-    resumed: some responses may be stored already. models_per_role: the number of models that fill each role.
+    models_per_role: the number of models that fill each role.
     """
 
     environments: Sequence[EvaluatedEnvironment]
@@ -58,5 +87,4 @@ class Plan:
     case_seconds: float
     max_turns: int
     seed: int
-    resumed: bool
     models_per_role: Mapping[str, int] = field(default_factory=dict)

@@ -73,6 +73,10 @@ class RunProgress(AbstractContextManager["RunProgress"]):
     def model_stopped(self, label: str, reason: str) -> None:
         self._console.print(f"{label} was stopped: {reason}", style="bold red", markup=False, highlight=False)
 
+    def run_delayed(self, reason: str, seconds: float) -> None:
+        text = f"{reason} The run continues when it works again; next try in {seconds:.0f} s."
+        self._console.print(text, style="yellow", markup=False, highlight=False)
+
     def _summary(self, done: int, now: float) -> str:
         counts = self._counts
         parts = [f"passed {counts['passed']:,}", f"failed {counts['failed']:,}"]

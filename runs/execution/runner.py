@@ -1,22 +1,38 @@
 """Executes a run: takes its lease, opens what it needs, and stores the status in which it ends."""
 
 import asyncio
+import json
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from tempfile import TemporaryDirectory
 
 from django.conf import settings
+from django.db import connection
 
-from hub.common.leases import new_owner
+from hub.common.leases import end_owner, new_owner
+from hub.common.masking import mask
 from hub.selectors import compile_version
 from runs.config.schema import RunConfig
+from runs.execution.dispatch import wake_workers
+from runs.execution.faults import (
+    DATABASE_ERRORS,
+    InfrastructureFault,
+    find_fault,
+    retry_delay,
+    return_after_fault,
+)
+from runs.execution.local_processes import Job, LocalProcesses
 from runs.execution.plan import EvaluatedEnvironment, Listener
-from runs.execution.session import RunContext, RunSession
+from runs.execution.session import RunContext, RunSession, Share
+from runs.execution.shards import divide_run, release_shards
 from runs.execution.storage import retry_if_disconnected
-from runs.leases import LeaseLost, release_lease, take_lease
-from runs.models import ENDED, Run
-from runs.providers.masking import mask
+from runs.leases import RENEW_EVERY_S, LeaseLost, release_lease, renew_lease, take_lease
+from runs.limits.limiter import share_limits_in_file, stop_sharing_in_file
+from runs.models import ENDED, Response, Run, Shard
 from runs.providers.registry import PROVIDERS
 from runs.results.stored import store_results
 from runs.services import STORED_IS_KEPT
@@ -30,6 +46,8 @@ from sandbox.errors import SandboxUnavailable
 
 logger = logging.getLogger(__name__)
 Status = Run.Status
+_WAKE_AT_MOST = 64  # workers; the others find the shards at their next sweep
+_WORKED_S = 60.0  # after a try that lasted this long, the time for retries starts again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +55,19 @@ class ExecutionOptions:
     """How a process executes a run.
 
     use_cache: take replies from the cache. signals: Ctrl-C and SIGTERM interrupt the run (main thread only). stopping:
-    is called every few seconds; if it returns True, as in a worker that shuts down, the run returns to the queue.
+    is called several times a second; if it returns True, as in a worker that shuts down, the run returns to the queue.
+    retry_for_s: how long this process itself retries after an infrastructure fault; None: the run returns to the queue.
+    slice_s: after this time the run makes way for a waiting run that goes before it, if there is one; None: never.
+    workers_help: other workers execute shards of a large run at the same time. processes: local processes that execute
+    a large run together, this one included.
     """
 
     use_cache: bool = True
     signals: bool = False
+    retry_for_s: float | None = None
+    slice_s: float | None = None
+    workers_help: bool = False
+    processes: int = 1
     stopping: Callable[[], bool] = field(default=lambda: False)
 
 
@@ -50,6 +76,9 @@ def execute_run(
 ) -> Run:
     """Request the missing responses of *run*, then execute its stages. Returns the run in its final status.
 
+    After an infrastructure fault the run returns to the queue, or is retried here (ExecutionOptions.retry_for_s). If
+    that has no success, the run is interrupted and InfrastructureFault raised.
+
     owner: holder of the run's lease; without it the lease is taken here. Raises RunBusy, and LeaseLost if another
     process has taken the run over. Any other failure, such as SandboxUnavailable, is stored in the run and raised.
     """
@@ -57,40 +86,179 @@ def execute_run(
         owner = new_owner()
         take_lease(run=run, owner=owner)
     options = options or ExecutionOptions()
-    context: RunContext | None = None
+    retries = _Retries(options.retry_for_s)
     try:
-        with _open_context(run, config, owner) as context:
-            resumed = run.started_at is not None
-            change_status(run, Status.RUNNING, owner=owner)
-            session = RunSession(
-                context,
-                listener,
-                use_cache=options.use_cache,
-                signals=options.signals,
-                stopping=options.stopping,
-                resumed=resumed,
-            )
-            status, message = asyncio.run(session.execute())
-            retry_if_disconnected(_store_end, run, status, message, owner, context)
+        while (fault := _execute_once(run, config, listener, options, owner)) is not None:
+            if options.retry_for_s is None:
+                retry_if_disconnected(return_after_fault, run, fault, owner)
+                break
+            if _wait_for_retry(run, fault, listener, owner, retries.next_delay(fault)):
+                retry_if_disconnected(_store_end, run, Status.CANCELLED, STORED_IS_KEPT, owner)
+                break
     except LeaseLost:
         raise  # only the new holder of the lease may store a status
     except BaseException as error:
         with suppress(StatusConflict):  # it ended before the error
             if isinstance(error, KeyboardInterrupt):
-                _store_end(run, Status.INTERRUPTED, STORED_IS_KEPT, owner, context)
+                _store_end(run, Status.INTERRUPTED, STORED_IS_KEPT, owner)
+            elif isinstance(error, InfrastructureFault):
+                retry_if_disconnected(_store_end, run, Status.INTERRUPTED, f"{error} {STORED_IS_KEPT}", owner)
             else:
                 message = mask(str(error) or type(error).__name__)
-                retry_if_disconnected(_store_end, run, Status.FAILED, message, owner, context)
+                retry_if_disconnected(_store_end, run, Status.FAILED, message, owner)
         raise
     finally:
         release_lease(run=run, owner=owner)
     return run
 
 
-def run_pool_options(config: RunConfig) -> PoolOptions:
+def _execute_once(
+    run: Run, config: RunConfig, listener: Listener, options: ExecutionOptions, owner: str
+) -> InfrastructureFault | None:
+    """Execute *run* and store the status in which it ends, or return the infrastructure fault that stopped it."""
+    context: RunContext | None = None
+    try:
+        with _open_context(run, config, owner, options) as context:
+            resumed = run.started_at is not None
+            change_status(run, Status.RUNNING, owner=owner)
+            with _share_run(run, listener, options, owner, resumed) as share:
+                context = replace(context, share=share)
+                session = _session(context, listener, options, resumed=resumed)
+                status, message = asyncio.run(session.execute())
+            run.seconds = context.seconds()
+            retry_if_disconnected(_store_end, run, status, message, owner)
+    except Exception as error:
+        fault = find_fault(error)
+        if fault is None:
+            raise
+        return fault
+    finally:
+        if context is not None:
+            run.seconds = context.seconds()
+    return None
+
+
+def execute_shards(
+    *,
+    run: Run,
+    config: RunConfig,
+    listener: Listener,
+    options: ExecutionOptions,
+    owner: str,
+    party: str,
+    taken: Shard | None = None,
+) -> None:
+    """Execute shards of *run*, which another process leads, until none is left, or it stops or makes way.
+
+    party: see divide_run. taken: a shard that *owner* holds already. Raises errors of the infrastructure and of the
+    preparation; the leading process and others then execute the shards.
+    """
+    try:
+        share = Share(leads=False, divided=True, party=party, taken=taken)
+        with _open_context(run, config, owner, options, share) as context:
+            asyncio.run(_session(context, listener, options, resumed=True).execute())
+    finally:
+        try:
+            retry_if_disconnected(release_shards, run.pk, owner)
+        finally:
+            end_owner(owner)
+
+
+def _session(context: RunContext, listener: Listener, options: ExecutionOptions, *, resumed: bool) -> RunSession:
+    return RunSession(
+        context,
+        listener,
+        use_cache=options.use_cache,
+        signals=options.signals,
+        stopping=options.stopping,
+        slice_s=options.slice_s,
+        resumed=resumed,
+    )
+
+
+@contextmanager
+def _share_run(run: Run, listener: Listener, options: ExecutionOptions, owner: str, resumed: bool) -> Iterator[Share]:
+    """Divide a large run, and start local processes or wake workers for its shards."""
+    party = "" if options.workers_help else owner
+    divides = options.workers_help or options.processes > 1 or run.shards.exists()
+    if not divides or not divide_run(run, party=party, resumed=resumed):
+        yield Share()
+        return
+    if options.workers_help:
+        wake_workers(run=run, number=min(run.shards.filter(done=False).count(), _WAKE_AT_MOST))
+    if options.processes == 1:
+        yield Share(divided=True, party=party)
+        return
+    helpers = LocalProcesses()
+    with TemporaryDirectory(prefix="llmeval-limits-") as folder:
+        limits = f"{folder}/limits.json"
+        share_limits_in_file(limits)
+        try:
+            job: Job = {
+                "run": run.pk,
+                "party": party,
+                "limits": limits,
+                "processes": options.processes,
+                "use_cache": options.use_cache,
+            }
+            receive = partial(_receive, listener)
+            helpers.start(options.processes - 1, job, receive, str(settings.BASE_DIR))
+            yield Share(divided=True, party=party, helpers=helpers)
+        finally:
+            helpers.close()
+            stop_sharing_in_file(limits)
+
+
+def _receive(listener: Listener, line: str) -> None:
+    """Pass a line of a local process on to *listener*."""
+    match json.loads(line):
+        case [str() as status, cost, role_cost]:
+            listener.response_finished(Response(status=status, cost_usd=cost, role_cost_usd=role_cost))
+        case [str() as label, str() as reason]:
+            listener.model_stopped(label, reason)
+
+
+@dataclass(slots=True)
+class _Retries:
+    """Retries of this process after infrastructure faults, for at most *for_s* seconds without success."""
+
+    for_s: float | None
+    faults: int = 0
+    _first_at: float = 0.0
+    _next_at: float = 0.0
+
+    def next_delay(self, fault: InfrastructureFault) -> float:
+        """Return the seconds until the next try. Raises *fault* if the time is over."""
+        now = time.monotonic()
+        if not self.faults or now - self._next_at > _WORKED_S:
+            self.faults, self._first_at = 0, now
+        if now - self._first_at >= (self.for_s or 0.0):
+            raise fault
+        self.faults += 1
+        delay = min(retry_delay(self.faults), self._first_at + (self.for_s or 0.0) - now)
+        self._next_at = now + delay
+        return delay
+
+
+def _wait_for_retry(run: Run, fault: InfrastructureFault, listener: Listener, owner: str, seconds: float) -> bool:
+    """Wait and keep the lease. Return whether cancelling the run was requested. Raises LeaseLost."""
+    listener.run_delayed(str(fault), seconds)
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        time.sleep(min(left, RENEW_EVERY_S))
+        try:
+            if renew_lease(run_id=run.pk, owner=owner):
+                return True
+        except DATABASE_ERRORS:
+            connection.close()  # the next use opens a new one
+    return False
+
+
+def run_pool_options(config: RunConfig, processes: int = 1) -> PoolOptions:
     """Return the options of the sandbox for *config*.
 
-    Tier C is accepted for recordings only, unless the operator allows it for live models too.
+    Tier C is accepted for recordings only, unless the operator allows it for live models too. processes: local
+    processes that share the machine.
     """
     accept = set(config.sandbox.accept)
     live = any(PROVIDERS[spec.provider].live for spec in config.models)
@@ -101,38 +269,44 @@ def run_pool_options(config: RunConfig) -> PoolOptions:
             "Tier C hardly isolates the code of live models, and the config accepts no other tier. Accept A and B "
             "(`sandbox: {accept: [A, B]}`), or have an operator set LLMEVAL_SANDBOX_WEAK_ISOLATION=1."
         )
-    return get_pool_options(backend=config.sandbox.backend, accept=accept)
+    options = get_pool_options(backend=config.sandbox.backend, accept=accept)
+    return options if processes == 1 else replace(options, workers=max(2, options.size // processes))
 
 
 @contextmanager
-def _open_context(run: Run, config: RunConfig, owner: str) -> Iterator[RunContext]:
+def _open_context(
+    run: Run, config: RunConfig, owner: str, options: ExecutionOptions, share: Share | None = None
+) -> Iterator[RunContext]:
     """Compile the environments, and open the tracker and the sandbox until the block ends."""
+    share = share or Share()
     environments = [
         EvaluatedEnvironment(row=row, compiled=compile_version(row.version))
         for row in run.environments.select_related("version__environment").order_by("position")
     ]
     tracking = config.stage_configs.get("tracking")
     assert tracking is None or isinstance(tracking, TrackingConfig)
-    tracker = Tracker.start(tracking)
+    tracker = Tracker.start(tracking if share.leads else None)
     try:
+        for environment in environments:
+            environment.compiled.check_available()
         if any(environment.compiled.needs_sandbox for environment in environments):
-            with Pool.open(run_pool_options(config)) as pool:
+            with Pool.open(run_pool_options(config, options.processes)) as pool:
                 for environment in environments:
                     environment.compiled.pool(pool)  # reports a missing package before a model is called
-                yield RunContext(run, config, environments, pool, tracker, owner)
+                yield RunContext(run, config, environments, pool, tracker, owner, share)
         else:
-            yield RunContext(run, config, environments, None, tracker, owner)
+            yield RunContext(run, config, environments, None, tracker, owner, share)
     finally:
         tracker.close()
 
 
-def _store_end(run: Run, status: Run.Status, message: str, owner: str, context: RunContext | None) -> None:
+def _store_end(run: Run, status: Run.Status, message: str, owner: str) -> None:
     change_status(
         run,
         status,
         owner=owner,
         message=message,
-        seconds=context.seconds() if context else run.seconds,
+        seconds=run.seconds,
         cost_usd=run.cost_usd,
         summaries=run.summaries,
     )

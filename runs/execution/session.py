@@ -4,25 +4,33 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from hub.common.digests import attempt_seed
-from hub.protocols.calls import CallKey
+from hub.common.masking import mask
+from hub.common.tracing import span
+from hub.protocols.calls import CallKey, ModelError
+from hub.protocols.messages import JSON
 from runs.config.schema import RunConfig
 from runs.execution.connections import Connection, close_all, connect
-from runs.execution.executor import Executor
-from runs.execution.model_client import Budget, ModelClient
-from runs.execution.plan import EvaluatedEnvironment, EvaluatedModel, Listener, Plan
+from runs.execution.executor import FINISH_TURN_WITHIN_S, FINISH_WITHIN_S, Executor
+from runs.execution.faults import InfrastructureFault, find_fault
+from runs.execution.local_processes import LocalProcesses
+from runs.execution.model_client import CallsStopped, ModelClient
+from runs.execution.plan import BlockSource, EvaluatedEnvironment, EvaluatedModel, Listener, Plan
+from runs.execution.shards import ShardSource, WholeRun, held_by_others, release_shards, renew_shards
 from runs.execution.storage import DatabaseCache, Reader, Writer
-from runs.leases import RENEW_EVERY_S, LeaseLost, renew_lease
-from runs.models import Response, Run, RunModel
+from runs.leases import LEASE, RENEW_EVERY_S, LeaseLost, renew_lease
+from runs.limits.budget import Budget, SharedBudget, grant_part, return_rest, start_budget
+from runs.models import ACTIVE, ModelCall, Response, Run, RunModel, Shard
 from runs.providers.base import ModelSpec
-from runs.providers.masking import mask
+from runs.queue import should_make_way
 from runs.selectors import KNOWN_COST, UNKNOWN_COSTS, models_under_test, role_models
 from runs.services import STORED_IS_KEPT
 from runs.stages import StageContext, stages
@@ -31,6 +39,25 @@ from sandbox.client.pool import Pool
 
 logger = logging.getLogger(__name__)
 Status = Run.Status
+_LOOK_EVERY_S = 0.2  # how soon a shutdown of the process is noticed
+_STOPPED_TOO_LONG = "The process that executed the run was stopped for longer than its lease on shards lives."
+_RESTART_PART = 0.02  # of the budget; the parts that working processes do not use are smaller
+_OTHERS_LEAVE_WITHIN_S = 10.0  # when the run is stopped: other processes look every RENEW_EVERY_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The part of a run that this process executes.
+
+    leads: it holds the lease of the run, and ends it. divided: the run has shards. party: see divide_run. taken: a
+    shard that it holds already. helpers: local processes that it has started.
+    """
+
+    leads: bool = True
+    divided: bool = False
+    party: str = ""
+    taken: Shard | None = None
+    helpers: LocalProcesses | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +70,7 @@ class RunContext:
     pool: Pool | None
     tracker: Tracker
     owner: str
+    share: "Share" = field(default_factory=lambda: Share())
     earlier_seconds: float = field(init=False)
     started: float = field(default_factory=time.monotonic)
 
@@ -57,7 +85,8 @@ class RunContext:
 class RunSession:
     """One execution of a run by one process, within an event loop.
 
-    signals: Ctrl-C and SIGTERM stop it. stopping: is called every few seconds; True returns the run to the queue.
+    signals: Ctrl-C and SIGTERM stop it. stopping: is called several times a second; True returns the run to the queue.
+    slice_s: after this time the run returns to the queue if a waiting run goes before it; None: it does not.
     resumed: the run was executed before, so some responses may be stored.
     """
 
@@ -69,6 +98,7 @@ class RunSession:
         use_cache: bool,
         signals: bool,
         stopping: Callable[[], bool],
+        slice_s: float | None,
         resumed: bool,
     ) -> None:
         self._context = context
@@ -78,8 +108,13 @@ class RunSession:
         self._use_cache = use_cache
         self._signals = signals
         self._stopping = stopping
+        self._slice_s = slice_s
         self._resumed = resumed
         self._lease_error: Exception | None = None
+        self._leased_until = time.time() + LEASE.total_seconds()
+        self._ended = False
+        self._stage: dict[str, JSON] = {}  # the stage that is executed, and how far it is
+        self._stored_stage: dict[str, JSON] = {}
         self._status_if_stopped = Status.INTERRUPTED
         self._models = models_under_test(run)
         self._roles = role_models(run)
@@ -89,42 +124,56 @@ class RunSession:
 
         Also sets `cost_usd` and `summaries` of the run, even if it fails. Raises LeaseLost.
         """
+        with span("run", {"llmeval.run": self._run.pk, "llmeval.run_name": self._run.name}) as trace:
+            status, message = await self._execute()
+            trace.set({"llmeval.status": str(status)})
+        return status, message
+
+    async def _execute(self) -> tuple[Run.Status, str]:
         models = {row.label: self._connect(row) for row in self._models}
         roles = {role: [self._connect(row) for row in rows] for role, rows in self._roles.items()}
         reader = Reader()
-        writer = Writer(self._run.pk, self._context.owner, replaces=self._resumed)
-        spent, unknown = await reader.run(_earlier_costs, self._run)
-        budget = Budget(self._config.limits.budget_usd, spent=spent, unknown=unknown)
+        share = self._context.share
+        writer = Writer(self._run.pk, self._context.owner, divided=share.divided)
+        budget = await self._budget(reader)
         model_client = ModelClient(
             models=models,
             roles=roles,
             cache=DatabaseCache(reader, writer) if self._use_cache else None,
             budget=budget,
             seed_of=partial(_attempt_seed, self._config.seed),
+            holds_lease=lambda: time.time() < self._leased_until,
         )
         executor = Executor(
             self._plan(models),
+            source=self._source(reader, budget),
             model_client=model_client,
             pool=self._context.pool,
             reader=reader,
             writer=writer,
             listener=self._listener,
         )
-        heartbeat = asyncio.create_task(self._keep_lease(executor, reader))
+        heartbeat = asyncio.create_task(self._keep_lease(executor, reader, models))
         try:
             with _stop_on_signals(executor) if self._signals else nullcontext():
-                await executor.execute()
-                await writer.flush()
+                while True:
+                    await self._execute_plan(executor, writer, reader)
+                    if share.divided and share.leads:
+                        await self._wait_for_others(executor, reader, budget)
+                    if executor.stopping or not await self._restart_budget(reader, budget):
+                        break
                 status, message = self._status_after_evaluation(executor, budget)
-                if status == Status.COMPLETED:
+                if status == Status.COMPLETED and share.leads:
                     # Results can be shown from now on. Stages such as judging may take much longer.
                     await reader.run(self._store_evaluated_at)
-                    status, message = await self._execute_stages(executor, model_client)
+                    status, message = await self._execute_stages(executor, model_client, reader)
         finally:
             heartbeat.cancel()
             await asyncio.gather(heartbeat, return_exceptions=True)
             await writer.close()
             self._run.cost_usd = budget.total
+            if share.divided:
+                await reader.run(self._leave_shards, budget)
             await reader.close()
             await close_all([*models.values(), *(item for items in roles.values() for item in items)])
         return status, message
@@ -150,36 +199,163 @@ class RunSession:
             case_seconds=limits.case_seconds,
             max_turns=limits.turns,
             seed=self._config.seed,
-            resumed=self._resumed,
             models_per_role={role: len(rows) for role, rows in self._roles.items()},
         )
 
-    async def _keep_lease(self, executor: Executor, reader: Reader) -> None:
+    async def _budget(self, reader: Reader) -> Budget:
+        """Return the budget, with the costs of earlier executions counted."""
+        run, share, limit = self._run, self._context.share, self._config.limits.budget_usd
+        spent, unknown = await reader.run(_earlier_costs, run)
+        if limit is None or not share.divided:
+            return Budget(limit, spent=spent, unknown=unknown)
+        if share.leads and not await reader.run(held_by_others, run.pk, self._context.owner):
+            await reader.run(start_budget, run.pk, spent)
+        return SharedBudget(
+            limit, spent=spent, unknown=unknown, request=lambda beyond: reader.run(grant_part, run.pk, limit, beyond)
+        )
+
+    async def _execute_plan(self, executor: Executor, writer: Writer, reader: Reader) -> None:
+        try:
+            await executor.execute()
+            await writer.flush()
+        except LeaseLost:
+            if not (self._context.share.divided and self._context.share.leads):
+                raise
+            # Only the lease of a shard is lost, unless renewing that of the run raises LeaseLost as well.
+            await reader.run(self._renew_run)
+            raise InfrastructureFault(_STOPPED_TOO_LONG) from None
+
+    async def _restart_budget(self, reader: Reader, budget: Budget) -> bool:
+        """Grant again what processes that were killed were granted and did not spend. Return False if it is little.
+
+        The leading process calls this when the budget is used up and no other process executes shards.
+        """
+        limit = budget.limit
+        if limit is None or not isinstance(budget, SharedBudget) or not self._context.share.leads:
+            return False
+        if not budget.refused or budget.unmetered or limit - budget.spent < limit * _RESTART_PART:
+            return False
+        await reader.run(start_budget, self._run.pk, budget.spent)
+        budget.restart()
+        return True
+
+    def _source(self, reader: Reader, budget: Budget) -> BlockSource:
+        context, share = self._context, self._context.share
+        if not share.divided:
+            return WholeRun(context.environments, self._resumed)
+        return ShardSource(
+            run_id=self._run.pk,
+            environments=context.environments,
+            reader=reader,
+            owner=context.owner,
+            party=share.party,
+            waits=share.leads,
+            ended=lambda model: self._ended or model.connection.stopped is not None or budget.exhausted,
+            taken=share.taken,
+        )
+
+    async def _wait_for_others(self, executor: Executor, reader: Reader, budget: Budget) -> None:
+        """Wait until the other processes have stored what they have in flight, and count what they have spent.
+
+        A run that only returns to the queue does not wait: they continue.
+        """
+        helpers = self._context.share.helpers
+        if helpers is not None:
+            helpers.stop()
+        elif executor.stopping and self._status_if_stopped == Status.QUEUED:
+            return
+        await reader.run(release_shards, self._run.pk, self._context.owner)
+        deadline = time.monotonic() + _OTHERS_LEAVE_WITHIN_S
+        while await reader.run(held_by_others, self._run.pk, self._context.owner) and self._lease_error is None:
+            if executor.stopping and time.monotonic() > deadline:
+                break
+            await asyncio.sleep(_LOOK_EVERY_S)
+        spent, unknown = await reader.run(_earlier_costs, self._run)
+        budget.spent, budget.unknown = max(budget.spent, spent), budget.unknown or unknown
+
+    def _leave_shards(self, budget: Budget) -> None:
+        if isinstance(budget, SharedBudget):
+            return_rest(self._run.pk, budget)
+        release_shards(self._run.pk, self._context.owner)
+
+    def _renew(self) -> tuple[bool, dict[int, str]]:
+        """Renew all leases. Return whether the run is to stop, and why models were stopped by another process."""
+        run_id, owner, share = self._run.pk, self._context.owner, self._context.share
+        now = time.time()
+        if share.leads:
+            stops = self._renew_run()
+            self._store_stage()
+        else:
+            stops = not Run.objects.filter(pk=run_id, status__in=ACTIVE, cancel_requested=False).exists()
+        if share.divided and now > self._leased_until:  # others may have taken some of the shards
+            raise InfrastructureFault(_STOPPED_TOO_LONG) if share.leads else LeaseLost(_STOPPED_TOO_LONG)
+        self._leased_until = now + LEASE.total_seconds()
+        if not share.divided:
+            return stops, {}
+        renew_shards(run_id, owner)
+        stopped = RunModel.objects.filter(run_id=run_id).exclude(stopped="")
+        return stops, dict(stopped.values_list("pk", "stopped"))
+
+    def _renew_run(self) -> bool:
+        return renew_lease(run_id=self._run.pk, owner=self._context.owner)
+
+    async def _keep_lease(self, executor: Executor, reader: Reader, models: Mapping[str, Connection]) -> None:
         """Renew the lease, and stop if the run was cancelled or taken over, or this process shuts down.
 
         Also stops if the lease cannot be renewed: another process may take the run over once it lapses.
         """
         while True:
-            await asyncio.sleep(RENEW_EVERY_S)
+            if await self._wait_for_shutdown(RENEW_EVERY_S):
+                self._status_if_stopped, self._ended = Status.QUEUED, True
+                executor.stop(FINISH_WITHIN_S)
+                return
             try:
-                cancelled = await reader.run(partial(renew_lease, run_id=self._run.pk, owner=self._context.owner))
+                cancelled, stopped = await reader.run(self._renew)
+                for model in models.values():
+                    if model.stopped is None and model.run_model_id in stopped:
+                        model.stopped = ModelError("stopped", stopped[model.run_model_id], fatal=True)
+                makes_way = not cancelled and await self._is_turn_over(reader)
             except Exception as error:
-                if not isinstance(error, LeaseLost):
+                if not isinstance(error, LeaseLost) and find_fault(error) is None:
                     logger.exception("run %s: cannot renew the lease", self._run.pk, extra={"run_id": self._run.pk})
-                self._lease_error = error
+                self._lease_error, self._ended = error, True
+                executor.stop(FINISH_WITHIN_S if find_fault(error) else 0.0)
+                return
+            if cancelled:
+                self._status_if_stopped, self._ended = Status.CANCELLED, True
                 executor.stop()
                 return
-            if cancelled or self._stopping():
-                self._status_if_stopped = Status.CANCELLED if cancelled else Status.QUEUED
-                executor.stop()
+            if makes_way:
+                self._status_if_stopped, self._ended = Status.QUEUED, True
+                executor.stop(FINISH_TURN_WITHIN_S)
                 return
 
-    def _status_after_evaluation(self, executor: Executor, budget: Budget) -> tuple[Run.Status, str]:
+    async def _is_turn_over(self, reader: Reader) -> bool:
+        """Return whether the run has had its time slice and a waiting run goes before it."""
+        if self._slice_s is None or time.monotonic() - self._context.started < self._slice_s:
+            return False
+        return await reader.run(should_make_way, self._run)
+
+    async def _wait_for_shutdown(self, seconds: float) -> bool:
+        """Wait for this time; return early, with True, if the process shuts down."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self._stopping():
+                return True
+            await asyncio.sleep(_LOOK_EVERY_S)
+        return self._stopping()
+
+    def _status_if_stopping(self, executor: Executor) -> tuple[Run.Status, str] | None:
+        """Return the status and message of a run that was stopped, None if it was not. Raises errors of the lease."""
         if self._lease_error is not None:
             raise self._lease_error
-        if executor.stopping:
-            status = self._status_if_stopped
-            return status, "" if status == Status.QUEUED else STORED_IS_KEPT
+        if not executor.stopping:
+            return None
+        return self._status_if_stopped, "" if self._status_if_stopped == Status.QUEUED else STORED_IS_KEPT
+
+    def _status_after_evaluation(self, executor: Executor, budget: Budget) -> tuple[Run.Status, str]:
+        if stopped := self._status_if_stopping(executor):
+            return stopped
         if budget.exhausted:
             return Status.STOPPED, budget.reason
         return Status.COMPLETED, ""
@@ -189,7 +365,20 @@ class RunSession:
         rows = Run.objects.filter(pk=self._run.pk, lease_owner=self._context.owner)
         rows.update(evaluated_at=self._run.evaluated_at)
 
-    async def _execute_stages(self, executor: Executor, model_client: ModelClient) -> tuple[Run.Status, str]:
+    def _store_stage(self) -> None:
+        """Store which stage is executed and the summaries of those before it, if that has changed."""
+        stage = self._stage
+        if stage != self._stored_stage:
+            rows = Run.objects.filter(pk=self._run.pk, lease_owner=self._context.owner)
+            rows.update(stage_progress=stage, summaries=self._run.summaries)
+            self._stored_stage = stage
+
+    def _count_stage(self, key: str, done: int, total: int) -> None:
+        self._stage = {"key": key, "done": done, "total": total}
+
+    async def _execute_stages(
+        self, executor: Executor, model_client: ModelClient, reader: Reader
+    ) -> tuple[Run.Status, str]:
         """Execute the stages of the config in order. The summary of a stage that fails has its error.
 
         A stage that is stopped by the budget stops the run: of the later stages only the implicit ones follow.
@@ -205,27 +394,42 @@ class RunSession:
                 concurrency=self._config.concurrency,
                 stopping=lambda: executor.stopping,
                 tracker=self._context.tracker,
+                progress=partial(self._count_stage, stage.key),
             )
+            self._count_stage(stage.key, 0, 0)
+            await reader.run(self._store_stage)
             # A stage may use the run's figures and the status in which it ends, as tracking does.
             run.status, run.message = status, message
             run.seconds, run.cost_usd = self._context.seconds(), model_client.budget.total
             try:
-                summary = await stage.execute(context, config)
+                with span("stage", {"llmeval.stage": stage.key}):
+                    summary = await stage.execute(context, config)
+            except CallsStopped:
+                await model_client.finish_calls(FINISH_WITHIN_S)
+                break
             except Exception as error:
                 logger.exception("stage %s of run %s", stage.key, run.pk, extra={"run_id": run.pk})
                 summary = {"error": mask(f"{type(error).__name__}: {error}")}
             run.summaries = {**run.summaries, stage.key: summary}
             if summary.get("stopped"):
                 status, message = Status.STOPPED, str(summary["stopped"])
-        return status, message
+        return self._status_if_stopping(executor) or (status, message)
 
 
 def _earlier_costs(run: Run) -> tuple[float, bool]:
-    """Return the known cost of earlier executions of *run* in USD, and whether some costs are unknown."""
+    """Return the known cost of *run* so far in USD, and whether some costs are unknown.
+
+    Stored calls include those of a process that was killed before it stored their responses. Without the cache, the
+    stored responses are all that is known.
+    """
     sums = Response.objects.filter(run_environment__run=run).aggregate(cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
+    calls = ModelCall.objects.filter(paid_by__run=run).aggregate(
+        cost=Sum("cost_usd"), unknown=Count("key", filter=Q(cost_usd=None))
+    )
     of_stages = [stage.spent(run) for stage in stages()]
-    known = (sums["cost"] or 0.0) + sum(cost for cost in of_stages if cost is not None)
-    return max(run.cost_usd or 0.0, known), run.cost_usd is None or sums["unknown"] > 0 or None in of_stages
+    stored = (sums["cost"] or 0.0) + sum(cost for cost in of_stages if cost is not None)
+    unknown = run.cost_usd is None or sums["unknown"] > 0 or calls["unknown"] > 0 or None in of_stages
+    return max(run.cost_usd or 0.0, stored, calls["cost"] or 0.0), unknown
 
 
 def _attempt_seed(seed: int, key: CallKey) -> int:

@@ -6,20 +6,19 @@ No transaction is open during a call of a model or the sandbox, and the event lo
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, TypeVarTuple, Unpack
 
-import psycopg
 from django.db import InterfaceError, OperationalError, connection, connections, transaction
 
 from hub.common.storable import storable
 from hub.protocols.calls import CallKey, Reply, Usage
 from runs.leases import LeaseLost
-from runs.models import ModelCall, Response, Run, RunModel, Score
+from runs.models import ModelCall, Response, Run, RunModel, Score, Shard
 
 logger = logging.getLogger(__name__)
 
@@ -29,21 +28,37 @@ _BATCH = 200  # rows; larger batches gain nothing on SQLite or PostgreSQL
 _LINGER_S = 0.1  # how long the first row of a batch waits for others; what a kill -9 can lose
 _QUEUE_LIMIT = 1000  # rows; episodes wait when the queue is full
 _RECONNECT_FOR_S = 45.0  # a restart of the server takes less; the lease on the run lapses after 60 s
+_STORE_FOR_S = 600.0  # results wait this long for the database; the lease protects them from being stored twice
 _RECONNECT_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedResponse:
-    """Response ready to be stored, with its scores. Their `response` is set when they are written."""
+    """Response ready to be stored, with its scores. Their `response` is set when they are written.
+
+    shard_id: of the shard that it belongs to, if the run is divided. replaces: an errored response may be stored.
+    """
 
     response: Response
     scores: list[Score] = field(default_factory=list)
+    shard_id: int | None = None
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedShard:
+    """Shard whose responses were all put before."""
+
+    shard_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class _StoppedModel:
     run_model_id: int
     reason: str
+
+
+_Item = FinishedResponse | FinishedShard | ModelCall | _StoppedModel
 
 
 def _close_connections() -> None:
@@ -55,10 +70,14 @@ def retry_if_disconnected(function: Callable[[Unpack[Arguments]], T], *args: *Ar
 
     *function* must be safe to repeat. Its last error is raised if there is no connection within _RECONNECT_FOR_S.
     """
-    deadline = time.monotonic() + _RECONNECT_FOR_S
+    return _retry_for(_RECONNECT_FOR_S, partial(function, *args))
+
+
+def _retry_for(seconds: float, function: Callable[[], T]) -> T:
+    deadline = time.monotonic() + seconds
     while True:
         try:
-            return function(*args)
+            return function()
         except (OperationalError, InterfaceError) as error:
             if not _is_disconnect(error) or time.monotonic() > deadline:
                 raise
@@ -69,6 +88,8 @@ def retry_if_disconnected(function: Callable[[Unpack[Arguments]], T], *args: *Ar
 
 def _is_disconnect(error: OperationalError | InterfaceError) -> bool:
     """Return whether the connection was lost, in contrast to errors such as a full disk or a locked SQLite database."""
+    import psycopg  # slow to import, and needed only after an error
+
     cause = error.__cause__
     if not isinstance(cause, psycopg.Error):
         return False
@@ -79,11 +100,12 @@ def _is_disconnect(error: OperationalError | InterfaceError) -> bool:
 class _DatabaseThread:
     """Thread with a database connection of its own, closed with it. A connection that is lost is opened again."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, reconnect_for_s: float | None = None) -> None:
+        self._reconnect_for_s = reconnect_for_s
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     async def run(self, function: Callable[[Unpack[Arguments]], T], *args: *Arguments) -> T:
-        call = partial(retry_if_disconnected, function, *args)
+        call = partial(_retry_for, self._reconnect_for_s or _RECONNECT_FOR_S, partial(function, *args))
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     async def close(self) -> None:
@@ -91,15 +113,23 @@ class _DatabaseThread:
         self._executor.shutdown()
 
 
+@dataclass(frozen=True, slots=True)
+class StoredCall:
+    """Reply in the cache. paid_by: primary key of the RunModel that paid for it, if it still exists."""
+
+    reply: Reply
+    paid_by: int | None
+
+
 class Reader(_DatabaseThread):
     """Thread that reads. Lookups in the cache are collected, so that many calls share one query."""
 
     def __init__(self) -> None:
         super().__init__("runs-reader")
-        self._wanted: dict[str, asyncio.Future[Reply | None]] = {}
+        self._wanted: dict[str, asyncio.Future[StoredCall | None]] = {}
         self._lookup: asyncio.Task[None] | None = None
 
-    async def cached(self, key: str) -> Reply | None:
+    async def cached(self, key: str) -> StoredCall | None:
         future = self._wanted.get(key)
         if future is None:
             future = self._wanted[key] = asyncio.get_running_loop().create_future()
@@ -124,38 +154,42 @@ class Reader(_DatabaseThread):
         self._lookup = None
 
 
-def _find_calls(keys: list[str]) -> dict[str, Reply]:
+def _find_calls(keys: list[str]) -> dict[str, StoredCall]:
     found = {}
     for start in range(0, len(keys), 500):
         for row in ModelCall.objects.filter(pk__in=keys[start : start + 500]):
-            found[row.key] = Reply(
+            reply = Reply(
                 message=row.message,
                 finish_reason=row.finish_reason,
                 usage=Usage(**row.usage),
+                served_model=row.served_model,
+                request_id=row.request_id,
                 latency_ms=row.latency_ms,
                 cost_usd=row.cost_usd,
                 cached=True,
             )
+            found[row.key] = StoredCall(reply, row.paid_by_id)
     return found
 
 
 class Writer(_DatabaseThread):
     """Thread that writes. Rows come from the event loop and are stored in batches, one transaction each."""
 
-    def __init__(self, run_id: int, owner: str, *, replaces: bool) -> None:
-        """owner: holder of the run's lease; if it has lost it, `put` and `flush` raise LeaseLost and nothing is stored.
+    def __init__(self, run_id: int, owner: str, *, divided: bool) -> None:
+        """owner: holder of the leases; if it has lost one, `put` and `flush` raise LeaseLost and nothing is stored.
 
-        replaces: responses that exist already (errored ones, on resume) are replaced.
+        divided: the leases are those of the shards, otherwise that of the run.
         """
-        super().__init__("runs-writer")
+        super().__init__("runs-writer", _STORE_FOR_S)
         self._run_id = run_id
         self._owner = owner
-        self._queue: asyncio.Queue[FinishedResponse | ModelCall | _StoppedModel] = asyncio.Queue(_QUEUE_LIMIT)
-        self._replaces = replaces
+        self._queue: asyncio.Queue[_Item] = asyncio.Queue(_QUEUE_LIMIT)
+        self._divided = divided
+        self._repeats = False
         self._task = asyncio.create_task(self._write())
         self._error: BaseException | None = None
 
-    async def put(self, item: FinishedResponse | ModelCall | _StoppedModel) -> None:
+    async def put(self, item: _Item) -> None:
         """Add *item*. Raises the error of an earlier write: a run stops if its results cannot be stored."""
         if self._error is not None:
             raise self._error
@@ -193,18 +227,31 @@ class Writer(_DatabaseThread):
                 for _ in batch:
                     self._queue.task_done()
 
-    def _store(self, batch: Iterable[FinishedResponse | ModelCall | _StoppedModel]) -> None:
-        replaces, self._replaces = self._replaces, True  # a repeated batch replaces what a lost connection had stored
+    def _store(self, batch: Sequence[_Item]) -> None:
+        # A repeated batch replaces what a lost connection had stored.
+        replaces = self._repeats or any(isinstance(item, FinishedResponse) and item.replaces for item in batch)
+        self._repeats = True
         with transaction.atomic():
-            # The lock keeps other processes from taking the lease before these rows are stored.
-            held = Run.objects.select_for_update(of=("self",)).filter(pk=self._run_id, lease_owner=self._owner)
-            if not held.values_list("pk", flat=True):
+            if not self._hold_leases(batch):
                 raise LeaseLost(f"run {self._run_id} was taken over by another process.")
             _store(batch, replaces)
-        self._replaces = replaces
+        self._repeats = False
+
+    def _hold_leases(self, batch: Sequence[_Item]) -> bool:
+        """Lock the leases that *batch* needs, so that nobody takes them before it is stored; False if one is lost."""
+        if not self._divided:
+            run = Run.objects.select_for_update(of=("self",)).filter(pk=self._run_id, lease_owner=self._owner)
+            return bool(run.values_list("pk", flat=True))
+        wanted = {
+            item.shard_id
+            for item in batch
+            if isinstance(item, FinishedResponse | FinishedShard) and item.shard_id is not None
+        }
+        shards = Shard.objects.select_for_update(of=("self",)).filter(pk__in=wanted, lease_owner=self._owner)
+        return len(shards.order_by("pk").values_list("pk", flat=True)) == len(wanted)
 
 
-def _store(batch: Iterable[FinishedResponse | ModelCall | _StoppedModel], replaces: bool) -> None:
+def _store(batch: Sequence[_Item], replaces: bool) -> None:
     finished = [item for item in batch if isinstance(item, FinishedResponse)]
     calls = [item for item in batch if isinstance(item, ModelCall)]
     if calls:
@@ -219,6 +266,8 @@ def _store(batch: Iterable[FinishedResponse | ModelCall | _StoppedModel], replac
                 score.response_id = response.pk
                 scores.append(score)
         Score.objects.bulk_create(scores)
+    if shards := [item.shard_id for item in batch if isinstance(item, FinishedShard)]:
+        Shard.objects.filter(pk__in=shards).update(done=True)
     for stopped in batch:
         if isinstance(stopped, _StoppedModel):
             RunModel.objects.filter(pk=stopped.run_model_id).update(stopped=stopped.reason)
@@ -239,10 +288,13 @@ class DatabaseCache:
         self._reader = reader
         self._writer = writer
 
-    async def get(self, key: str) -> Reply | None:
-        return await self._reader.cached(key)
+    async def get(self, key: str, run_model_id: int) -> Reply | None:
+        stored = await self._reader.cached(key)
+        if stored is None:
+            return None
+        return stored.reply if stored.paid_by == run_model_id else replace(stored.reply, cost_usd=0.0)
 
-    async def put(self, key: str, call: CallKey, model: str, reply: Reply) -> None:
+    async def put(self, key: str, call: CallKey, model: str, run_model_id: int, reply: Reply) -> None:
         usage = reply.usage
         await self._writer.put(
             ModelCall(
@@ -257,7 +309,10 @@ class DatabaseCache:
                     "cached_input": usage.cached_input,
                     "reasoning": usage.reasoning,
                 },
+                served_model=reply.served_model,
+                request_id=reply.request_id,
                 latency_ms=reply.latency_ms,
                 cost_usd=reply.cost_usd,
+                paid_by_id=run_model_id,
             )
         )

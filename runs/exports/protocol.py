@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, ClassVar, Generic, TypeVar
 
 from hub.common.errors import UserError
+from hub.common.output_files import Outputs
 from hub.protocols.messages import JSON
 
 CHUNK = 200  # rows of the database in memory at a time; transcripts may be long
@@ -51,13 +52,15 @@ class ExportFormat(ABC, Generic[Item]):
     """Format of an export. It turns items, such as failed responses or preferences, into the rows of a file.
 
     name: as in `--format`. summary: one line for help texts and menus. suffix: of the file's name. training: whether
-    the rows are meant for training, so that held-out environments are refused.
+    the rows are meant for training, so that held-out environments are refused. has_lines: whether each row is a line of
+    JSON, so that a download can begin before the last row is made; `write` is then not overridden.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     suffix: ClassVar[str] = ".jsonl"
     training: ClassVar[bool] = True
+    has_lines: ClassVar[bool] = True
 
     @abstractmethod
     def rows(self, item: Item) -> Iterable[JSONObject]:
@@ -87,6 +90,21 @@ def export_items(
 
     *read_items* returns all items, each time it is called. *on_row* is called for each row before it is written.
     """
+    rows = exported_rows(export_format, read_items, report)
+
+    def passed_on() -> Iterator[Row[Item]]:
+        for row in rows:
+            if on_row is not None:
+                on_row(row)
+            yield row
+
+    export_format.write(passed_on(), path)
+
+
+def exported_rows(
+    export_format: ExportFormat[Item], read_items: Callable[[], Iterable[Item]], report: ExportReport
+) -> Iterator[Row[Item]]:
+    """Yield the rows of items, and count them in *report*. What was left out is in it after the last row."""
     unfit: Counter[str] = Counter()
 
     def read_rows() -> Iterator[Row[Item]]:
@@ -100,15 +118,30 @@ def export_items(
                 for data in rows:
                     yield Row(item, data)
 
-    def counted() -> Iterator[Row[Item]]:
-        for row in export_format.select(read_rows, report.left_out):
-            report.written += 1
-            if on_row is not None:
-                on_row(row)
-            yield row
-
-    export_format.write(counted(), path)
+    for row in export_format.select(read_rows, report.left_out):
+        report.written += 1
+        yield row
     report.left_out.update(unfit)
+
+
+@dataclass(frozen=True, slots=True)
+class Export(Generic[Item]):
+    """Export of items that were selected and may be exported: written to a file, or read line by line."""
+
+    format: ExportFormat[Item]
+    read_items: Callable[[], Iterable[Item]]
+
+    def write_file(self, path: Path, *, force: bool = False) -> ExportReport:
+        """Write all rows to *path* or nothing. No file is created if there are no rows. Raises CannotWrite."""
+        report = ExportReport()
+        with Outputs(force=force) as outputs:
+            export_items(self.format, self.read_items, outputs.file(path), report)
+        report.files = outputs.written
+        return report
+
+    def lines(self, report: ExportReport) -> Iterator[bytes]:
+        """Yield the rows as lines of JSON, and count in *report*. Only for formats with `has_lines`."""
+        return (json_line(row.data) for row in exported_rows(self.format, self.read_items, report))
 
 
 def json_line(data: JSONObject) -> bytes:

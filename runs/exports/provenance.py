@@ -1,10 +1,31 @@
 """Provenance of exported rows: the names by which every export refers to environments, cases, models and runs."""
 
 from collections.abc import Callable
+from typing import TypedDict
 
 from hub.models import EnvironmentVersion
 from runs.exports.protocol import JSONObject
 from runs.models import Response
+
+
+class AttemptProvenance(TypedDict):
+    """Which attempt at which case of which version a rollout is."""
+
+    environment: str
+    digest: str
+    case: str
+    attempt: int
+    seed: int
+
+
+class UsageCounts(TypedDict):
+    """Token counts of a step, of a response or of a rollout."""
+
+    input: int
+    output: int
+    cached_input: int
+    reasoning: int
+
 
 _OF_RESPONSE: dict[str, Callable[[Response], object]] = {
     "run": lambda response: response.run_environment.run_id,
@@ -30,12 +51,12 @@ def response_provenance(response: Response, *names: str) -> JSONObject:
     return {name: _OF_RESPONSE[name](response) for name in names}
 
 
-def attempt_provenance(version: EnvironmentVersion, case: str, attempt: int, seed: int) -> JSONObject:
+def attempt_provenance(version: EnvironmentVersion, case: str, attempt: int, seed: int) -> AttemptProvenance:
     """Return which attempt at which case of which version a rollout is."""
     return {"environment": str(version), "digest": version.digest, "case": case, "attempt": attempt, "seed": seed}
 
 
-def token_usage(response: Response) -> JSONObject:
+def token_usage(response: Response) -> UsageCounts:
     """Return the token counts of *response*, summed over its turns."""
     return {
         "input": response.input_tokens,

@@ -65,10 +65,10 @@ def export_responses(run: Run, folder: Path, *, force: bool = False) -> ExportRe
     with Outputs(force=force) as outputs:
         outputs.folder(folder)
         for model in models:
-            path = outputs.file(folder / f"{_filename(model.label)}.jsonl")
+            path = outputs.file(folder / f"{recording_name(model.label)}.jsonl")
             export_items(AnswerRecordings(), partial(_responses, run, [model]), path, report)
         for role_model in _role_models(run):
-            path = outputs.file(folder / f"{_filename(f'{role_model.role}-{role_model.label}')}.jsonl")
+            path = outputs.file(folder / f"{recording_name(f'{role_model.role}-{role_model.label}')}.jsonl")
             export_items(RoleRecordings(role_model), partial(_responses, run, models), path, report)
     report.files = outputs.written
     return report
@@ -146,7 +146,7 @@ def _rubric_rows(response: Response, environment: CompiledEnvironment, judge: Ru
                 yield recorded_row(replace(key, rule=score.rule), content=reply["said"])
 
 
-def _filename(label: str) -> str:
+def recording_name(label: str) -> str:
     """Return *label* as a file name of letters, digits, `.`, `_` and `-`, with a digest if others are replaced."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", label).lstrip(".")[:80]
     return name if name == label else f"{name}-{digest(label)[:6]}"

@@ -1,4 +1,4 @@
-"""Export of rollouts as JSON lines to train on: episodes that trainers drove, or the scored responses of a run."""
+"""Export of rollouts to train on: episodes that trainers drove, or the scored responses of a run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,19 +8,26 @@ from pathlib import Path
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from hub.common.output_files import Outputs
+from hub.common.digests import digest
 from hub.models import CaseDefect, EnvironmentVersion
-from hub.protocols.messages import plain_message, tools_text
+from hub.protocols.messages import JSON, plain_message, tools_text
 from hub.selectors import get_offered_tools
-from runs.exports.protocol import CHUNK, ExportFormat, ExportReport, JSONObject, LeftOut, export_items
-from runs.exports.provenance import attempt_provenance, token_usage
+from runs.exports.protocol import CHUNK, Export, ExportReport, LeftOut
+from runs.exports.provenance import UsageCounts, attempt_provenance, token_usage
+from runs.exports.rollout_formats.base import RolloutItem, RolloutRecord
+from runs.exports.rollout_formats.registry import ROLLOUT_FORMATS
 from runs.exports.selection import find_run_environments, find_run_model, is_held_out, refuse_held_out
 from runs.models import EpisodeSession, Response, Run
 from runs.results.counting import defective_cases
 from runs.rollouts.roles import session_recordings
+from runs.rollouts.sessions import session_steps
+from runs.rollouts.tokens import StepTokens
+
+DEFAULT_FORMAT = "jsonl"
 
 _UNSCORED = "unscored: a rule could not decide, and a reward of 0 would be wrong"
 _IN_PROCESS = "judged with code and tests in one process (trust: auto), where a hostile answer can forge the result"
+_HELD_OUT_SPLIT = "of a held-out split"
 _DEFECTIVE = "of a case that was found wrong"
 
 
@@ -34,75 +41,102 @@ class RolloutSelection:
     since: date | None = None
 
 
-@dataclass(frozen=True)
-class EpisodeRollouts(ExportFormat[EpisodeSession]):
-    """Format of episodes. `held_out` holds ids of versions, `defective` ids of cases that a curator found wrong."""
+@dataclass(frozen=True, slots=True)
+class EpisodeRollout(RolloutItem):
+    """Episode. `held_out` holds ids of versions, `defective` ids of cases that a curator found wrong."""
 
+    session: EpisodeSession
     held_out: frozenset[int]
     defective: frozenset[int]
 
-    name = "rollouts"
-    summary = "transcript, reward, rules and tokens of each episode"
-
-    def rows(self, item: EpisodeSession) -> Iterator[JSONObject]:
-        if item.case.version_id in self.held_out:
-            raise LeftOut(f"{item.case.version} is held out")
-        if not item.done:
+    def record(self) -> RolloutRecord:
+        session = self.session
+        if session.case.version_id in self.held_out:
+            raise LeftOut(f"{session.case.version} is held out")
+        if session.case.held_out:
+            raise LeftOut(_HELD_OUT_SPLIT)
+        if not session.done:
             raise LeftOut("not over yet")
-        if item.case_id in self.defective:
+        if session.case_id in self.defective:
             raise LeftOut(_DEFECTIVE)
-        if (item.score or {}).get("status") == "unscored":
+        if (session.score or {}).get("status") == "unscored":
             raise LeftOut(_UNSCORED)
-        yield episode_row(item)
+        return episode_record(session)
+
+    def group(self) -> str | None:
+        return self.session.group or None
+
+    def category(self) -> str:
+        return self.session.case.version.environment.category
 
 
-@dataclass(frozen=True)
-class ResponseRollouts(ExportFormat[Response]):
-    """Format of the responses of a run, with the same keys as episodes. `defective` is as in EpisodeRollouts."""
+@dataclass(frozen=True, slots=True)
+class ResponseRollout(RolloutItem):
+    """Response of a run. `defective` is as in EpisodeRollout."""
 
+    response: Response
     defective: frozenset[int]
 
-    name = "rollouts"
-    summary = "transcript, reward, rules and tokens of each scored response"
-
-    def rows(self, item: Response) -> Iterator[JSONObject]:
-        if item.case_id in self.defective:
+    def record(self) -> RolloutRecord:
+        response = self.response
+        if response.case.held_out:
+            raise LeftOut(_HELD_OUT_SPLIT)
+        if response.case_id in self.defective:
             raise LeftOut(_DEFECTIVE)
-        if item.status == Response.Status.UNSCORED:
+        if response.status == Response.Status.UNSCORED:
             raise LeftOut(_UNSCORED)
-        if any((score.execution or {}).get("trust_reason") for score in item.scores.all()):
+        if any((score.execution or {}).get("trust_reason") for score in response.scores.all()):
             raise LeftOut(_IN_PROCESS)
-        if item.score is None:
+        if response.score is None:
             raise LeftOut("errored: the network, the provider or the sandbox failed, not the model")
-        yield response_row(item)
+        return response_record(response, response.score)
+
+    def group(self) -> str | None:
+        """Return the id of the attempts of one model at one case."""
+        environment = self.response.run_environment
+        names = [str(environment.version), self.response.case.external_id, self.response.run_model.label]
+        return f"run-{environment.run_id}-{digest(names)[:16]}"
+
+    def category(self) -> str:
+        return self.response.run_environment.version.environment.category
 
 
-def export_episodes(path: Path, selection: RolloutSelection, *, force: bool = False) -> ExportReport:
-    """Write finished episodes to *path*, oldest first. Raises ExportError and CannotWrite.
+def episodes_export(selection: RolloutSelection, *, format: str = DEFAULT_FORMAT) -> Export[RolloutItem]:
+    """Return the export of finished episodes, oldest first. Others are left out and counted.
 
-    Others are left out and counted by reason. No file is created if there is nothing to write.
+    Raises UnknownName and ExportError.
     """
+    export_format = ROLLOUT_FORMATS.require(format)
     sessions = _sessions(selection)
     used = EnvironmentVersion.objects.filter(pk__in=sessions.order_by().values("case__version_id"))
     held_out = [version for version in used.select_related("environment") if is_held_out(version)]
     if selection.environment:
         refuse_held_out(held_out)
-    export_format = EpisodeRollouts(frozenset(version.pk for version in held_out), _defective(sessions))
-    report = ExportReport()
-    with Outputs(force=force) as outputs:
-        export_items(export_format, lambda: sessions.iterator(chunk_size=CHUNK), outputs.file(path), report)
-    report.files = outputs.written
-    return report
+    excluded, defective = frozenset(version.pk for version in held_out), _defective(sessions)
+
+    def read() -> Iterator[RolloutItem]:
+        for session in sessions.iterator(chunk_size=CHUNK):
+            yield EpisodeRollout(session, excluded, defective)
+
+    return Export(export_format, read)
 
 
-def export_run_rollouts(run: Run, path: Path, selection: RolloutSelection, *, force: bool = False) -> ExportReport:
-    """Write every scored response of the models under test of *run*. Raises as `export_episodes` does."""
+def export_episodes(
+    path: Path, selection: RolloutSelection, *, format: str = DEFAULT_FORMAT, force: bool = False
+) -> ExportReport:
+    """Write finished episodes to *path*, if there are any. Raises UnknownName, ExportError and CannotWrite."""
+    return episodes_export(selection, format=format).write_file(path, force=force)
+
+
+def run_rollouts_export(run: Run, selection: RolloutSelection, *, format: str = DEFAULT_FORMAT) -> Export[RolloutItem]:
+    """Return the export of every scored response of the models under test of *run*. Raises as `episodes_export`."""
+    export_format = ROLLOUT_FORMATS.require(format)
     environments = find_run_environments(run, selection.environment or None)
     refuse_held_out(environment.version for environment in environments)
     model = find_run_model(run, selection.model or None)
     defective = frozenset(pk for environment in environments for pk in defective_cases(environment))
 
-    def read() -> Iterator[Response]:
+    def read() -> Iterator[RolloutItem]:
         for environment in environments:
             responses = Response.objects.filter(run_environment=environment, run_model__role="")
             if model is not None:
@@ -111,13 +145,16 @@ def export_run_rollouts(run: Run, path: Path, selection: RolloutSelection, *, fo
             ordered = responses.order_by("case__position", "run_model__position", "attempt")
             for response in ordered.iterator(chunk_size=CHUNK):
                 response.run_environment = environment
-                yield response
+                yield ResponseRollout(response, defective)
 
-    report = ExportReport()
-    with Outputs(force=force) as outputs:
-        export_items(ResponseRollouts(defective), read, outputs.file(path), report)
-    report.files = outputs.written
-    return report
+    return Export(export_format, read)
+
+
+def export_run_rollouts(
+    run: Run, path: Path, selection: RolloutSelection, *, format: str = DEFAULT_FORMAT, force: bool = False
+) -> ExportReport:
+    """Write the scored responses of *run* to *path*, if there are any. Raises as `export_episodes` does."""
+    return run_rollouts_export(run, selection, format=format).write_file(path, force=force)
 
 
 def _sessions(selection: RolloutSelection) -> QuerySet[EpisodeSession]:
@@ -141,14 +178,13 @@ def _defective(sessions: QuerySet[EpisodeSession]) -> frozenset[int]:
     return frozenset(accepted.values_list("case_id", flat=True))
 
 
-# ---- rows ------------------------------------------------------------------------------------------------------------
+# ---- records ---------------------------------------------------------------------------------------------------------
 
 
-def episode_row(session: EpisodeSession) -> JSONObject:
-    """Return the row of an episode. `usage` is null if the trainer did not send the usage of every step."""
+def episode_record(session: EpisodeSession) -> RolloutRecord:
+    """Return the data of an episode. `usage` is null if the trainer did not send the usage of every step."""
     score, steps = session.score or {}, session.usage
-    known = [step for step in steps if step]
-    complete = bool(steps) and len(known) == len(steps)
+    recordings: list[JSON] = [*session_recordings(session)]
     return {
         "rollout": str(session.pk),
         "source": "episode",
@@ -159,30 +195,55 @@ def episode_row(session: EpisodeSession) -> JSONObject:
         "stop": session.state.get("stop", ""),
         "messages": [plain_message(message) for message in session.state.get("messages", [])],
         "tools": tools_text(session.state.get("tools", [])),
-        "usage": {name: sum(step[name] for step in known) for name in known[0]} if complete else None,
+        "usage": _total_usage(steps),
         "step_usage": steps,
+        "group": session.group or None,
+        "tokens": _step_tokens(session),
         "rules": score.get("rules", []),
-        "recordings": session_recordings(session),
+        "recordings": recordings,
         "user": session.user.username,
         "created_at": session.created_at.isoformat(),
+        "steps": session_steps(session),
     }
 
 
-def response_row(response: Response) -> JSONObject:
-    """Return the row of a response of a run. The tokens of single steps are not stored with a response."""
+def _total_usage(steps: list[UsageCounts | None]) -> UsageCounts | None:
+    known = [step for step in steps if step]
+    if not known or len(known) < len(steps):
+        return None
+    return {
+        "input": sum(step["input"] for step in known),
+        "output": sum(step["output"] for step in known),
+        "cached_input": sum(step["cached_input"] for step in known),
+        "reasoning": sum(step["reasoning"] for step in known),
+    }
+
+
+def _step_tokens(session: EpisodeSession) -> list[StepTokens | None] | None:
+    """Return the tokens of each step, null for steps without; null if the trainer sent none at all."""
+    if not session.tokens:
+        return None
+    steps: list[StepTokens | None] = [*session.tokens, *[None] * (len(session.usage) - len(session.tokens))]
+    return steps
+
+
+def response_record(response: Response, reward: float) -> RolloutRecord:
+    """Return the data of a response of a run. The tokens of single steps are not stored with a response."""
     version, usage = response.run_environment.version, token_usage(response)
     return {
         "rollout": f"run-{response.run_environment.run_id}-response-{response.pk}",
         "source": "run",
         **attempt_provenance(version, response.case.external_id, response.attempt, response.seed),
         "model": response.run_model.label,
-        "reward": response.score,
+        "reward": reward,
         "status": response.status,
         "stop": response.stop,
         "messages": [plain_message(message) for message in response.messages],
         "tools": tools_text(get_offered_tools(version, response.case)),
         "usage": usage if any(usage.values()) else None,
         "step_usage": None,
+        "group": None,
+        "tokens": None,
         "rules": [
             {"rule": s.rule, "type": s.type, "value": s.value, "weight": s.weight, "reason": s.reason}
             for s in sorted(response.scores.all(), key=lambda score: score.position)
@@ -190,4 +251,5 @@ def response_row(response: Response) -> JSONObject:
         "recordings": None,
         "user": None,
         "created_at": response.created_at.isoformat(),
+        "steps": None if response.step_rewards is None else [{"reward": item} for item in response.step_rewards],
     }

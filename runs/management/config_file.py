@@ -1,15 +1,20 @@
 """Reads the config file of a command, and suggests other files if it cannot be used."""
 
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
+from pydantic import ValidationError
 
 from hub.common import wording
 from hub.common.errors import UserError
+from hub.selectors import compile_version, get_version
+from runs.config.endpoints import endpoint_spec
 from runs.config.parsing import read_config_text
 from runs.config.resolve import ResolvedConfig, resolve_config, source_for_command
+from runs.models import ModelEndpoint
 
 
 class UsageError(UserError):
@@ -29,6 +34,50 @@ def load_config(path: Path, *, overrides: list[str], limit: int | None) -> Resol
     if limit is None:
         return resolved
     return ResolvedConfig(resolved.config, [item.first(limit) for item in resolved.environments])
+
+
+def build_config(
+    environments: list[str], models: list[str], *, overrides: list[str], limit: int | None
+) -> ResolvedConfig:
+    """Resolve the run of `--env` and `--model`: environments of the hub, and registered models. Raises UserError.
+
+    The first model also fills the roles that the environments need, unless `--set roles.ROLE=...` describes another.
+    """
+    described = {name: _describe_model(name) for name in models}
+    config: dict[str, object] = {
+        "name": f"{', '.join(environments)} with {', '.join(models)}"[:120],
+        "environments": list(environments),
+        "models": list(described.values()),
+    }
+    roles = sorted({role for slug in environments for role in _roles_of(slug)})
+    if roles:
+        config["roles"] = dict.fromkeys(roles, described[models[0]])
+    source = source_for_command(Path.cwd(), "the options")
+    resolved = resolve_config(read_config_text(json.dumps(config), source, overrides))
+    if limit is None:
+        return resolved
+    if limit < 1:
+        raise UsageError(f"--limit must be 1 or more, not {limit}.")
+    return ResolvedConfig(resolved.config, [item.first(limit) for item in resolved.environments])
+
+
+def _roles_of(slug: str) -> set[str]:
+    return set(compile_version(get_version(slug)).roles)
+
+
+def _describe_model(name: str) -> dict[str, object]:
+    """Return the registered model *name* as a config describes it. Raises UsageError."""
+    endpoint = ModelEndpoint.objects.filter(name=name, enabled=True).first()
+    if endpoint is None:
+        known = list(ModelEndpoint.objects.filter(enabled=True).values_list("name", flat=True))
+        advice = wording.suggest(name, known) or "none is registered"
+        raise UsageError(
+            f"No model is registered as {name!r}; {advice} Use --config for models that are not registered."
+        )
+    try:
+        return endpoint_spec(endpoint).model_dump(mode="json", exclude_none=True)
+    except ValidationError:
+        raise UsageError(f"The registration of {name!r} is invalid; correct it at /models/.") from None
 
 
 def _read_file(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Interface of providers: a provider obtains replies of one model. It knows nothing of runs, caches or prices."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Generic, TypeVar
 
@@ -56,6 +56,8 @@ class ModelSpec(BaseModel):
     family: str = ""  # verdicts of a judge model on models of its own family are marked (self-preference)
     parameters: dict[str, JSON] = Field(default_factory=dict)
     price: Price | None = None
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    tokens_per_minute: Annotated[int, Field(ge=1)] | None = None
 
     @property
     def options(self) -> dict[str, JSON]:
@@ -92,17 +94,25 @@ class ModelRequest:
     timeout_s: float | None = None
 
 
+ObserveResponse = Callable[[int, Mapping[str, str]], None]  # status, headers
+
+
+def _ignore_response(status: int, headers: Mapping[str, str]) -> None:
+    """Do nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContext:
     """Settings of a run for its providers.
 
     retries: of one failed call. only_environment: the environment of the run if it has only one; recordings may leave
-    its name out.
+    its name out. observe: to be called with the status and the headers of each response, retried ones included.
     """
 
     retries: int = DEFAULT_RETRIES
     api_key: str | None = None
     only_environment: str = ""
+    observe: ObserveResponse = _ignore_response
 
 
 class Provider(ABC, Generic[OptionsT]):
@@ -126,6 +136,11 @@ class Provider(ABC, Generic[OptionsT]):
         *options* lacks the keys whose type is wrong; `model_fields_set` has the others.
         """
         return ()
+
+    @classmethod
+    def unanswered(cls, slug: str) -> str:
+        """Return why models of this provider cannot answer the environment *slug*; "" if they can."""
+        return ""
 
     @classmethod
     def resolved(cls, options: OptionsT, source: ConfigSource) -> dict[str, JSON]:

@@ -11,12 +11,12 @@ from hub.common.problems import Problem
 from hub.protocols.calls import ModelError, Reply
 from hub.protocols.messages import JSON
 from runs.config_source import ConfigSource
-from runs.providers.addresses import AddressRefused, are_addresses_restricted, resolve_allowed_address
 from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderContext
-from runs.providers.http import BoundedClient
-from runs.providers.openai_errors import connection_error, refusal_reply, status_error
-from runs.providers.openai_options import OpenAIOptions, describe_wrong_key_variable
-from runs.providers.openai_replies import parse_reply
+from runs.providers.openai_api.addresses import AddressRefused, are_addresses_restricted, resolve_allowed_address
+from runs.providers.openai_api.errors import connection_error, refusal_reply, status_error
+from runs.providers.openai_api.http import BoundedClient
+from runs.providers.openai_api.options import OpenAIOptions, describe_wrong_key_variable
+from runs.providers.openai_api.replies import parse_reply
 
 
 class OpenAI(Provider[OpenAIOptions]):
@@ -37,7 +37,7 @@ class OpenAI(Provider[OpenAIOptions]):
             api_key=context.api_key or "none",
             base_url=options.address,
             max_retries=context.retries,
-            http_client=BoundedClient(),
+            http_client=BoundedClient(context.observe),
         )
 
     @classmethod
@@ -74,7 +74,9 @@ class OpenAI(Provider[OpenAIOptions]):
             raise ModelError("timeout", message) from None
         except openai.APIConnectionError as error:
             raise connection_error(error, name, options) from None
-        return parse_reply(response.content, response.elapsed.total_seconds() * 1000)
+        headers = response.headers
+        request_id = headers.get("x-request-id") or headers.get("request-id") or ""
+        return parse_reply(response.content, response.elapsed.total_seconds() * 1000, request_id)
 
     def _body(self, request: ModelRequest) -> bytes:
         parameters = dict(request.parameters)

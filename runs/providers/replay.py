@@ -247,7 +247,7 @@ def _describe_call(key: CallKey) -> str:
     """Describe the recording for the call *key*, for an error message."""
     case = f"case {key.case!r} of {key.environment}"
     if key.purpose == "pair":
-        return f"judgement of {key.first} and {key.second} on {case}"
+        return f"verdict of the pair judge on {key.first} and {key.second} on {case}"
     if key.purpose == "user":
         return f"turn {key.turn} of the user for {key.model} on {case}, attempt {key.attempt}"
     if key.purpose == "rubric":

@@ -10,7 +10,7 @@ from typing import Literal
 
 from runs.reports import formats
 from runs.results.figures import CellResult, InstructionCounts, Times
-from runs.results.statistics.means import Estimate
+from runs.results.statistics.mean_intervals import Estimate
 
 Group = Literal["result", "counts", "spending"]  # a narrow terminal drops the last group first
 

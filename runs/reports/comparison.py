@@ -10,7 +10,7 @@ from rich.text import Text
 from runs.models import Run
 from runs.reports import formats as write
 from runs.reports.terminal import PIPE_WIDTH
-from runs.results.comparison import Comparison, EnvironmentComparison, ModelComparison
+from runs.results.comparison.pair import Comparison, EnvironmentComparison, ModelComparison
 
 _FLIPS = 10  # case ids listed each way
 # From the widest: figures that a narrower layout lacks are printed below the table.

@@ -1,6 +1,10 @@
 """The document of `eval --json`, and what its parts have in common with the other reports."""
 
 from collections.abc import Sequence
+from functools import cache
+
+from django.conf import settings
+from django.template import Engine
 
 from runs.models import Run
 from runs.reports.columns import result_json
@@ -8,6 +12,8 @@ from runs.results.figures import CellResult
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
 from runs.stages import stages
+
+_REASONS = 5  # groups of equal reasons for each environment and model
 
 
 def results_json(run: Run, cells: Sequence[CellResult] | None = None) -> dict[str, object]:
@@ -55,3 +61,17 @@ def stage_sentences(run: Run) -> list[str]:
             failed = set(summary) == {"error"}
             sentences.append(f"{stage.title} failed: {summary['error']}" if failed else stage.describe_summary(summary))
     return [sentence for sentence in sentences if sentence]
+
+
+def frequent_reasons(cell: CellResult) -> list[tuple[str, int]]:
+    """Return the most frequent patterns of reasons of *cell* that occur more than once, with their counts."""
+    return [(pattern, count) for pattern, count in list(cell.figures.reasons.items())[:_REASONS] if count > 1]
+
+
+@cache
+def file_engine() -> Engine:
+    """Return a template engine for reports as files.
+
+    The engine of the site imports the template tags of every app at its first use, which takes longer than the report.
+    """
+    return Engine(dirs=[str(settings.BASE_DIR / "templates")])

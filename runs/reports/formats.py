@@ -21,6 +21,14 @@ def clean(text: str, *, lines: bool = False) -> str:
     return "".join(c for c in text if c in keep or c.isprintable() or unicodedata.category(c) in ("Zs", "Co"))
 
 
+def markdown(text: str) -> str:
+    """Return foreign text for a line of Markdown, in which its characters have no meaning."""
+    text = clean(text).replace("\\", "\\\\")
+    for character in "|`*_<>#":
+        text = text.replace(character, f"\\{character}")
+    return re.sub(r"\](?=[(\[:])", r"\\]", text)  # the end of a link's text; intervals keep their brackets
+
+
 def cut(text: str, size: int) -> str:
     """Return *text* in at most *size* characters; three dots show a cut."""
     return text if len(text) <= size else text[: size - 3].rstrip() + "..."

@@ -1,30 +1,39 @@
-"""The report as one HTML file: no script, no foreign address, all text of models escaped by the template."""
+"""The report as one HTML file: no script, no foreign address, all text of models escaped by the template.
+
+It says first which model is better, then shows charts, tables, the models compared, slices and responses that did not
+pass, and explains its figures at the end.
+"""
 
 import json
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby
 
-from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
-from django.template import Context, Engine
+from django.template import Context
 from django.utils import timezone
 
-from runs.models import Run
+from hub.web.reading.transcripts import read_text
+from runs.description import tags_of
+from runs.models import Run, RunEnvironment
 from runs.reports import formats
 from runs.reports.columns import TABLE_COLUMNS, Column
 from runs.reports.details import detail_lines
-from runs.reports.document import known_cost, stage_sentences
+from runs.reports.document import file_engine, frequent_reasons, known_cost, stage_sentences
+from runs.reports.result_charts import result_charts
+from runs.reports.verdicts import verdicts
+from runs.results.breakdown.slices import case_values, label_counts, slice_results
 from runs.results.failed_responses import FailedResponse, failed_responses
 from runs.results.figures import CellResult
 from runs.results.outcomes import outcome_of
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
-from runs.selectors import REASON_WITHHELD, shown_config, withheld_environments
+from runs.selectors import REASON_WITHHELD, models_under_test, shown_config, withheld_environments
 
 FAILURES = 50  # listed for each environment and model
 ANSWER = 4000  # characters of an answer
 REASON = 500
+SLICE_KEYS = 3  # for each environment
+SLICES = 20  # of one key
 # Two tables for each environment, so that the file also fits on paper.
 _TABLES = (
     tuple(column for column in TABLE_COLUMNS if column.group != "spending"),
@@ -43,11 +52,18 @@ def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User |
         {
             "run": run,
             "name": formats.clean(run.name),
+            "note": run.note,
+            "tags": tags_of(run),
             "status": outcome_of(run).label,
             "duration": formats.duration(run.seconds),
             "cost": formats.money(known_cost(run)),
             "generated": timezone.now(),
+            "verdicts": verdicts(cells),
+            "charts": result_charts(cells),
             "environments": _environments(cells),
+            "leads": _leads(cells),
+            "slices": [table for part in _parts(cells) if part.pk not in hidden for table in _slices(run, part)],
+            "reasons": [group for cell in cells if cell.run_environment.pk not in hidden for group in _reasons(cell)],
             "sections": [section for cell in cells if (section := _section(cell, cell.run_environment.pk in hidden))],
             "warnings": [formats.clean(note) for note in warnings(run, cells)],
             "stages": [formats.clean(sentence) for sentence in stage_sentences(run)],
@@ -56,16 +72,7 @@ def render_html(run: Run, cells: list[CellResult] | None = None, *, user: User |
             "host": _json(run.host),
         },
     )
-    return _engine().get_template("runs/report.html").render(content)
-
-
-@cache
-def _engine() -> Engine:
-    """Return an engine for the report alone.
-
-    The engine of the site imports the template tags of every app at its first use, which takes longer than the report.
-    """
-    return Engine(dirs=[str(settings.BASE_DIR / "templates")])
+    return file_engine().get_template("runs/report.html").render(content)
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -132,6 +139,63 @@ def _details(cell: CellResult) -> list[str]:
     return [formats.clean(line) for line in detail_lines(cell)]
 
 
+# ---- comparison of the models, and slices ----------------------------------------------------------------------------
+
+
+def _leads(cells: list[CellResult]) -> list[dict[str, str]]:
+    """Return a row for each model that was compared with the most accurate one of its environment."""
+    return [
+        {
+            "environment": formats.clean(cell.slug),
+            "best": formats.clean(cell.model),
+            "over": formats.clean(lead.over),
+            "cases": f"{lead.cases:,}",
+            "difference": formats.points(lead.difference),
+            "interval": formats.interval(lead.low, lead.high),
+            "p": formats.p_value(lead.p_adjusted),
+        }
+        for cell in cells
+        for lead in cell.figures.leads
+    ]
+
+
+def _parts(cells: list[CellResult]) -> list[RunEnvironment]:
+    return list({cell.run_environment.pk: cell.run_environment for cell in cells}.values())
+
+
+def _slices(run: Run, part: RunEnvironment) -> list[dict[str, object]]:
+    """Return tables of accuracies by the metadata keys with the fewest values."""
+    values = case_values(part)
+    models = models_under_test(run)
+    return [
+        {
+            "environment": formats.clean(part.version.environment.slug),
+            "key": formats.clean(key),
+            "models": [formats.clean(model.label) for model in models],
+            "rows": [
+                {
+                    "value": formats.clean(item.value),
+                    "cases": f"{item.cases:,}",
+                    "figures": [
+                        f"{formats.percent(found.value)} {formats.interval(found.low, found.high)}"
+                        for found in item.estimates
+                    ],
+                }
+                for item in slice_results(run, part, models, values[key])
+            ],
+        }
+        for key in [key for key, count in label_counts(values).items() if count <= SLICES][:SLICE_KEYS]
+    ]
+
+
+def _reasons(cell: CellResult) -> list[dict[str, str]]:
+    model, slug = formats.clean(cell.model), formats.clean(cell.slug)
+    return [
+        {"model": model, "environment": slug, "count": f"{count:,}", "pattern": formats.clean(pattern)}
+        for pattern, count in frequent_reasons(cell)
+    ]
+
+
 # ---- responses that did not pass -------------------------------------------------------------------------------------
 
 
@@ -152,7 +216,7 @@ def _section(cell: CellResult, withheld: bool) -> dict[str, object] | None:
 
 
 def _item(item: FailedResponse, attempts: int, withheld: bool) -> dict[str, object]:
-    answer = formats.clean(item.text, lines=True)
+    answer = read_text(item.text[:ANSWER])
     reason = REASON_WITHHELD if withheld and item.status != "errored" else item.reason
     return {
         "case": formats.clean(item.case),
@@ -160,9 +224,9 @@ def _item(item: FailedResponse, attempts: int, withheld: bool) -> dict[str, obje
         "status": item.status,
         "flags": item.flags,
         "reason": formats.cut(formats.clean(reason), REASON) or "no reason was given",
-        "answer": answer[:ANSWER],
-        "size": f"{len(answer):,}",
-        "cut": len(answer) > ANSWER,
+        "answer": answer.html if item.text else "",
+        "size": f"{len(item.text):,}",
+        "cut": len(item.text) > ANSWER,
         "cut_at": f"{ANSWER:,}",
     }
 

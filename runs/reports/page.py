@@ -1,11 +1,16 @@
 """The results on a run's page: the same columns as in the other reports."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
+from runs.charts.svg import Chart
 from runs.models import Run
+from runs.reports import formats
 from runs.reports.columns import TABLE_COLUMNS, Column
 from runs.reports.details import detail_lines
+from runs.reports.result_charts import result_charts
+from runs.reports.verdicts import verdicts
 from runs.results.figures import CellResult
 from runs.results.stored import get_results
 from runs.results.warnings import warnings
@@ -20,19 +25,85 @@ class ResultRow:
     details: list[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """The figures of one cell that a reader looks for first. `facts` has cost, latency and time."""
+
+    cell: CellResult
+    accuracy: str
+    interval: str
+    facts: str
+    first_failed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonGroup:
+    """Responses of one cell whose reasons have the same pattern; `query` selects them in the list of responses."""
+
+    cell: CellResult
+    pattern: str
+    count: int
+    query: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResults:
-    """Results of a run for its page."""
+    """Results of a run for its page. `more` counts the cells without a headline."""
 
     columns: Sequence[Column]
     rows: list[ResultRow]
     warnings: list[str]
+    verdicts: list[str]
+    headlines: list[Headline]
+    more: int
+    charts: list[Chart]
+    reasons: list[ReasonGroup]
 
 
-def results_for_page(run: Run) -> RunResults:
-    """Return the results of *run* with its warnings."""
+HEADLINES = 8
+REASON_GROUPS = 20
+
+
+def results_for_page(run: Run, *, withheld: Collection[int] = ()) -> RunResults:
+    """Return the results of *run* with its warnings. *withheld*: ids of environments whose reasons are not shown."""
     cells = get_results(run)
-    rows = [
-        ResultRow(cell, [(column, column.text(cell)) for column in TABLE_COLUMNS], detail_lines(cell)) for cell in cells
-    ]
-    return RunResults(TABLE_COLUMNS, rows, warnings(run, cells))
+    return RunResults(
+        columns=TABLE_COLUMNS,
+        rows=[
+            ResultRow(cell, [(column, column.text(cell)) for column in TABLE_COLUMNS], detail_lines(cell))
+            for cell in cells
+        ],
+        warnings=warnings(run, cells),
+        verdicts=verdicts(cells),
+        headlines=[_headline(cell) for cell in cells[:HEADLINES]],
+        more=max(0, len(cells) - HEADLINES),
+        charts=result_charts(cells),
+        reasons=_reason_groups(cells, withheld),
+    )
+
+
+def _headline(cell: CellResult) -> Headline:
+    facts = [f"n = {cell.accuracy.n:,} cases"]
+    if cell.known_cost_usd is not None:
+        facts.append(f"cost {formats.money(cell.known_cost_usd)}")
+    if cell.figures.latency_ms.p50 is not None:
+        p50, p95 = cell.figures.latency_ms.p50, cell.figures.latency_ms.p95
+        facts.append(f"median latency {formats.milliseconds(p50)} ms, 95 % within {formats.milliseconds(p95)} ms")
+    return Headline(
+        cell=cell,
+        accuracy=formats.percent(cell.accuracy.value),
+        interval=formats.interval(cell.accuracy.low, cell.accuracy.high),
+        facts=", ".join(facts),
+        first_failed=cell.figures.first_failed,
+    )
+
+
+def _reason_groups(cells: Sequence[CellResult], withheld: Collection[int]) -> list[ReasonGroup]:
+    groups = []
+    for cell in cells:
+        if cell.run_environment.pk in withheld:
+            continue
+        for pattern, count in cell.figures.reasons.items():
+            query = urlencode({"reason": pattern, "model": cell.model, "environment": cell.slug})
+            groups.append(ReasonGroup(cell=cell, pattern=pattern, count=count, query=query))
+    return sorted(groups, key=lambda group: -group.count)[:REASON_GROUPS]

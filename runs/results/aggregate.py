@@ -11,18 +11,24 @@ from typing import NamedTuple
 
 from hub.protocols.calls import total_cost
 from runs.models import Response, Run, RunEnvironment, RunModel, Score
+from runs.results.breakdown.failure_kinds import failure_kind
+from runs.results.breakdown.latencies import latency_bin, sorted_bins
+from runs.results.breakdown.leads import add_leads
+from runs.results.breakdown.reasons import ReasonCounts
 from runs.results.counting import case_clusters, cell_responses, quarantined_cases
 from runs.results.figures import CellFigures, CellResult, InstructionCounts, Times
-from runs.results.statistics.attempts import pass_at_k, pass_hat_k
-from runs.results.statistics.means import mean_estimate, quantile
+from runs.results.statistics.mean_intervals import mean_estimate, quantile
+from runs.results.statistics.pass_at_k import pass_at_k, pass_hat_k
 
 _EVERY_K = 10  # up to this many attempts every k is reported; above, a few of them
+_SERVED_MODELS = 5  # names that are kept
 _TOKENS = ("input", "output", "cached_input", "reasoning")
 
 
 class _ResponseRow(NamedTuple):
     """Response without its texts; the fields are the columns of the query."""
 
+    pk: int
     case_id: int
     status: str
     score: float | None
@@ -30,6 +36,7 @@ class _ResponseRow(NamedTuple):
     refused: bool
     stop: str
     error_kind: str
+    reason: str
     latency_ms: float | None
     input_tokens: int
     output_tokens: int
@@ -41,6 +48,7 @@ class _ResponseRow(NamedTuple):
     execution_ms: float | None
     sandbox_tier: str
     execution_trust: str
+    served_model: str
 
 
 def aggregate_run(run: Run) -> list[CellResult]:
@@ -50,9 +58,14 @@ def aggregate_run(run: Run) -> list[CellResult]:
     for environment in run.environments.select_related("version__environment").order_by("position"):
         quarantined = quarantined_cases(run, environment)
         clusters = case_clusters(environment)
+        group: list[CellResult] = []
+        means: list[dict[int, float]] = []
         for model in models:
-            figures = _aggregate_cell(run, environment, model, quarantined, clusters)
-            cells.append(CellResult(run_environment=environment, run_model=model, figures=figures))
+            figures, case_means = _aggregate_cell(run, environment, model, quarantined, clusters)
+            group.append(CellResult(run_environment=environment, run_model=model, figures=figures))
+            means.append(case_means if len(models) > 1 else {})
+        add_leads(group, means, clusters)
+        cells += group
     return cells
 
 
@@ -61,17 +74,23 @@ class _CellTotals:
 
     def __init__(self) -> None:
         self.statuses: Counter[str] = Counter(dict.fromkeys(Response.Status.values, 0))
+        self.stored: Counter[str] = Counter(dict.fromkeys(Response.Status.values, 0))
         self.errors: Counter[str] = Counter()
         self.limits: Counter[str] = Counter()
         self.executions: Counter[str] = Counter()
         self.trust: Counter[str] = Counter({"isolated": 0, "in_process": 0})
         self.tokens = dict.fromkeys(_TOKENS, 0)
         self.latencies = array("d")
+        self.latency_bins: Counter[int] = Counter()
+        self.failures: Counter[str] = Counter()
+        self.reasons = ReasonCounts()
+        self.first_failed: int | None = None
         self.execution_times = array("d")
         self.truncated = self.refused = self.unmetered = 0
         self.cost_usd: float | None = 0.0
         self.role_cost_usd: float | None = 0.0
         self.tier = ""
+        self.served_models: Counter[str] = Counter()
 
     def add_cost(self, row: _ResponseRow) -> None:
         self.cost_usd = total_cost([self.cost_usd, row.cost_usd])
@@ -84,6 +103,8 @@ class _CellTotals:
 
     def add_counts(self, row: _ResponseRow) -> None:
         self.statuses[row.status] += 1
+        if row.served_model:
+            self.served_models[row.served_model] += 1
         self.truncated += row.truncated
         self.refused += row.refused
         if row.error_kind:
@@ -92,12 +113,31 @@ class _CellTotals:
             self.limits[row.stop] += 1
         if row.latency_ms is not None:
             self.latencies.append(row.latency_ms)
+            self.latency_bins[latency_bin(row.latency_ms)] += 1
+        if row.execution_trust == "in_process" and not row.execution_status:
+            self.trust["in_process"] += 1  # tests in a workspace, which are no executions of the sandbox
         if row.execution_status:
             self.executions[row.execution_status] += 1
             self.trust[row.execution_trust or "isolated"] += 1
             self.tier = max(self.tier, row.sandbox_tier)  # the weakest of all executions
             if row.execution_ms is not None:
                 self.execution_times.append(row.execution_ms)
+
+    def add_failure(self, row: _ResponseRow) -> None:
+        kind = failure_kind(
+            status=row.status,
+            error_kind=row.error_kind,
+            refused=row.refused,
+            truncated=row.truncated,
+            stop=row.stop,
+            execution_status=row.execution_status,
+        )
+        if not kind:
+            return
+        self.failures[kind] += 1
+        self.reasons.add(row.reason)
+        if row.status == Response.Status.FAILED and self.first_failed is None:
+            self.first_failed = row.pk
 
 
 def _aggregate_cell(
@@ -106,8 +146,10 @@ def _aggregate_cell(
     model: RunModel,
     quarantined: frozenset[int],
     clusters: Mapping[int, str],
-) -> CellFigures:
+) -> tuple[CellFigures, dict[int, float]]:
+    """Return the figures of one cell, and the share of scored attempts that passed by case."""
     totals = _CellTotals()
+    case_means: dict[int, float] = {}
     accuracies, scores = array("d"), array("d")
     case_cluster: list[str] = []
     outcomes: Counter[tuple[int, int]] = Counter()  # number of cases by (scored attempts, passed attempts)
@@ -116,9 +158,11 @@ def _aggregate_cell(
         score = 0.0
         for row in rows:
             totals.add_cost(row)
+            totals.stored[row.status] += 1
             if case_id in quarantined:
                 continue
             totals.add_counts(row)
+            totals.add_failure(row)
             if row.status in ("passed", "failed"):
                 scored += 1
                 passed += row.status == "passed"
@@ -126,16 +170,18 @@ def _aggregate_cell(
         if scored:
             outcomes[scored, passed] += 1
             accuracies.append(passed / scored)
+            case_means[case_id] = passed / scored
             scores.append(score / scored)
             if clusters:
                 case_cluster.append(clusters.get(case_id, f"case {case_id}"))
     attempts = run.attempts
     ks = reported_k(attempts)
-    return CellFigures(
+    figures = CellFigures(
         attempts=attempts,
         cases=environment.case_count - len(quarantined),
         quarantined_cases=sorted(quarantined),
         statuses=dict(totals.statuses),
+        stored=dict(totals.stored),
         errors=_by_frequency(totals.errors),
         limits=_by_frequency(totals.limits),
         truncated=totals.truncated,
@@ -147,6 +193,10 @@ def _aggregate_cell(
         pass_cases={k: _cases_with(outcomes, k) for k in ks},
         instructions=_instruction_counts(environment, model, quarantined),
         latency_ms=_times(totals.latencies),
+        latency_bins=sorted_bins(totals.latency_bins),
+        failures=_by_frequency(totals.failures),
+        reasons=totals.reasons.most_common(),
+        first_failed=totals.first_failed,
         tokens=totals.tokens,
         cost_usd=totals.cost_usd,
         role_cost_usd=totals.role_cost_usd,
@@ -155,7 +205,9 @@ def _aggregate_cell(
         execution_ms=_times(totals.execution_times),
         trust=dict(totals.trust),
         tier=totals.tier,
+        served_models=dict(totals.served_models.most_common(_SERVED_MODELS)),
     )
+    return figures, case_means
 
 
 def _response_rows(environment: RunEnvironment, model: RunModel) -> Iterator[_ResponseRow]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hub.protocols.calls import total_cost
 from runs.models import RunEnvironment, RunModel
 from runs.providers.registry import PROVIDERS
-from runs.results.statistics.means import Estimate
+from runs.results.statistics.mean_intervals import Estimate
 
 COMPLETE_SHARE = 0.95  # of the expected responses must be scored; below, no result is final
 _SUCCESSFUL = ("passed", "completed")  # execution statuses that are not failures
@@ -32,19 +32,40 @@ class InstructionCounts:
     loose: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """Paired difference between the best model of an environment and the model *over*, on the cases both scored."""
+
+    over: str
+    cases: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    p_adjusted: float | None = None
+    detectable: float | None = None
+    note: str = ""
+
+
 @dataclass(slots=True, kw_only=True)
 class CellFigures:
     """Figures aggregated from the responses of one model to one environment, as plain data that JSON can store.
 
-    Counts, accuracy and times leave quarantined cases out; tokens and cost include every response. Costs are None if a
+    Counts, accuracy and times leave quarantined cases out; tokens, cost and
+    `stored`, the number of responses by status, include every response. Costs are None if a
     part of them is not known; `unmetered` counts the model's responses without a known cost. `limits` counts episodes
-    that a limit of turns or time ended, by limit. Dictionaries of counts start with the most frequent key.
+    that a limit of turns or time ended, by limit. Dictionaries of counts start with the most frequent key, but
+    `latency_bins` (runs/results/breakdown/latencies.py) with the shortest time. `failures` has one kind for each
+    response that did not pass, `reasons` the most frequent patterns of reasons. `first_failed` is the id of the first
+    response that failed, in the order of cases. `leads` is empty unless the model is the most accurate of several.
+    `served_models` counts the responses by the model that the endpoint reported, the most frequent names only.
     """
 
     attempts: int
     cases: int
     quarantined_cases: list[int] = field(default_factory=list)
     statuses: dict[str, int] = field(default_factory=dict)
+    stored: dict[str, int] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
     truncated: int = 0
@@ -56,6 +77,11 @@ class CellFigures:
     pass_cases: dict[int, int] = field(default_factory=dict)
     instructions: InstructionCounts | None = None
     latency_ms: Times
+    latency_bins: dict[int, int] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, int] = field(default_factory=dict)
+    first_failed: int | None = None
+    leads: list[Lead] = field(default_factory=list)
     tokens: dict[str, int] = field(default_factory=dict)
     cost_usd: float | None = 0.0
     role_cost_usd: float | None = 0.0
@@ -64,6 +90,7 @@ class CellFigures:
     execution_ms: Times
     trust: dict[str, int] = field(default_factory=dict)
     tier: str = ""
+    served_models: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

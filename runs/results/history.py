@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Count, Exists, Max, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, Max, OuterRef, QuerySet
 
 from hub.models import Environment
 from runs.models import Run, RunEnvironment, RunModel, RunResult
+from runs.providers.registry import PROVIDERS
 from runs.results.figures import CellResult
 from runs.results.stored import current_rows, get_results_of, result_of, store_missing_results
 from runs.selectors import visible_runs
 
 # Runs whose missing rows one page computes at most. Only runs of earlier releases have none.
 _COMPUTED_AT_ONCE = 20
+_BEST_ROWS = 5000  # results that the best ones of a page are taken from
 Viewer = User | AnonymousUser
 
 
@@ -36,6 +38,42 @@ def environment_results(user: Viewer, environment: Environment) -> list[PastResu
         _latest(rows),
         key=lambda past: (newest_first.index(past.cell.version), -(past.cell.accuracy.value or 0.0)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class BestResult:
+    """Best accuracy of a model on all cases of the latest version of an environment."""
+
+    slug: str
+    model: str
+    accuracy: float
+    run: int
+    provider: str
+
+    @property
+    def recorded(self) -> bool:
+        """Return whether the answers are recordings."""
+        return self.provider in PROVIDERS and not PROVIDERS[self.provider].live
+
+
+def best_results(user: Viewer, slugs: Iterable[str]) -> list[BestResult]:
+    """Return the best stored result on each of these environments. Runs of a part of the cases do not count."""
+    version = "run_environment__version"
+    rows = (
+        _past_rows(user)
+        .filter(
+            **{f"{version}__environment__slug__in": list(slugs)},
+            **{f"{version}__environment__latest": F(version)},
+            run_environment__case_count=F(f"{version}__case_count"),
+            accuracy__isnull=False,
+        )
+        .order_by("-accuracy", "-run_id")
+        .values_list(f"{version}__environment__slug", "run_model__label", "accuracy", "run_id", "run_model__provider")
+    )
+    best: dict[str, BestResult] = {}
+    for row in rows[:_BEST_ROWS]:
+        best.setdefault(row[0], BestResult(*row))
+    return list(best.values())
 
 
 def model_results(user: Viewer, label: str) -> list[PastResult]:

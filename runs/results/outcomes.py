@@ -1,11 +1,10 @@
-"""Labels of how runs ended. They distinguish completed runs with errors from those without; the status does not."""
+"""Outcomes of runs for display. Unlike the status, they distinguish completed runs with errors from those without."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Count, Q
-
 from runs.models import Response, Run, RunModel
+from runs.results.stored import count_responses
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +18,10 @@ class Outcome:
 def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcome]:
     """Return the outcome of each run, by run id. A run that completed with errors can be resumed."""
     runs = list(runs)
-    completed = [run.pk for run in runs if run.status == Run.Status.COMPLETED]
+    completed = [run for run in runs if run.status == Run.Status.COMPLETED]
     counts = {
-        row["run_environment__run"]: (row["stored"], row["errored"])
-        for row in Response.objects.filter(run_environment__run__in=completed)
-        .order_by()
-        .values("run_environment__run")
-        .annotate(stored=Count("id"), errored=Count("id", filter=Q(status=Response.Status.ERRORED)))
+        pk: (by_status.total(), by_status[Response.Status.ERRORED])
+        for pk, by_status in count_responses(completed).items()
     }
     stopped = set(RunModel.objects.filter(run__in=completed).exclude(stopped="").values_list("run_id", flat=True))
     return {run.pk: _outcome(run, *counts.get(run.pk, (0, 0)), run.pk in stopped) for run in runs}

@@ -1,18 +1,19 @@
 """Results of runs that have ended, stored as rows, so that pages and REST do not aggregate responses again."""
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from pydantic import TypeAdapter
 
-from runs.models import ENDED, Run, RunResult
+from runs.models import ENDED, Response, Run, RunResult
 from runs.results.aggregate import aggregate_run
 from runs.results.figures import CellFigures, CellResult
 
 # Increase it if CellFigures changes. Rows of another revision are computed again when they are read.
-REVISION = 1
+REVISION = 4
 
 
 def get_results(run: Run) -> list[CellResult]:
@@ -49,6 +50,7 @@ def store_results(run: Run) -> list[CellResult]:
             run_finished_at=run.finished_at,
             revision=REVISION,
             responses=cell.responses,
+            stored=cell.figures.stored,
             accuracy=cell.accuracy.value,
             figures=_figures_adapter().dump_python(cell.figures, mode="json"),
         )
@@ -59,9 +61,28 @@ def store_results(run: Run) -> list[CellResult]:
             rows,
             update_conflicts=True,
             unique_fields=["run_environment", "run_model"],
-            update_fields=["run_finished_at", "revision", "responses", "accuracy", "figures"],
+            update_fields=["run_finished_at", "revision", "responses", "stored", "accuracy", "figures"],
         )
     return cells
+
+
+def count_responses(runs: Iterable[Run]) -> dict[int, Counter[str]]:
+    """Return the number of stored responses of each run by status, by run id, quarantined cases included.
+
+    Stored rows have it for runs that have ended. The responses of all others are counted.
+    """
+    runs = list(runs)
+    found: dict[int, Counter[str]] = {}
+    for pk, stored in current_rows().filter(run__in=runs).order_by().values_list("run_id", "stored"):
+        found.setdefault(pk, Counter()).update(stored)
+    others = [run.pk for run in runs if run.pk not in found]
+    found.update((pk, Counter()) for pk in others)
+    if others:
+        rows = Response.objects.filter(run_environment__run__in=others).order_by()
+        by_status = rows.values_list("run_environment__run", "status").annotate(count=Count("id"))
+        for pk, status, count in by_status:
+            found[pk][status] = count
+    return found
 
 
 def current_rows() -> QuerySet[RunResult]:

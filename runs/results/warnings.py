@@ -13,6 +13,7 @@ def warnings(run: Run, cells: Sequence[CellResult]) -> list[str]:
         *_status_warnings(run),
         *_incomplete_warnings(cells),
         *_stopped_model_warnings(run),
+        *_served_model_warnings(cells),
         *_execution_warnings(cells),
         *_cost_warnings(cells),
         *_quarantine_warnings(cells),
@@ -39,6 +40,16 @@ def _stopped_model_warnings(run: Run) -> list[str]:
     return [f"{label}{f' ({role})' if role else ''} was stopped: {reason}" for label, role, reason in stopped]
 
 
+def _served_model_warnings(cells: Sequence[CellResult]) -> list[str]:
+    return [
+        f"{cell.model} on {cell.environment}: the endpoint answered with several models, so the figures mix them: "
+        + ", ".join(f"{name} ({count:,})" for name, count in cell.figures.served_models.items())
+        + "."
+        for cell in cells
+        if len(cell.figures.served_models) > 1
+    ]
+
+
 def _execution_warnings(cells: Sequence[CellResult]) -> list[str]:
     found = []
     if any(cell.figures.tier == "C" for cell in cells):
@@ -50,7 +61,7 @@ def _execution_warnings(cells: Sequence[CellResult]) -> list[str]:
         if tampered := cell.figures.executions.get("tampered", 0):
             found.append(f"{cell.model} on {cell.environment}: {tampered:,} answers interfered with their tests.")
         if shared := cell.figures.trust["in_process"]:
-            total = sum(cell.figures.executions.values())
+            total = sum(cell.figures.trust.values())
             found.append(
                 f"{cell.model} on {cell.environment}: {shared:,} of {total:,} executions shared a process with their "
                 "tests, so hostile code can forge their results (trust: in_process)."

@@ -14,7 +14,8 @@ from hub.protocols.calls import CallKey, ModelError, Reply
 from hub.protocols.messages import JSON, Message, Tool
 from runs.config.endpoints import endpoint_spec
 from runs.execution.connections import close_all, connect
-from runs.execution.model_client import Budget, ModelClient
+from runs.execution.model_client import ModelClient
+from runs.limits.budget import Budget
 from runs.models import EpisodeSession, ModelEndpoint
 from runs.providers.replay import Recorded, recorded_row
 

@@ -52,7 +52,7 @@ class Tracker:
             return cls(None, None)
         stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed by `close`
         process = subprocess.Popen(
-            [sys.executable, "-m", "runs.tracking.worker"],
+            [sys.executable, "-m", "runs.tracking.mlflow_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,

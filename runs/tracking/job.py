@@ -30,7 +30,7 @@ _STATUS = {
 
 
 def build_job(run: Run, folder: Path, *, experiment: str, artifact_root: str | None, traces: Traces) -> TrackingJob:
-    """Return the job for runs.tracking.worker, after writing its artifacts and traces below *folder*."""
+    """Return the job for runs.tracking.mlflow_process, after writing its artifacts and traces below *folder*."""
     cells = get_results(run)
     addition = combined_addition(run)
     path = write_traces(run, cells, folder / "traces.jsonl", traces) if traces != "none" else None

@@ -13,7 +13,7 @@ from runs.tracking.sync import TrackingOutcome, address_without_password, track
 
 
 class TrackingStage(Stage[TrackingConfig]):
-    """The last stage: log the run with the summaries of the other stages."""
+    """Last stage: logs the run with the summaries of the other stages."""
 
     key = "tracking"
     title = "Tracking in MLflow"

@@ -56,7 +56,7 @@ def track(run: Run, tracker: Tracker, config: TrackingConfig) -> TrackingOutcome
 
 
 def _log(run: Run, tracker: Tracker, config: TrackingConfig) -> dict[str, object]:
-    began = timezone.now()  # judgments from now on are not in this log
+    began = timezone.now()  # preferences from now on are not in this log
     with tempfile.TemporaryDirectory(prefix="llmeval-tracking-") as folder:
         job = build_job(
             run,
@@ -90,11 +90,11 @@ def address_without_password() -> str:
 
 def pending_runs() -> list[Run]:
     """Return runs that ended without being logged, the oldest first."""
-    return list(Run.objects.filter(tracking_state=State.PENDING, status__in=ENDED).order_by("pk"))
+    return list(Run.objects.filter(tracking_state=State.PENDING, status__in=ENDED, deleted_at=None).order_by("pk"))
 
 
 def outdated_runs() -> list[Run]:
-    """Return logged runs with judgments that are not in the log, the oldest first."""
+    """Return logged runs with preferences that are not in the log, the oldest first."""
     changes = latest_changes()
     runs = Run.objects.filter(pk__in=changes, tracking_state=State.LOGGED).order_by("pk")
     return [run for run in runs if changes[run.pk] > _logged_at(run)]

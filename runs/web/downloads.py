@@ -2,32 +2,40 @@
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
+from typing import TypeVar
 
-from django.http import FileResponse
+from django.http import FileResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 
 from runs.exports import (
     FORMATS,
+    ROLLOUT_FORMATS,
+    Export,
     ExportError,
     ExportReport,
     RolloutSelection,
-    export_episodes,
-    export_failures,
-    export_run_rollouts,
+    episodes_export,
+    failures_export,
+    run_rollouts_export,
 )
 from runs.models import Run
+from runs.reports.files import Reader, ReportFile
+
+BUFFERED = 1000  # rows that are made before a download begins
+
+Item = TypeVar("Item")
 
 
-class ExportResponse(FileResponse):
-    """Download of an export. `left_out` and, as JSON, the header X-Left-Out name what the file does not contain."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download:
+    """Response with an export. `left_out` says what it does not contain; empty if nothing, or if not known yet."""
 
-    def __init__(self, path: Path, report: ExportReport) -> None:
-        # The open file stays readable after its temporary folder is deleted. Its space is freed when it is closed.
-        super().__init__(path.open("rb"), as_attachment=True, filename=path.name)
-        self.left_out = " ".join(report.left_out_lines())
-        if report.left_out:
-            self.headers["X-Left-Out"] = json.dumps(report.left_out)
+    response: HttpResponseBase
+    left_out: str = ""
 
 
 def download_failures(
@@ -38,38 +46,95 @@ def download_failures(
     environment: str = "",
     q: str = "",
     flag: str = "",
+    reason: str = "",
     status: str = "",
-) -> ExportResponse:
+    completion: str = "",
+    cases: Collection[str] | None = None,
+) -> Download:
     """Return the failing cases of *run* as a download. Raises ExportError, also if there is nothing to write.
 
-    *format* is `jsonl` by default. *status* is empty or `failed`, which FailuresFilter checks.
+    *format* is `jsonl` by default. *status* is empty or `failed`, which FailuresFilter checks. *cases*: ids of the only
+    cases that are exported.
     """
     format = format or "jsonl"
     name = f"run-{run.pk}-failures-{format}{FORMATS.require(format).suffix}"
 
-    def export(path: Path) -> ExportReport:
-        return export_failures(
-            run, path, format=format, model=model or None, environment=environment or None, q=q, flag=flag
-        )
-
+    export = failures_export(
+        run,
+        format=format,
+        model=model or None,
+        environment=environment or None,
+        q=q,
+        flag=flag,
+        reason=reason,
+        cases=cases,
+        completion=completion,
+    )
     return _download(name, "failing case", export)
 
 
-def download_episodes(selection: RolloutSelection) -> ExportResponse:
-    """Return finished episodes as a download of JSON lines. Raises ExportError, also if there is nothing to write."""
-    return _download("rollouts.jsonl", "rollout", lambda path: export_episodes(path, selection))
+def download_episodes(selection: RolloutSelection, *, format: str = "") -> Download:
+    """Return finished episodes as a download. Raises UnknownName and ExportError, also if there is nothing to write.
+
+    *format* is `jsonl` by default.
+    """
+    format = format or "jsonl"
+    return _download(_rollouts_name("rollouts", format), "rollout", episodes_export(selection, format=format))
 
 
-def download_run_rollouts(run: Run, selection: RolloutSelection) -> ExportResponse:
-    """Return the scored responses of *run* as JSON lines. Raises ExportError, also if there is nothing to write."""
-    name = f"run-{run.pk}-rollouts.jsonl"
-    return _download(name, "rollout", lambda path: export_run_rollouts(run, path, selection))
+def download_run_rollouts(run: Run, selection: RolloutSelection, *, format: str = "") -> Download:
+    """Return the scored responses of *run* as `download_episodes` returns episodes."""
+    format = format or "jsonl"
+    name = _rollouts_name(f"run-{run.pk}-rollouts", format)
+    return _download(name, "rollout", run_rollouts_export(run, selection, format=format))
 
 
-def _download(name: str, noun: str, export: Callable[[Path], ExportReport]) -> ExportResponse:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        report = export(path)
-        if not path.exists():
-            raise ExportError(" ".join([f"There is no {noun} to write.", *report.left_out_lines()]))
-        return ExportResponse(path, report)
+def _rollouts_name(stem: str, format: str) -> str:
+    suffix = ROLLOUT_FORMATS.require(format).suffix
+    return f"{stem}{suffix}" if format == "jsonl" else f"{stem}-{format}{suffix}"
+
+
+def _download(name: str, noun: str, export: Export[Item]) -> Download:
+    """Return the rows of *export* as a file. Raises ExportError, also if there is nothing to write.
+
+    Lines are sent while they are made, so the memory for a download does not depend on its size. The header
+    X-Left-Out names what the file does not contain; it is missing if the export has BUFFERED rows or more. If the
+    export fails after that, the connection is closed before the end of the file.
+    """
+    if not export.format.has_lines:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            report = export.write_file(path)
+            _require_rows(report, noun)
+            # The open file stays readable after its folder is deleted. Its space is freed when it is closed.
+            return _complete(FileResponse(path.open("rb"), as_attachment=True, filename=name), report)
+    report = ExportReport()
+    lines = export.lines(report)
+    first = list(islice(lines, BUFFERED))
+    _require_rows(report, noun)
+    response = StreamingHttpResponse(
+        chain([b"".join(first)], lines),
+        content_type="application/octet-stream",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+    return _complete(response, report) if len(first) < BUFFERED else Download(response=response)
+
+
+def _require_rows(report: ExportReport, noun: str) -> None:
+    if not report.written:
+        raise ExportError(" ".join([f"There is no {noun} to write.", *report.left_out_lines()]))
+
+
+def _complete(response: HttpResponseBase, report: ExportReport) -> Download:
+    if report.left_out:
+        response.headers["X-Left-Out"] = json.dumps(report.left_out)
+    return Download(response=response, left_out=" ".join(report.left_out_lines()))
+
+
+def download_report(file: ReportFile, run: Run, reader: Reader) -> FileResponse:
+    """Respond with the report of *run* as a file, written to disk first so that memory does not grow with the run."""
+    out = tempfile.TemporaryFile()  # noqa: SIM115  # the response closes it
+    file.write(run, out, reader)
+    out.seek(0)
+    name = f"run-{run.pk}.{file.suffix}"
+    return FileResponse(out, as_attachment=True, filename=name, content_type=file.content_type)

@@ -6,12 +6,17 @@ from django import forms
 from django.contrib.auth.models import User
 from django.core.exceptions import NON_FIELD_ERRORS
 
-from hub.common.web.filters import FilterForm
+from hub.common.errors import UserError
+from hub.common.web.filters import PAGING, FilterForm
 from hub.web.queries import filter_environments
 from runs.config.parsed import ConfigError
 from runs.config.registered import MAX_CONFIG, resolve_registered, resolve_registered_text
 from runs.config.resolve import ResolvedConfig
-from runs.models import ModelEndpoint, Response, Run
+from runs.description import read_tags
+from runs.exports import COMPLETIONS
+from runs.models import NOTE_LENGTH, ModelEndpoint, Response, Run
+from runs.reports.files import REPORT_FILES
+from runs.results.comparison.flips import Change
 
 _ALL = ("", "all")
 
@@ -21,6 +26,7 @@ class RunsFilter(FilterForm):
     status = forms.ChoiceField(required=False, choices=[_ALL, *((value, value) for value in Run.Status.values)])
     environment = forms.SlugField(required=False)
     model = forms.CharField(required=False, max_length=120)
+    tag = forms.CharField(required=False, max_length=40)
 
 
 class ResponsesFilter(FilterForm):
@@ -32,13 +38,46 @@ class ResponsesFilter(FilterForm):
         required=False,
         choices=[_ALL, ("truncated", "truncated"), ("refused", "refused"), ("limit", "ended by a limit")],
     )
+    reason = forms.CharField(required=False, max_length=250, label="Group of reasons")
+
+
+class EnvironmentFilter(FilterForm):
+    """Choice of one environment of a run; *slugs*: those that it has."""
+
+    environment = forms.CharField(required=False, max_length=64)
+
+    def __init__(self, data: Mapping[str, object], *, slugs: Sequence[str]) -> None:
+        super().__init__(data)
+        self._slugs = slugs
+
+    def clean_environment(self) -> str:
+        slug: str = self.cleaned_data["environment"]
+        if slug and slug not in self._slugs:
+            raise forms.ValidationError(f"{slug} is not part of this run. Choose one of {', '.join(self._slugs)}.")
+        return slug
+
+
+class GridFilter(EnvironmentFilter):
+    """Filters of the grid of cases and models."""
+
+    solved = forms.ChoiceField(
+        required=False, choices=[_ALL, ("none", "by no model"), ("some", "by some"), ("all", "by all")]
+    )
+
+
+class SlicesFilter(EnvironmentFilter):
+    """Metadata key by whose values the cases are grouped."""
+
+    by = forms.CharField(required=False, max_length=200)
 
 
 class EpisodesFilter(FilterForm):
     done = forms.ChoiceField(required=False, choices=[_ALL, ("true", "done"), ("false", "not done")])
+    group = forms.CharField(required=False, max_length=32)
 
     def __init__(self, data: Mapping[str, object]) -> None:
-        super().__init__({**data, "done": str(data.get("done", "")).lower()})
+        given = {name: data[name] for name in data}  # `**` would copy the lists of a QueryDict
+        super().__init__({**given, "done": str(data.get("done", "")).lower()})
 
     def done_value(self) -> bool | None:
         """Return the value of the filter, or None if it is not set. Raises FilterError."""
@@ -52,6 +91,7 @@ class FailuresFilter(ResponsesFilter):
     ignored = frozenset()
 
     format = forms.CharField(required=False, max_length=32)
+    completion = forms.ChoiceField(required=False, choices=[("", ""), *((value, value) for value in COMPLETIONS)])
 
     def clean_status(self) -> str:
         status: str = self.cleaned_data["status"]
@@ -60,12 +100,35 @@ class FailuresFilter(ResponsesFilter):
         return status
 
 
+class ReportFilter(FilterForm):
+    """Format of the report of a run."""
+
+    ignored = frozenset()
+
+    format = forms.ChoiceField(required=False, choices=[(key, key) for key in ("", "json", *REPORT_FILES)])
+
+
 class RolloutsFilter(FilterForm):
     ignored = frozenset()
 
+    format = forms.CharField(required=False, max_length=40)
     environment = forms.CharField(required=False, max_length=160)
     model = forms.CharField(required=False, max_length=120)
     since = forms.DateField(required=False)
+
+
+class DescriptionForm(forms.Form):
+    """Name, tags and note of a run."""
+
+    name = forms.CharField(max_length=120)
+    tags = forms.CharField(required=False, max_length=1000, help_text="Words between commas or spaces.")
+    note = forms.CharField(required=False, max_length=NOTE_LENGTH, widget=forms.Textarea(attrs={"rows": 3}))
+
+    def clean_tags(self) -> list[str]:
+        try:
+            return read_tags(self.cleaned_data["tags"])
+        except UserError as error:
+            raise forms.ValidationError(str(error)) from None
 
 
 class RunForm(forms.Form):
@@ -93,8 +156,15 @@ class RunForm(forms.Form):
 
     resolved: ResolvedConfig
 
-    def __init__(self, data: Mapping[str, object] | None, *, user: User, environments: Sequence[str] = ()) -> None:
-        super().__init__(data, initial={"environments": environments})
+    def __init__(
+        self,
+        data: Mapping[str, object] | None,
+        *,
+        user: User,
+        environments: Sequence[str] = (),
+        models: Sequence[str] = (),
+    ) -> None:
+        super().__init__(data, initial={"environments": environments, "models": models})
         self._user = user
         visible = list(filter_environments(user).order_by("slug"))
         self.fields["environments"].choices = [  # type: ignore[attr-defined]
@@ -105,7 +175,7 @@ class RunForm(forms.Form):
         self.fields["models"].choices = names  # type: ignore[attr-defined]
         titles_by_role: dict[str, list[str]] = {}
         for item in visible:
-            for role in _roles(item.latest.manifest) if item.latest else ():
+            for role in manifest_roles(item.latest.manifest) if item.latest else ():
                 titles_by_role.setdefault(role, []).append(item.title)
         self.roles = sorted(titles_by_role)
         for role in self.roles:
@@ -155,7 +225,7 @@ _ROLE_DESCRIPTIONS = {
 }
 
 
-def _roles(manifest: Mapping[str, object]) -> set[str]:
+def manifest_roles(manifest: Mapping[str, object]) -> set[str]:
     """Return the roles of models in a manifest, without compiling it: compiling all environments takes too long."""
     roles = set()
     harness, scoring = manifest.get("harness"), manifest.get("scoring")
@@ -200,3 +270,25 @@ class CompareForm(FilterForm):
     b = forms.IntegerField(min_value=1, max_value=2**31, required=False, label="Run B")
     model_a = forms.CharField(required=False, max_length=120, label="Model of A")
     model_b = forms.CharField(required=False, max_length=120, label="Model of B")
+    also = forms.RegexField(r"^\s*\d{1,9}(\s*,\s*\d{1,9}){0,9}\s*$", required=False, max_length=200, label="More runs")
+    margin = forms.FloatField(required=False, min_value=0, max_value=100, label="Equivalence margin")
+    gate = forms.CharField(required=False, max_length=200, label="Gate")
+
+
+class ComparedCasesFilter(CompareForm):
+    """Cells of two runs, and the filters of the list of cases that they answered differently."""
+
+    ignored = PAGING
+
+    environment = forms.CharField(max_length=64)
+    change = forms.ChoiceField(required=False, choices=[_ALL, *Change.choices])
+    q = forms.CharField(required=False, max_length=200, label="Case")
+
+
+class ComparedCaseForm(ComparedCasesFilter):
+    """One case of this list. `attempt` is by default the first one with different results."""
+
+    ignored = frozenset({"view"})
+
+    case = forms.CharField(max_length=200)
+    attempt = forms.IntegerField(required=False, min_value=1, max_value=10_000)

@@ -5,15 +5,21 @@ from typing import TypedDict
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Exists, F, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Lower
 from django.http import Http404
 
-from runs.models import ENDED, WITH_RESULTS, Response, Run, RunEnvironment, RunModel
+from hub.models import Case
+from hub.protocols.calls import total_cost
+from runs.description import may_describe
+from runs.models import ENDED, WITH_RESULTS, Response, Run, RunEnvironment, RunModel, RunTag
+from runs.results.breakdown.reasons import pattern_regex
+from runs.results.stored import count_responses, get_results
 from runs.selectors import (
     KNOWN_COST,
     REASON_WITHHELD,
     UNKNOWN_COSTS,
+    may_delete,
     reasons_withheld,
     responses_matching,
     visible_runs,
@@ -42,11 +48,36 @@ def get_visible_run(user: User | AnonymousUser, pk: int) -> Run:
     return run
 
 
+def may_register_models(user: User | AnonymousUser) -> bool:
+    """Return whether *user* may register models, and so decides to which endpoint a key is sent."""
+    return bool(user.is_staff and user.has_perm("runs.add_modelendpoint"))
+
+
+def check_may_delete(user: User | AnonymousUser, run: Run) -> None:
+    """Raise PermissionDenied unless *user* may delete *run*."""
+    if not may_delete(user, run):
+        raise PermissionDenied("Only the user who started the run and staff may delete it.")
+
+
+def check_may_describe(user: User | AnonymousUser, run: Run) -> None:
+    """Raise PermissionDenied unless *user* may change name, tags and note of *run*."""
+    if not may_describe(user, run):
+        raise PermissionDenied("Only the user who started the run and users who may cancel runs may describe it.")
+
+
 def filter_runs(
-    user: User | AnonymousUser, *, status: str = "", environment: str = "", model: str = "", q: str = ""
+    user: User | AnonymousUser,
+    *,
+    status: str = "",
+    environment: str = "",
+    model: str = "",
+    tag: str = "",
+    q: str = "",
 ) -> QuerySet[Run]:
-    """Return the visible runs that match all given filters; *q* is a part of the name."""
-    runs = visible_runs(user).annotate(name_key=Lower("name"))
+    """Return the visible runs that match all given filters, with their tags; *q* is a part of the name."""
+    runs = visible_runs(user).annotate(name_key=Lower("name")).prefetch_related("tags")
+    if tag:
+        runs = runs.filter(Exists(RunTag.objects.filter(run=OuterRef("pk"), name=tag.lower())))
     if status:
         runs = runs.filter(status=status)
     if environment:
@@ -124,11 +155,10 @@ def list_incomplete_runs(user: User | AnonymousUser, limit: int) -> list[tuple[R
     A run is left out if a later run of the same config completed with a score for every response.
     """
     recent = list(visible_runs(user).filter(status__in=ENDED).exclude(status=Run.Status.CANCELLED)[:RECENT_RUNS])
-    counts: dict[int, dict[str, int]] = {run.pk: {} for run in recent}
-    rows = Response.objects.filter(run_environment__run__in=recent, status__in=WITHOUT_SCORE).order_by()
-    by_status = rows.values_list("run_environment__run", "status").annotate(count=Count("id"))
-    for pk, status, count in by_status:
-        counts[pk][status] = count
+    counts: dict[int, dict[str, int]] = {
+        pk: {str(status): by_status[status] for status in WITHOUT_SCORE if by_status[status]}
+        for pk, by_status in count_responses(recent).items()
+    }
     repeated: set[str] = set()  # config hashes of completed runs
     incomplete = []
     for run in recent:
@@ -141,8 +171,13 @@ def list_incomplete_runs(user: User | AnonymousUser, limit: int) -> list[tuple[R
 
 def list_responses(run: Run) -> QuerySet[Response]:
     """Return all responses of *run* with the related rows that lists show, and without `DEFERRED_FIELDS`."""
+    # With the ids as literals, databases use the index of run_environment and id. Without the lower limit, PostgreSQL
+    # may read all earlier responses in the order of their ids: 1 to 3 s for the newest run among a million responses.
+    first = Response.objects.filter(run_environment=OuterRef("pk")).order_by("id").values("id")[:1]
+    found = dict(run.environments.order_by().annotate(first=Subquery(first)).values_list("pk", "first"))
+    lowest = min((pk for pk in found.values() if pk is not None), default=0)
     return (
-        Response.objects.filter(run_environment__run=run)
+        Response.objects.filter(run_environment__in=list(found), id__gte=lowest)
         .select_related("run_model", "run_environment__version__environment")
         .defer(*DEFERRED_FIELDS, "run_environment__version__manifest", "run_environment__version__readme")
         .annotate(case_name=F("case__external_id"))
@@ -159,8 +194,12 @@ def filter_responses(
     model: str = "",
     q: str = "",
     flag: str = "",
+    reason: str = "",
 ) -> QuerySet[Response]:
-    """Return the responses of *run* that match all given filters; *q* and *flag* as in `responses_matching`."""
+    """Return the responses of *run* that match all given filters.
+
+    *q* and *flag* as in `responses_matching`; *reason* is a pattern of `runs.results.breakdown.reasons`.
+    """
     rows = list_responses(run)
     if status:
         rows = rows.filter(status=status)
@@ -168,7 +207,8 @@ def filter_responses(
         rows = rows.filter(run_environment__version__environment__slug=environment)
     if model:
         rows = rows.filter(run_model__label=model)
-    return responses_matching(rows, q=q, flag=flag, withheld=withheld_environments(user, run))
+    regex = pattern_regex(reason) if reason else ""
+    return responses_matching(rows, q=q, flag=flag, reason=regex, withheld=withheld_environments(user, run))
 
 
 def get_visible_response(user: User | AnonymousUser, pk: int) -> Response:
@@ -182,6 +222,29 @@ def get_visible_response(user: User | AnonymousUser, pk: int) -> Response:
         raise Http404(f"There is no response {pk}.")
     found.run_environment.run = get_visible_run(user, found.run_environment.run_id)
     return found
+
+
+OTHER_RUNS = 10  # responses of other runs that the page of a response lists
+
+
+def list_responses_of_other_runs(user: User | AnonymousUser, response: Response) -> list[Response]:
+    """Return the latest responses of earlier runs to the same case, latest first; at most OTHER_RUNS."""
+    visible = visible_runs(user).order_by().filter(pk=OuterRef("run_environment__run_id"))
+    case = response.case
+    rows = (
+        Response.objects.filter(
+            Exists(visible),
+            case__in=Case.objects.filter(
+                version__environment_id=case.version.environment_id, external_id=case.external_id
+            ).values("pk"),
+            pk__lt=response.pk,
+        )
+        .exclude(run_environment__run_id=response.run_environment.run_id)
+        .select_related("run_model", "run_environment__version__environment", "case")
+        .defer(*DEFERRED_FIELDS, "run_environment__version__manifest", "run_environment__version__readme", "case__data")
+        .order_by("-id")
+    )
+    return list(rows[:OTHER_RUNS])
 
 
 class CellProgress(TypedDict):
@@ -209,16 +272,13 @@ class RunProgressData(TypedDict):
 
 
 def get_progress(run: Run) -> RunProgressData:
-    """Return the number of stored and expected responses of *run*, in total and for each environment and model."""
+    """Return the number of stored and expected responses of *run*, in total and for each environment and model.
+
+    If the run has ended, the numbers are those of its stored results.
+    """
     environments = list(run.environments.select_related("version__environment").order_by("position"))
     models = list(run.models.filter(role="").order_by("position"))
-    rows = (
-        Response.objects.filter(run_environment__in=environments)
-        .order_by()
-        .values("run_environment_id", "run_model_id", "status")
-        .annotate(count=Count("id"), cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
-    )
-    counts = {(row["run_environment_id"], row["run_model_id"], row["status"]): row["count"] for row in rows}
+    counts, cost_usd = _stored_progress(run) if run.status in ENDED else _counted_progress(run)
     cells: list[CellProgress] = []
     for environment in environments:
         for model in models:
@@ -240,9 +300,34 @@ def get_progress(run: Run) -> RunProgressData:
     return {
         "done": sum(cell["done"] for cell in cells),
         "expected": sum(cell["expected"] for cell in cells),
-        "cost_usd": None if any(row["unknown"] for row in rows) else sum(row["cost"] or 0.0 for row in rows),
+        "cost_usd": cost_usd,
         "cells": cells,
     }
+
+
+# Number of responses by environment of the run, model of the run and status.
+_CellCounts = dict[tuple[int, int, str], int]
+
+
+def _stored_progress(run: Run) -> tuple[_CellCounts, float | None]:
+    counts: _CellCounts = {}
+    costs: list[float | None] = []
+    for cell in get_results(run):
+        costs += [cell.figures.cost_usd, cell.figures.role_cost_usd]
+        for status, count in cell.figures.stored.items():
+            counts[cell.run_environment.pk, cell.run_model.pk, status] = count
+    return counts, total_cost(costs)
+
+
+def _counted_progress(run: Run) -> tuple[_CellCounts, float | None]:
+    rows = (
+        Response.objects.filter(run_environment__run=run)
+        .order_by()
+        .values("run_environment_id", "run_model_id", "status")
+        .annotate(count=Count("id"), cost=KNOWN_COST, unknown=UNKNOWN_COSTS)
+    )
+    counts = {(row["run_environment_id"], row["run_model_id"], row["status"]): row["count"] for row in rows}
+    return counts, None if any(row["unknown"] for row in rows) else sum(row["cost"] or 0.0 for row in rows)
 
 
 def hide_withheld_reasons(user: User | AnonymousUser, rows: list[Response]) -> None:

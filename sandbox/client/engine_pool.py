@@ -134,7 +134,7 @@ class EnginePool:
         if candidate_engine is None:
             transport = self.transport(options.transport)
         else:
-            transport = candidate_engine.transport.create_judge_transport()
+            transport = candidate_engine.transport.create_test_judge_transport()
         installed = (transport.packages_folder,) if options.required else ()
         engine = EngineConnection(
             transport,

@@ -16,7 +16,7 @@ from sandbox.client.self_test import SelfTest
 from sandbox.connections.backends import get_transport_class
 from sandbox.connections.engine_pair import EnginePair
 from sandbox.connections.transports import Transport
-from sandbox.errors import EngineFailed, InfrastructureFailed, SandboxUnavailable
+from sandbox.errors import EngineFailed, InfrastructureFailed, SandboxUnavailable, SandboxUnreachable
 from sandbox.verdicts.execution import run_job
 from sandbox.verdicts.jobs import FunctionJob, Job, ProgramJob
 from sandbox.verdicts.results import Outcome, Status
@@ -181,6 +181,14 @@ class Pool:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(self.options.size, thread_name_prefix="sandbox")
         return await asyncio.wrap_future(self._threads.submit(self.run, job))
+
+    def check(self) -> None:
+        """Start an engine and run harmless code on it. Raises SandboxUnreachable if that fails."""
+        try:
+            with self.engines.lease(fresh=True) as engines:
+                _check_engine(engines)
+        except _SANDBOX_FAILURES as error:
+            raise SandboxUnreachable(f"The sandbox does not work at the moment: {error}") from error
 
     # ---- closing ----------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from sandbox.connections.events import Event, RunEnd, RunMessage
 from sandbox.connections.transports import Transport
 from sandbox.engine.protocol import frames
 from sandbox.engine.server import digest
-from sandbox.errors import EngineFailed, SandboxUnavailable
+from sandbox.errors import EngineFailed, SandboxUnavailable, SandboxUnreachable
 from sandbox.limits import MAX_FRAME_BYTES, Limits
 
 _READY_TIMEOUT_S = 30.0
@@ -54,7 +54,7 @@ class EngineConnection:
         self._id = secrets.token_hex(16)
         if candidate_engine is not None:
             self._options["join"] = candidate_engine._id
-        elif transport.separate_judge:
+        elif transport.separate_test_judge:
             self._options["listen"] = self._id
         self._buffer = frames.EngineBuffer()
         # Frames received so far of each run; None once the run announced a larger frame than it may send.
@@ -69,7 +69,8 @@ class EngineConnection:
             kind, payload = self._read_reply(_READY_TIMEOUT_S)
         except EngineFailed as error:
             self.close()
-            raise SandboxUnavailable(f"The sandbox engine did not start: {error}") from error
+            failure = SandboxUnavailable if self.transport.backend == "local" else SandboxUnreachable
+            raise failure(f"The sandbox engine did not start: {error}") from error
         if kind != frames.READY:
             self.close()
             raise SandboxUnavailable("The sandbox engine did not start: it uses another protocol.")

@@ -12,7 +12,7 @@ _GRACE_S = 10.0  # beyond the limit of a run, for an engine under load to notice
 
 
 class EnginePair:
-    """An engine that runs code, and a second one for judges if the backend keeps the two apart.
+    """An engine that runs code, and a second one for test judges if the backend keeps the two apart.
 
     Used by one job, in one thread, at a time.
 
@@ -23,38 +23,38 @@ class EnginePair:
     def __init__(
         self,
         candidate: EngineConnection,
-        open_judge: Callable[[EngineConnection], EngineConnection],
+        open_test_judge: Callable[[EngineConnection], EngineConnection],
         cgroups: bool = False,
     ) -> None:
         self.candidate = candidate
         self.cgroups = cgroups
-        self._open_judge = open_judge
-        self._judge: EngineConnection | None = None
+        self._open_test_judge = open_test_judge
+        self._test_judge: EngineConnection | None = None
         self._peers: dict[tuple[EngineConnection, int], tuple[EngineConnection, int]] = {}
         self._may_send: tuple[EngineConnection, int] | None = None
 
     @property
-    def judge(self) -> EngineConnection:
-        """The engine that judges run in; opened at first use if it is another one than `candidate`."""
-        if not self.candidate.transport.separate_judge:
+    def test_judge(self) -> EngineConnection:
+        """The engine that test judges run in; opened at first use if it is another one than `candidate`."""
+        if not self.candidate.transport.separate_test_judge:
             return self.candidate
-        if self._judge is None:
-            self._judge = self._open_judge(self.candidate)
-        return self._judge
+        if self._test_judge is None:
+            self._test_judge = self._open_test_judge(self.candidate)
+        return self._test_judge
 
     @property
     def engines(self) -> list[EngineConnection]:
         """The engines opened so far."""
-        return [self.candidate] if self._judge is None else [self.candidate, self._judge]
+        return [self.candidate] if self._test_judge is None else [self.candidate, self._test_judge]
 
     @property
     def can_link(self) -> bool:
         """Whether a candidate and its judge can have a pipe between them."""
-        return self.judge is self.candidate or (self.candidate.can_link and self.judge.can_link)
+        return self.test_judge is self.candidate or (self.candidate.can_link and self.test_judge.can_link)
 
     def relay(self, candidate: int, judge: int) -> None:
         """Forward frames between the sessions *candidate* and *judge*, whose engines cannot link."""
-        ends = (self.candidate, candidate), (self.judge, judge)
+        ends = (self.candidate, candidate), (self.test_judge, judge)
         self._peers |= {ends[0]: ends[1], ends[1]: ends[0]}
         self._may_send = ends[1]
 

@@ -10,7 +10,7 @@ Packages, from the top layer to the bottom:
 
     server/      event loop, sessions, pipes between two engines
     zygote/      the warm interpreter, its preparation, and the start of a run
-    judge/       roles that run tests: in a process of their own, or in the code's process
+    test_judge/  roles that run tests: in a process of their own, or in the code's process
     testing/     finds and counts tests; pytest's names, fixtures, negative controls
     proxies/     what stands for the code's objects in the tests' process
     candidate/   roles that run the code under test

@@ -7,7 +7,7 @@ from sandbox.verdicts.call_run import CallRun
 from sandbox.verdicts.in_process_tests import run_in_process
 from sandbox.verdicts.isolated_tests import IsolatedTests
 from sandbox.verdicts.jobs import CallJob, FunctionJob, Job, ProgramJob
-from sandbox.verdicts.literal.expressions import NeedsJudge
+from sandbox.verdicts.literal.expressions import NeedsTestJudge
 from sandbox.verdicts.literal.plans import plan_job
 from sandbox.verdicts.literal.run import LiteralRun
 from sandbox.verdicts.program_run import ProgramRun
@@ -33,6 +33,6 @@ def _run_isolated(job: FunctionJob, engines: EnginePair) -> Outcome:
     if tests is not None:
         try:
             return LiteralRun(engines, job, tests).run()
-        except NeedsJudge:
+        except NeedsTestJudge:
             pass
     return IsolatedTests(engines, job).run()

@@ -1,7 +1,7 @@
 """Execution of a FunctionJob whose tests share a process with the code.
 
 The code can forge the reports of this process. A second run, the negative control, finds the cheap forgeries: it makes
-each comparison with values that no honest answer equals, so that a test that passes there was forged.
+each comparison with values that no normal answer equals, so a test that passes then was forged.
 """
 
 from dataclasses import replace
@@ -10,12 +10,12 @@ from sandbox.connections.engine_pair import EnginePair
 from sandbox.connections.events import RunEnd
 from sandbox.engine.protocol import codec
 from sandbox.verdicts.jobs import FunctionJob
-from sandbox.verdicts.judge_verdicts import conclude
 from sandbox.verdicts.reports import DEFINITION, Report, Verdict, check_report, read_verdict
 from sandbox.verdicts.results import Outcome, Status
 from sandbox.verdicts.single_run import SingleRun
 from sandbox.verdicts.statuses import status_of_definition, status_of_early_exit, status_of_end
 from sandbox.verdicts.test_inputs import build_prelude, format_tests
+from sandbox.verdicts.test_verdicts import conclude
 
 
 def run_in_process(engines: EnginePair, job: FunctionJob) -> Outcome:

@@ -8,7 +8,6 @@ from sandbox.engine.protocol import codec, frames
 from sandbox.errors import InfrastructureFailed
 from sandbox.limits import FRAME_MARGIN_BYTES, Limits
 from sandbox.verdicts.jobs import FunctionJob
-from sandbox.verdicts.judge_verdicts import Conclusion, conclude
 from sandbox.verdicts.reports import DEFINITION, Report, Verdict, check_report, parse_report, read_verdict
 from sandbox.verdicts.results import Outcome, Status
 from sandbox.verdicts.statuses import (
@@ -19,6 +18,7 @@ from sandbox.verdicts.statuses import (
     status_of_tampering,
 )
 from sandbox.verdicts.test_inputs import build_prelude, find_project_modules, find_shared_classes, format_tests
+from sandbox.verdicts.test_verdicts import Conclusion, conclude
 
 _SIGSYS = 31
 
@@ -32,14 +32,14 @@ class IsolatedTests:
         self.verdict: Verdict | None = None
         self.tampering = ""
         self.ends: dict[int, RunEnd] = {}
-        self.candidate = self.judge = 0
+        self.candidate = self.test_judge = 0
 
     def run(self) -> Outcome:
         """Run the tests to their end. Raises InfrastructureFailed or EngineFailed if the sandbox fails."""
         self._start()
         for event in self.engines.events(self.limits.wall):
             self._read_event(event)
-        if self.ends.keys() != {self.candidate, self.judge}:
+        if self.ends.keys() != {self.candidate, self.test_judge}:
             raise InfrastructureFailed("the engine did not report the end of both runs")
         found = self._conclude()
         if found.status in (Status.TAMPERED, Status.TIMEOUT):
@@ -76,9 +76,9 @@ class IsolatedTests:
             link=can_link,
             relayed=not can_link,
         )
-        self.judge = self.engines.judge.start(
+        self.test_judge = self.engines.test_judge.start(
             {
-                "role": "judge",
+                "role": "test_judge",
                 "prompt": job.prompt,
                 "setup": job.setup,
                 "tests": format_tests(job),
@@ -93,14 +93,14 @@ class IsolatedTests:
             relayed=not can_link,
         )
         if not can_link:
-            self.engines.relay(self.candidate, self.judge)
+            self.engines.relay(self.candidate, self.test_judge)
 
     # ---- events -----------------------------------------------------------------------------------------------------
 
     def _read_event(self, event: Event) -> None:
         if isinstance(event, RunEnd):
             self.ends[event.session] = event
-            if event.session == self.judge and self.verdict is None:
+            if event.session == self.test_judge and self.verdict is None:
                 self._kill_candidate()  # in an engine of its own it would wait for questions until its time is up
         elif event.kind != frames.REPORT:
             self._stop("it sent a frame out of turn", event.session)
@@ -116,15 +116,15 @@ class IsolatedTests:
 
     def _read_definition(self, report: Report) -> None:
         if self.definition is not None:
-            self._stop("a report that was not asked for", self.candidate)
+            self._stop("a report that was not requested", self.candidate)
             return
         self.definition = check_report(report, DEFINITION)
-        if "defined" not in report and self.judge not in self.ends:
-            self.engines.judge.kill(self.judge)
+        if "defined" not in report and self.test_judge not in self.ends:
+            self.engines.test_judge.kill(self.test_judge)
 
     def _read_verdict(self, report: Report) -> None:
         if self.verdict is not None:  # such as a judge that crashes after its verdict
-            self.engines.judge.kill_and_ignore(self.judge)
+            self.engines.test_judge.kill_and_ignore(self.test_judge)
         self.verdict = read_verdict(report)
         failure = self.verdict.failure
         if failure is None or failure.kind != "gone":  # otherwise the end of the candidate follows, with the reason
@@ -136,7 +136,7 @@ class IsolatedTests:
 
     def _stop(self, tampering: str, session: int) -> None:
         """End the run that broke the protocol, and the candidate."""
-        engine = self.engines.candidate if session == self.candidate else self.engines.judge
+        engine = self.engines.candidate if session == self.candidate else self.engines.test_judge
         engine.kill_and_ignore(session)
         if not self.tampering:
             self.tampering = tampering
@@ -155,7 +155,7 @@ class IsolatedTests:
             return conclude(self.verdict, ended or status_of_early_exit(end), self.limits)
         if self.definition is None:
             return Conclusion(*(ended or status_of_early_exit(end)))
-        return Conclusion(*(ended or _status_without_verdict(self.ends[self.judge], self.limits)))
+        return Conclusion(*(ended or _status_without_verdict(self.ends[self.test_judge], self.limits)))
 
 
 def _status_without_verdict(end: RunEnd, limits: Limits) -> tuple[Status, str]:

@@ -1,4 +1,4 @@
-"""The reports that runs may send. Any other report is tampering: an honest engine sends nothing else."""
+"""The reports that runs may send. Any other report is tampering, because the engine never sends it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ def check_report(report: Report, shapes: Shapes) -> Report:
 def check_answer(report: Report, number: int) -> Report:
     """Return the report if it answers call `number`. Raises codec.CodecError."""
     if report.get("n") != number and "crashed" not in report:
-        raise codec.CodecError("an answer that was not asked for")
+        raise codec.CodecError("an answer that was not requested")
     return check_report(report, ANSWER)
 
 

@@ -6,8 +6,8 @@ import re
 import sys
 from pathlib import PurePosixPath
 
-from sandbox.engine.judge.imports import LIBRARIES
-from sandbox.engine.judge.prompt import is_stub
+from sandbox.engine.test_judge.imports import LIBRARIES
+from sandbox.engine.test_judge.prompt import is_stub
 from sandbox.engine.testing.recorder import LISTED
 from sandbox.verdicts.jobs import FunctionJob
 from sandbox.verdicts.parsing import parse

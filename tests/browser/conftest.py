@@ -1,4 +1,4 @@
-"""A real browser, a real server, and somebody signed in. What a page's console complains of fails its test."""
+"""Fixtures of browser tests: Chromium, a running site, signed-in users. Errors on a page's console fail the test."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

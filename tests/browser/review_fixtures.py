@@ -1,4 +1,4 @@
-"""A browser on the running site, signed in; skipped where there is no Chromium."""
+"""Browser signed in to the running site; tests are skipped if Chromium is missing."""
 
 import os
 from collections.abc import Callable, Iterator

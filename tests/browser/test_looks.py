@@ -1,4 +1,4 @@
-"""Every page, wide and narrow, light and dark: sound for screen readers, and nothing to be scrolled sideways."""
+"""Accessibility and layout of every page, wide and narrow, light and dark: no violations, no horizontal scrolling."""
 
 from pathlib import Path
 
@@ -54,6 +54,7 @@ def pages(capitals: Environment, tmp_path: Path) -> tuple[User, list[str]]:
     Run.objects.filter(pk=run.pk).update(finished_at=timezone.now())
     case = Case.objects.filter(version=second)[0]
     CaseDefect.objects.create(case=case, description="Wrong.")
+    cells = f"a={run.pk}&model_a=small&model_b=a-model-with-a-rather-long-name-of-its-own&environment=capitals"
     user = member("Curator", "Runner", name="ann", staff=True)
     return user, [
         "/",
@@ -71,12 +72,15 @@ def pages(capitals: Environment, tmp_path: Path) -> tuple[User, list[str]]:
         "/runs/",
         "/runs/new/",
         f"/runs/{run.pk}/",
+        f"/runs/{run.pk}/cases/",
         f"/runs/{run.pk}/?sort=-score&q=zebra",
         f"/runs/{going.pk}/",
         f"/runs/{broken.pk}/",
         f"/runs/{run.pk}/cases/{case.pk}/",
         f"/responses/{failed.pk}/",
         f"/compare/?a={run.pk}&b={run.pk}",
+        f"/compare/cases/?{cells}",
+        f"/compare/case/?{cells}&case={failed.case.external_id}",
         "/models/",
         "/models/small/",
         "/runs/past/capitals/",
@@ -191,7 +195,7 @@ def test_menu_of_failing_cases_fits_the_screen(visit: Visit, pages: tuple[User, 
 
 
 @pytest.mark.parametrize("width", [1024, 1280, 1440, 1920])
-def test_the_report_shows_all_columns_at_desktop_widths(
+def test_report_shows_all_columns_at_desktop_widths(
     browser: Browser, pages: tuple[User, list[str]], tmp_path: Path, width: int
 ) -> None:
     run = Run.objects.get(name__startswith="Nightly")

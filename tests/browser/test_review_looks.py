@@ -101,9 +101,8 @@ def test_every_page_is_accessible_and_fits(sign_in: SignIn, width: int, scheme: 
         (page, "/ranking/"),
     ):
         who.goto(address)
-        for fold in who.locator("main details:not([open]) > summary").all():
-            if fold.is_visible():
-                fold.click()
+        found += violations(who)
+        who.evaluate("document.querySelectorAll('main details').forEach((fold) => { fold.open = true; })")
         found += violations(who)
     assert found == []
 

@@ -9,10 +9,10 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
 from hub.models import CaseDefect, Environment, EnvironmentVersion
+from hub.web.reading.characters import visible
 from preferences.models import IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import span_at
-from review.evidence.display import visible
 from review.models import Assignment, Guideline, Pair
 from review.queue import assignments
 from runs.models import Run, RunModel
@@ -134,10 +134,10 @@ def test_texts_are_shown_as_text_on_every_page(sign_in: SignIn, tricky: Preferen
     assert seen == [[], []]
 
 
-def test_a_response_is_shown_character_by_character(sign_in: SignIn, tricky: Preference) -> None:
+def test_response_is_shown_character_by_character(sign_in: SignIn, tricky: Preference) -> None:
     page = sign_in(reviewer())
-    page.goto(f"/review/{Pair.objects.get().pk}/")
-    shown = page.evaluate("document.querySelector('pre.answer[data-side=a]').textContent")
+    page.goto(f"/review/{Pair.objects.get().pk}/?view=source")
+    shown = page.evaluate("document.querySelector('.answer[data-side=a] pre').textContent")
     assert shown == visible(ALL)
     assert len(shown) >= len(ALL)
     for hidden in ("\u202e", "\x1b", "\u200b"):

@@ -1,4 +1,4 @@
-"""Texts that try to be more than text: script, markup, terminals, directions, templates, spreadsheets, prompts."""
+"""Malicious texts: script, markup, terminal codes, text direction, templates, spreadsheet formulas, prompts."""
 
 _RAN = "window.tricked=1"
 _MARKUP = [

@@ -1,4 +1,4 @@
-"""Archives for tests: good ones, and ones that are wrong in one way."""
+"""Archives for tests: valid ones, and ones with a single defect."""
 
 import io
 import stat

@@ -1,4 +1,4 @@
-"""Bundles for tests: a small good one, and what tests change about it."""
+"""Bundles for tests: a small valid one, and functions that change it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rows in the formats in which known benchmarks are published, made up here: no row is anybody's data."""
+"""Invented rows in the formats in which known benchmarks are published."""
 
 import gzip
 import io

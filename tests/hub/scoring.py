@@ -1,4 +1,4 @@
-"""Rules for tests: a rule's options and an answer in, its verdict out."""
+"""Function for tests that applies a rule with options to an answer and returns the verdict."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The curators' desk: what they can do there, and what nobody can."""
+"""The admin of environments: what curators can and cannot do."""
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -62,7 +62,7 @@ def test_texts_can_be_edited_and_the_certificate_is_shown(curator, version):
     assert Environment.objects.get().title == "New"
 
 
-def test_environments_are_featured_and_no_longer(curator, version):
+def test_environment_can_be_featured_and_unfeatured(curator, version):
     act(curator, "environment", "feature", version.environment_id)
     assert Environment.objects.get().featured
     act(curator, "environment", "unfeature", version.environment_id)
@@ -87,7 +87,7 @@ def test_held_out_cannot_be_removed(curator, version):
     assert (environment.title, environment.held_out) == ("New", True)
 
 
-def test_a_versions_content_cannot_be_changed_added_or_deleted(curator, version):
+def test_version_content_cannot_be_changed_in_the_admin(curator, version):
     page = f"/admin/hub/environmentversion/{version.pk}/"
     curator.post(f"{page}change/", {"deprecated": "Old.", "version": "9.9.9", "digest": "0" * 64})
     changed = EnvironmentVersion.objects.get()
@@ -104,6 +104,6 @@ def test_reports_of_wrong_cases_are_resolved_once(curator, version):
     assert (claim.status, claim.resolved_by.username) == (CaseDefect.Status.ACCEPTED, "curator")
 
 
-def test_staff_who_are_no_curators_see_nothing(client, version):
+def test_staff_without_curator_permission_sees_no_environments(client, version):
     client.force_login(User.objects.create_user("other", is_staff=True))
     assert client.get("/admin/hub/environment/").status_code == 403

@@ -1,4 +1,4 @@
-"""The shipped environments: valid, certified, original in every case, and loaded without running any of their code."""
+"""Environments shipped with the product: valid, certified, without duplicate cases, loaded without running code."""
 
 import re
 from collections import defaultdict
@@ -27,21 +27,21 @@ def masked(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_masking_sees_through_numbers_names_and_strings():
+def test_mask_replaces_numbers_names_and_strings():
     assert masked("Ann has 3 apples, Bob 12.5.") == masked("Carla has 44 apples, Dan 7.")
     assert masked("def add(a): add 'x' to add(1)") == masked("def plus(a): plus 'yy' to plus(23)")
     assert masked("Ann has 3 apples.") != masked("Ann has lost 3 apples.")
 
 
 def statement(case) -> str:
-    """What a case asks, in words and files."""
+    """Return the task of a case: text and files."""
     turns = case.row.get("turns") or []
     parts = [case.input, *turns, *(case.choices), *case.files.values()]
     return "\n".join(part if isinstance(part, str) else str(part) for part in parts)
 
 
 @named
-def test_no_two_cases_are_the_same_but_for_numbers_strings_and_names(folder: Path):
+def test_catalog_cases_are_distinct_after_masking(folder: Path):
     alike = defaultdict(list)
     with open_bundle(folder) as bundle:
         for case in bundle.cases():
@@ -59,7 +59,7 @@ def test_bundle_is_valid_and_documented(folder: Path):
 
 
 @named
-def test_its_certificate_is_about_this_content_and_no_gate_failed_or_was_left_out(folder: Path):
+def test_catalog_certificate_matches_the_bundle_and_every_gate_passed(folder: Path):
     with open_bundle(folder) as bundle:
         certificate = bundle.certificate
     assert certificate, f"run: manage.py validate_bundle hub/catalog/{folder.name} --write-certificate"
@@ -71,7 +71,7 @@ def test_its_certificate_is_about_this_content_and_no_gate_failed_or_was_left_ou
 
 
 @pytest.mark.django_db
-def test_the_whole_catalogue_loads_published_and_runs_nothing(tmp_path, settings, monkeypatch):
+def test_catalog_loads_published_without_running_code(tmp_path, settings, monkeypatch):
     settings.MEDIA_ROOT = tmp_path / "media"
 
     def refuse(*_: object) -> None:

@@ -1,109 +1,95 @@
-"""The commands about bundles: what they print, what they store, and their exit codes."""
+"""Commands on bundles: output, stored objects and exit codes."""
 
-import io
 import json
 
 import pytest
-from django.core.management import call_command
 
 from hub.models import Environment, EnvironmentVersion
+from tests.commands import run_command
 from tests.hub.bundle_files import ROWS, lines, write_bundle
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 
 
-def run(*words, code=0):
-    """What the command printed, with --json on stdout alone; its exit code must be *code*."""
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command(*map(str, words), stdout=out, stderr=err)
-        got = 0
-    except SystemExit as left:
-        got = left.code
-    assert got == code, err.getvalue()
-    return out.getvalue() if "--json" in words else out.getvalue() + err.getvalue()
-
-
-def test_a_good_bundle_is_valid_with_its_gates_and_nothing_is_stored(tmp_path):
-    printed = run("validate_bundle", write_bundle(tmp_path / "b"))
+def test_validate_bundle_runs_gates_and_stores_nothing(tmp_path):
+    printed = run_command("validate_bundle", write_bundle(tmp_path / "b"))
     assert "capitals@1.0.0: valid, 3 cases" in printed
     assert printed.count("passed") == 7
     assert not Environment.objects.exists()
 
 
-def test_problems_are_listed_and_exit_with_2(tmp_path):
-    printed = run("validate_bundle", write_bundle(tmp_path / "b", slug="No", colour=1), code=2)
+def test_validate_bundle_lists_problems_and_exits_2(tmp_path):
+    printed = run_command("validate_bundle", write_bundle(tmp_path / "b", slug="No", colour=1), code=2)
     assert "environment.yaml:2 (slug)" in printed
     assert "(colour): unknown key" in printed
 
 
-def test_a_failed_gate_exits_with_1(tmp_path):
-    printed = run("validate_bundle", write_bundle(tmp_path / "b", gold={"content": "Rome"}), code=1)
+def test_failed_gate_exits_1(tmp_path):
+    printed = run_command("validate_bundle", write_bundle(tmp_path / "b", gold={"content": "Rome"}), code=1)
     assert "FAILED   gold" in printed
     assert "Gates failed: gold" in printed
 
 
 def test_json_output_is_one_document_for_every_outcome(tmp_path):
-    good = json.loads(run("validate_bundle", write_bundle(tmp_path / "b"), "--json"))
+    good = json.loads(run_command("validate_bundle", write_bundle(tmp_path / "b"), "--json"))
     assert (good["valid"], good["environment"], good["cases"], good["problems"]) == (True, "capitals@1.0.0", 3, [])
     assert [gate["status"] for gate in good["certificate"]["gates"]] == ["passed"] * 7
-    bad = json.loads(run("validate_bundle", tmp_path / "nowhere", "--json", code=2))
+    bad = json.loads(run_command("validate_bundle", tmp_path / "nowhere", "--json", code=2))
     assert (bad["valid"], len(bad["problems"])) == (False, 1)
     bundle = write_bundle(tmp_path / "bad", title="", category="x")
-    assert [e["key"] for e in json.loads(run("import_bundle", bundle, "--json", code=2))["errors"]] == [
+    assert [e["key"] for e in json.loads(run_command("import_bundle", bundle, "--json", code=2))["errors"]] == [
         "title",
         "category",
     ]
     failing = write_bundle(tmp_path / "failing", gold={"content": "Rome"})
-    assert (
-        "the gates gold failed" in json.loads(run("import_bundle", failing, "--publish", "--json", code=2))["message"]
-    )
+    printed = run_command("import_bundle", failing, "--publish", "--json", code=2)
+    assert "the gates gold failed" in json.loads(printed)["message"]
 
 
-def test_gates_can_be_left_out_and_the_certificate_can_be_written(tmp_path):
+def test_validate_bundle_options_skip_gates_and_write_the_certificate(tmp_path):
     folder = write_bundle(tmp_path / "b")
-    assert json.loads(run("validate_bundle", folder, "--no-gates", "--json"))["certificate"] is None
-    run("validate_bundle", folder, "--write-certificate")
+    assert json.loads(run_command("validate_bundle", folder, "--no-gates", "--json"))["certificate"] is None
+    run_command("validate_bundle", folder, "--write-certificate")
     written = json.loads((folder / "certificate.json").read_text())
-    assert written["digest"] == json.loads(run("validate_bundle", folder, "--no-gates", "--json"))["digest"]
-    assert "needs a folder" in run("validate_bundle", folder, "--write-certificate", "--no-gates", code=2)
+    assert written["digest"] == json.loads(run_command("validate_bundle", folder, "--no-gates", "--json"))["digest"]
+    assert "needs a folder" in run_command("validate_bundle", folder, "--write-certificate", "--no-gates", code=2)
 
 
-def test_importing_stores_it_privately_and_publishing_runs_the_gates(tmp_path):
-    assert "capitals@1.0.0: 3 cases, private" in run("import_bundle", write_bundle(tmp_path / "b"))
-    stored = json.loads(run("import_bundle", tmp_path / "b", "--publish", "--json"))
+def test_import_is_private_and_publishing_runs_the_gates(tmp_path):
+    assert "capitals@1.0.0: 3 cases, private" in run_command("import_bundle", write_bundle(tmp_path / "b"))
+    stored = json.loads(run_command("import_bundle", tmp_path / "b", "--publish", "--json"))
     assert stored["visibility"] == "published"
     assert EnvironmentVersion.objects.get().certificate["digest"] == stored["digest"]
 
 
-def test_a_bundle_that_fails_its_gates_is_not_published_and_not_stored(tmp_path):
-    printed = run("import_bundle", write_bundle(tmp_path / "b", gold={"content": "Rome"}), "--publish", code=2)
+def test_bundle_with_failed_gates_is_neither_stored_nor_published(tmp_path):
+    printed = run_command("import_bundle", write_bundle(tmp_path / "b", gold={"content": "Rome"}), "--publish", code=2)
     assert "the gates gold failed" in printed
     assert not Environment.objects.exists()
 
 
-def test_importing_lists_every_problem_and_stores_nothing(tmp_path):
-    printed = run("import_bundle", write_bundle(tmp_path / "b", title="", category="x"), code=2)
+def test_import_lists_every_problem_and_stores_nothing(tmp_path):
+    printed = run_command("import_bundle", write_bundle(tmp_path / "b", title="", category="x"), code=2)
     assert "2 problems; nothing was stored." in printed
     assert not Environment.objects.exists()
 
 
 def test_export_can_be_imported_and_overwrites_only_with_force(tmp_path):
-    run("import_bundle", write_bundle(tmp_path / "b"))
+    run_command("import_bundle", write_bundle(tmp_path / "b"))
     out = tmp_path / "out.zip"
-    run("export_bundle", "capitals@1.0.0", out)
+    run_command("export_bundle", "capitals@1.0.0", out)
     content = out.read_bytes()
-    assert "--force" in run("export_bundle", "capitals", out, code=2)
-    run("export_bundle", "capitals", out, "--force")
+    assert "--force" in run_command("export_bundle", "capitals", out, code=2)
+    run_command("export_bundle", "capitals", out, "--force")
     assert out.read_bytes() == content
     Environment.objects.all().delete()
-    assert "3 cases" in run("import_bundle", out)
+    assert "3 cases" in run_command("import_bundle", out)
 
 
 @pytest.mark.parametrize("name", ["capitels", "capitals@9.9.9"])
-def test_exporting_an_unknown_environment_lists_the_known_ones(tmp_path, name):
-    run("import_bundle", write_bundle(tmp_path / "b", files={"cases.jsonl": lines(ROWS)}))
-    assert "capitals" in run("export_bundle", name, tmp_path / "out.zip", code=2)
+def test_export_of_unknown_environment_lists_known_ones(tmp_path, name):
+    run_command("import_bundle", write_bundle(tmp_path / "b", files={"cases.jsonl": lines(ROWS)}))
+    assert "capitals" in run_command("export_bundle", name, tmp_path / "out.zip", code=2)
     assert not (tmp_path / "out.zip").exists()
 
 
@@ -111,14 +97,14 @@ def test_catalog_entry_with_changed_content_is_reported_and_others_load(tmp_path
     settings.VAR_DIR = tmp_path
     folder = tmp_path / "catalog"
     monkeypatch.setattr("hub.management.commands.load_catalog.CATALOG", folder)
-    run("import_bundle", write_bundle(tmp_path / "mine"))
+    run_command("import_bundle", write_bundle(tmp_path / "mine"))
     write_bundle(folder / "other", title="Another")
     write_bundle(folder / "sums", slug="sums")
-    for _ in range(2):  # it is said until it is mended
-        printed = run("prepare")
+    for _ in range(2):  # it is reported until it is fixed
+        printed = run_command("prepare")
         assert "capitals 1.0.0 is already stored with different content. Raise `version`" in printed
         assert "1 environment of hub/catalog could not be loaded.\nThe stored versions remain in use.\n" in printed
     assert set(Environment.objects.values_list("slug", flat=True)) == {"capitals", "sums"}
     write_bundle(folder / "other", title="Another", version="1.0.1")
-    assert run("prepare") == ""
-    assert run("prepare") == ""
+    assert run_command("prepare") == ""
+    assert run_command("prepare") == ""

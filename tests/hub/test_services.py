@@ -1,4 +1,4 @@
-"""Importing, exporting, publishing: what is stored, what is refused, and that nothing is half done."""
+"""Import, export and publishing: stored objects, rejected bundles, and no partial changes."""
 
 import io
 
@@ -47,7 +47,7 @@ def certificate(version, **gates):
     }
 
 
-def test_an_import_stores_version_cases_digests_and_archive(tmp_path):
+def test_import_stores_version_cases_digests_and_archive(tmp_path):
     version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"README.md": "# Hello"}))
     assert (version.environment.slug, version.version, version.case_count) == ("capitals", "1.0.0", 3)
     assert version.readme == "# Hello"
@@ -60,20 +60,20 @@ def test_an_import_stores_version_cases_digests_and_archive(tmp_path):
     assert len({case.input_digest for case in cases} | {case.scoring_digest for case in cases}) == 6
 
 
-def test_the_same_content_again_is_the_same_version_and_stores_nothing(tmp_path, media):
+def test_reimport_of_same_content_stores_nothing(tmp_path, media):
     first = import_bundle(bundle=write_bundle(tmp_path / "b"))
     assert import_bundle(bundle=write_bundle(tmp_path / "c")) == first
     assert len([path for path in media.rglob("*") if path.is_file()]) == 1
 
 
-def test_other_content_under_a_stored_version_is_refused_with_the_remedy(tmp_path):
+def test_changed_content_under_a_stored_version_is_rejected(tmp_path):
     import_bundle(bundle=write_bundle(tmp_path / "b"))
     with pytest.raises(BundleError, match=r"Raise `version`, for example to 1\.0\.1"):
         import_bundle(bundle=write_bundle(tmp_path / "b", title="Other"))
     assert EnvironmentVersion.objects.count() == 1
 
 
-def test_a_bundle_with_a_problem_stores_nothing_at_all(tmp_path, media):
+def test_bundle_with_a_problem_stores_nothing(tmp_path, media):
     with pytest.raises(BundleError) as caught:
         import_bundle(
             bundle=write_bundle(tmp_path / "b", files={"cases.jsonl": '{"country": 1}\n{"capital": 2}\n{x\n'})
@@ -83,28 +83,28 @@ def test_a_bundle_with_a_problem_stores_nothing_at_all(tmp_path, media):
     assert not media.exists()
 
 
-def test_an_import_that_another_has_overtaken_gives_back_the_others_version(tmp_path, monkeypatch):
+def test_concurrent_import_returns_the_stored_version(tmp_path, monkeypatch):
     folder = write_bundle(tmp_path / "b")
-    store = services._store_archive
+    store = services.store_archive
 
     def overtaken(bundle):
-        monkeypatch.setattr(services, "_store_archive", store)
+        monkeypatch.setattr(services, "store_archive", store)
         import_bundle(bundle=folder)
         return store(bundle)
 
-    monkeypatch.setattr(services, "_store_archive", overtaken)
+    monkeypatch.setattr(services, "store_archive", overtaken)
     assert import_bundle(bundle=folder) == EnvironmentVersion.objects.get()
     assert Case.objects.count() == 3
 
 
-def test_more_cases_than_a_batch_are_all_stored_in_order(tmp_path):
+def test_cases_of_several_batches_are_stored_in_order(tmp_path):
     rows = [{"country": f"C{i}", "capital": "x"} for i in range(1203)]
     version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"cases.jsonl": lines(rows)}, wrong=None))
     assert version.case_count == 1203
     assert list_case_ids(version) == [f"C{i}" for i in range(1203)]
 
 
-def test_cases_are_read_in_chunks_behind_a_position_up_to_a_limit(tmp_path, django_assert_num_queries):
+def test_cases_are_read_in_chunks_with_offset_and_limit(tmp_path, django_assert_num_queries):
     rows = [{"country": f"C{i}", "capital": "x"} for i in range(25)]
     version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"cases.jsonl": lines(rows)}, wrong=None))
     with django_assert_num_queries(3):
@@ -114,7 +114,7 @@ def test_cases_are_read_in_chunks_behind_a_position_up_to_a_limit(tmp_path, djan
     assert [case.external_id for case in iterate_cases(version, ids=["C7", "C3"], chunk=1)] == ["C3", "C7"]
 
 
-def test_a_newer_version_becomes_the_latest_and_an_older_one_does_not(tmp_path):
+def test_only_a_newer_version_becomes_the_latest(tmp_path):
     import_bundle(bundle=write_bundle(tmp_path / "b", version="1.9.0"))
     newer = import_bundle(bundle=write_bundle(tmp_path / "b", version="1.10.0", title="Newer"))
     import_bundle(bundle=write_bundle(tmp_path / "b", version="1.10.0-beta.1", title="Beta"))
@@ -122,7 +122,7 @@ def test_a_newer_version_becomes_the_latest_and_an_older_one_does_not(tmp_path):
     assert (environment.latest, environment.title) == (newer, "Newer")
 
 
-def test_a_text_that_a_curator_changed_outlives_a_new_version(tmp_path):
+def test_texts_edited_by_a_curator_survive_a_new_version(tmp_path):
     import_bundle(bundle=write_bundle(tmp_path / "b"))
     Environment.objects.update(title="Edited by hand")
     import_bundle(bundle=write_bundle(tmp_path / "b", version="1.1.0", title="New title", summary="New summary"))
@@ -136,7 +136,7 @@ def test_held_out_can_only_be_tightened(tmp_path):
     assert Environment.objects.get().held_out
 
 
-def test_a_slug_of_someone_else_is_refused_to_all_but_curators(tmp_path, curator):
+def test_only_curators_may_import_under_a_slug_of_another_owner(tmp_path, curator):
     ann, bob = User.objects.create_user("ann"), User.objects.create_user("bob")
     import_bundle(bundle=write_bundle(tmp_path / "b"), owner=ann)
     with pytest.raises(EnvironmentRefused, match="belongs to someone else"):
@@ -146,7 +146,7 @@ def test_a_slug_of_someone_else_is_refused_to_all_but_curators(tmp_path, curator
     assert Environment.objects.get().owner == ann
 
 
-def test_export_import_export_is_the_same_to_the_byte(tmp_path):
+def test_reexported_bundle_has_the_same_bytes(tmp_path):
     first = io.BytesIO()
     version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"tools.py": "x = 1\n"}))
     export_bundle(version=version, file=first)
@@ -159,7 +159,7 @@ def test_export_import_export_is_the_same_to_the_byte(tmp_path):
     assert first.getvalue() == second.getvalue()
 
 
-def test_a_stored_version_compiles_from_its_archive_once(tmp_path, django_assert_num_queries):
+def test_compiled_version_is_cached(tmp_path, django_assert_num_queries):
     version = import_bundle(bundle=write_bundle(tmp_path / "b", files={"helpers.py": "x = 2\n"}))
     compiled = compile_version(version)
     assert compiled.files == {"helpers.py": b"x = 2\n"}
@@ -167,7 +167,7 @@ def test_a_stored_version_compiles_from_its_archive_once(tmp_path, django_assert
         assert compile_version(version) is compiled
 
 
-def test_a_version_is_found_by_slug_and_number_and_missing_ones_are_named(tmp_path):
+def test_version_is_found_by_slug_and_number(tmp_path):
     version = import_bundle(bundle=write_bundle(tmp_path / "b"))
     assert get_version("capitals") == get_version("capitals", "1.0.0") == get_version("capitals@1.0.0") == version
     with pytest.raises(VersionNotFound, match="did you mean 'capitals'"):
@@ -188,13 +188,13 @@ def test_publishing_needs_a_certificate_without_a_failed_gate(tmp_path):
     assert version.environment.visibility == Environment.Visibility.PUBLISHED
 
 
-def test_a_certificate_about_another_digest_is_refused(tmp_path):
+def test_certificate_with_another_digest_is_rejected(tmp_path):
     version = import_bundle(bundle=write_bundle(tmp_path / "b"))
     with pytest.raises(EnvironmentRefused, match="digest"):
         set_certificate(version=version, certificate={"digest": "0" * 64, "gates": []})
 
 
-def test_who_sees_what(tmp_path, curator):
+def test_visibility_of_environments_by_user(tmp_path, curator):
     ann, bob = User.objects.create_user("ann"), User.objects.create_user("bob")
     mine = import_bundle(bundle=write_bundle(tmp_path / "b"), owner=ann).environment
     shown = import_bundle(bundle=write_bundle(tmp_path / "c", slug="shown"), owner=ann)
@@ -206,13 +206,13 @@ def test_who_sees_what(tmp_path, curator):
     assert set(list_visible_environments(bob)) == {shown.environment}
 
 
-def test_a_version_is_deprecated_with_a_reason(tmp_path):
+def test_version_can_be_deprecated_with_a_reason(tmp_path):
     version = import_bundle(bundle=write_bundle(tmp_path / "b"))
     deprecate_version(version=version, reason="Use 2.0.0.")
     assert EnvironmentVersion.objects.get().deprecated == "Use 2.0.0."
 
 
-def test_a_claim_about_a_case_is_resolved_once(tmp_path, curator):
+def test_defect_report_is_resolved_once(tmp_path, curator):
     import_bundle(bundle=write_bundle(tmp_path / "b"))
     claim = report_defect(case=Case.objects.all()[0], description="Wrong target.", user=curator)
     resolve_defect(defect=claim, accepted=True, resolution="It is.", user=curator)
@@ -224,7 +224,7 @@ def test_a_claim_about_a_case_is_resolved_once(tmp_path, curator):
 # ---- the catalogue ---------------------------------------------------------------------------------------------------
 
 
-def test_the_catalogue_is_loaded_once_and_again_where_something_changed(tmp_path, django_assert_num_queries):
+def test_load_catalog_imports_only_changed_environments(tmp_path, django_assert_num_queries):
     write_bundle(tmp_path / "catalog" / "one")
     write_bundle(tmp_path / "catalog" / "two", slug="two")
     assert [name for name, _ in load_catalog(folder=tmp_path / "catalog")] == ["one", "two"]
@@ -234,7 +234,7 @@ def test_the_catalogue_is_loaded_once_and_again_where_something_changed(tmp_path
     assert [str(version) for _, version in load_catalog(folder=tmp_path / "catalog")] == ["two@1.0.1"]
 
 
-def test_a_certificate_that_comes_later_publishes_what_is_stored_already(tmp_path):
+def test_later_certificate_publishes_a_stored_version(tmp_path):
     import json
 
     folder = write_bundle(tmp_path / "catalog" / "one")
@@ -246,7 +246,7 @@ def test_a_certificate_that_comes_later_publishes_what_is_stored_already(tmp_pat
     assert list(load_catalog(folder=tmp_path / "catalog")) == []
 
 
-def test_a_broken_bundle_does_not_keep_the_others_of_the_catalogue_out(tmp_path):
+def test_broken_bundle_does_not_stop_loading_the_catalog(tmp_path):
     write_bundle(tmp_path / "catalog" / "broken", slug="No Slug")
     write_bundle(tmp_path / "catalog" / "good")
     results = dict(load_catalog(folder=tmp_path / "catalog"))

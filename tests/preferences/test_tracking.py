@@ -111,7 +111,7 @@ def test_preferences_are_logged_as_mlflow_table(tracker: Tracker, in_mlflow: Rea
     pair = pair_of(run)
     span = find_quote(pair[1].messages, "answer")
     issue = NewIssue(response=pair[1], category=category, note="It is 2.", span=span)
-    suggestion = judged(pair, "first", "judge", confidence=0.75, critique="A is right.", issues=[issue])
+    suggestion = judged(pair, "first", "judge", confidence=0.75, fields={"critique": "A is right."}, issues=[issue])
     own = judged(pair, "second", "ann", suggestion=suggestion, seconds=12.5)
     logged(run, tracker)
     first, second = in_mlflow("table")["judgments"]
@@ -129,7 +129,7 @@ def test_assessments_have_source_type(tracker: Tracker, in_mlflow: Reader) -> No
     pair = pair_of(run)
     stored_score(pair[1], "sum", 0.0, reason="3 is not 2.")
     stored_score(pair[1], "tone", 0.5, type="judge", reason="It is curt.", position=1)
-    judged(pair, "first", "judge", confidence=0.75, critique="B is wrong.")
+    judged(pair, "first", "judge", confidence=0.75, fields={"critique": "B is wrong."})
     judged(pair, "first")
     judged(pair, "first", "ann")
     logged(run, tracker)

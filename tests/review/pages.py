@@ -55,14 +55,22 @@ def _pair(run: Run, case: Any, position: int, overlap: int, texts: tuple[str, st
     )
 
 
-def suggest(pair: Pair, verdict: str = "first", *, issues: list[NewIssue] | None = None, **fields: Any) -> Preference:
+def suggest(
+    pair: Pair,
+    verdict: str = "first",
+    *,
+    critique: str = "It is better.",
+    issues: list[NewIssue] | None = None,
+    **fields: Any,
+) -> Preference:
     judge = JudgeIdentity(label="j", fingerprint="f" * 64, prompt_version="pair-1")
     preference = record_preference(
         NewPreference(
             first=pair.first,
             second=pair.second,
             verdict=verdict,
-            **{"critique": "It is better.", "confidence": 0.75, **fields},
+            fields={"critique": critique},
+            **{"confidence": 0.75, **fields},
             issues=issues or [],
             evidence=evidence_of(pair.first, pair.second),
             judge=judge,

@@ -7,8 +7,9 @@ import pytest
 from django.utils import timezone
 
 from hub.common.leases import LeaseLost
-from runs.leases import RunBusy, take_lease, take_next_lease
+from runs.leases import RunBusy, take_lease
 from runs.models import ACTIVE, ENDED, Run
+from runs.queue import take_next_lease
 from runs.services import cancel_run, fail_run, interrupt_run, resume_run
 from runs.transitions import TRANSITIONS, StatusConflict, change_status
 from tests.factories import stored_outcomes, stored_run, stored_version

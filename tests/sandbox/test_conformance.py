@@ -1,4 +1,4 @@
-"""The conformance table on every backend and tier that this machine has."""
+"""The conformance table on every backend and tier that is available on this machine."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from sandbox.verdicts.jobs import FunctionJob, ProgramJob
 from tests.sandbox.conformance import __main__ as report
 from tests.sandbox.conformance.bench import SETUPS, Bench, Setup, bench, complaint_of, why_left_out
 from tests.sandbox.conformance.case import ADD_TESTS, Case, Plain, function_job
-from tests.sandbox.conformance.honest import PASSED
 from tests.sandbox.conformance.host import Host
+from tests.sandbox.conformance.legitimate import PASSED
 from tests.sandbox.conformance.plain import plain_passes
 from tests.sandbox.conformance.table import TABLE
 
@@ -145,5 +145,5 @@ def test_table_lists_passed_and_skipped_rows() -> None:
     result = report.run(SETUPS[2], [*kept, promised, *(case for case in TABLE if case.id == "tcp/program")])
     first, line, reason, broken, *_ = report.table([result]).splitlines()
     assert "P passes" in first and line.split() == ["local-C", "0", "0", "0", "1", "1", "1"]
-    assert reason == "local-C: 1 left out: Tier C promises the verdict and limits, not containment."
+    assert reason == "local-C: 1 left out: Tier C guarantees the verdict and limits, not containment."
     assert broken.startswith("local-C: BROKEN P x: It passes.")

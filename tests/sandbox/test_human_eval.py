@@ -1,4 +1,4 @@
-"""HumanEval: every canonical solution passes, and a body that returns nothing fails by name."""
+"""HumanEval: every canonical solution passes, and one that returns None fails."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

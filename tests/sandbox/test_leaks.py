@@ -1,6 +1,6 @@
 """Many runs leave nothing behind: no process, descriptor, mount, container, control group or file, and no growth.
 
-LLMEVAL_LEAK_RUNS sets how many runs each backend makes; `benchmarks/sandbox.py endurance` makes ten thousand.
+LLMEVAL_LEAK_RUNS sets the number of runs on each backend; `benchmarks/sandbox.py endurance` makes ten thousand.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The whole stack of docker-compose.yml: started in one command, used, restarted behind TLS, and stopped."""
+"""The services of docker-compose.yml: started with one command, used, restarted behind TLS, and stopped."""
 
 import http.client
 import os

@@ -11,7 +11,7 @@ from hub.harnesses.registry import HARNESSES
 from hub.manifest.schema import Manifest
 from hub.scorers.registry import SCORERS
 from runs.config.schema import RunConfig
-from runs.exports import FORMATS
+from runs.exports import FORMATS, ROLLOUT_FORMATS
 from runs.providers.registry import PROVIDERS
 from runs.stages import stages
 
@@ -77,7 +77,7 @@ def test_every_key_of_a_bundle_is_documented() -> None:
     assert not {key for key in Manifest.model_fields if f"`{key}`" not in text and f"{key}:" not in text}
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("name", sorted({*FORMATS, *ROLLOUT_FORMATS}))
 def test_every_export_format_is_documented(name: str) -> None:
     assert f"`{name}`" in all_text()
 

@@ -1,4 +1,4 @@
-"""Filters of lists and exports: what is not understood is refused by name, and never widens what is shown."""
+"""Filters of lists and exports: unknown or invalid parameters are rejected by name and never ignored."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -46,7 +46,7 @@ PAGES = [
     ("/hub/", "state=gone", "environments/sums"),
     ("/hub/sums/", "q=" + "x" * 201, "0 + 1"),
     ("/runs/", "status=typo", "a run to be found"),
-    ("/runs/RUN/", "status=typo", "/responses/"),
+    ("/runs/RUN/", "status=typo", 'data-open class="mono" href="/responses/'),
     ("/preferences/", "verdict=typo", "data-open href"),
     ("/agreement/", "run=x", "Reviewers</h2>"),
     ("/ranking/", "source=typo", "<svg class="),

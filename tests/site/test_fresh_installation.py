@@ -1,4 +1,4 @@
-"""Commands that are the first to be run after installing: the database is prepared for them, or they say how."""
+"""First commands after installation: they prepare the database, or explain how to."""
 
 import os
 import subprocess

@@ -2,14 +2,13 @@
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.core.files.base import ContentFile
 from django.test import Client
 
 from hub.models import Environment, EnvironmentVersion
 from hub.selectors import list_withheld_environments, may_see_content
 from preferences.evidence import without_reasons
 from runs.models import Run
-from tests.factories import stored_response, stored_run, stored_score, stored_version
+from tests.factories import stored_archive, stored_response, stored_run, stored_score, stored_version
 from tests.members import member
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +24,7 @@ def run() -> Run:
     Environment.objects.update(
         latest=version, visibility=Environment.Visibility.PUBLISHED, owner=member(name="owner"), summary="the summary"
     )
-    version.archive.save("bundle.zip", ContentFile(b"PK"))
+    stored_archive(version)
     tracking = {"parent": "mlflow-run", "experiment_id": "1", "uri": "https://mlflow.example"}
     run = stored_run(version, tracking_state="logged", tracking=tracking)
     response = stored_response(run, version.cases.get(), "failed", reason=TARGET)
@@ -61,8 +60,12 @@ CLOSED = [
     "/api/v1/environments/sums/versions/latest/cases/",
     "/api/v1/environments/sums/versions/1.0.0/bundle",
     "/runs/{run}/failures?format=jsonl",
+    "/runs/{run}/rollouts?format=jsonl",
     "/api/v1/runs/{run}/failures?format=jsonl",
     "/api/v1/runs/{run}/rollouts",
+    "/runs/{run}/report?format=markdown",
+    "/runs/{run}/report?format=junit",
+    "/api/v1/runs/{run}/report?format=junit",
 ]
 OPEN = [
     "/hub/",
@@ -85,6 +88,7 @@ OPEN = [
     "/api/v1/runs/{run}/",
     "/api/v1/runs/{run}/responses/",
     "/api/v1/runs/{run}/report",
+    "/api/v1/runs/{run}/report?format=html",
 ]
 
 
@@ -110,7 +114,7 @@ def test_public_pages_of_a_held_out_environment_show_no_target_and_no_reason(run
         answer = client.get(address(url, run))
         assert answer.status_code == 200, user
         if not may:
-            page = answer.content.decode()
+            page = answer.getvalue().decode()
             for secret in (TARGET, "readme-content", "manifest-content", "mlflow.example"):
                 assert secret not in page, f"{user} sees {secret}"
 
@@ -120,7 +124,7 @@ def test_owner_and_curators_see_held_out_reasons_details_and_mlflow(run: Run) ->
     for user, may in people().items():
         client.force_login(user)
         for url in ("/runs/{run}/", "/responses/{response}/", "/api/v1/runs/{run}/responses/", "/runs/{run}/report"):
-            assert (TARGET in client.get(address(url, run)).content.decode()) is may, (url, user)
+            assert (TARGET in client.get(address(url, run)).getvalue().decode()) is may, (url, user)
         assert ("mlflow.example" in client.get(address("/runs/{run}/", run)).content.decode()) is may
 
 

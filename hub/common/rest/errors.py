@@ -1,4 +1,4 @@
-"""The one format of errors in REST: `{"message", "errors": [{"path", "message"}]}`."""
+"""The one format of errors in REST: `{"message", "code", "errors": [{"path", "message"}]}` and the keys of RFC 9457."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,9 +7,11 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import serializers, views
 from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
 from rest_framework.response import Response
 
-from hub.common.errors import TooManyRequests, UserError
+from hub.common.errors import UserError
+from hub.common.rest.bodies import error_body, error_content_type
 from sandbox.errors import SandboxUnavailable
 
 
@@ -24,14 +26,31 @@ class ErrorBody(serializers.Serializer[object]):
     """Body of every response with a status of 400 or above."""
 
     message = serializers.CharField()
+    code = serializers.CharField()
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
     errors = ErrorItem(many=True)  # type: ignore[assignment]
 
 
 def error_response(error: Exception, context: Mapping[str, object]) -> Response | None:
     """Return the response for *error*, or None for a bug; Django REST framework's exception handler."""
+    response = _error_response(error, context)
+    request = context.get("request")
+    if response is not None and isinstance(request, Request):
+        response.content_type = error_content_type(request.headers.get("Accept", ""))
+    return response
+
+
+def _error_response(error: Exception, context: Mapping[str, object]) -> Response | None:
     if isinstance(error, UserError):
-        headers = {"Retry-After": str(error.retry_after)} if isinstance(error, TooManyRequests) else None
-        return _response(error.headline(), error.status_code, error.errors(), headers)
+        headers = {"Retry-After": str(error.retry_after)} if error.retry_after is not None else None
+        own = {"code": error.code} if error.code else {}
+        details = {**own, **error.details()}
+        reported = _response(error.headline(), error.status_code, error.errors(), headers, details)
+        reported.stored = error.stored  # type: ignore[attr-defined]  # for Idempotency-Key
+        return reported
     if isinstance(error, RequestDataTooBig):
         return _response(f"The body is larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes.", 413)
     if isinstance(error, SandboxUnavailable):
@@ -43,9 +62,9 @@ def error_response(error: Exception, context: Mapping[str, object]) -> Response 
         return None
     if isinstance(error, ValidationError):
         errors = list(_flatten("", error.detail))
-        response.data = {"message": "The request is invalid; nothing was changed.", "errors": errors}
+        response.data = error_body("The request is invalid; nothing was changed.", response.status_code, errors)
     else:
-        response.data = {"message": _message(error, response), "errors": []}
+        response.data = error_body(_message(error, response), response.status_code)
     return response
 
 
@@ -54,9 +73,10 @@ def _response(
     status: int,
     errors: list[dict[str, object]] | None = None,
     headers: dict[str, str] | None = None,
+    details: Mapping[str, object] | None = None,
 ) -> Response:
     views.set_rollback()
-    return Response({"message": message, "errors": errors or []}, status=status, headers=headers)
+    return Response({**error_body(message, status, errors or []), **(details or {})}, status=status, headers=headers)
 
 
 def _message(error: Exception, response: Response) -> str:

@@ -1,6 +1,7 @@
 """Pagination of REST lists, named in settings. Imports no views: the views of REST framework import this module."""
 
 from django.db.models import Model, QuerySet
+from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import CursorPagination as BaseCursorPagination
 from rest_framework.request import Request
 
@@ -10,6 +11,15 @@ class CursorPagination(BaseCursorPagination):
 
     page_size_query_param = "page_size"
     max_page_size = 500
+
+    def get_page_size(self, request: Request) -> int | None:
+        """Return the number of rows of a page. Raises ValidationError."""
+        given = request.query_params.get(self.page_size_query_param)
+        if given is None:
+            return self.page_size
+        if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= self.max_page_size):
+            raise ValidationError({self.page_size_query_param: f"Must be a number from 1 to {self.max_page_size}."})
+        return int(given)
 
     def get_ordering(self, request: Request, queryset: QuerySet[Model], view: object) -> tuple[str, ...]:
         return (getattr(view, "ordering", "-id"),)

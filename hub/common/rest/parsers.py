@@ -1,4 +1,4 @@
-"""Parsers of request bodies: JSON with a limit on how deeply it nests."""
+"""Parsers of request bodies: JSON with a limit on how deeply it nests, and without text that cannot be stored."""
 
 from collections.abc import Mapping
 from typing import IO
@@ -6,11 +6,19 @@ from typing import IO
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
+from hub.common.storable import unstorable_character
+
 MAX_DEPTH = 100
 
 
 class BoundedJSONParser(JSONParser):
-    """JSON of at most MAX_DEPTH levels. Deeper values would exceed Python's recursion limit later."""
+    """JSON of at most MAX_DEPTH levels. Deeper values would exceed Python's recursion limit later.
+
+    Texts with U+0000 or a lone surrogate are rejected, because databases cannot store them. Views that accept texts of
+    models replace these characters instead: they use TranscriptJSONParser.
+    """
+
+    storable_only = True
 
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, object] | None = None
@@ -22,7 +30,15 @@ class BoundedJSONParser(JSONParser):
             raise too_deep from None
         if depth_exceeds(data, MAX_DEPTH):
             raise too_deep
+        if self.storable_only and (character := unstorable_character(data)):
+            raise ParseError(f"The body contains the character U+{ord(character):04X}, which cannot be stored.")
         return data
+
+
+class TranscriptJSONParser(BoundedJSONParser):
+    """JSON with texts of models. The view replaces characters that cannot be stored."""
+
+    storable_only = False
 
 
 def depth_exceeds(value: object, limit: int) -> bool:

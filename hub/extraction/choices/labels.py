@@ -21,7 +21,7 @@ from hub.extraction.choices.phrases import (
     WRONG,
 )
 from hub.extraction.corrections import ALTERNATIVELY, statement_versions
-from hub.extraction.statements import Mark, Statement, statements, strip_markup
+from hub.extraction.statements import Marker, Statement, statements, strip_markup
 
 SEVERAL = "\0several"  # in place of a label: the text names more than one
 _MOST_STATEMENTS = 20  # number of statements that are tried
@@ -62,7 +62,7 @@ class ChoiceReader:
     def stated_label(self, text: str) -> str | None:
         """Return the label in the statement of the answer; SEVERAL if it names several."""
         for statement in statements(text)[:_MOST_STATEMENTS]:
-            if statement.mark == Mark.DECISION:
+            if statement.mark == Marker.DECISION:
                 continue  # handled by `concluded_label`
             version = next(
                 (part for part in statement_versions(statement.text) if self.leading_label(part)), statement.text

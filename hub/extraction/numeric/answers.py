@@ -21,7 +21,7 @@ from hub.extraction.numeric.clauses import (
 from hub.extraction.numeric.prose import read_prose
 from hub.extraction.numeric.quantities import Quantity
 from hub.extraction.numeric.values import NoValue, NumberReading, differs, make_reading
-from hub.extraction.statements import Mark, Statement, statements
+from hub.extraction.statements import Marker, Statement, statements
 
 _NOTHING_ELSE = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
@@ -62,11 +62,11 @@ def read_number(text: str) -> NumberReading:
             return later
     for statement in stated[:MOST_TRIED]:
         value = statement_value(statement.text)
-        if value is None and statement.mark > Mark.DECISION and _REFUSAL.search(statement.text):
+        if value is None and statement.mark > Marker.DECISION and _REFUSAL.search(statement.text):
             return NumberReading(None, statement.text, marked=True)
         if isinstance(value, Quantity) and _has_alternative(text, statement, stated, value):
             value = NoValue.SEVERAL
-        if value is not None and (value is not NoValue.FORMULA or statement.mark > Mark.SENTENCE):
+        if value is not None and (value is not NoValue.FORMULA or statement.mark > Marker.SENTENCE):
             return make_reading(value, statement.text, marked=True)
     return read_prose(text)
 
@@ -79,7 +79,7 @@ def _has_alternative(text: str, chosen: Statement, stated: Sequence[Statement], 
     bullet = _NEXT_BULLET.match(after)
     if bullet and _BULLET.match(chosen.text) and differs(clause_value(bullet[1]), value):
         return True
-    if chosen.mark == Mark.FORMAT:
+    if chosen.mark == Marker.FORMAT:
         before = text[max(chosen.start - 60, 0) : chosen.start]
         before_match = re.search(r"(?:^|\s)(\S*\d\S*)[\s$\\(*]*\bor[\s$\\(*]*$", before)
         if before_match and differs(clause_value(before_match[1]), value):
@@ -89,5 +89,5 @@ def _has_alternative(text: str, chosen: Statement, stated: Sequence[Statement], 
         and (LINK.fullmatch(gap := text[other.end : chosen.start]) or ALTERNATIVELY.match(gap))
         and differs(statement_value(other.text), value)
         for other in stated
-        if other.mark >= Mark.SENTENCE and chosen.start - other.end < LONGEST_LINK
+        if other.mark >= Marker.SENTENCE and chosen.start - other.end < LONGEST_LINK
     )

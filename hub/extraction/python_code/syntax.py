@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from sandbox.engine.judge.prompt import is_stub
+from sandbox.engine.test_judge.prompt import is_stub
 from sandbox.verdicts.parsing import parse_checked
 
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__"}

@@ -1,45 +1,18 @@
-"""Registry of constraints by id. To add one: a class in this folder, a line here, a section in docs/scorers.md."""
+"""Registry of constraints by id. To add one: a class in a module of this folder and a section in docs/scorers.md.
 
-from hub.common.registry import Registry
+Constraints are short and share modules, so all modules are imported to list them. A class that states its own `id` is
+registered; one that inherits it is a variant of another constraint.
+"""
+
+from importlib import import_module
+from typing import cast
+
+from hub.common.registry import Registry, defined_classes, module_names
 from hub.scorers.constraints.base import Constraint
 
-CONSTRAINTS: Registry[type[Constraint]] = Registry(
-    "instruction",
-    {
-        "keywords:existence": "hub.scorers.constraints.keywords:Existence",
-        "keywords:frequency": "hub.scorers.constraints.keywords:Frequency",
-        "keywords:forbidden_words": "hub.scorers.constraints.keywords:ForbiddenWords",
-        "keywords:letter_frequency": "hub.scorers.constraints.keywords:LetterFrequency",
-        "keywords:order": "hub.scorers.constraints.keywords:KeywordOrder",
-        "language:response_language": "hub.scorers.constraints.wording:ResponseLanguage",
-        "length_constraints:number_words": "hub.scorers.constraints.lengths:Words",
-        "length_constraints:number_sentences": "hub.scorers.constraints.lengths:Sentences",
-        "length_constraints:number_paragraphs": "hub.scorers.constraints.lengths:Paragraphs",
-        "length_constraints:nth_paragraph_first_word": "hub.scorers.constraints.lengths:NthParagraph",
-        "length_constraints:number_characters": "hub.scorers.constraints.lengths:Characters",
-        "length_constraints:number_lines": "hub.scorers.constraints.lengths:Lines",
-        "length_constraints:sentence_words": "hub.scorers.constraints.lengths:SentenceLength",
-        "detectable_content:number_placeholders": "hub.scorers.constraints.keywords:Placeholders",
-        "detectable_content:postscript": "hub.scorers.constraints.keywords:Postscript",
-        "detectable_format:number_bullet_lists": "hub.scorers.constraints.formats:Bullets",
-        "detectable_format:constrained_response": "hub.scorers.constraints.formats:ConstrainedResponse",
-        "detectable_format:number_highlighted_sections": "hub.scorers.constraints.formats:Highlights",
-        "detectable_format:multiple_sections": "hub.scorers.constraints.formats:Sections",
-        "detectable_format:json_format": "hub.scorers.constraints.formats:JsonFormat",
-        "detectable_format:json_keys": "hub.scorers.constraints.formats:JsonKeys",
-        "detectable_format:title": "hub.scorers.constraints.formats:Title",
-        "detectable_format:numbered_list": "hub.scorers.constraints.formats:NumberedList",
-        "detectable_format:table": "hub.scorers.constraints.formats:Table",
-        "detectable_format:code_block": "hub.scorers.constraints.formats:CodeBlocks",
-        "combination:two_responses": "hub.scorers.constraints.wording:TwoResponses",
-        "combination:repeat_prompt": "hub.scorers.constraints.wording:RepeatPrompt",
-        "startend:start_checker": "hub.scorers.constraints.wording:StartChecker",
-        "startend:end_checker": "hub.scorers.constraints.wording:EndChecker",
-        "startend:quotation": "hub.scorers.constraints.wording:Quotation",
-        "change_case:capital_word_frequency": "hub.scorers.constraints.wording:CapitalWords",
-        "change_case:english_capital": "hub.scorers.constraints.wording:EnglishCapital",
-        "change_case:english_lowercase": "hub.scorers.constraints.wording:EnglishLowercase",
-        "punctuation:no_comma": "hub.scorers.constraints.wording:NoComma",
-        "punctuation:forbidden_marks": "hub.scorers.constraints.wording:ForbiddenMarks",
-    },
-)
+CONSTRAINTS: Registry[type[Constraint]] = Registry("instruction")
+for module in module_names(__package__):
+    for found in defined_classes(import_module(f"{__package__}.{module}"), Constraint):
+        constraint = cast(type[Constraint], found)
+        if "id" in vars(constraint):
+            CONSTRAINTS.register(constraint.id, constraint)

@@ -1,4 +1,4 @@
-"""`manage.py prepare`: bring the database and the catalog up to date, quickly if they are already."""
+"""`manage.py prepare`: bring the database, the catalog and the demo models up to date, quickly if they are already."""
 
 import fcntl
 import hashlib
@@ -12,11 +12,13 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import connection
 
+from runs.services import DEMO_MODELS, register_demo_models
+
 _LOCK = 0x4C4D4556  # of PostgreSQL's advisory locks; any number that nothing else takes
 
 
 class Command(BaseCommand):
-    help = "Migrate the database and load the catalog if either has changed."
+    help = "Migrate the database, register the demo models and load the catalog if any of them has changed."
     requires_system_checks: list[str] = []
 
     def handle(self, **options: object) -> None:
@@ -29,6 +31,7 @@ class Command(BaseCommand):
 
     def _prepare(self, stamp: Path, state: str) -> None:
         call_command("migrate", verbosity=0, interactive=False)
+        register_demo_models()
         try:
             call_command("load_catalog", verbosity=0, stderr=self.stderr)
         except (
@@ -65,9 +68,9 @@ def _database_exists() -> bool:
 
 
 def _state() -> str:
-    """Return a digest of the database URL, the migrations and the files of the catalog."""
+    """Return a digest of the database URL, the demo models, the migrations and the files of the catalog."""
     database = settings.DATABASES["default"]
-    parts = [f"{database['ENGINE']} {database['HOST']} {database['PORT']} {database['NAME']}"]
+    parts = [f"{database['ENGINE']} {database['HOST']} {database['PORT']} {database['NAME']}", *DEMO_MODELS]
     for app in apps.get_app_configs():
         parts += [f"{app.label}/{path.name}" for path in sorted(Path(app.path, "migrations").glob("[0-9]*.py"))]
     for path in sorted((settings.BASE_DIR / "hub" / "catalog").rglob("*")):

@@ -1,4 +1,4 @@
-"""`manage.py serve`: run the web site and a worker on one machine."""
+"""`manage.py serve`: run the web site and its workers on one machine."""
 
 import secrets
 import signal
@@ -20,7 +20,7 @@ _GRACE_S = 20  # time for a worker to release its run
 
 
 class Command(BaseCommand):
-    help = "Serve the web site and run its worker until Ctrl-C."
+    help = "Serve the web site and run its workers until Ctrl-C."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", type=int, default=8000)
@@ -41,7 +41,9 @@ class Command(BaseCommand):
         code = _watch(processes)
         self.stdout.write("Stopped.")
         if code:
-            raise CommandError("The site or its worker stopped unexpectedly; see its last messages.", returncode=1)
+            raise CommandError(
+                "The site or one of its workers stopped unexpectedly; see its last messages.", returncode=1
+            )
 
 
 def _commands(host: str, port: int) -> list[list[str]]:
@@ -49,9 +51,12 @@ def _commands(host: str, port: int) -> list[list[str]]:
     web += ["--config", str(settings.BASE_DIR / "gunicorn.conf.py"), "--log-level", "warning"]
     web += ["--chdir", str(settings.BASE_DIR)]
     # Threads are enough: the worker mostly waits for models and for the sandbox, which runs code in its own processes.
-    worker = [sys.executable, "-m", "celery", "-A", "llmeval_site", "worker", "--beat", "--pool", "threads"]
-    worker += ["--concurrency", "2", "--loglevel", "WARNING", "--without-gossip", "--without-mingle"]
-    return [web, worker]
+    worker = [sys.executable, "-m", "celery", "-A", "llmeval_site", "worker", "--pool", "threads"]
+    worker += ["--concurrency", "2", "--without-gossip", "--without-mingle"]
+    # A process of its own for gates and periodic tasks, so that they do not wait for long runs.
+    runs = [*worker, "--queues", "runs", "--hostname", "runs@%h"]
+    others = [*worker, "--queues", "gates,maintenance", "--hostname", "gates@%h", "--beat"]
+    return [web, runs, others]
 
 
 def _watch(processes: list[subprocess.Popen[bytes]]) -> int:

@@ -1,40 +1,61 @@
 """Base classes of the formats of failing cases, and the selection of the failed responses that they export."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
 
 from django.db.models import QuerySet
 
-from hub.bundles.answers import ReferenceAnswers
-from hub.bundles.loader import Bundle, open_archive
+from hub.bundles.reference_answers import ReferenceAnswers
+from hub.bundles.stored import open_stored_bundle
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import Message, Tool, get_prompt_messages, plain_message
 from hub.selectors import get_offered_tools
-from runs.exports.protocol import CHUNK, ExportFormat, LeftOut
+from runs.exports.protocol import CHUNK, ExportFormat, JSONObject, LeftOut
 from runs.models import Response, Run, RunEnvironment, RunModel
+from runs.results.breakdown.reasons import pattern_regex
 from runs.results.counting import defective_cases
 from runs.selectors import responses_matching
+
+Completion = Literal["gold", "attempt", "model"]
+"""Where a right answer to a failed case comes from: its gold answer, another attempt of the model, another model."""
+
+COMPLETIONS: tuple[Completion, ...] = ("gold", "attempt", "model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureSelection:
-    """Failed responses of *run* in *environments*. `q` and `flag` are the filters of the list of responses."""
+    """Failed responses of *run* in *environments*. `q`, `flag` and `reason` are the filters of the list.
+
+    cases: ids of the only cases that are exported; None: all. training: without cases of held-out splits. completion:
+    the only source of right answers; None: all, in the order of COMPLETIONS.
+    """
 
     run: Run
     model: RunModel | None = None
     environments: list[RunEnvironment]
     q: str = ""
     flag: str = ""
+    reason: str = ""
+    cases: Collection[str] | None = None
+    training: bool = False
+    completion: Completion | None = None
 
     def responses(self, environment: RunEnvironment) -> QuerySet[Response]:
         """Return the failed responses in the order of cases, without cases that a curator found wrong."""
         found = Response.objects.filter(run_environment=environment, status=Response.Status.FAILED, run_model__role="")
         if self.model is not None:
             found = found.filter(run_model=self.model)
-        found = responses_matching(found, q=self.q, flag=self.flag)
+        if self.cases is not None:
+            found = found.filter(case__external_id__in=self.cases)
+        if self.training:
+            found = found.filter(case__held_out=False)
+        regex = pattern_regex(self.reason) if self.reason else ""
+        found = responses_matching(found, q=self.q, flag=self.flag, reason=regex)
         return (
             found.exclude(case_id__in=defective_cases(environment))
             .select_related("case", "run_model")
@@ -59,10 +80,16 @@ class FailureSelection:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed response, with the gold answers of its environment if the format needs them."""
+    """One failed response, with right answers to its case if the format needs them.
+
+    gold: the gold answers of its environment. passing: a response of the run to the same case that passed. wanted: the
+    sources of right answers that may be used, in this order.
+    """
 
     response: Response
     gold: ReferenceAnswers | None = None
+    passing: Response | None = None
+    wanted: Sequence[Completion] = COMPLETIONS
 
 
 class FailureFormat(ExportFormat[Failure]):
@@ -75,32 +102,78 @@ class FailureFormat(ExportFormat[Failure]):
                 yield Failure(response)
 
 
-class GoldFormat(FailureFormat):
-    """Format with one row for each failing case that has a gold answer of one message, a text or calls of tools.
+class CompletionFormat(FailureFormat):
+    """Format with one row for each failing case that has a right answer: gold, or of a response that passed.
 
     If several models or attempts failed a case, its row is made from the first failure.
     """
 
     def failures(self, selection: FailureSelection) -> Iterator[Failure]:
+        wanted = [selection.completion] if selection.completion else COMPLETIONS
         for environment in selection.environments:
             with _open_gold(environment.version) as gold:
-                for response in selection.read_first(environment):
-                    yield Failure(response, gold)
+                for chunk in _chunks(selection.read_first(environment)):
+                    passing = {} if wanted == ["gold"] else find_passing(environment, chunk, wanted)
+                    for response in chunk:
+                        yield Failure(response, gold, passing.get(response.case_id), wanted)
 
 
-def open_version(version: EnvironmentVersion) -> Bundle:
-    """Open the stored bundle of *version*. Raises BundleError."""
-    return open_archive(version.archive.open("rb"))
+def _chunks(responses: Iterator[Response]) -> Iterator[list[Response]]:
+    while chunk := list(islice(responses, CHUNK)):
+        yield chunk
+
+
+def find_passing(
+    environment: RunEnvironment, failed: Sequence[Response], wanted: Sequence[Completion]
+) -> dict[int, Response]:
+    """Return a response that passed for each case of *failed*, by the case's id; cases without one are missing.
+
+    One of the model that failed is preferred, then the models are taken in the order of the config, and the attempts in
+    theirs.
+    """
+    model_of = {response.case_id: response.run_model_id for response in failed}
+    rows = Response.objects.filter(
+        run_environment=environment, status=Response.Status.PASSED, case__in=model_of, run_model__role=""
+    ).order_by("run_model__position", "attempt")
+    chosen: dict[int, tuple[bool, int]] = {}  # case -> whether another model gave it, and the response
+    for pk, case, model in rows.values_list("pk", "case_id", "run_model_id"):
+        other = model != model_of[case]
+        if ("model" if other else "attempt") in wanted and (case not in chosen or (chosen[case][0] and not other)):
+            chosen[case] = (other, pk)
+    found = Response.objects.select_related("run_model").in_bulk([pk for _, pk in chosen.values()])
+    return {case: found[pk] for case, (_, pk) in chosen.items()}
 
 
 @contextmanager
 def _open_gold(version: EnvironmentVersion) -> Iterator[ReferenceAnswers]:
-    with open_version(version) as bundle, ReferenceAnswers(bundle.manifest.gold, "gold", bundle.file) as gold:
+    with open_stored_bundle(version) as bundle, ReferenceAnswers(bundle.manifest.gold, "gold", bundle.file) as gold:
         yield gold
 
 
-def gold_messages(failure: Failure) -> tuple[list[Message], list[Tool]]:
-    """Return the prompt followed by the gold answer, and the tools on offer. Raises LeftOut."""
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """Prompt and right answer as a transcript, the tools on offer, and where the answer comes from."""
+
+    messages: list[Message]
+    tools: list[Tool]
+    source: JSONObject
+
+
+def completed(failure: Failure) -> Completed:
+    """Return the case of *failure* with a right answer. Raises LeftOut with the reason why there is none."""
+    if "gold" in failure.wanted:
+        try:
+            return _gold_transcript(failure)
+        except LeftOut:
+            if failure.passing is None:
+                raise
+    if failure.passing is None:
+        what = "attempt of the model" if "attempt" in failure.wanted else "model"
+        raise LeftOut(f"no other {what} passed")
+    return _passing_transcript(failure.response, failure.passing)
+
+
+def _gold_transcript(failure: Failure) -> Completed:
     response = failure.response
     prompt = get_prompt_messages(response.messages)
     if not prompt:
@@ -117,4 +190,21 @@ def gold_messages(failure: Failure) -> tuple[list[Message], list[Tool]]:
     answer = plain_message(answers[0].messages[0])
     if answer.get("tool_calls") and not tools:
         raise LeftOut("the gold answer calls tools that are not stored with the environment")
-    return [*(plain_message(message) for message in prompt), answer], tools or []
+    messages = [*(plain_message(message) for message in prompt), answer]
+    return Completed(messages, tools or [], {"kind": "gold"})
+
+
+def _passing_transcript(failed: Response, passing: Response) -> Completed:
+    """Return the whole transcript of *passing*, with the environment's messages between its turns."""
+    tools = get_offered_tools(failed.run_environment.version, failed.case)
+    messages = [plain_message(message) for message in passing.messages]
+    if any(message.get("tool_calls") for message in messages) and not tools:
+        raise LeftOut("the answer that passed calls tools that are not stored with the environment")
+    kind = "attempt" if passing.run_model_id == failed.run_model_id else "model"
+    source: JSONObject = {
+        "kind": kind,
+        "model": passing.run_model.label,
+        "run": failed.run_environment.run_id,
+        "response": passing.pk,
+    }
+    return Completed(messages, tools or [], source)

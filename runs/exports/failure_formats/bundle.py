@@ -9,11 +9,12 @@ from pathlib import Path
 import yaml
 
 from hub.bundles.loader import Bundle, open_bundle
+from hub.bundles.stored import open_stored_bundle
 from hub.common.digests import digest
 from hub.datasets.files import read_file
 from hub.datasets.row_types import DatasetError
 from hub.manifest.problems import MANIFEST
-from runs.exports.failure_formats.base import Failure, FailureFormat, FailureSelection, open_version
+from runs.exports.failure_formats.base import Failure, FailureFormat, FailureSelection
 from runs.exports.protocol import ExportError, JSONObject, Row, write_json_lines
 from runs.models import RunEnvironment
 
@@ -25,6 +26,7 @@ class FailureBundle(FailureFormat):
     summary = "a new environment (.zip) of the failing cases"
     suffix = ".zip"
     training = False
+    has_lines = False
 
     def failures(self, selection: FailureSelection) -> Iterator[Failure]:
         """Yield the first failure of each case. Raises ExportError if several environments have failures."""
@@ -55,7 +57,10 @@ class FailureBundle(FailureFormat):
         if first is None:
             return
         environment = first.item.response.run_environment
-        with tempfile.TemporaryDirectory(prefix="llmeval-failures-") as name, open_version(environment.version) as full:
+        with (
+            tempfile.TemporaryDirectory(prefix="llmeval-failures-") as name,
+            open_stored_bundle(environment.version) as full,
+        ):
             folder = Path(name)
             _fill_folder(environment, full, chain([first], remaining), folder)
             with open_bundle(folder) as small, path.open("wb") as file:

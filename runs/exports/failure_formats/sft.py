@@ -1,4 +1,4 @@
-"""`sft`: prompt and gold answer of each failing case, for supervised fine-tuning with TRL.
+"""`sft`: prompt and right answer of each failing case, for supervised fine-tuning with TRL.
 
 Arguments of tool calls are objects, as chat templates expect them, and `tools` is JSON text.
 """
@@ -6,21 +6,22 @@ Arguments of tool calls are objects, as chat templates expect them, and `tools` 
 from collections.abc import Iterator
 
 from hub.protocols.messages import tools_text, with_parsed_arguments
-from runs.exports.failure_formats.base import Failure, GoldFormat, gold_messages
+from runs.exports.failure_formats.base import CompletionFormat, Failure, completed
 from runs.exports.protocol import JSONObject
 from runs.exports.provenance import response_provenance
 
 
-class Sft(GoldFormat):
+class Sft(CompletionFormat):
     name = "sft"
-    summary = '{"messages": prompt and gold answer, ...}, one line for each case: supervised fine-tuning (TRL)'
+    summary = '{"messages": prompt and right answer, ...}, one line for each case: supervised fine-tuning (TRL)'
 
     def rows(self, item: Failure) -> Iterator[JSONObject]:
-        messages, tools = gold_messages(item)
+        right = completed(item)
         yield {
-            "messages": [with_parsed_arguments(message) for message in messages],
-            "tools": tools_text(tools) if tools else None,
+            "messages": [with_parsed_arguments(message) for message in right.messages],
+            "tools": tools_text(right.tools) if right.tools else None,
             **response_provenance(item.response, "environment", "case", "model"),
             "failed_response": item.response.text,
             "reason": item.response.reason,
+            "completion_source": right.source,
         }

@@ -1,58 +1,106 @@
-"""`manage.py compare`: compare two runs, or two models of one run, case by case."""
+"""`manage.py compare`: compare runs, or models of one run, case by case, and decide a gate."""
 
 from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TypedDict, Unpack
 
+from hub.common.output_files import Outputs, add_force_argument
 from hub.management import base
+from runs.management.config_file import UsageError
 from runs.reports.comparison import print_comparison
-from runs.results.comparison import Comparison, compare
+from runs.reports.comparison_files import comparison_html, comparison_markdown, gate_lines
+from runs.reports.comparison_verdicts import compared_rows
+from runs.results.comparison.gate import decide_gate, parse_gate
+from runs.results.comparison.pair import Comparison
+from runs.results.comparison.several import compare_all
 from runs.selectors import get_run
+
+NO_GO, INCONCLUSIVE = 4, 5
 
 
 class Options(TypedDict):
     """Options of the command as parsed."""
 
-    run_a: str
-    run_b: str | None
+    runs: list[str]
     model_a: str | None
     model_b: str | None
+    gate: str | None
+    margin: float | None
+    html: Path | None
+    markdown: Path | None
+    force: bool
     json: bool
 
 
 class Command(base.Command):
     help = (
-        "Compare two runs, or two models of one run, on the cases with scored responses on both sides. Differences are "
-        "A - B. The exit code is 1 if no case can be compared."
+        "Compare runs, or the models of one run, on the cases with scored responses on both sides. Differences are "
+        "A - B, where A is the run named first. The exit code is 1 if no case can be compared, 4 if the gate is NO-GO, "
+        "and 5 if it is INCONCLUSIVE."
     )
 
-    option_names = {"model_a": "--model-a and --model-b"}
+    option_names = {"model_a": "--model-a and --model-b", "gate": "--gate"}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("run_a", metavar="RUN_A")
-        parser.add_argument("run_b", metavar="RUN_B", nargs="?", help="default: RUN_A, to compare two of its models")
-        parser.add_argument("--model-a", metavar="X", help="label of the model in RUN_A")
-        parser.add_argument("--model-b", metavar="Y", help="label of the model in RUN_B")
+        parser.add_argument("runs", metavar="RUN", nargs="+", help="one run, to compare its models, or several")
+        parser.add_argument("--model-a", metavar="X", help="label of the model in the first run")
+        parser.add_argument("--model-b", metavar="Y", help="label of the model in the second run")
+        parser.add_argument(
+            "--gate", metavar="CONDITIONS", help='decide by intervals, as in "accuracy >= -0.01; cost <= 1.2x"'
+        )
+        parser.add_argument(
+            "--margin", type=float, metavar="M", help="accuracies that differ by at most M (0 to 1) are equivalent"
+        )
+        parser.add_argument("--html", type=Path, metavar="FILE", help="write the comparison as one HTML file")
+        parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the comparison as Markdown")
+        add_force_argument(parser)
         parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
-        comparison = compare(
-            get_run(options["run_a"]),
-            get_run(options["run_b"] or options["run_a"]),
-            model_a=options["model_a"],
-            model_b=options["model_b"],
+        margin = options["margin"]
+        if margin is not None and not 0 < margin < 1:
+            raise UsageError(f"--margin is a difference of accuracies between 0 and 1, not {margin:g}.")
+        if options["gate"] is not None:
+            parse_gate(options["gate"])  # before anything is computed
+        runs = [get_run(run) for run in options["runs"]]
+        comparisons = compare_all(runs, model_a=options["model_a"], model_b=options["model_b"])
+        gate = None if options["gate"] is None else decide_gate(options["gate"], comparisons)
+        with Outputs(force=options["force"]) as outputs:
+            for path, render in ((options["html"], comparison_html), (options["markdown"], comparison_markdown)):
+                if path is not None:
+                    outputs.file(path).write_text(render(comparisons, gate=gate, margin=margin), encoding="utf-8")
+        verdicts = [row.verdict for row in compared_rows(comparisons, margin=margin)]
+        first = comparisons[0].to_json() if len(comparisons) == 1 else {}
+        self.print_json(
+            {
+                **first,
+                **({} if first else {"comparisons": [item.to_json() for item in comparisons]}),
+                "verdicts": verdicts,
+                **({"gate": gate.to_json()} if gate else {}),
+            }
         )
-        self.print_json(comparison.to_json())
         if not options["json"]:
-            print_comparison(comparison, base.ReportConsole())
-        if not comparison.cases:
-            raise self.exit_with(base.INCOMPLETE, "No case can be compared.", _reasons(comparison))
+            console = base.ReportConsole()
+            for comparison in comparisons:
+                print_comparison(comparison, console)
+                console.print()
+            for line in [*verdicts, *([f"{gate.decision}: {gate.expression}", *gate_lines(gate)] if gate else [])]:
+                console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+        if not any(comparison.cases for comparison in comparisons):
+            raise self.exit_with(base.INCOMPLETE, "No case can be compared.", _reasons(comparisons))
+        if gate is not None and gate.decision != "GO":
+            raise SystemExit(NO_GO if gate.decision == "NO-GO" else INCONCLUSIVE)
 
 
-def _reasons(comparison: Comparison) -> list[str]:
+def _reasons(comparisons: Sequence[Comparison]) -> list[str]:
     """Return why no case can be compared, with one line for each environment and pair of models."""
     lines = []
-    for pair in comparison.models:
-        for item in pair.environments:
-            left_out = ", ".join(f"{count:,} cases {why}" for why, count in item.left_out.items())
-            lines.append(f"{item.slug}, {pair.model_a} and {pair.model_b}: {left_out or 'no response on either side'}.")
+    for comparison in comparisons:
+        for pair in comparison.models:
+            for item in pair.environments:
+                left_out = ", ".join(f"{count:,} cases {why}" for why, count in item.left_out.items())
+                lines.append(
+                    f"{item.slug}, {pair.model_a} and {pair.model_b}: {left_out or 'no response on either side'}."
+                )
     return lines

@@ -1,5 +1,6 @@
 """`manage.py eval`: validate a config, execute its run, print the report."""
 
+import os
 import signal
 import sys
 import time
@@ -8,33 +9,48 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn, TypedDict, cast
 
+from django.conf import settings
 from django.core.management import call_command
+from django.utils import timezone
 from rich.console import Console
 
 from hub.common.leases import new_owner
 from hub.management import base
-from hub.management.base import DONE, INCOMPLETE, INTERRUPTED
+from hub.management.base import DONE, INCOMPLETE, INTERRUPTED, UNAVAILABLE
 from hub.management.invocation import command
 from runs.config.schema import RunConfig
+from runs.description import add_tags, check_tags
 from runs.execution.dispatch import dispatch_run
+from runs.execution.faults import InfrastructureFault
 from runs.execution.progress import RunProgress
 from runs.execution.runner import ExecutionOptions, execute_run
 from runs.leases import take_lease
-from runs.management.config_file import UsageError, load_config
+from runs.management.config_file import UsageError, build_config, load_config
 from runs.management.dry_run import DryRun
+from runs.management.report_files import (
+    ReportFileOptions,
+    add_report_arguments,
+    check_report_files,
+    write_report_files,
+)
 from runs.missing import count_expected, count_missing, is_run_complete
 from runs.models import ACTIVE, Run
 from runs.reports import print_report, results_json
 from runs.selectors import get_run, stored_counts
-from runs.services import config_of, create_run, interrupt_run, resume_run
+from runs.services import STORED_IS_KEPT, config_of, create_run, interrupt_run, resume_run
+from sandbox.workspaces.shared import allow_builds
 
 _POLL_EVERY_S = 0.5
+BELOW_FLOOR = 4  # exit code if an accuracy is below --fail-under, as for the gate of `compare`
+_MANY = 5000  # missing responses from which several processes are worth their start
 
 
-class EvalOptions(TypedDict):
+class EvalOptions(ReportFileOptions):
     """Options of the command, as argparse returns them."""
 
     config: str | None
+    env: list[str] | None
+    model: list[str]
     resume: str | None
     set: list[str]
     limit: int | None
@@ -43,6 +59,8 @@ class EvalOptions(TypedDict):
     no_cache: bool
     fail_under: float | None
     enqueue: bool
+    processes: int | None
+    tag: list[str]
 
 
 class Command(base.Command):
@@ -53,7 +71,11 @@ class Command(base.Command):
     def add_arguments(self, parser: ArgumentParser) -> None:
         source = parser.add_mutually_exclusive_group(required=True)
         source.add_argument("--config", metavar="FILE", help="the run's config (YAML)")
+        source.add_argument("--env", action="append", metavar="SLUG", help="environment; repeatable, with --model")
         source.add_argument("--resume", metavar="RUN", help="continue a run: request missing and errored responses")
+        parser.add_argument(
+            "--model", action="append", default=[], metavar="NAME", help="registered model, such as demo; repeatable"
+        )
         parser.add_argument(
             "--set", action="append", default=[], metavar="KEY=VALUE", help="override path.to.key; repeatable"
         )
@@ -63,8 +85,16 @@ class Command(base.Command):
         parser.add_argument("--json", action="store_true", help="one JSON document on stdout, the rest on stderr")
         parser.add_argument("--dry-run", action="store_true", help="validate, count and estimate; call no model")
         parser.add_argument("--no-cache", action="store_true", help="call models even if replies are in the cache")
-        parser.add_argument("--fail-under", type=float, metavar="X", help="exit 1 if an accuracy (0 to 1) is below X")
+        parser.add_argument("--fail-under", type=float, metavar="X", help="exit 4 if an accuracy (0 to 1) is below X")
+        parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="tag of the new run; repeatable")
+        add_report_arguments(parser)
         parser.add_argument("--enqueue", action="store_true", help="let the workers execute the run, and follow it")
+        parser.add_argument(
+            "--processes",
+            type=int,
+            metavar="N",
+            help=f"processes that execute the run (default: one per core from {_MANY:,} missing responses on, else 1)",
+        )
 
     def run_from_argv(self, argv: list[str]) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C, also during start-up
@@ -72,9 +102,11 @@ class Command(base.Command):
 
     def handle(self, *args: object, **options: object) -> None:
         call_command("prepare")
+        allow_builds()
         self._evaluate(cast(EvalOptions, options))
 
     def _evaluate(self, options: EvalOptions) -> None:
+        check_report_files(options)
         console = base.ReportConsole(stderr=options["json"], soft_wrap=False)
         owner = "" if options["enqueue"] else new_owner()
         run, config = self._prepare_run(console, options, owner)
@@ -84,6 +116,8 @@ class Command(base.Command):
         self.print_json(results)
         if not options["json"]:
             print_report(run, console)
+        for path in write_report_files(run, options):
+            self.stderr.write(f"Wrote {path}.")
         self._exit(run, results, options)
 
     def _prepare_run(self, console: Console, options: EvalOptions, owner: str) -> tuple[Run, RunConfig]:
@@ -91,15 +125,31 @@ class Command(base.Command):
         fail_under = options["fail_under"]
         if fail_under is not None and not 0 <= fail_under <= 1:
             raise UsageError(f"--fail-under is an accuracy from 0 to 1, not {fail_under:g}.")
+        if options["processes"] is not None and options["processes"] < 1:
+            raise UsageError(f"--processes is at least 1, not {options['processes']}.")
+        if options["enqueue"] and options["processes"] is not None:
+            raise UsageError("The workers execute the run; remove --processes or --enqueue.")
         if options["enqueue"] and options["no_cache"]:
             raise UsageError("Workers use the cache; remove --no-cache or --enqueue.")
+        if options["model"] and options["env"] is None:
+            raise UsageError("--model belongs to --env; a config names its own models.")
+        tags = check_tags(options["tag"])
         if options["resume"] is not None:
+            if tags:
+                raise UsageError("--tag belongs to a new run; `runs tag RUN TAG` adds one to a stored run.")
             return self._reopen_run(options["resume"], options, owner)
-        assert options["config"] is not None
-        resolved = load_config(Path(options["config"]), overrides=options["set"], limit=options["limit"])
+        if options["env"] is not None:
+            if not options["model"]:
+                raise UsageError("Name the model: --env SLUG --model NAME, such as --model demo.")
+            resolved = build_config(options["env"], options["model"], overrides=options["set"], limit=options["limit"])
+        else:
+            assert options["config"] is not None
+            resolved = load_config(Path(options["config"]), overrides=options["set"], limit=options["limit"])
         if options["dry_run"]:
             self._print_dry_run(console, DryRun(resolved), as_json=options["json"])
-        return create_run(config=resolved.config, environments=resolved.environments, owner=owner), resolved.config
+        run = create_run(config=resolved.config, environments=resolved.environments, owner=owner)
+        add_tags(run=run, add=tags)
+        return run, resolved.config
 
     def _reopen_run(self, run_id: str, options: EvalOptions, owner: str) -> tuple[Run, RunConfig]:
         if options["set"] or options["limit"] is not None or options["dry_run"]:
@@ -121,8 +171,15 @@ class Command(base.Command):
             with RunProgress(console, total) as progress:
                 if options["enqueue"]:
                     return self._follow_workers(run, progress)
-                how = ExecutionOptions(use_cache=not options["no_cache"], signals=True)
+                how = ExecutionOptions(
+                    use_cache=not options["no_cache"],
+                    signals=True,
+                    retry_for_s=settings.EVAL_RETRY_SECONDS,
+                    processes=options["processes"] or (len(os.sched_getaffinity(0)) if total >= _MANY else 1),
+                )
                 return execute_run(run=run, config=config, listener=progress, options=how, owner=owner)
+        except InfrastructureFault as fault:
+            raise self.exit_with(UNAVAILABLE, f"{fault} Continue with: {_resume_command(run)}") from None
         except KeyboardInterrupt:
             interrupt_run(run=run, owner=owner)
             raise self.exit_with(INTERRUPTED, f"Interrupted. Continue with: {_resume_command(run)}") from None
@@ -130,10 +187,14 @@ class Command(base.Command):
     def _follow_workers(self, run: Run, progress: RunProgress) -> Run:
         """Let the workers execute *run*, and wait until it has ended. Ctrl-C only ends the waiting."""
         dispatch_run(run=run)
+        delayed_until = None
         try:
             while run.status in ACTIVE:
                 time.sleep(_POLL_EVERY_S)
                 run.refresh_from_db()
+                if run.retry_at is not None and run.retry_at != delayed_until:
+                    delayed_until = run.retry_at
+                    progress.run_delayed(run.message, (run.retry_at - timezone.now()).total_seconds())
                 progress.show_stored(*stored_counts(run))
         except KeyboardInterrupt:
             message = f"The workers continue run {run.pk}; its page is /runs/{run.pk}/."
@@ -150,7 +211,8 @@ class Command(base.Command):
     def _exit(self, run: Run, results: Mapping[str, object], options: EvalOptions) -> None:
         resume = _resume_command(run)
         if run.status == Run.Status.INTERRUPTED:
-            raise self.exit_with(INTERRUPTED, f"Interrupted. Continue with: {resume}")
+            shown = "Interrupted." if run.message == STORED_IS_KEPT else run.message
+            raise self.exit_with(INTERRUPTED, f"{shown} Continue with: {resume}")
         if run.status != Run.Status.COMPLETED:
             raise self.exit_with(INCOMPLETE, f"{run.message} Continue with: {resume}")
         rows = cast("list[_ResultRow]", results["results"])
@@ -165,7 +227,7 @@ class Command(base.Command):
         for row in below:
             self.stderr.write(f"{row['model']} on {row['environment']}: {row['accuracy']} is below {floor}.")
         if below:
-            sys.exit(INCOMPLETE)
+            sys.exit(BELOW_FLOOR)
 
 
 class _ResultRow(TypedDict):

@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 
 from hub.common.output_files import add_force_argument
 from hub.management import base
-from runs.exports import FORMATS, export_failures
+from runs.exports import COMPLETIONS, FORMATS, export_failures
 from runs.selectors import get_run
 
 
@@ -20,6 +20,7 @@ class Options(TypedDict):
     environment: str | None
     search: str
     flag: str
+    completion: str
     force: bool
 
 
@@ -36,6 +37,13 @@ class Command(base.Command):
         parser.add_argument("--environment", metavar="SLUG", help="only this environment of the run")
         parser.add_argument("--search", metavar="TEXT", default="", help="only with TEXT in the case id or the reason")
         parser.add_argument("--flag", choices=["truncated", "refused", "limit"], default="", help="only with this flag")
+        parser.add_argument(
+            "--completion",
+            choices=COMPLETIONS,
+            default="",
+            help="right answers of sft and openai only from gold answers, other attempts of the model, or other models "
+            "(default: the first of these that there is)",
+        )
         add_force_argument(parser)
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
@@ -47,6 +55,7 @@ class Command(base.Command):
             environment=options["environment"],
             q=options["search"],
             flag=options["flag"],
+            completion=options["completion"],
             force=options["force"],
         )
         for line in exported.left_out_lines():

@@ -11,7 +11,14 @@ from hub.common import wording
 from hub.common.output_files import add_force_argument
 from hub.management import base
 from hub.selectors import get_version
-from runs.exports import ExportError, ExportReport, RolloutSelection, export_episodes, export_run_rollouts
+from runs.exports import (
+    ROLLOUT_FORMATS,
+    ExportError,
+    ExportReport,
+    RolloutSelection,
+    export_episodes,
+    export_run_rollouts,
+)
 from runs.selectors import get_run
 
 
@@ -19,6 +26,7 @@ class Options(TypedDict):
     """Options of the command as parsed."""
 
     out: Path
+    format: str
     run: str | None
     environment: str
     model: str
@@ -29,13 +37,16 @@ class Options(TypedDict):
 
 class Command(base.Command):
     help = (
-        "Write episodes that trainers drove over REST, or a run's scored responses, as JSONL with rewards and tokens."
+        "Write episodes that trainers drove over REST, or a run's scored responses, to a file with rewards and tokens."
     )
 
     option_names = {"environment": "--environment", "model": "--model"}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--out", required=True, type=Path, metavar="FILE")
+        parser.add_argument(
+            "--format", choices=list(ROLLOUT_FORMATS), default="jsonl", help="format of the file (default: %(default)s)"
+        )
         parser.add_argument("--run", metavar="RUN", help="export the scored responses of this run instead of episodes")
         parser.add_argument("--environment", metavar="SLUG", default="", help="only rollouts of this environment")
         parser.add_argument("--model", metavar="M", default="", help="only rollouts of the model with this label")
@@ -59,13 +70,14 @@ class Command(base.Command):
             model=options["model"],
             since=options["since"],
         )
+        format, force = options["format"], options["force"]
         if options["run"]:
             if selection.user or selection.since:
                 raise ExportError("--user and --since select episodes; remove them, or remove --run.")
-            return export_run_rollouts(get_run(options["run"]), options["out"], selection, force=options["force"])
+            return export_run_rollouts(get_run(options["run"]), options["out"], selection, format=format, force=force)
         if selection.environment:
             get_version(selection.environment)
-        return export_episodes(options["out"], selection, force=options["force"])
+        return export_episodes(options["out"], selection, format=format, force=force)
 
     def _user(self, name: str | None) -> User | None:
         if name is None:

@@ -1,4 +1,4 @@
-"""`manage.py sync_tracking`: log runs in MLflow that are not logged yet, or that have newer judgments."""
+"""`manage.py sync_tracking`: log runs in MLflow that are not logged yet, or that have newer preferences."""
 
 from argparse import ArgumentParser
 

@@ -4,8 +4,14 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from runs.results.statistics.confidence import CONFIDENCE, Z
-from runs.results.statistics.means import cluster_sizes, count_clusters, effective_sample_size, mean, standard_error_of
+from runs.results.statistics.confidence_level import CONFIDENCE, Z
+from runs.results.statistics.mean_intervals import (
+    cluster_sizes,
+    count_clusters,
+    effective_sample_size,
+    mean,
+    standard_error_of,
+)
 from runs.results.statistics.power import LEAST_PAIRS, minimum_detectable_effect
 
 

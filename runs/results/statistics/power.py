@@ -3,7 +3,7 @@
 import math
 from statistics import NormalDist
 
-from runs.results.statistics.confidence import CONFIDENCE, Z
+from runs.results.statistics.confidence_level import CONFIDENCE, Z
 
 POWER = 0.80
 _Z_POWER = NormalDist().inv_cdf(POWER)

@@ -8,7 +8,7 @@ from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
 from hub.common.web.filters import FilterError
-from runs.results.comparison import compare
+from runs.results.comparison.pair import compare
 from runs.web import queries
 from runs.web.api.parameters import text_parameters
 from runs.web.forms import CompareForm

@@ -1,9 +1,12 @@
-"""REST API of episodes for trainers: create, list, show, step, delete."""
+"""REST API of episodes for trainers: create, list, show, step, finish, delete."""
 
+from collections.abc import Mapping
+from typing import cast, get_args
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import APIException, NotFound, PermissionDenied, ValidationError
@@ -14,29 +17,28 @@ from rest_framework.views import APIView
 
 from hub.common import wording
 from hub.common.rest.errors import ErrorBody
+from hub.common.rest.parsers import TranscriptJSONParser
 from hub.common.rest.serializers import StrictSerializer
 from hub.environments.episodes import Observation
 from hub.models import EnvironmentVersion
 from hub.selectors import VersionNotFound, get_version, list_visible_environments, may_see_content
 from runs.models import EpisodeSession
-from runs.providers.openai_replies import parse_usage
-from runs.rollouts.roles import session_recordings
-from runs.rollouts.services import (
-    RolloutConflict,
+from runs.providers.openai_api.replies import parse_usage
+from runs.rollouts.creation import create_rollout
+from runs.rollouts.errors import (
+    EpisodeEnded,
+    EpisodeExpired,
     RolloutError,
     RolloutFailed,
-    create_rollout,
-    delete_rollout,
-    get_session,
-    list_sessions,
-    step_rollout,
+    StepCrashed,
+    StepRunning,
 )
+from runs.rollouts.roles import session_recordings
+from runs.rollouts.sessions import delete_rollout, get_session, list_sessions, session_steps
+from runs.rollouts.steps import FinishReason, StepAnswer, finish_rollout, step_rollout, wait_for_answer
+from runs.rollouts.tokens import validate_tokens
+from runs.web.api.preferences import parse_wait, requested_wait
 from runs.web.forms import EpisodesFilter
-
-
-class Conflict(APIException):
-    status_code = 409
-    default_code = "conflict"
 
 
 class Unavailable(APIException):
@@ -44,17 +46,23 @@ class Unavailable(APIException):
     default_code = "unavailable"
 
 
+class StepCrash(APIException):
+    status_code = 500
+    default_code = "server_error"
+
+
 class NewEpisodeSerializer(StrictSerializer):
     """Body of a request for a new episode.
 
     `environment`: slug or slug@version. `case`: an id; without it, `seed` draws one. `roles`: role -> names of models.
     `model`: label that the trainer chooses, stored with the episode and exported. `recordings`: replies of role models
-    in an earlier episode.
+    in an earlier episode. `attempt_seed`: `seed` of an exported rollout, instead of `seed`, to repeat it.
     """
 
     environment = serializers.CharField(max_length=160)
     case = serializers.CharField(max_length=200, required=False)
     seed = serializers.IntegerField(default=0, min_value=-(2**53), max_value=2**53)
+    attempt_seed = serializers.IntegerField(required=False, min_value=0, max_value=2**63 - 1)
     attempt = serializers.IntegerField(default=1, min_value=1, max_value=1_000_000)
     model = serializers.CharField(max_length=120, required=False, default="")
     roles = serializers.DictField(child=serializers.ListField(child=serializers.CharField()), required=False)
@@ -71,8 +79,19 @@ class UsageSerializer(serializers.Serializer[object]):
 
 
 class StepSerializer(StrictSerializer):
+    """Body of a step. `turn`: number of earlier steps; with it, the request can be repeated."""
+
     message = serializers.JSONField()
     usage = UsageSerializer(required=False, allow_null=True)
+    turn = serializers.IntegerField(required=False, min_value=0)
+    tokens = serializers.JSONField(required=False, allow_null=True)
+
+
+class FinishSerializer(StrictSerializer):
+    """Body that ends an episode. `turn` is as in a step."""
+
+    reason = serializers.ChoiceField(choices=get_args(FinishReason))
+    turn = serializers.IntegerField(required=False, min_value=0)
 
 
 class EpisodeEndpoint(APIView):
@@ -80,6 +99,14 @@ class EpisodeEndpoint(APIView):
 
     throttle_classes = ()
     read_scope = write_scope = "train"
+
+
+_WAIT = OpenApiParameter(
+    "wait", float, description="Seconds to wait for the answer, 0 to 30. A step that lasts longer is answered with 202."
+)
+_PREFER = OpenApiParameter(
+    "Prefer", str, OpenApiParameter.HEADER, description="`respond-async` and optionally `wait=SECONDS` (RFC 7240)."
+)
 
 
 class EpisodeItem(serializers.ModelSerializer[EpisodeSession]):
@@ -96,6 +123,7 @@ class EpisodeItem(serializers.ModelSerializer[EpisodeSession]):
             "case",
             "attempt",
             "model",
+            "group",
             "done",
             "truncated",
             "reward",
@@ -112,11 +140,12 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
     ordering = "-created_at"
 
     def get_queryset(self) -> QuerySet[EpisodeSession]:
-        return list_sessions(
-            user=requesting_user(self.request), done=EpisodesFilter(self.request.query_params).done_value()
-        )
+        given = EpisodesFilter(self.request.query_params)
+        return list_sessions(user=requesting_user(self.request), done=given.done_value(), group=given.values()["group"])
 
-    @extend_schema(operation_id="episodes_list", parameters=[OpenApiParameter("done", bool)])
+    @extend_schema(
+        operation_id="episodes_list", parameters=[OpenApiParameter("done", bool), OpenApiParameter("group", str)]
+    )
     def get(self, request: Request, *args: object, **kwargs: object) -> Response:
         return super().get(request, *args, **kwargs)
 
@@ -125,9 +154,7 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
         serializer = NewEpisodeSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data
-        version = get_visible_version(request, data["environment"])
-        if version.environment.held_out:
-            raise PermissionDenied(f"{version.environment.slug} is held out: it must not be used for training.")
+        version = get_trainable_version(request, data["environment"])
         try:
             rollout = create_rollout(
                 user=requesting_user(request),
@@ -138,13 +165,19 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
                 model=data["model"],
                 roles=data.get("roles"),
                 recordings=data.get("recordings"),
+                fixed_seed=data.get("attempt_seed"),
             )
         except RolloutError as error:
             raise ValidationError({error.path: str(error)} if error.path else str(error)) from None
         except RolloutFailed as error:
             raise Unavailable(str(error)) from None
-        body = {"id": str(rollout.session.pk), "case": rollout.session.case.external_id, "done": rollout.session.done}
-        return Response({**body, "observation": _observation(rollout.observation)}, status=201)
+        body = {
+            "id": str(rollout.session.pk),
+            "case": rollout.session.case.external_id,
+            "done": rollout.session.done,
+            "turn": 0,
+        }
+        return Response({**body, "observation": observation_body(rollout.observation)}, status=201)
 
 
 class EpisodeDetail(EpisodeEndpoint):
@@ -160,61 +193,121 @@ class EpisodeDetail(EpisodeEndpoint):
                 "case": session.case.external_id,
                 "attempt": session.attempt,
                 "model": session.model,
+                "group": session.group or None,
                 "messages": session.state.get("messages", []),
                 "tools": session.state.get("tools", []),
+                "turn": session.revision,
                 "done": session.done,
                 "truncated": session.truncated,
                 "reward": session.reward,
                 "score": session.score,
+                "steps": session_steps(session),
                 "calls": session.calls,
                 "recordings": session_recordings(session),
             }
         )
 
-    @extend_schema(responses={204: None})
+    @extend_schema(responses={204: None, 409: ErrorBody})
     def delete(self, request: Request, pk: UUID) -> Response:
         delete_rollout(session=get_own_session(request, pk))
         return Response(status=204)
 
 
 class EpisodeStep(EpisodeEndpoint):
-    """Step one of your episodes with an assistant message."""
+    """Step one of your episodes with an assistant message. A repeated `turn` returns the stored answer."""
 
-    @extend_schema(request=StepSerializer, responses={200: dict})
+    parser_classes = [TranscriptJSONParser]  # a model may write any character; the state stores U+FFFD for U+0000
+
+    @extend_schema(
+        request=StepSerializer,
+        parameters=[_WAIT, _PREFER],
+        responses={200: dict, 202: dict, 400: ErrorBody, 409: ErrorBody, 410: ErrorBody},
+    )
     def post(self, request: Request, pk: UUID) -> Response:
         serializer = StepSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        usage = serializer.validated_data.get("usage")
+        data = serializer.validated_data
+        usage = data.get("usage")
+        try:
+            tokens = None if data.get("tokens") is None else validate_tokens(data["tokens"])
+        except RolloutError as error:
+            raise ValidationError({error.path: str(error)}) from None
         session = get_own_session(request, pk)
         try:
-            step = step_rollout(
+            answer = step_rollout(
                 session=session,
-                message=serializer.validated_data["message"],
+                message=data["message"],
                 usage=parse_usage(usage) if usage else None,
+                tokens=tokens,
+                turn=data.get("turn"),
+                wait_s=requested_wait(request),
             )
+        except StepRunning as running:
+            return _running_response(session, running)
+        except (EpisodeEnded, EpisodeExpired):
+            raise
         except RolloutError as error:
-            raise ValidationError({"message": str(error)}) from None
-        except RolloutConflict as error:
-            raise Conflict(str(error)) from None
+            raise ValidationError({error.path or "message": str(error)}) from None
         except RolloutFailed as error:
             raise Unavailable(str(error)) from None
-        info: dict[str, object] = dict(step.info)
-        if step.score is not None:
-            info["status"] = step.score.status
-            # An environment may be held out, or made private, after the episode was started.
-            readable = may_see_content(requesting_user(request), session.case.version.environment)
-            info["rules"] = {
-                rule.rule: {"value": rule.value, "reason": rule.reason if readable else ""} for rule in step.score.rules
-            }
-        return Response(
-            {
-                "observation": _observation(step.observation),
-                "reward": step.reward,
-                "done": step.done,
-                "truncated": step.truncated,
-                "info": info,
-            }
-        )
+        return Response(_answer_body(request, session, answer))
+
+
+class EpisodeFinish(EpisodeEndpoint):
+    """End one of your episodes because of a limit of yours. It is scored, and counts as truncated."""
+
+    @extend_schema(
+        request=FinishSerializer,
+        parameters=[_WAIT, _PREFER],
+        responses={200: dict, 202: dict, 400: ErrorBody, 409: ErrorBody, 410: ErrorBody},
+    )
+    def post(self, request: Request, pk: UUID) -> Response:
+        serializer = FinishSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
+        session = get_own_session(request, pk)
+        try:
+            answer = finish_rollout(
+                session=session, reason=data["reason"], turn=data.get("turn"), wait_s=requested_wait(request)
+            )
+        except StepRunning as running:
+            return _running_response(session, running)
+        except RolloutFailed as error:
+            raise Unavailable(str(error)) from None
+        return Response(_answer_body(request, session, answer))
+
+
+class EpisodeTurn(EpisodeEndpoint):
+    """Return the answer to the latest turn of one of your episodes, or 202 if it is still executed."""
+
+    @extend_schema(
+        operation_id="episodes_turn",
+        parameters=[_WAIT],
+        responses={200: dict, 202: dict, 400: ErrorBody, 404: ErrorBody, 409: ErrorBody},
+    )
+    def get(self, request: Request, pk: UUID, turn: int) -> Response:
+        session = get_own_session(request, pk)
+        try:
+            answer = wait_for_answer(session=session, turn=turn, wait_s=parse_wait(request) or 0.0)
+        except StepRunning as running:
+            return _running_response(session, running)
+        except RolloutError as error:
+            raise ValidationError({error.path or "message": str(error)}) from None
+        except RolloutFailed as error:
+            raise Unavailable(str(error)) from None
+        except StepCrashed as error:
+            raise StepCrash(str(error)) from None
+        return Response(_answer_body(request, session, answer))
+
+
+def _running_response(session: EpisodeSession, running: StepRunning) -> Response:
+    url = reverse("api-episode-turn", args=[session.pk, running.turn])
+    headers = {
+        "Location": url,
+        "Retry-After": str(running.retry_after),
+        "Preference-Applied": "respond-async",
+    }
+    return Response({"status": "running", "turn": running.turn, "url": url}, status=202, headers=headers)
 
 
 def get_visible_version(request: Request, name: str) -> EnvironmentVersion:
@@ -230,6 +323,14 @@ def get_visible_version(request: Request, name: str) -> EnvironmentVersion:
         raise ValidationError({"environment": f"{error}."}) from None
 
 
+def get_trainable_version(request: Request, name: str) -> EnvironmentVersion:
+    """Return the version *name* of an environment that may be used for training. Raises PermissionDenied if not."""
+    version = get_visible_version(request, name)
+    if version.environment.held_out:
+        raise PermissionDenied(f"{version.environment.slug} is held out: it must not be used for training.")
+    return version
+
+
 def get_own_session(request: Request, pk: UUID) -> EpisodeSession:
     """Return the session of the requesting user. Raises NotFound, also for episodes of other users."""
     session = get_session(user=requesting_user(request), pk=pk)
@@ -243,5 +344,36 @@ def requesting_user(request: Request) -> User:
     return request.user
 
 
-def _observation(observation: Observation) -> dict[str, object]:
+def observation_body(observation: Observation) -> dict[str, object]:
     return {"messages": observation.messages, "tools": observation.tools}
+
+
+def score_body(score: Mapping[str, object], *, readable: bool) -> dict[str, object]:
+    """Return the status and rules of a stored score. *readable*: with the reasons of the rules."""
+    rules = {
+        rule["rule"]: {"value": rule["value"], "reason": rule["reason"] if readable else ""}
+        | ({"trust": rule["trust"]} if "trust" in rule else {})
+        for rule in cast("list[dict[str, object]]", score["rules"])
+    }
+    return {"status": score["status"], "rules": rules}
+
+
+def _answer_body(request: Request, session: EpisodeSession, answer: StepAnswer) -> dict[str, object]:
+    info: dict[str, object] = dict(answer.info)
+    if answer.score is not None:
+        # An environment may be held out, or made private, after the episode was started.
+        readable = may_see_content(requesting_user(request), session.case.version.environment)
+        info |= score_body(answer.score, readable=readable)
+    body = {
+        "turn": answer.turn,
+        "observation": {"messages": answer.messages, "tools": answer.tools},
+        "reward": answer.reward,
+        "done": answer.done,
+        "terminated": answer.done and not answer.truncated,
+        "truncated": answer.truncated,
+        "stop": answer.stop,
+        "info": info,
+    }
+    if answer.step_reward is not None:
+        body["step_reward"] = answer.step_reward
+    return {**body, "tools": answer.tools} if answer.tools_changed else body

@@ -1,13 +1,13 @@
 """REST API of exports: failing cases and rollouts as files."""
 
-from django.http import FileResponse
+from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from hub.common.rest.errors import ErrorBody
-from runs.exports import FORMATS, RolloutSelection
+from runs.exports import COMPLETIONS, FORMATS, ROLLOUT_FORMATS, RolloutSelection
 from runs.web.api.episodes import EpisodeEndpoint, get_visible_version, requesting_user
 from runs.web.api.parameters import text_parameters
 from runs.web.downloads import download_episodes, download_failures, download_run_rollouts
@@ -22,40 +22,55 @@ class RunFailures(APIView):
         operation_id="runs_failures",
         parameters=[
             OpenApiParameter("format", str, enum=list(FORMATS), required=True),
-            *text_parameters("model", "environment", "q", "flag", "status"),
+            *text_parameters("model", "environment", "q", "flag", "reason", "status"),
+            OpenApiParameter("completion", str, enum=list(COMPLETIONS)),
         ],
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
     )
-    def get(self, request: Request, pk: int) -> FileResponse:
+    def get(self, request: Request, pk: int) -> HttpResponseBase:
         run = get_exportable_run(request.user, pk)
         given = FailuresFilter(request.query_params).values()
-        return download_failures(run, **given)
+        return download_failures(run, **given).response
 
 
 class EpisodeExport(EpisodeEndpoint):
-    """Download your finished episodes with rewards and token counts as JSON lines."""
+    """Download your finished episodes with rewards and tokens, as JSON lines or in a format of trainers."""
 
     @extend_schema(
         operation_id="episodes_export",
-        parameters=[*text_parameters("environment", "model"), OpenApiParameter("since", OpenApiTypes.DATE)],
+        parameters=[
+            OpenApiParameter("format", str, enum=list(ROLLOUT_FORMATS)),
+            *text_parameters("environment", "model"),
+            OpenApiParameter("since", OpenApiTypes.DATE),
+        ],
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
     )
-    def get(self, request: Request) -> FileResponse:
+    def get(self, request: Request) -> HttpResponseBase:
         given = RolloutsFilter(request.query_params).values()
         if given["environment"]:
             get_visible_version(request, given["environment"])
-        return download_episodes(RolloutSelection(user=requesting_user(request), **given))
+        selection = RolloutSelection(
+            user=requesting_user(request),
+            environment=given["environment"],
+            model=given["model"],
+            since=given["since"],
+        )
+        return download_episodes(selection, format=given["format"]).response
 
 
 class RunRollouts(APIView):
-    """Download the scored responses of a run as JSON lines with the keys of exported episodes."""
+    """Download the scored responses of a run in the formats of exported episodes."""
 
     @extend_schema(
         operation_id="runs_rollouts",
-        parameters=text_parameters("environment", "model"),
+        parameters=[
+            OpenApiParameter("format", str, enum=list(ROLLOUT_FORMATS)),
+            *text_parameters("environment", "model"),
+        ],
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},
     )
-    def get(self, request: Request, pk: int) -> FileResponse:
+    def get(self, request: Request, pk: int) -> HttpResponseBase:
         run = get_exportable_run(request.user, pk)
         given = RolloutsFilter(request.query_params).values()
-        return download_run_rollouts(run, RolloutSelection(environment=given["environment"], model=given["model"]))
+        selection = RolloutSelection(environment=given["environment"], model=given["model"])
+        return download_run_rollouts(run, selection, format=given["format"]).response

@@ -56,7 +56,10 @@ class ResponseItem(serializers.ModelSerializer[Response]):
             "stop",
             "truncated",
             "refused",
+            "served_model",
+            "request_id",
             "turns",
+            "step_rewards",
             "input_tokens",
             "cached_input_tokens",
             "output_tokens",
@@ -88,7 +91,8 @@ class ResponseList(ListAPIView[Response]):
         return rows.defer(None).select_related("case").prefetch_related("scores")
 
     @extend_schema(
-        operation_id="runs_responses", parameters=text_parameters("status", "environment", "model", "flag", "q")
+        operation_id="runs_responses",
+        parameters=text_parameters("status", "environment", "model", "flag", "q", "reason"),
     )
     def get(self, request: Request, *args: object, **kwargs: object) -> Answer:
         return super().get(request, *args, **kwargs)

@@ -5,8 +5,11 @@ from typing import IO, cast
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from django.http import FileResponse
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import conditional_page
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.generics import ListAPIView
 from rest_framework.parsers import BaseParser
@@ -18,15 +21,19 @@ from hub.common.errors import Conflict, TooLarge, UserError
 from hub.common.rest.errors import ErrorBody
 from hub.common.rest.permissions import needs
 from runs.config.registered import MAX_CONFIG, resolve_registered_text
+from runs.description import MAX_TAGS, describe_run
 from runs.execution.dispatch import dispatch_run
 from runs.missing import is_run_complete
-from runs.models import Run
+from runs.models import NOTE_LENGTH, Run, RunTag
 from runs.reports import results_json
+from runs.reports.files import REPORT_FILES
+from runs.rescoring import create_rescoring
 from runs.selectors import shown_config
-from runs.services import cancel_run, create_run, resume_run
+from runs.services import cancel_run, create_run, delete_run, resume_run
 from runs.web import queries
 from runs.web.api.parameters import text_parameters
-from runs.web.forms import RunsFilter
+from runs.web.downloads import download_report
+from runs.web.forms import ReportFilter, RunsFilter
 
 
 class TextParser(BaseParser):
@@ -51,14 +58,23 @@ class RunItem(serializers.ModelSerializer[Run]):
 
     run = serializers.IntegerField(source="pk", help_text="The run's number.")
     created_by = serializers.CharField(source="created_by.username", default=None)
+    tags = serializers.SlugRelatedField[RunTag](slug_field="name", many=True, read_only=True)
+    retry_at = serializers.DateTimeField(
+        read_only=True,
+        allow_null=True,
+        help_text="When a worker tries it again after an infrastructure fault; `message` has the reason.",
+    )
 
     class Meta:
         model = Run
         fields = [
             "run",
             "name",
+            "tags",
+            "note",
             "status",
             "message",
+            "retry_at",
             "config_hash",
             "created_by",
             "created_at",
@@ -88,6 +104,14 @@ class RunDetails(RunItem):
         fields = [*RunItem.Meta.fields, "config", "progress"]
 
 
+class Description(serializers.Serializer[Run]):
+    """Name, tags and note of a run. What is left out stays as it is; `tags` replace all that the run has."""
+
+    name = serializers.CharField(required=False, max_length=120)
+    tags = serializers.ListField(child=serializers.CharField(max_length=40), required=False, max_length=MAX_TAGS)
+    note = serializers.CharField(required=False, allow_blank=True, max_length=NOTE_LENGTH)
+
+
 class RunList(ListAPIView[Run]):
     """List the runs that you may see, the latest first. POST creates a run and queues it."""
 
@@ -101,7 +125,7 @@ class RunList(ListAPIView[Run]):
     def get_queryset(self) -> QuerySet[Run]:
         return queries.filter_runs(self.request.user, **RunsFilter(self.request.query_params).values())
 
-    @extend_schema(operation_id="runs_list", parameters=text_parameters("q", "status", "environment", "model"))
+    @extend_schema(operation_id="runs_list", parameters=text_parameters("q", "status", "environment", "model", "tag"))
     def get(self, request: Request, *args: object, **kwargs: object) -> Answer:
         return super().get(request, *args, **kwargs)
 
@@ -110,7 +134,7 @@ class RunList(ListAPIView[Run]):
         description="A config as JSON or YAML (docs/configuration.md). Models, roles and judges are registered names: "
         "paths, `${}` and endpoints are not allowed. The run is queued.",
         request={"application/json": OpenApiTypes.OBJECT, "application/yaml": OpenApiTypes.STR},
-        responses={201: RunDetails, 400: ErrorBody},
+        responses={201: RunDetails, 400: ErrorBody, 503: ErrorBody},
     )
     def post(self, request: Request) -> Answer:
         user = cast(User, request.user)
@@ -124,12 +148,40 @@ def _text(request: Request) -> str:
     return str(cast("dict[str, str]", request.data).get("text", ""))
 
 
+@method_decorator(conditional_page, name="dispatch")
 class RunDetail(APIView):
-    """Show one run with its config and progress."""
+    """Show one run with its config and progress, change its name, tags and note, or delete it."""
+
+    write_scope = "run"
 
     @extend_schema(operation_id="runs_read", responses=RunDetails)
     def get(self, request: Request, pk: int) -> Answer:
         return Answer(RunDetails(queries.get_visible_run(request.user, pk), context={"user": request.user}).data)
+
+    @extend_schema(
+        operation_id="runs_describe",
+        description="Change name, tags or note. The user who started the run may, and users who may cancel runs.",
+        request=Description,
+        responses={200: RunItem, 400: ErrorBody, 403: ErrorBody},
+    )
+    def patch(self, request: Request, pk: int) -> Answer:
+        run = queries.get_visible_run(request.user, pk)
+        queries.check_may_describe(request.user, run)
+        given = Description(data=request.data)
+        given.is_valid(raise_exception=True)
+        describe_run(run=run, **given.validated_data)
+        return Answer(RunItem(run).data)
+
+    @extend_schema(
+        operation_id="runs_delete",
+        description="Hide the run everywhere; an administrator can restore it. Only its owner and staff may.",
+        responses={204: None, 403: ErrorBody, 409: ErrorBody},
+    )
+    def delete(self, request: Request, pk: int) -> Answer:
+        run = queries.get_visible_run(request.user, pk)
+        queries.check_may_delete(request.user, run)
+        delete_run(run=run, user=cast(User, request.user))
+        return Answer(status=204)
 
 
 class ChangeEndpoint(APIView):
@@ -151,7 +203,7 @@ class RunCancel(ChangeEndpoint):
 class RunResume(ChangeEndpoint):
     """Resume a run that has ended: request its missing and errored responses. A complete run is unchanged."""
 
-    @extend_schema(operation_id="runs_resume", request=None, responses={200: RunItem, 409: ErrorBody})
+    @extend_schema(operation_id="runs_resume", request=None, responses={200: RunItem, 409: ErrorBody, 503: ErrorBody})
     def post(self, request: Request, pk: int) -> Answer:
         run = queries.get_visible_run(request.user, pk)
         if is_run_complete(run):
@@ -162,9 +214,43 @@ class RunResume(ChangeEndpoint):
         return Answer(RunItem(run).data)
 
 
-class RunReport(APIView):
-    """Return the results of a run, as `manage.py eval --json` writes them."""
+class RunRescore(APIView):
+    """Queue a run that scores the stored responses of a run again, without asking a model."""
 
-    @extend_schema(operation_id="runs_report", responses=OpenApiTypes.OBJECT)
-    def get(self, request: Request, pk: int) -> Answer:
-        return Answer(results_json(queries.get_visible_run(request.user, pk)))
+    permission_classes = [needs("runs.add_run")]
+    write_scope = "run"
+    parser_classes = [TextParser]
+
+    @extend_schema(operation_id="runs_rescore", request=None, responses={201: RunItem, 400: ErrorBody, 503: ErrorBody})
+    def post(self, request: Request, pk: int) -> Answer:
+        run = queries.get_visible_run(request.user, pk)
+        created = create_rescoring(run=run, user=cast(User, request.user)).run
+        dispatch_run(run=created)
+        return Answer(RunItem(created).data, status=201)
+
+
+class RunReport(APIView):
+    """Return the report of a run: as `manage.py eval --json` writes it, or as a file in another format."""
+
+    @extend_schema(
+        operation_id="runs_report",
+        parameters=[OpenApiParameter("format", str, enum=["json", *REPORT_FILES], default="json")],
+        description="`markdown` and `junit` have reasons, so they need access to held-out cases if the run has any.",
+        responses={
+            (200, "application/json"): OpenApiTypes.OBJECT,
+            (200, "text/html"): OpenApiTypes.STR,
+            (200, "text/markdown"): OpenApiTypes.STR,
+            (200, "application/xml"): OpenApiTypes.STR,
+            400: ErrorBody,
+            403: ErrorBody,
+        },
+    )
+    def get(self, request: Request, pk: int) -> Answer | FileResponse:
+        format = ReportFilter(request.query_params).values()["format"] or "json"
+        if format == "json":
+            return Answer(results_json(queries.get_visible_run(request.user, pk)))
+        file = REPORT_FILES[format]
+        run = queries.get_visible_run(request.user, pk)
+        if not file.withholds:
+            run = queries.get_exportable_run(request.user, pk)
+        return download_report(file, run, cast(User, request.user))

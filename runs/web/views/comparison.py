@@ -1,15 +1,32 @@
-"""Page that compares two runs, or two models of one run."""
+"""Pages that compare two runs, or two models of one run: figures, the cases that differ, one case side by side."""
 
-from django.http import HttpRequest, HttpResponse
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from runs.models import Run
-from runs.results.comparison import ComparisonError
-from runs.results.comparison import compare as compare_runs
+from hub.common.errors import UserError
+from hub.common.web.pagination import keyset_page, page_or_part, render_list
+from hub.models import Case
+from hub.web.reading.word_diff import MAX_COMPARED, word_diff
+from runs.models import Response, Run, RunEnvironment, RunModel
+from runs.reports.comparison_files import comparison_matrices, difference_chart, gate_lines
+from runs.reports.comparison_verdicts import compared_rows
+from runs.results.comparison.flips import Change, Flip, list_flips
+from runs.results.comparison.gate import decide_gate
+from runs.results.comparison.pair import ComparedCells, ComparisonError, find_cells
+from runs.results.comparison.several import compare_all
+from runs.results.counting import cell_responses
 from runs.selectors import visible_runs
 from runs.web import queries
-from runs.web.forms import CompareForm
+from runs.web.downloads import download_failures
+from runs.web.forms import ComparedCaseForm, ComparedCasesFilter, CompareForm
+
+CASES_PER_PAGE = 50
 
 
 @require_safe
@@ -30,16 +47,149 @@ def compare(request: HttpRequest) -> HttpResponse:
         run_b = queries.find_comparable_run(request.user, run_a)
     else:
         run_b = queries.get_visible_run(request.user, given["b"] or given["a"])
-        context |= _comparison(run_a, run_b, given["model_a"], given["model_b"])
-    context |= {"a": run_a, "b": run_b, "given": given, "labels_a": labels_a}
+        more = [queries.get_visible_run(request.user, int(pk)) for pk in given["also"].split(",") if pk]
+        context |= _comparison([run_a, run_b, *more], form)
+    context |= {"a": run_a, "b": run_b, "given": {**given, "also_text": given["also"]}, "labels_a": labels_a}
     if run_b is not None:
         context["labels_b"] = queries.list_model_labels(run_b)
     recent += [item for item in (run_a, run_b) if item is not None and item not in recent]
     return render(request, "runs/compare.html", context)
 
 
-def _comparison(run_a: Run, run_b: Run, model_a: str, model_b: str) -> dict[str, object]:
+def _comparison(runs: list[Run], form: CompareForm) -> dict[str, object]:
+    """Return the comparison of several runs, or of all models of one, with its verdicts, chart and gate."""
+    given = form.cleaned_data
     try:
-        return {"comparison": compare_runs(run_a, run_b, model_a=model_a or None, model_b=model_b or None)}
-    except ComparisonError as error:
+        found = compare_all(
+            list(dict.fromkeys(runs)), model_a=given["model_a"] or None, model_b=given["model_b"] or None
+        )
+        gate = decide_gate(given["gate"], found) if given["gate"] else None
+    except UserError as error:
         return {"error": str(error)}
+    margin = given["margin"]
+    rows = compared_rows(found, margin=margin / 100 if margin else None)
+    return {
+        "comparisons": found,
+        "notes": list(dict.fromkeys(note for comparison in found for note in comparison.notes)),
+        "rows": rows,
+        "chart": difference_chart(rows),
+        "gate": gate,
+        "gate_lines": gate_lines(gate) if gate else [],
+        "matrices": comparison_matrices(rows) if len(found) > 1 else [],
+    }
+
+
+@require_safe
+def regressions(request: HttpRequest) -> HttpResponseBase:
+    """Return the failed responses of A to the cases of `?environment=` that B solved better, as JSON lines."""
+    form = ComparedCasesFilter(request.GET)
+    if not form.is_valid():
+        return render(request, "runs/compared_cases.html", {"form": form, "chosen": form.chosen}, status=400)
+    try:
+        cells = _cells(request, form)
+        queries.get_exportable_run(request.user, cells.run_a.pk)
+        better = [flip.case for flip in list_flips(cells).values() if flip.change == Change.BETTER_B]
+        environment = form.cleaned_data["environment"]
+        model = cells.model_a.label
+        return download_failures(cells.run_a, model=model, environment=environment, cases=better).response
+    except UserError as error:
+        context = {"form": form, "chosen": form.chosen, "error": str(error)}
+        return render(request, "runs/compared_cases.html", context, status=400)
+
+
+@require_safe
+def cases(request: HttpRequest) -> HttpResponse:
+    """List the cases with different results, by `?a=&b=&model_a=&model_b=&environment=&change=&q=`."""
+    form = ComparedCasesFilter(request.GET)
+    context: dict[str, object] = {"form": form, "chosen": form.chosen, "changes": Change.choices}
+    if form.is_valid():
+        try:
+            cells = _cells(request, form)
+        except ComparisonError as error:
+            return render(request, "runs/compared_cases.html", context | {"error": str(error)}, status=400)
+        flips = list_flips(cells)
+        counts = {change: sum(flip.change == change for flip in flips.values()) for change in Change}
+        context |= {
+            "cells": cells,
+            "page": keyset_page(_cases(cells, flips, form), request, by="position", size=CASES_PER_PAGE),
+            "flips": flips,
+            "counts": counts,
+            "state": _state(form.chosen),
+            "several": max(cells.run_a.attempts, cells.run_b.attempts) > 1,
+        }
+    template = page_or_part(request, "runs/compared_cases.html", "cases")
+    return render_list(request, template, context, form)
+
+
+@require_safe
+def case(request: HttpRequest) -> HttpResponse:
+    """Show the responses of both sides to `?case=` next to each other; the other parameters are those of the list."""
+    form = ComparedCaseForm(request.GET)
+    if not form.is_valid():
+        return render(request, "runs/compared_case.html", {"form": form}, status=400)
+    given = form.cleaned_data
+    try:
+        cells = _cells(request, form)
+    except ComparisonError as error:
+        return render(request, "runs/compared_case.html", {"form": form, "error": str(error)}, status=400)
+    flips = list_flips(cells)
+    names = list(_cases(cells, flips, form).order_by("position").values_list("external_id", flat=True))
+    left, right = (
+        _responses(cells.part_a, cells.model_a, given["case"]),
+        _responses(cells.part_b, cells.model_b, given["case"]),
+    )
+    attempts = sorted(left.keys() & right.keys())
+    if not attempts:
+        raise Http404(f"The runs have no responses to compare to a case {given['case']}.")
+    differing = [n for n in attempts if left[n].status != right[n].status]
+    attempt = given["attempt"] or (differing or attempts)[0]
+    if attempt not in attempts:
+        raise Http404(f"Attempt {attempt} does not have a response on both sides.")
+    a, b = left[attempt], right[attempt]
+    for part, response in ((cells.part_a, a), (cells.part_b, b)):
+        response.run_environment = part
+    queries.hide_withheld_reasons(request.user, [a, b])
+    at = names.index(given["case"]) if given["case"] in names else None
+    state = _state({name: value for name, value in form.chosen.items() if name not in ("case", "attempt")})
+    context = {
+        "cells": cells,
+        "name": given["case"],
+        "flip": flips.get(given["case"]),
+        "sides": [("A", cells.run_a, cells.model_a, a), ("B", cells.run_b, cells.model_b, b)],
+        "diff": word_diff(a.text, b.text),
+        "same": a.text == b.text,
+        "most": MAX_COMPARED,
+        "attempts": attempts,
+        "attempt": attempt,
+        "state": state,
+        "number": None if at is None else at + 1,
+        "count": len(names),
+        "before": names[at - 1] if at else "",
+        "after": names[at + 1] if at is not None and at + 1 < len(names) else "",
+    }
+    return render(request, "runs/compared_case.html", context)
+
+
+def _cells(request: HttpRequest, form: ComparedCasesFilter) -> ComparedCells:
+    given = form.cleaned_data
+    run_a = queries.get_visible_run(request.user, given["a"])
+    run_b = queries.get_visible_run(request.user, given["b"] or given["a"])
+    return find_cells(
+        run_a, run_b, model_a=given["model_a"], model_b=given["model_b"], environment=given["environment"]
+    )
+
+
+def _cases(cells: ComparedCells, flips: Mapping[str, Flip], form: ComparedCasesFilter) -> QuerySet[Case]:
+    change, q = form.cleaned_data["change"], form.cleaned_data["q"]
+    wanted = [flip.pk for flip in flips.values() if not change or flip.change == change]
+    rows = Case.objects.filter(version_id=cells.part_a.version_id, pk__in=wanted).only("external_id", "position")
+    return rows.filter(external_id__icontains=q) if q else rows
+
+
+def _responses(part: RunEnvironment, model: RunModel, case: str) -> dict[int, Response]:
+    rows = cell_responses(part, model).filter(case__external_id=case)
+    return {row.attempt: row for row in rows}
+
+
+def _state(chosen: Mapping[str, str]) -> str:
+    return urlencode({name: value for name, value in chosen.items() if value})

@@ -2,13 +2,17 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from hub.common.web.pagination import page_or_part, render_part
+from hub.selectors import may_see_content
 from hub.web.queries import environment_of
 from runs.models import ModelEndpoint
 from runs.results import history
+from runs.web.queries import may_register_models
+from runs.web.views.endpoints import is_key_set
+
+_ENVIRONMENTS = 100  # in one request for their best results
 
 
 @require_safe
@@ -21,8 +25,8 @@ def models(request: HttpRequest) -> HttpResponse:
     context = {
         "endpoints": [(endpoint, by_label.get(endpoint.name)) for endpoint in endpoints],
         "others": [use for use in uses if use.label not in names],
-        "may_register": request.user.is_staff and request.user.has_perm("runs.add_modelendpoint"),
-        "register": reverse("admin:runs_modelendpoint_add"),
+        "may_register": may_register_models(request.user),
+        "key_states": {item.name: is_key_set(item.api_key_env) for item in endpoints if item.api_key_env},
     }
     return render(request, "runs/models.html", context)
 
@@ -30,12 +34,22 @@ def models(request: HttpRequest) -> HttpResponse:
 @require_safe
 def model(request: HttpRequest, name: str) -> HttpResponse:
     """Show one model: its registration, and its latest result on each environment."""
+    endpoint = ModelEndpoint.objects.filter(name=name).first()
     context = {
         "name": name,
-        "endpoint": ModelEndpoint.objects.filter(name=name).first(),
+        "endpoint": endpoint,
+        "key_set": is_key_set(endpoint.api_key_env) if endpoint and endpoint.api_key_env else None,
+        "may_register": may_register_models(request.user),
         "results": history.model_results(request.user, name),
     }
     return render(request, "runs/model.html", context)
+
+
+@require_safe
+def best_results(request: HttpRequest) -> HttpResponse:
+    """Return the best result on each `?environment=`, which htmx puts into the list of environments."""
+    slugs = request.GET.getlist("environment")[:_ENVIRONMENTS]
+    return render(request, "runs/best_results.html", {"results": history.best_results(request.user, slugs)})
 
 
 @require_safe
@@ -43,4 +57,5 @@ def past_results(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the latest result of each model on an environment, as a page or as a part of the environment's page."""
     environment = environment_of(request.user, slug)
     context = {"environment": environment, "results": history.environment_results(request.user, environment)}
+    context["shows_content"] = may_see_content(request.user, environment)
     return render_part(request, page_or_part(request, "runs/past_results.html", "past"), context)

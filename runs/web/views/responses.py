@@ -4,8 +4,12 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from runs.models import Response
-from runs.selectors import reasons_withheld
+from hub.selectors import get_offered_tools, may_see_content
+from hub.web.reading.spans import MarkedSpan
+from hub.web.reading.transcripts import Marks
+from runs.models import Response, Score
+from runs.results.blame import find_blame, without_line
+from runs.selectors import reasons_withheld, shown_spec
 from runs.web import queries
 
 
@@ -38,18 +42,39 @@ def response(request: HttpRequest, pk: int) -> HttpResponse:
     same_status = Response.objects.filter(
         run_environment_id=found.run_environment_id, run_model_id=found.run_model_id, status=found.status
     ).order_by("id")
+    open_to_user = may_see_content(request.user, found.run_environment.version.environment)
+    scores = list(found.scores.order_by("position"))
     context = {
         "response": found,
+        "marks": _blamed_lines(found, scores) if open_to_user else {},
+        "target": found.case.data.get("target") if open_to_user else None,
+        "has_target": open_to_user and "target" in found.case.data,
+        "open_to_user": open_to_user,
+        "tools": get_offered_tools(found.run_environment.version, found.case) if open_to_user else None,
+        "spec": shown_spec(found.run_model, request.user),
+        "others": queries.list_responses_of_other_runs(request.user, found),
         "run": found.run_environment.run,
         "case": found.case,
         "version": found.run_environment.version,
-        "scores": found.scores.order_by("position"),
+        "scores": scores,
         "withheld": withheld,
         "attempts": found.run_environment.run.attempts,
         "before": same_status.filter(pk__lt=pk).values_list("pk", flat=True).last(),
         "after": same_status.filter(pk__gt=pk).values_list("pk", flat=True).first(),
     }
     return render(request, "runs/response.html", context)
+
+
+def _blamed_lines(response: Response, scores: list[Score]) -> Marks:
+    """Return marks for the lines of the answer that made its code fail, labelled with the failed test."""
+    marks: dict[tuple[int, int | None], list[MarkedSpan]] = {}
+    for score in scores:
+        blame = find_blame(response, score)
+        if blame is not None:
+            test = ((score.execution or {}).get("failure") or {}).get("test")
+            label = "\n".join(filter(None, [test, without_line(score.reason)]))
+            marks.setdefault((blame.message, None), []).append(MarkedSpan(blame.start, blame.end, "blamed", label))
+    return marks
 
 
 @require_safe

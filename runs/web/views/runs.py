@@ -4,7 +4,8 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -12,20 +13,33 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list
 from runs.config.resolve import ResolvedConfig
-from runs.execution.dispatch import dispatch_run
-from runs.exports import FORMATS
+from runs.description import describe_run, may_describe, tags_of
+from runs.execution.dispatch import WorkersNotNotified, dispatch_run
+from runs.exports import FORMATS, ROLLOUT_FORMATS, RolloutSelection
 from runs.missing import count_missing, is_run_complete
 from runs.models import ENDED, ModelEndpoint, Response, Run
-from runs.reports import render_html, stage_sentences
+from runs.reports import stage_sentences
 from runs.reports.document import known_cost
+from runs.reports.files import REPORT_FILES
 from runs.reports.page import results_for_page
+from runs.rescoring import create_rescoring
 from runs.results.outcomes import outcome_of, outcomes_of
-from runs.selectors import shown_config
-from runs.services import cancel_run, create_run, resume_run
-from runs.tracking.links import mlflow_url
+from runs.selectors import may_delete, shown_config, withheld_environments
+from runs.services import RunActive, cancel_run, create_run, delete_run, resume_run
+from runs.tracking.mlflow_links import mlflow_url
 from runs.web import queries
-from runs.web.downloads import download_failures
-from runs.web.forms import ConfigForm, FailuresFilter, ResponsesFilter, RunForm, RunsFilter
+from runs.web.downloads import download_failures, download_report, download_run_rollouts
+from runs.web.forms import (
+    ConfigForm,
+    DescriptionForm,
+    FailuresFilter,
+    ResponsesFilter,
+    RolloutsFilter,
+    RunForm,
+    RunsFilter,
+)
+from runs.web.live import get_live_run
+from runs.web.starting import find_continuation
 
 RUNS_PER_PAGE, RESPONSES_PER_PAGE = 30, 40
 ADD, CHANGE = "runs.add_run", "runs.change_run"
@@ -59,7 +73,12 @@ def new(request: HttpRequest) -> HttpResponse:
     assert request.user.is_authenticated
     from_config = "config" in request.POST
     data = request.POST if request.method == "POST" else None
-    form = RunForm(None if from_config else data, user=request.user, environments=request.GET.getlist("environment"))
+    form = RunForm(
+        None if from_config else data,
+        user=request.user,
+        environments=request.GET.getlist("environment"),
+        models=request.GET.getlist("model"),
+    )
     config_form = ConfigForm(data if from_config else None, user=request.user)
     sent: RunForm | ConfigForm = config_form if from_config else form
     if data is not None and sent.is_valid():
@@ -76,8 +95,18 @@ def new(request: HttpRequest) -> HttpResponse:
 def _start(request: HttpRequest, resolved: ResolvedConfig) -> Run:
     assert request.user.is_authenticated
     run = create_run(config=resolved.config, environments=resolved.environments, user=request.user)
-    dispatch_run(run=run)
+    _notify_workers(request, run)
     return run
+
+
+def _notify_workers(request: HttpRequest, run: Run) -> bool:
+    """Notify the workers of *run*. If that fails, show why on the next page and return False."""
+    try:
+        dispatch_run(run=run)
+    except WorkersNotNotified as error:
+        messages.warning(request, str(error))
+        return False
+    return True
 
 
 @require_safe
@@ -102,43 +131,55 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "attempts": found.attempts,
         "several": found.environments.count() > 1,
         "ended": found.status in ENDED,
+        "report_files": REPORT_FILES,
         "formats": {key: item.summary for key, item in FORMATS.items()},
+        "rollout_formats": {key: item.summary for key, item in ROLLOUT_FORMATS.items()},
         "filters": urlencode({name: value for name, value in chosen.items() if value}),
     }
     template = page_or_part(request, "runs/run.html", "responses")
     context["is_partial"] = template != "runs/run.html"
     if not context["is_partial"]:
-        context |= _results(found)
+        context |= _results(request, found)
         if found.status not in ENDED:
-            context["live"] = queries.get_progress(found)
+            context["live"] = get_live_run(request.user, found)
         context["environments"] = found.environments.select_related("version__environment").order_by("position")
         context["models"] = found.models.order_by("role", "position")
+        context["may_add"] = request.user.has_perm(ADD)
         context["may_change"] = request.user.has_perm(CHANGE)
+        if may_describe(request.user, found):
+            given = {"name": found.name, "tags": ", ".join(tags_of(found)), "note": found.note}
+            context["description_form"] = DescriptionForm(initial=given)
+        context["tags"] = tags_of(found)
+        context["may_delete"] = found.status in ENDED and may_delete(request.user, found)
         context["missing"] = count_missing(found)
+        context["continuation"] = find_continuation(found) if request.user.has_perm(ADD) else None
         context["mlflow"] = mlflow_url(request.user, found)
         context["config"] = shown_config(found, request.user)
         context["stage_sentences"] = stage_sentences(found)
     return render_list(request, template, context, form)
 
 
-def _results(run: Run) -> dict[str, object]:
+def _results(request: HttpRequest, run: Run) -> dict[str, object]:
     """Return the status of a run, and its results if they are available.
 
     Results are shown only if all responses are stored, because intervals of a part of them would mislead.
     """
     ended = run.status in ENDED
-    context: dict[str, object] = {"ended": ended, "outcome": outcome_of(run)}
-    if ended or run.evaluated_at is not None:
-        context |= {"results": results_for_page(run), "cost": known_cost(run)}
+    evaluated = run.evaluated_at is not None
+    context: dict[str, object] = {"ended": ended, "evaluated": evaluated, "outcome": outcome_of(run)}
+    if ended or evaluated:
+        withheld = set(withheld_environments(request.user, run).values_list("pk", flat=True))
+        context |= {"results": results_for_page(run, withheld=withheld), "cost": known_cost(run)}
     return context
 
 
 @require_safe
 def progress(request: HttpRequest, pk: int) -> HttpResponse:
-    """Render the progress and status of a run, which its page requests every two seconds.
+    """Render the progress and status of a run, which its page requests every two seconds until the run has ended.
 
-    The page is reloaded when the results are available, and again when the run has ended. The list of responses is
-    reloaded if the number of stored responses differs from `?done=`, the number that the page shows.
+    The page is reloaded when the results are available, and again when the run has ended. The response is empty (204)
+    if the page shows the present state already, the version `?seen=`. The list of responses is reloaded if the number
+    of stored responses differs from `?done=`, the number that the page shows.
     """
     found = queries.get_visible_run(request.user, pk)
     results_appeared = found.evaluated_at is not None and "done" in request.GET
@@ -146,10 +187,13 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
         if not getattr(request, "htmx", False):
             return redirect("runs:run", pk=pk)
         return HttpResponse(headers={"HX-Refresh": "true"})
-    live = queries.get_progress(found)
-    context = {"run": found, "polled": True, **_results(found), "live": live}
+    live = get_live_run(request.user, found)
+    if request.GET.get("seen") == live.version:
+        return HttpResponse(status=204)
+    context = {"run": found, "polled": True, "outcome": outcome_of(found), "live": live}
+    context["evaluated"] = found.evaluated_at is not None
     answer = render(request, "runs/run.html#progress", context)
-    if request.GET.get("done") not in (None, str(live["done"])):
+    if request.GET.get("done") not in (None, str(live.snapshot.progress["done"])):
         answer["HX-Trigger"] = "responses-stored"
     return answer
 
@@ -176,36 +220,97 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
     if is_run_complete(found):
         messages.info(request, "The run is complete: no response is missing or errored.")
     elif resume_run(run=found):
-        dispatch_run(run=found)
-        messages.success(request, "The run is resumed: missing and errored responses are requested again.")
+        if _notify_workers(request, found):
+            messages.success(request, "The run is resumed: missing and errored responses are requested again.")
     else:
         messages.warning(request, "The run is already in progress.")
     return redirect("runs:run", pk=pk)
 
 
-@require_safe
-def report(request: HttpRequest, pk: int) -> HttpResponse:
-    """Return the report as one HTML file without external resources."""
+@require_POST
+@permission_required(ADD, raise_exception=True)
+def rescore(request: HttpRequest, pk: int) -> HttpResponse:
+    """Queue a run that scores the stored responses of this one again."""
+    assert request.user.is_authenticated
     found = queries.get_visible_run(request.user, pk)
-    return HttpResponse(
-        render_html(found, user=request.user),
-        headers={"Content-Disposition": f'attachment; filename="run-{found.pk}.html"'},
-    )
+    try:
+        rescoring = create_rescoring(run=found, user=request.user)
+    except UserError as error:
+        messages.error(request, str(error))
+        return redirect("runs:run", pk=pk)
+    dispatch_run(run=rescoring.run)
+    messages.success(request, " ".join(["The stored responses are scored again.", *rescoring.left_out_lines()]))
+    return redirect("runs:run", pk=rescoring.run.pk)
+
+
+@require_POST
+def describe(request: HttpRequest, pk: int) -> HttpResponse:
+    """Change name, tags and note of a run."""
+    found = queries.get_visible_run(request.user, pk)
+    queries.check_may_describe(request.user, found)
+    form = DescriptionForm(request.POST)
+    if form.is_valid():
+        describe_run(run=found, **form.cleaned_data)
+        messages.success(request, "Name, tags and note are stored.")
+    for field, problems in form.errors.items():
+        messages.error(request, f"{field.capitalize()}: {' '.join(map(str, problems))} Nothing was changed.")
+    return redirect("runs:run", pk=pk)
+
+
+@require_POST
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    """Delete a run that has ended. It can be restored in the admin."""
+    assert request.user.is_authenticated
+    found = queries.get_visible_run(request.user, pk)
+    queries.check_may_delete(request.user, found)
+    try:
+        delete_run(run=found, user=request.user)
+    except RunActive as error:
+        messages.warning(request, str(error))
+        return redirect("runs:run", pk=pk)
+    messages.success(request, f"Run {pk} is deleted. An administrator can restore it.")
+    return redirect("runs:list")
 
 
 @require_safe
-def failures(request: HttpRequest, pk: int) -> HttpResponse | FileResponse:
+def report(request: HttpRequest, pk: int) -> FileResponse:
+    """Return the report as a file in `?format=`: html (without external resources), markdown or junit."""
+    file = REPORT_FILES.get(request.GET.get("format", "html"))
+    if file is None:
+        raise Http404(f"Formats of reports are {', '.join(REPORT_FILES)}.")
+    find = queries.get_visible_run if file.withholds else queries.get_exportable_run
+    return download_report(file, find(request.user, pk), request.user)
+
+
+@require_safe
+def failures(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Return the failing cases in `?format=` as a file; the filters are those of the list of responses."""
     found = queries.get_exportable_run(request.user, pk)
     form = FailuresFilter(request.GET)
     try:
-        answer = download_failures(found, **form.values())
+        download = download_failures(found, **form.values())
     except UserError as error:
         advice = " Select it in the filters of the responses." if error.path in ("environment", "model") else ""
         messages.error(request, f"{error}{advice}")
         kept = {name: value for name, value in form.chosen.items() if value and name != "format"}
         query = f"?{urlencode(kept)}" if kept and form.is_valid() else ""
         return redirect(f"{reverse('runs:run', args=[pk])}{query}")
-    if answer.left_out:
-        messages.warning(request, f"The downloaded file is incomplete. {answer.left_out}")
-    return answer
+    if download.left_out:
+        messages.warning(request, f"The downloaded file is incomplete. {download.left_out}")
+    return download.response
+
+
+@require_safe
+def rollouts(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Return the scored responses in `?format=` as a file to train on."""
+    found = queries.get_exportable_run(request.user, pk)
+    try:
+        given = RolloutsFilter(request.GET).values()
+        selection = RolloutSelection(environment=given["environment"], model=given["model"])
+        download = download_run_rollouts(found, selection, format=given["format"])
+    except UserError as error:
+        messages.error(request, str(error))
+        return redirect("runs:run", pk=pk)
+    if download.left_out:
+        messages.warning(request, f"The downloaded file is incomplete. {download.left_out}")
+    return download.response

@@ -32,14 +32,14 @@ class Transport(ABC):
     """A started engine, reached over two byte streams. Used by one thread at a time.
 
     backend         the name of the backend in settings and results
-    separate_judge  whether a judge must run in another engine than the code it judges
+    separate_test_judge  whether a judge must run in another engine than the code it judges
     max_runs        number of runs after which an engine is replaced
     install_hint    how to install packages for this backend, as an imperative
     rebuild_hint    what to do if the engine is of another release, as an imperative; "" if it cannot be
     """
 
     backend: ClassVar[str]
-    separate_judge: ClassVar[bool] = False
+    separate_test_judge: ClassVar[bool] = False
     max_runs: ClassVar[int] = 2000
     install_hint: ClassVar[str]
     rebuild_hint: ClassVar[str] = ""
@@ -47,7 +47,7 @@ class Transport(ABC):
     def __init__(self, options: TransportOptions) -> None:
         self.options = options
 
-    def create_judge_transport(self) -> "Transport":
+    def create_test_judge_transport(self) -> "Transport":
         """Return a transport for the engine that judges what runs in the engine of this one."""
         return type(self)(self.options)
 

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import docker
@@ -17,8 +16,9 @@ import requests
 from docker.errors import DockerException, ImageNotFound
 from docker.types import LogConfig, Ulimit
 
+from sandbox.connections.owners import is_gone, owner
 from sandbox.connections.transports.base import Transport, TransportOptions
-from sandbox.errors import EngineFailed, SandboxUnavailable
+from sandbox.errors import EngineFailed, SandboxUnavailable, SandboxUnreachable
 
 DEFAULT_IMAGE = "llmeval-sandbox:latest"
 PACKAGES_IMAGE = "llmeval-sandbox:packages"
@@ -38,7 +38,10 @@ _STDOUT = 1
 _FAILURES = (DockerException, requests.RequestException, OSError)
 
 
-def hardening(options: TransportOptions, network_of: str = "") -> dict[str, Any]:
+Keywords = dict[str, Any]  # arguments and replies of the SDK, which have no types
+
+
+def hardening(options: TransportOptions, network_of: str = "") -> Keywords:
     """Return the host configuration of a container for engines, as keyword arguments of `create_host_config`.
 
     *network_of* is the id of a container whose network namespace is shared. That namespace has no interfaces; the
@@ -71,7 +74,7 @@ class DockerTransport(Transport):
     """
 
     backend = "docker"
-    separate_judge = True
+    separate_test_judge = True
     install_hint = "build the image that contains them with `make sandbox-image PACKAGES=1`"
     rebuild_hint = "rebuild it with `make sandbox-image`, and restart the processes that used the old one"
 
@@ -83,7 +86,7 @@ class DockerTransport(Transport):
         self._stream: socket.socket | None = None
         self._received = bytearray()
 
-    def create_judge_transport(self) -> "DockerTransport":
+    def create_test_judge_transport(self) -> "DockerTransport":
         transport = DockerTransport(self.options)
         transport._network_of = self._container
         return transport
@@ -106,7 +109,7 @@ class DockerTransport(Transport):
             raise
         except _FAILURES as error:
             self.close()
-            raise SandboxUnavailable(
+            raise SandboxUnreachable(
                 f"No container could be started for the docker sandbox: {_sentence(error)} "
                 "Is the Docker engine running, and may this user use it (DOCKER_HOST, the docker group)?"
             ) from error
@@ -123,7 +126,7 @@ class DockerTransport(Transport):
         )
         self._container = created["Id"]
         attached = api.attach_socket(self._container, params={"stdin": 1, "stdout": 1, "stream": 1})
-        self._stream = _plain_socket(attached)
+        self._stream = plain_socket(attached)
         api.start(self._container)
 
     def fileno(self) -> int:
@@ -218,7 +221,7 @@ def _daemon(api: docker.APIClient, image: str) -> tuple[str, int]:
     return known
 
 
-def _plain_socket(attached: socket.SocketIO | ssl.SSLSocket) -> socket.socket:
+def plain_socket(attached: socket.SocketIO | ssl.SSLSocket) -> socket.socket:
     """Return the connection, blocking, without the SDK's wrapper around connections that do not use TLS."""
     if isinstance(attached, ssl.SSLSocket):
         stream: socket.socket = attached
@@ -227,32 +230,6 @@ def _plain_socket(attached: socket.SocketIO | ssl.SSLSocket) -> socket.socket:
         attached.close()
     stream.settimeout(None)
     return stream
-
-
-def owner() -> str:
-    """Return a unique name of this process: host, process id, and start time."""
-    return f"{socket.gethostname()}/{os.getpid()}/{_start_time(os.getpid())}"
-
-
-def _start_time(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
-
-
-def _is_gone(name: str) -> bool:
-    """Return whether the owner was a process of this host that has ended."""
-    host, _, process = name.rpartition("/")[0].rpartition("/")
-    if host != socket.gethostname() or not process.isdigit():
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        pass  # a process of another user, so it exists
-    return _start_time(int(process)) != name.rpartition("/")[2]
 
 
 def _sweep_once(api: docker.APIClient) -> None:
@@ -270,7 +247,7 @@ def sweep(api: docker.APIClient) -> list[str]:
     removed = []
     for found in api.containers(all=True, filters={"label": f"{LABEL}=engine"}):
         abandoned = found["State"] == "created" and time.time() - found["Created"] > _ABANDONED_S
-        if abandoned or _is_gone(found["Labels"].get(OWNER_LABEL, "")):
+        if abandoned or is_gone(found["Labels"].get(OWNER_LABEL, "")):
             remove(api, found["Id"])
             removed.append(found["Id"])
     return removed

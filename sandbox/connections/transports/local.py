@@ -12,6 +12,8 @@ from sandbox.errors import EngineFailed, SandboxUnavailable
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 _CLOSE_TIMEOUT_S = 5.0
+# Resolve the functions of shared libraries at the start; otherwise each forked run does so. See docs/decisions/0012.
+_ENVIRONMENT = {"LD_BIND_NOW": "1"}
 
 
 def interpreter() -> str:
@@ -45,7 +47,7 @@ class LocalTransport(Transport):
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={},
+                env=_ENVIRONMENT,
                 cwd="/",
                 bufsize=0,
             )

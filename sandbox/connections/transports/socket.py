@@ -4,7 +4,7 @@ import contextlib
 import socket
 
 from sandbox.connections.transports.base import Transport, TransportOptions
-from sandbox.errors import EngineFailed, SandboxUnavailable
+from sandbox.errors import EngineFailed, SandboxUnreachable
 
 _CONNECT_S = 10.0
 
@@ -31,7 +31,7 @@ class SocketTransport(Transport):
             connection.connect(self.options.socket)
         except OSError as error:
             connection.close()
-            raise SandboxUnavailable(
+            raise SandboxUnreachable(
                 f"The sandbox service does not answer at {self.options.socket}: {error}. "
                 "Start the `sandbox` service of docker-compose.yml, and share its volume with this process."
             ) from error

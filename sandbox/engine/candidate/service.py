@@ -1,4 +1,4 @@
-"""Service of a candidate to its judge: applies operations to the code under test and returns the results.
+"""Service of a candidate for its test judge: applies operations to the code under test and returns the results.
 
 Requests are numbered, and each reply has the number of its request. Objects that cannot be encoded stay in this
 process; the judge refers to them by a handle. During a request the code may use objects that the judge passed to it.
@@ -29,11 +29,11 @@ from .definitions import EntryPointMissing, as_callable, find
 from .judge_objects import JudgeFunction, JudgeReference, judge_object_class
 
 _MAX_CAUSES = 5
-_BUILT_IN_ATTRIBUTES = ("filename", "filename2", "name", "path")  # of built-in exceptions, beside their arguments
+_BUILT_IN_ATTRIBUTES = ("filename", "filename2", "name", "path")  # of built-in exceptions, besides their arguments
 
 
 class JudgeRequest(TypedDict, total=False):
-    """A request of the judge; which keys it has depends on `op`.
+    """A request of the test judge; its keys depend on `op`.
 
     op            get, call or apply
     n             its number
@@ -295,7 +295,7 @@ class Service:
             kind, payload = self._channel.receive()
             reply = codec.of_type(dict, codec.loads(payload)) if kind == frames.PEER else {}
             if "op" in reply:
-                self.answer(_request(reply))  # the judge's function uses the code in turn
+                self.answer(_request(reply))  # the judge's function calls the code itself
             elif "raised" in reply:
                 raise self._error_of_tests(reply)
             elif "stopped" in reply:
@@ -392,7 +392,7 @@ def _plain(value: object) -> object:
 
 
 def _attributes(error: BaseException) -> dict[str, object]:
-    """Return the attributes of an exception that not every one has, including those of its class and its properties."""
+    """Return the additional attributes of an exception, including those of its class and its properties."""
     known = next((kind for kind in type(error).__mro__ if kind.__module__ == "builtins"), Exception)
     found = {name: value for name in _BUILT_IN_ATTRIBUTES if (value := getattr(error, name, None)) is not None}
     found |= error.__dict__

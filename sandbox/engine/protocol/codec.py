@@ -31,7 +31,7 @@ Restore = Callable[[str, object], object]
 
 
 class CodecError(ValueError):
-    """The data is not the output of an honest encoder."""
+    """The data cannot be the output of the encoder."""
 
 
 class Opaque:

@@ -2,6 +2,7 @@
 
 import json
 
+_decoder = json.JSONDecoder()
 _encoder = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 
 
@@ -12,5 +13,9 @@ def dumps(data: object) -> bytes:
 
 def loads(data: bytes) -> object:
     """Return the data of a JSON text. Raises ValueError or RecursionError."""
-    found: object = json.loads(data.decode("utf-8"))
+    text = data.decode("utf-8")
+    found: object
+    found, end = _decoder.raw_decode(text)
+    if end != len(text):
+        raise ValueError(f"characters after the JSON text, from {end}")
     return found

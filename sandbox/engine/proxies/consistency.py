@@ -10,7 +10,7 @@ import re
 from ..protocol.operations import AWAITED, IN_PLACE
 
 CHANGES = frozenset({"setattr", "setitem", "delattr", "delitem", "enter", "exit", *AWAITED, *IN_PLACE})
-"""Operations after which an honest object may reply differently."""
+"""Operations after which an object may legitimately reply differently."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 

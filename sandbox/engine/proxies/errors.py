@@ -6,7 +6,7 @@ class CandidateGone(BaseException):
 
 
 class Tampered(BaseException):
-    """The candidate sent a message that no honest candidate sends."""
+    """The candidate sent a message that the engine's own code never sends."""
 
 
 class TooLarge(BaseException):

@@ -1,4 +1,4 @@
-"""Connection of a judge to its candidate: numbered questions, each with one reply."""
+"""Connection of a test judge to its candidate: numbered requests, each with one reply."""
 
 from _thread import allocate_lock, get_ident  # `threading` is not loaded in the zygote, and few tests need it
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _UNREADABLE = (codec.CodecError, KeyError, IndexError, TypeError, AttributeError
 
 
 class Peer:
-    """Asks the candidate, one numbered question after another."""
+    """Sends numbered requests to the candidate, one after the other."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Peer:
         self.too_large: TooLarge | None = None  # the last result that was
         self.unsupported = ""  # the first thing in the tests that has another result here than in the code's process
         self.inconsistent = ""  # how an object replied differently to the same question
-        self.answered = 0  # questions answered so far
+        self.answered = 0  # requests answered so far
         self.found = 0  # of these, those that only gave a proxy for a name
 
     # ---- for tests --------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class Peer:
     def named(self, name: str, value: Proxy) -> Proxy:
         """Return a proxy for something that the tests name.
 
-        It is not the proxy that they get if the code returns the same object: that object they do not name.
+        If the code returns the same object, the tests get another proxy, because they do not name the returned object.
         """
         state = state_of(value)
         is_class = self._is_class(name, state)
@@ -75,7 +75,7 @@ class Peer:
         return make_proxy(ProxyState(self, state.handle, state.kind, state.names, state.specials, state.base, trust))
 
     def _is_class(self, name: str, state: ProxyState) -> bool:
-        """Return whether the tests take it for a class. Its kind alone is no proof: the code chooses that."""
+        """Return whether the tests treat it as a class. Its kind alone is not proof, because the code chooses it."""
         last = name.rpartition(":")[2].rpartition(".")[2]
         if state.kind != "class" or last in self._functions:
             return False
@@ -132,7 +132,7 @@ class Peer:
     ) -> object:
         """Return the decoded reply; arguments in `changing` that the call changed are changed here too.
 
-        trusted  whether an object of a class that the tests name is asked
+        trusted  whether the request goes to an object of a class that the tests name
         watched  whether the same question must get the same reply, see `consistency`
         grants   the trust level of an object that comes back for the first time
 
@@ -142,7 +142,7 @@ class Peer:
         thread = get_ident()
         is_nested = self._asking_thread == thread  # in a function that the code called back
         if not is_nested:
-            self._lock.acquire()  # one question at a time, from any thread of the tests
+            self._lock.acquire()  # one request at a time, from any thread of the tests
             self._asking_thread = thread
         try:
             return self._ask(operation, changing, trusted, grants, watched, request)
@@ -201,7 +201,7 @@ class Peer:
     def _read(
         self, reply: dict[str, object], kind: str, changing: tuple[object, ...], grants: str
     ) -> tuple[object, BaseException | None]:
-        """Return the value of a checked reply, or the exception that it stands for."""
+        """Return the value of a checked reply, or the exception that it describes."""
         values = self.values
         content = reply[kind]
         builder = values.builder(changing)

@@ -1,4 +1,4 @@
-"""Special methods of proxies, and the classes of proxies that have just those of their object."""
+"""Special methods of proxies, and classes of proxies with exactly the special methods of their object."""
 
 import builtins
 from collections.abc import Callable, Generator, Iterable
@@ -117,7 +117,7 @@ def _returns_object(name: str) -> Method:
 def _contains(self: Proxy, wanted: object) -> bool:
     """Search the items in this process: the object's own `__contains__` would receive the expected value.
 
-    Objects that the tests created are asked.
+    The `__contains__` of objects that the tests created is called.
     """
     state = state_of(self)
     if state.trust == trust_levels.MADE:
@@ -129,7 +129,7 @@ def _contains(self: Proxy, wanted: object) -> bool:
 
 
 def _exit(self: Proxy, kind: object, error: object, trace: TracebackType | None) -> bool:
-    """Let the code swallow only exceptions that statements of the block itself raise, so that no assert is skipped."""
+    """Let the code suppress only exceptions that statements of the block itself raise, so that no assert is skipped."""
     if kind is None:
         apply(self, "exit")
         return False
@@ -198,7 +198,7 @@ _classes: dict[tuple[str, frozenset[str], str], type[Proxy]] = {}
 
 
 def make_proxy(state: ProxyState) -> Proxy:
-    """Return a proxy whose class has just the special methods that the object has."""
+    """Return a proxy whose class has exactly the special methods of the object."""
     key = state.class_name, state.specials, state.base
     made = _classes.get(key)
     if made is None:

@@ -1,7 +1,7 @@
 """Negative control of tests that share a process with the code.
 
 The tests run a second time. Each comparison returns its real result, so that the tests take the same path, and is then
-repeated with expectations that no honest value meets: a sentinel, and the real expectation changed. Code whose objects
+repeated with expected values that no normal value equals: a sentinel, and a changed expected value. Code whose objects
 meet those as well would pass any test.
 """
 
@@ -133,7 +133,7 @@ class Control:
             self.held += any(map(_holds, comparisons))
 
     def _false_comparisons(self, name: str, left: object, right: object) -> Iterator[Callable[[], object]]:
-        """Yield comparisons that hold for no honest object."""
+        """Yield comparisons that are true for no normal object."""
         operators = self._operators
         for value, other in ((left, right), (right, left)):
             if type(value).__name__ in self._wildcards or type(value) in _PLAIN:

@@ -9,7 +9,7 @@ import sys
 
 from ..isolation import lockdown
 from ..isolation.lockdown import Isolation, RunOptions
-from . import preload, runner
+from . import preload, runner, warm_up
 from .messages import ENDED, EXITED, FAULT, KILL, ORDER
 
 _MAX_MESSAGE = 4096
@@ -141,4 +141,5 @@ def main(isolation: Isolation, control: socket.socket) -> None:
     lockdown.adopt_orphans()
     preload.load()
     isolation.prepare_zygote()
+    warm_up.execute_small_job()
     Zygote(isolation, control).serve()

@@ -9,13 +9,13 @@ from ..candidate import function_call, program
 from ..candidate import role as candidate_role
 from ..isolation import attacks, limits
 from ..isolation.lockdown import Isolation, RunOptions
-from ..judge import role as judge_role
-from ..judge import shared_process
 from ..protocol import channel, codec, frames
+from ..test_judge import role as test_judge_role
+from ..test_judge import shared_process
 
 ROLES: dict[str, Callable[..., None]] = {  # each takes the job of its role, and the pipe to the engine
     "candidate": candidate_role.run,
-    "judge": judge_role.run,
+    "test_judge": test_judge_role.run,
     "program": program.run,
     "call": function_call.run,
     "shared": shared_process.run,
@@ -33,7 +33,8 @@ def main(isolation: Isolation, request: RunOptions, descriptors: list[int]) -> N
     code = 1
     try:
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if request.processes:  # others have no children that would send the signal
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for group in descriptors[3 : 3 + request.groups]:
             os.write(group, b"0")
         link = descriptors[3 + request.groups :]

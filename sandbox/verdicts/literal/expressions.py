@@ -71,7 +71,7 @@ _PLAIN_TYPES = (type(None), bool, int, float, complex, str, bytes, list, tuple, 
 _DISPLAYS: dict[type[ast.expr], Callable[[list[object]], object]] = {ast.List: list, ast.Tuple: tuple, ast.Set: set}
 
 
-class NeedsJudge(Exception):
+class NeedsTestJudge(Exception):
     """An answer that must not be used in this process, such as a generator that a test lists: a judge has to."""
 
 
@@ -187,10 +187,10 @@ def dotted_name(node: ast.expr) -> str:
 def _compute(kind: type[ast.operator], left: object, right: object) -> object:
     """Return the result of arithmetic on numbers, or of joining or repeating sequences.
 
-    Raises NeedsJudge or NotLiteral, before computing it, if the result could be large.
+    Raises NeedsTestJudge or NotLiteral, before computing it, if the result could be large.
     """
     if kind not in (ast.Add, ast.Sub) and any(isinstance(v, int) and v.bit_length() > _MAX_SIZE for v in (left, right)):
-        raise NeedsJudge
+        raise NeedsTestJudge
     numbers = isinstance(left, int | float | complex) and isinstance(right, int | float | complex)
     if kind is ast.Pow and not (numbers and _is_small_power(left, right)):
         raise NotLiteral
@@ -222,18 +222,18 @@ def _is_small_power(base: object, exponent: object) -> bool:
 
 
 def _require_plain(value: object) -> object:
-    """Return the value if its parts can be used here. Raises NeedsJudge.
+    """Return the value if its parts can be used here. Raises NeedsTestJudge.
 
     A range can have more members than fit into memory, and a Decimal more digits. A generator is in the candidate.
     """
     if not isinstance(value, _PLAIN_TYPES):
-        raise NeedsJudge
+        raise NeedsTestJudge
     return value
 
 
 def _require_known_type(value: object) -> object:
     if isinstance(value, codec.Opaque):
-        raise NeedsJudge
+        raise NeedsTestJudge
     return value
 
 
@@ -248,9 +248,9 @@ def _is_in(item: object, container: object) -> bool:
 
 
 def _create_set(create: Callable[..., object], *values: object) -> object:
-    """Return a set unless the hashes of its members were chosen to collide. Raises NeedsJudge."""
+    """Return a set unless the hashes of its members were chosen to collide. Raises NeedsTestJudge."""
     if values and isinstance(values[0], list | tuple) and codec.have_colliding_hashes(list(values[0])):
-        raise NeedsJudge
+        raise NeedsTestJudge
     return create(*values)
 
 

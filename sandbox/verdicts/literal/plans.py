@@ -14,7 +14,7 @@ from sandbox.verdicts.literal.expressions import (
     Call,
     Compiler,
     Evaluate,
-    NeedsJudge,
+    NeedsTestJudge,
     NotLiteral,
     dotted_name,
     evaluate_constant,
@@ -27,7 +27,7 @@ from sandbox.verdicts.test_inputs import replace_tuples
 class LiteralTest:
     """One test.
 
-    passes(answers)  may raise NeedsJudge, and any exception of comparing built-in values
+    passes(answers)  may raise NeedsTestJudge, and any exception of comparing built-in values
     describe()       returns the text of the test and of the expected value. Called for a failed test only, since it
                      takes as long as all other steps together
     """
@@ -68,7 +68,16 @@ def plan_text(tests: str, entry_point: str | None, setup: str = "") -> tuple[Lit
         found = tuple(_plan_assert(s, is_target) for s in statements if not _is_call_of_check(s))
         if alias is not None:
             found = tuple(_rename_target(test, entry_point or alias) for test in found)
-    except (NotLiteral, NeedsJudge, SyntaxError, ArithmeticError, ValueError, TypeError, RecursionError, MemoryError):
+    except (
+        NotLiteral,
+        NeedsTestJudge,
+        SyntaxError,
+        ArithmeticError,
+        ValueError,
+        TypeError,
+        RecursionError,
+        MemoryError,
+    ):
         return None
     return found if any(test.calls for test in found) else None
 
@@ -129,7 +138,7 @@ def _is_true(evaluate: Evaluate, answers: Answers) -> bool:
     try:
         return bool(evaluate(answers))
     except NotLiteral:  # arithmetic on an answer that is too large for this process
-        raise NeedsJudge from None
+        raise NeedsTestJudge from None
 
 
 def _describe_expected(node: ast.expr) -> str:

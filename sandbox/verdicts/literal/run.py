@@ -11,7 +11,7 @@ from sandbox.connections.events import RunEnd
 from sandbox.engine.protocol import codec
 from sandbox.limits import DECODED_AT_ONCE_BYTES, MAX_COMPARED_BYTES
 from sandbox.verdicts.jobs import FunctionJob
-from sandbox.verdicts.literal.expressions import NeedsJudge
+from sandbox.verdicts.literal.expressions import NeedsTestJudge
 from sandbox.verdicts.literal.plans import LiteralTest
 from sandbox.verdicts.reports import DEFINITION, Report, check_answer, check_report, read_error, read_number
 from sandbox.verdicts.results import Failure, Outcome, Status
@@ -31,7 +31,7 @@ _FailedTest = tuple[Status, str, Failure]
 
 
 class LiteralRun(SingleRun):
-    """One run of a candidate that answers all calls. `run` raises NeedsJudge if a judge has to compare an answer."""
+    """One run of a candidate that answers all calls. `run` raises NeedsTestJudge if one has to compare an answer."""
 
     def __init__(self, engines: EnginePair, job: FunctionJob, tests: tuple[LiteralTest, ...]) -> None:
         super().__init__(engines, job.limits)
@@ -57,7 +57,7 @@ class LiteralRun(SingleRun):
             self.definition = check_report(report, DEFINITION)
             return
         if "defined" not in self.definition or len(self.answers) == len(self.calls):
-            raise codec.CodecError("an answer that was not asked for")
+            raise codec.CodecError("an answer that was not requested")
         report = check_answer(report, len(self.answers) + 1)
         if "value" in report:
             small = len(payload) <= DECODED_AT_ONCE_BYTES
@@ -80,7 +80,7 @@ class LiteralRun(SingleRun):
             elif failed is not None:
                 continue  # an earlier test decides the outcome
             elif self.flooded:
-                raise NeedsJudge
+                raise NeedsTestJudge
             else:
                 result = *(ended or status_of_early_exit(end)), _create_failure(test)
             passed += result is None
@@ -92,14 +92,14 @@ class LiteralRun(SingleRun):
         return self.create_outcome(status, message, end, passed=passed, total=total, failure=failure)
 
     def _judge(self, test: LiteralTest, answers: list[Report]) -> _FailedTest | None:
-        """Return None if the test passes, otherwise the status, the message and the failure. Raises NeedsJudge."""
+        """Return None if the test passes, otherwise the status, the message and the failure. Raises NeedsTestJudge."""
         for answer in answers:
             if "error" in answer:
                 return *status_of_exception(read_error(answer["error"]), self.limits), _create_failure(test)
             if "large" in answer:
                 size = read_number(answer["large"])
                 if size <= self.limits.result_bytes:
-                    raise NeedsJudge
+                    raise NeedsTestJudge
                 message = f"The code returned {size} bytes; {self.limits.result_bytes} are allowed."
                 return Status.OUTPUT_LIMIT, message, _create_failure(test)
         values = [_decode(answer) for answer in answers]
@@ -107,12 +107,12 @@ class LiteralRun(SingleRun):
         try:
             if test.passes(values):
                 return None
-        except NeedsJudge:
+        except NeedsTestJudge:
             raise
         except Exception as error:  # such as abs() of a text that the code returned
             status, problem = Status.EXCEPTION, f"{type(error).__name__}: {error}"
         if any(map(codec.has_opaque, values)):
-            raise NeedsJudge  # an object may equal the expected value; only its own process can compare them
+            raise NeedsTestJudge  # an object may equal the expected value; only its own process can compare them
         text, expected = test.describe()
         got = ", ".join(map(show_value, values))
         message = f"The tests could not use what the code returned: {problem}" if problem else f"A test failed: {text}"

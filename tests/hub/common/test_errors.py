@@ -1,4 +1,4 @@
-"""UserError and its kinds become the same answer in every command and every REST view."""
+"""UserError and its subclasses give the same message in every command and REST view."""
 
 import json
 from typing import Any
@@ -41,7 +41,7 @@ def test_commands_exit_with_the_code_of_the_error(capsys: pytest.CaptureFixture[
     assert said.startswith("2 problems; nothing was stored.\n  environment.yaml (harness): unknown key")
 
 
-def test_commands_answer_json_with_every_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_of_commands_lists_all_errors(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(BundleError([Problem("unknown key", "harness", file=MANIFEST)]), json=True) == 2
     document = json.loads(capsys.readouterr().out)
     assert document["message"] == "1 problem; nothing was stored."
@@ -57,7 +57,7 @@ def test_commands_answer_json_with_every_mistake(capsys: pytest.CaptureFixture[s
         (Conflict("It is running."), 409, []),
     ],
 )
-def test_rest_answers_with_the_status_of_the_error(error: UserError, status: int, errors: list[Any]) -> None:
+def test_rest_response_has_the_status_of_the_error(error: UserError, status: int, errors: list[Any]) -> None:
     answer = error_response(error, {})
     assert answer is not None and answer.status_code == status
-    assert answer.data == {"message": error.message, "errors": errors}
+    assert (answer.data["message"], answer.data["errors"]) == (error.message, errors)

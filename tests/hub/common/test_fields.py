@@ -1,4 +1,4 @@
-"""JSON columns keep the order of keys on every database, and the migration to them keeps what is stored."""
+"""JSON columns keep the order of keys on every database, and so does the migration to them."""
 
 import pytest
 from django.apps import apps
@@ -37,7 +37,7 @@ def test_every_json_column_of_the_product_keeps_the_order_of_keys():
 
 
 @pytest.mark.django_db
-def test_stored_value_is_unchanged():
+def test_ordered_json_field_stores_values_unchanged():
     stored_version("sums", [UNSORTED])
     data = Case.objects.get().data
     assert data == UNSORTED
@@ -45,7 +45,7 @@ def test_stored_value_is_unchanged():
 
 
 @pytest.mark.django_db
-def test_lookups_inside_the_value():
+def test_ordered_json_field_supports_key_lookups():
     rows = [{"id": f"c{i}", "input": f"What is {i}?", "metadata": {"cluster": {"n": i}}} for i in range(3)]
     version = stored_version("sums", rows)
     clusters = Case.objects.order_by("position").values_list("data__metadata__cluster", "data__nowhere")
@@ -56,7 +56,7 @@ def test_lookups_inside_the_value():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_migration_keeps_stored_values_and_restores_the_order_that_jsonb_lost(tmp_path, settings):
+def test_migration_restores_key_order_without_changing_values(tmp_path, settings):
     settings.MEDIA_ROOT = tmp_path / "media"
     row = {"country": "Peru", "capital": "Lima", "zone": {"z": 1, "b": 2}, "area": "x"}
     bundle = write_bundle(tmp_path / "b", wrong=None, files={"cases.jsonl": lines([row])})

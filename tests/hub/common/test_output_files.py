@@ -1,4 +1,4 @@
-"""Where exports go: whole files, together or not at all, and never over another without being told to."""
+"""Tests of output files: written completely, together or not at all, and never replaced without --force."""
 
 import errno
 import os
@@ -90,7 +90,7 @@ def test_error_for_a_full_disk(tmp_path: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_pipe_is_written_to_directly(tmp_path: Path) -> None:
+def test_pipe_is_written_directly(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

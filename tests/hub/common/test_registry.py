@@ -1,27 +1,144 @@
-"""The registry class: lazy imports, suggestions, double registration."""
+"""The registry class: files of a package, lazy imports, suggestions, double registration."""
 
+import json
+import subprocess
 import sys
+from abc import ABC, abstractmethod
+from pathlib import Path
 
 import pytest
 
-from hub.common.registry import Registry, UnknownName
+from hub.common.registry import InvalidMember, Registry, UnknownName
 
 
-def test_an_item_is_imported_when_it_is_first_used() -> None:
-    sys.modules.pop("wave", None)
-    registry: Registry[type] = Registry("reader", {"wave": "wave:Wave_read"})
-    assert list(registry) == ["wave"] and "wave" in registry
-    assert "wave" not in sys.modules
-    assert registry["wave"].__name__ == "Wave_read"
-    assert registry["wave"] is registry["wave"]
+class Reader(ABC):
+    name = ""
+
+    @abstractmethod
+    def read(self) -> str: ...
 
 
-def test_create_makes_one_instance() -> None:
-    registry: Registry[object] = Registry("thing", {"counter": "collections:Counter"}, create=True)
-    assert registry["counter"] is registry["counter"]
+READER = """
+from tests.hub.common.test_registry import Reader
+
+class {title}(Reader):
+    name = "{name}"
+
+    def read(self):
+        return "{title}"
+"""
 
 
-def test_an_unknown_name_suggests_the_closest_or_lists_all() -> None:
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "readers_of_a_test"
+    folder.mkdir()
+    for name in ("__init__", "base", "registry"):
+        (folder / f"{name}.py").touch()
+    (folder / "shared").mkdir()
+    (folder / "shared" / "__init__.py").touch()
+    (folder / "plain_text.py").write_text(READER.format(title="PlainText", name="plain-text"))
+    (folder / "wave.py").write_text(READER.format(title="Wave", name="wave"))
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in [module for module in sys.modules if module.startswith(folder.name)]:
+        monkeypatch.delitem(sys.modules, module)
+    return folder
+
+
+def registry_of(package: Path, **options: bool) -> Registry[Reader]:
+    return Registry("reader", Reader, package=package.name, attribute="name", create=True, hyphens=True, **options)
+
+
+def test_modules_of_a_package_are_listed_without_importing_them(package: Path) -> None:
+    registry = registry_of(package)
+    assert list(registry) == ["plain-text", "wave"] and len(registry) == 2 and "wave" in registry
+    assert f"{package.name}.wave" not in sys.modules
+
+
+def test_only_the_requested_module_is_imported_and_one_instance_kept(package: Path) -> None:
+    (package / "wave.py").write_text("raise RuntimeError('imported')")
+    registry = registry_of(package)
+    assert registry["plain-text"].read() == "PlainText"
+    assert registry["plain-text"] is registry["plain-text"]
+    with pytest.raises(RuntimeError, match="imported"):
+        registry["wave"]
+
+
+def test_module_may_have_another_name_than_its_implementation(package: Path) -> None:
+    (package / "wave.py").rename(package / "wave_files.py")
+    registry: Registry[type[Reader]] = Registry(
+        "reader", Reader, package=package.name, attribute="name", modules={"wave": "wave_files"}
+    )
+    assert list(registry) == ["plain_text", "wave"]
+    assert registry["wave"].__name__ == "Wave"
+
+
+def test_second_package_adds_its_modules(package: Path) -> None:
+    registry: Registry[Reader] = Registry("reader", Reader, create=True, hyphens=True)
+    assert list(registry) == []
+    registry.register_package(package.name)
+    assert list(registry) == ["plain-text", "wave"]
+
+
+def test_module_without_an_implementation_is_reported_with_its_file(package: Path) -> None:
+    (package / "helpers.py").write_text("from tests.hub.common.test_registry import Reader\n")
+    message = "readers_of_a_test/helpers.py must define one subclass of Reader, the reader 'helpers'; it defines none"
+    with pytest.raises(InvalidMember, match=message):
+        registry_of(package).require("helpers")
+
+
+def test_module_with_two_implementations_is_reported(package: Path) -> None:
+    (package / "wave.py").write_text(READER.format(title="A", name="wave") + READER.format(title="B", name="wave"))
+    with pytest.raises(InvalidMember, match="it defines A, B"):
+        registry_of(package).require("wave")
+
+
+def test_class_whose_name_differs_from_its_module_is_reported(package: Path) -> None:
+    (package / "wave.py").write_text(READER.format(title="Wave", name="waves"))
+    with pytest.raises(InvalidMember, match=r"wave.py: Wave.name must be 'wave', like the module, not 'waves'"):
+        registry_of(package).require("wave")
+
+
+@pytest.mark.parametrize(
+    ("registry", "names"),
+    [
+        ("hub.scorers.registry:SCORERS", "choice custom exact_match includes instructions json_schema judge number "
+         "python_tests regex reward state stdin_stdout tool_calls"),
+        ("hub.harnesses.registry:HARNESSES", "code_repair custom multi_turn single_turn tools"),
+        ("runs.providers.registry:PROVIDERS", "openai replay"),
+        ("runs.exports.failure_formats.registry:FORMATS", "bundle jsonl openai sft"),
+        ("preferences.exporters.formats.registry:FORMATS", "jsonl kto openai-dpo parquet trl trl-conversational"),
+        ("runs.stages:STAGES", "judge review tracking"),
+    ],
+)  # fmt: skip
+def test_names_used_in_bundles_configs_and_commands_stay_registered(registry: str, names: str) -> None:
+    module, _, attribute = registry.partition(":")
+    found = getattr(__import__(module, fromlist=[attribute]), attribute)
+    assert set(names.split()) <= set(found)
+    assert all(found.values())
+
+
+def test_listing_implementations_imports_none_of_them() -> None:
+    """In a new process, because this one has imported many."""
+    program = """
+import django, json, sys
+django.setup()
+from hub.scorers.registry import SCORERS
+from hub.harnesses.registry import HARNESSES
+from runs.providers.registry import PROVIDERS
+from runs.stages import STAGES
+before = set(sys.modules)
+names = [*SCORERS, *HARNESSES, *PROVIDERS, *STAGES]
+heavy = [module for module in ("openai", "mlflow", "jsonschema") if module in sys.modules]
+print(json.dumps([names, sorted(set(sys.modules) - before), heavy]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    names, imported, heavy = json.loads(done.stdout)
+    assert {"choice", "tools", "openai", "judge"} <= set(names)
+    assert set(imported) <= {"review.stages"} and heavy == []  # a package, but none of its modules
+
+
+def test_unknown_name_suggests_the_closest_or_lists_all() -> None:
     registry: Registry[int] = Registry("scorer")
     registry.register("choice", 1)
     registry.register("number", 2)
@@ -31,7 +148,7 @@ def test_an_unknown_name_suggests_the_closest_or_lists_all() -> None:
         registry.require("xyz")
 
 
-def test_a_name_can_be_registered_once() -> None:
+def test_name_can_be_registered_once() -> None:
     registry: Registry[int] = Registry("scorer")
     registry.register("choice", 1)
     with pytest.raises(ValueError, match="registered twice"):

@@ -1,4 +1,4 @@
-"""Rows out of every format, joins, and rows into cases: what is read, and what is said about what cannot be."""
+"""Rows from every format, joins, mapping of rows to cases, and errors of data that cannot be read."""
 
 import datetime
 import gzip
@@ -55,23 +55,23 @@ ROWS = [{"a": 1, "b": "x\ny"}, {"a": 2, "b": "é"}]
     ],
 )
 @pytest.mark.parametrize("compressed", [False, True])
-def test_each_format_gives_its_rows_with_their_lines(path, content, lines, compressed):
+def test_every_format_yields_rows_with_line_numbers(path, content, lines, compressed):
     raw = content if isinstance(content, bytes) else content.encode()
     found = read(path + ".gz", gzip.compress(raw)) if compressed else read(path, raw)
     assert found == list(zip(lines, ROWS, strict=True))
 
 
-def test_csv_gives_text_and_keeps_line_breaks_inside_quotes():
+def test_csv_cells_are_text_and_keep_quoted_line_breaks():
     assert read("d.csv", 'a,b\n1,"x\ny"\n\n2,é\n') == [(2, {"a": "1", "b": "x\ny"}), (5, {"a": "2", "b": "é"})]
 
 
-def test_typed_values_of_parquet_become_json():
+def test_parquet_types_are_converted_to_json():
     row = {"when": datetime.datetime(2020, 1, 2), "price": Decimal("1.50"), "raw": b"\x00\x01", "list": [1, None]}
     (found,) = read("d.parquet", parquet([row]))
     assert found[1] == {"when": "2020-01-02T00:00:00", "price": "1.50", "raw": {"b64": "AAE="}, "list": [1, None]}
 
 
-def test_wrong_rows_are_reported_one_by_one_and_reading_goes_on():
+def test_invalid_rows_are_reported_and_reading_continues():
     found = read(
         "d.jsonl", '{"a": 1}\n[1]\n{"a": NaN}\n{}\n{"a": "\\u0000"}\n{"a": "\\ud800"}\n{"a": "\\\\u0000"}\n{x\n'
     )
@@ -95,20 +95,20 @@ def test_wrong_rows_are_reported_one_by_one_and_reading_goes_on():
         ("d.jsonl", b'{"a": "\xff"}', "d.jsonl:1", "UTF-8"),
     ],
 )
-def test_a_file_that_cannot_be_read_on_says_where_and_why(path, content, place, sentence):
+def test_unreadable_file_is_reported_with_line_and_reason(path, content, place, sentence):
     with pytest.raises(DatasetError) as caught:
         read(path, content)
     assert str(caught.value).startswith(place)
     assert sentence in str(caught.value)
 
 
-def test_a_csv_row_with_too_many_cells_is_reported_in_its_place():
+def test_csv_row_with_too_many_cells_is_reported():
     found = read("d.csv", "a,b\n1,2,3\n4,5\n")
     assert "3 cells, the header 2" in str(found[0][1])
     assert found[1] == (3, {"a": "4", "b": "5"})
 
 
-def test_an_endless_line_is_refused_before_it_fills_the_memory():
+def test_too_long_line_is_rejected_with_bounded_memory():
     class Endless(io.RawIOBase):
         def readline(self, size=-1):
             return b"x" * size
@@ -120,13 +120,13 @@ def test_an_endless_line_is_refused_before_it_fills_the_memory():
     tracemalloc.stop()
 
 
-def test_a_compressed_file_that_unpacks_without_end_is_refused(monkeypatch):
+def test_decompression_bomb_is_rejected(monkeypatch):
     monkeypatch.setattr("hub.datasets.text_formats.MAX_DATA_BYTES", 10_000)
     with pytest.raises(DatasetError, match="more than 10,000 bytes"):
         read("d.jsonl.gz", gzip.compress(b'{"a": 1}\n' * 2000))
 
 
-def test_a_join_adds_the_columns_of_the_other_file_and_the_first_file_wins():
+def test_join_adds_columns_and_keeps_those_of_the_first_file():
     dataset = Dataset.model_validate({"path": "c.jsonl", "join": {"path": "a.csv", "on": "id"}})
     files = opener(c__jsonl='{"id": 1, "q": "one"}\n{"id": 2, "q": "two"}\n', a__csv="id,answer,q\n2,B,no\n1,A,no\n")
     assert [row for _, _, row in read_rows(dataset, files)] == [
@@ -135,7 +135,7 @@ def test_a_join_adds_the_columns_of_the_other_file_and_the_first_file_wins():
     ]
 
 
-def test_a_join_says_which_row_has_no_partner_and_which_value_comes_twice():
+def test_join_reports_unmatched_rows_and_duplicate_keys():
     dataset = Dataset.model_validate({"path": "c.jsonl", "join": {"path": "a.jsonl", "on": "id"}})
     missing = opener(c__jsonl='{"id": 1}\n{"id": 7}\n', a__jsonl='{"id": 1}\n')
     assert "no row with 7" in str(list(read_rows(dataset, missing))[1][2])
@@ -144,7 +144,7 @@ def test_a_join_says_which_row_has_no_partner_and_which_value_comes_twice():
         list(read_rows(dataset, twice))
 
 
-def test_a_hub_dataset_is_streamed_at_its_commit(monkeypatch):
+def test_hugging_face_dataset_is_streamed_at_its_commit(monkeypatch):
     asked = {}
 
     def load_dataset(name, config, **options):
@@ -157,13 +157,13 @@ def test_a_hub_dataset_is_streamed_at_its_commit(monkeypatch):
     assert asked == {"name": "owner/name", "config": "main", "split": "train", "revision": COMMIT, "streaming": True}
 
 
-def test_without_the_datasets_package_the_error_names_the_command(monkeypatch):
+def test_missing_datasets_package_is_reported_with_install_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(DatasetError, match="pip install datasets"):
         list(read_rows(Dataset(hf="owner/name", revision=COMMIT), opener()))
 
 
-def test_a_hub_dataset_without_a_commit_is_refused():
+def test_hugging_face_dataset_without_commit_is_rejected():
     with pytest.raises(ValueError, match="40 hexadecimal digits"):
         Dataset(hf="owner/name", revision="main")
 
@@ -181,7 +181,7 @@ def test_fields_default_to_the_columns_of_their_names_and_the_id_to_the_position
     assert made.variables()["other"] is True
 
 
-def test_a_field_is_a_column_a_template_or_a_structure_of_templates():
+def test_field_is_a_column_a_template_or_a_structure_of_templates():
     row = {"task": 7, "q": "Why?", "code": "x = 1", "labels": ["A", "B"], "odd name": "odd"}
     made = case(
         row,
@@ -209,7 +209,7 @@ def test_a_field_is_a_column_a_template_or_a_structure_of_templates():
         ({}, {"metadata": []}, "mapping"),
     ],
 )
-def test_a_field_that_does_not_fit_is_named_with_file_line_and_remedy(fields, row, sentence):
+def test_invalid_field_is_reported_with_file_line_and_remedy(fields, row, sentence):
     with pytest.raises(BundleError) as caught:
         case(row, **fields)
     assert str(caught.value).startswith("d.jsonl:3 (dataset.fields.")
@@ -233,7 +233,7 @@ def test_a_field_that_does_not_fit_is_named_with_file_line_and_remedy(fields, ro
         "hf://a/b",
     ],
 )
-def test_the_name_of_a_hugging_face_dataset_is_no_path_no_address_and_no_loader(name: str) -> None:
+def test_hugging_face_name_that_is_a_path_url_or_loader_is_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="owner/name"):
         Dataset(hf=name, revision=COMMIT)
 
@@ -267,7 +267,7 @@ def _unfolding(shape):
 
 
 @pytest.mark.parametrize("shape", ["rows", "list", "struct", "map", "numbers"])
-def test_parquet_that_unfolds_beyond_the_limits_is_refused_in_little_memory(shape, monkeypatch):
+def test_parquet_beyond_the_limits_is_rejected_with_bounded_memory(shape, monkeypatch):
     monkeypatch.setattr("hub.datasets.parquet.MAX_DATA_BYTES", 64 * 1024 * 1024)
     data = _unfolding(shape)
     assert len(data) < 300_000
@@ -278,14 +278,14 @@ def test_parquet_that_unfolds_beyond_the_limits_is_refused_in_little_memory(shap
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024  # KiB
 
 
-def test_parquet_that_says_it_has_too_many_values_is_refused_before_it_is_read(monkeypatch):
+def test_parquet_metadata_with_too_many_values_is_rejected_before_reading(monkeypatch):
     monkeypatch.setattr("hub.datasets.parquet.MAX_DATA_BYTES", 1_000_000)
     data = _unfolding("numbers")
     with pytest.raises(DatasetError, match=r"the data is more than 1,000,000 bytes unpacked"):
         next(iter(read_file("x.parquet", lambda path: io.BytesIO(data))))
 
 
-def test_texts_and_maps_of_parquet_are_read_as_before():
+def test_parquet_strings_and_maps_are_read():
     table = pa.table(
         {
             "a": ["x", None, "x"],

@@ -92,7 +92,7 @@ def test_input_digest_covers_harness_code_and_case():
     assert compiled({"tools.py": TOOLS, "unused.py": b"x = 1\n"}, harness=harness).input_digest(case()) == digest
 
 
-def test_needs_sandbox():
+def test_environment_reports_whether_it_needs_a_sandbox():
     assert not compiled().needs_sandbox
     assert compiled({"tools.py": TOOLS}, harness={"type": "tools", "tools": "tools.py"}).needs_sandbox
 

@@ -121,7 +121,7 @@ async def test_invalid_steps_are_rejected_without_changing_the_state():
         await running.step(assistant("four"))
 
 
-async def test_reset_starts_over():
+async def test_reset_restarts_the_episode():
     running = episode()
     await running.reset()
     await running.step(assistant("one"))

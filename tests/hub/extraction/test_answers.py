@@ -376,7 +376,7 @@ HEAPS = {
 
 @pytest.mark.parametrize("heap", HEAPS)
 def test_repeated_fragments_neither_raise_nor_stall(heap: str) -> None:
-    """Quadratic patterns would take minutes here; the suite's own time limit tells."""
+    """With quadratic patterns this would take minutes and exceed the time limit of the tests."""
     text = HEAPS[heap]
     number(text)
     choice(text, list("ABCD"), OPTIONS)

@@ -273,6 +273,6 @@ HEAPS = {
 
 @pytest.mark.parametrize("heap", HEAPS)
 def test_repeated_fragments_neither_raise_nor_stall(heap: str) -> None:
-    """Quadratic patterns would take minutes here; the suite's own time limit tells."""
+    """With quadratic patterns this would take minutes and exceed the time limit of the tests."""
     code(HEAPS[heap], entry_point="total", prefix=PREFIX)
     code(HEAPS[heap])

@@ -1,4 +1,4 @@
-"""The spy of the gate `sealed`: it finds what there is to find, in its folder and its own process, and nothing else."""
+"""Tests of the gate `sealed`: its probe finds expected answers in files and objects, and reports nothing else."""
 
 import subprocess
 import sys
@@ -16,16 +16,16 @@ TESTS = ["assert largest([1, 2, 3]) == 3", "assert largest([-7, -9]) == -7"]
 RULE = {"type": "python_tests", "entry_point": "largest", "tests": TESTS}
 
 
-def spy():
+def probe():
     answer = probe_answer(
         environment({"type": "single_turn"}, rules=[RULE]), CaseData(id="c", input="Write it."), [], []
     )
     return answer["content"].removeprefix("```python\n").removesuffix("\n```")
 
 
-def sent_into(folder, before=""):
-    """What the spy says when it runs in *folder*, unconfined but looking nowhere else."""
-    (folder / "answer.py").write_text(before + spy().replace(FOLDERS, "[os.getcwd()]"))
+def run_probe(folder, before=""):
+    """Return the error output of the probe, run in *folder* without a sandbox and searching only this folder."""
+    (folder / "answer.py").write_text(before + probe().replace(FOLDERS, "[os.getcwd()]"))
     done = subprocess.run([sys.executable, "-I", "answer.py"], cwd=folder, capture_output=True, text=True, timeout=60)
     return done.stderr
 
@@ -33,15 +33,15 @@ def sent_into(folder, before=""):
 def test_probe_finds_tests_in_a_file_beside_it(tmp_path):
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "cache.bin").write_bytes(b"\x00\x01" + TESTS[1].encode())
-    assert f"{MARK} {tmp_path}/deep/cache.bin" in sent_into(tmp_path)
+    assert f"{MARK} {tmp_path}/deep/cache.bin" in run_probe(tmp_path)
 
 
 def test_probe_finds_tests_in_objects_of_its_process(tmp_path):
-    assert f"{MARK} an object" in sent_into(tmp_path, before=f"suite = {{'t': 'x' + {TESTS[0][::-1]!r}[::-1]}}\n")
+    assert f"{MARK} an object" in run_probe(tmp_path, before=f"suite = {{'t': 'x' + {TESTS[0][::-1]!r}[::-1]}}\n")
 
 
 def test_probe_does_not_report_itself(tmp_path):
-    assert sent_into(tmp_path) == ""
+    assert run_probe(tmp_path) == ""
 
 
 def test_no_probe_if_no_rule_runs_code_of_the_model():
@@ -70,6 +70,6 @@ def test_probe_finds_nothing_in_the_sandbox(bundle, pool):
 
 
 def test_report_of_the_probe_leaves_the_sandbox(bundle, pool, monkeypatch):
-    known = "OS routines for NT or Posix"  # in the docstring of a module that every process holds
-    monkeypatch.setattr("hub.gates.leaks.needles", lambda *_: [known])
+    known = "OS routines for NT or Posix"  # in the docstring of a module that every process has imported
+    monkeypatch.setattr("hub.gates.leaks.secret_texts", lambda *_: [known])
     assert "an object of its own process" in sealed(bundle, pool)["failures"][0]["message"]

@@ -1,4 +1,4 @@
-"""The gates: each finds what it is there to find, and says `not run` rather than passing what it could not check."""
+"""Gates: each finds its kind of mistake, and reports `not_run` if it has nothing to check."""
 
 import json
 
@@ -33,14 +33,14 @@ def test_valid_bundle_passes_every_gate_and_certificate_has_its_digest(tmp_path)
     assert json.loads(json.dumps(certificate)) == certificate
 
 
-def test_a_gold_answer_that_fails_is_named_with_its_reason(tmp_path):
+def test_failing_gold_answer_is_reported_with_its_reason(tmp_path):
     _, found = run(write_bundle(tmp_path, gold={"content": "{{ 'Paris' }}"}))
     assert (found["gold"]["status"], found["gold"]["failed"]) == ("failed", 2)
     assert {failure["case"] for failure in found["gold"]["failures"]} == {"Spain", "Norway"}
     assert "failed" in found["gold"]["failures"][0]["message"]
 
 
-def test_a_wrong_answer_that_passes_is_named_with_why_it_is_wrong(tmp_path):
+def test_passing_wrong_answer_is_reported_with_its_explanation(tmp_path):
     wrong = [*WRONG, {"case": "Spain", "content": "Madrid", "why": "meant to fail"}]
     _, found = run(write_bundle(tmp_path, files={"wrong.jsonl": lines(wrong)}))
     ((failure),) = found["wrong"]["failures"]
@@ -48,7 +48,7 @@ def test_a_wrong_answer_that_passes_is_named_with_why_it_is_wrong(tmp_path):
     assert "wrong answer 2 (meant to fail): passed" in failure["message"]
 
 
-def test_an_empty_answer_that_passes_is_found(tmp_path):
+def test_passing_empty_answer_fails_the_empty_gate(tmp_path):
     rows = [*ROWS, {"country": "Nowhere", "capital": ""}]
     _, found = run(write_bundle(tmp_path, files={"cases.jsonl": lines(rows)}))
     assert [failure["case"] for failure in found["empty"]["failures"]] == ["Nowhere"]
@@ -130,7 +130,7 @@ def judged(tmp_path, recordings):
     return write_bundle(tmp_path, scoring={"rules": [rule]}, files=files, **named)
 
 
-def test_rules_that_ask_a_model_are_answered_by_the_bundles_recordings(tmp_path, monkeypatch):
+def test_judge_rules_use_the_recordings_of_the_bundle(tmp_path, monkeypatch):
     monkeypatch.setitem(SCORERS, "asking", Asking())
     said = [
         {"purpose": "rubric", "case": row["country"], "rule": "taste", "model": model, "content": word}
@@ -141,14 +141,14 @@ def test_rules_that_ask_a_model_are_answered_by_the_bundles_recordings(tmp_path,
     assert {name: gate["status"] for name, gate in found.items()} == dict.fromkeys(found, "passed")
 
 
-def test_without_recordings_what_needs_them_is_not_run(tmp_path, monkeypatch):
+def test_gates_without_recordings_are_not_run(tmp_path, monkeypatch):
     monkeypatch.setitem(SCORERS, "asking", Asking())
     _, found = run(judged(tmp_path, None))
     assert [found[name]["status"] for name in ("gold", "wrong", "empty")] == ["not_run"] * 3
     assert "no recording of rubric" in found["gold"]["note"]
 
 
-def test_a_recording_for_one_attempt_wins_over_one_for_all(tmp_path, monkeypatch):
+def test_recording_of_an_attempt_takes_precedence(tmp_path, monkeypatch):
     monkeypatch.setitem(SCORERS, "asking", Asking())
     said = [{"purpose": "rubric", "case": row["country"], "rule": "taste", "content": "no"} for row in ROWS]
     said += [{**row, "model": "gold", "attempt": 1, "content": "yes"} for row in said]
@@ -156,7 +156,7 @@ def test_a_recording_for_one_attempt_wins_over_one_for_all(tmp_path, monkeypatch
     assert {name: gate["status"] for name, gate in found.items()} == dict.fromkeys(found, "passed")
 
 
-def test_a_recording_without_content_is_refused(tmp_path, monkeypatch):
+def test_recording_without_content_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setitem(SCORERS, "asking", Asking())
     with pytest.raises(BundleError, match=r"judge\.jsonl:1"):
         run(judged(tmp_path, [{"purpose": "rubric", "case": "France"}]))
@@ -173,7 +173,7 @@ def test_large_dataset_is_sampled_evenly_and_noted_in_the_certificate(tmp_path, 
     assert done[-1] == (10, 10)
 
 
-def test_gold_answers_of_several_turns_are_played_in_order(tmp_path, monkeypatch):
+def test_gold_answers_of_several_turns_are_sent_in_order(tmp_path, monkeypatch):
     class TwoTurns(SingleTurn):
         type = "two_turns"
 
@@ -203,14 +203,14 @@ SUMS = {
 
 
 @pytest.mark.parametrize("gold", [{"content": "{{ target }}"}, {"messages": ["{{ target }}"]}], ids=str)
-def test_a_gold_answer_may_be_a_number(tmp_path, gold):
+def test_gold_answer_template_may_render_a_number(tmp_path, gold):
     bundle = write_bundle(tmp_path, **SUMS, gold=gold, files={"cases.jsonl": NUMBERS})
     assert validate(bundle).problems == []
     _, found = run(bundle)
     assert (found["gold"]["status"], found["gold"]["checked"]) == ("passed", 2)
 
 
-def test_a_number_in_a_file_of_answers_is_an_answer(tmp_path):
+def test_answer_file_may_contain_numbers(tmp_path):
     answers = lines([{"case": "1", "content": 18}, {"case": "2", "messages": [{"content": 0.25}]}])
     bundle = write_bundle(tmp_path, **SUMS, gold="gold.jsonl", files={"cases.jsonl": NUMBERS, "gold.jsonl": answers})
     assert validate(bundle).problems == []
@@ -221,7 +221,7 @@ def test_a_number_in_a_file_of_answers_is_an_answer(tmp_path):
 @pytest.mark.parametrize(
     ("target", "kind"), [(["a", "b"], "a list"), ({"a": 1}, "an object"), (True, "true or false"), (None, None)]
 )
-def test_a_gold_answer_that_is_no_text_is_a_problem_at_its_row(tmp_path, target, kind):
+def test_gold_answer_that_is_not_text_is_reported_with_its_row(tmp_path, target, kind):
     rows = lines([{"question": "?", "target": "x"}, {"question": "??", "target": target}])
     rules = {"rules": [{"type": "exact_match", "target": "x"}]}
     changes = {**SUMS, "scoring": rules, "gold": {"content": "{{ target }}"}, "files": {"cases.jsonl": rows}}

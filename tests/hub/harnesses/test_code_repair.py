@@ -1,10 +1,11 @@
-"""A small project to mend in the episode's state, with tools to read, change and test it."""
+"""Tests of the harness `code_repair`: a project in the state of the episode, with tools to read, change and test it."""
 
 import pytest
 
 from hub.environments.compiled import CaseError
 from hub.harnesses.base import HarnessError
 from hub.protocols.cases import CaseData
+from sandbox.errors import SandboxUnavailable
 from tests.hub.playing import BrokenPool, assistant, calls, contents, episode
 
 FILES = {
@@ -20,7 +21,7 @@ FILES = {
 
 
 def play(files=FILES, **options):
-    return episode({"type": "code_repair", **options}, case=CaseData(id="c", input="Mend it.", files=files))
+    return episode({"type": "code_repair", **options}, case=CaseData(id="c", input="Fix it.", files=files))
 
 
 async def answers(playing, *named):
@@ -31,7 +32,7 @@ def project(playing):
     return playing.environment.harness.scored_state(playing.state["harness"])["files"]
 
 
-async def test_the_project_can_be_listed_and_read():
+async def test_project_can_be_listed_and_read():
     playing = play()
     await playing.reset()
     listed, read, binary, missing = await answers(
@@ -68,7 +69,7 @@ async def test_fixed_project_passes_its_visible_tests():
     assert replaced == "replaced 1 place in shop/cart.py"
     assert tested.endswith("2 passed, 0 failed")
     assert project(playing)["shop/cart.py"] == "def total(prices):\n    return sum(prices)\n"
-    assert (await playing.step(assistant("Mended."))).done
+    assert (await playing.step(assistant("Fixed."))).done
 
 
 @pytest.mark.parametrize(
@@ -130,39 +131,39 @@ async def test_project_without_visible_tests_is_reported():
     assert await answers(playing, ("run_tests", {})) == ["error: the project has no visible tests"]
 
 
-async def test_a_case_whose_paths_the_sandbox_refuses_is_the_environments_fault():
+async def test_invalid_file_paths_of_a_case_are_an_environment_error():
     playing = play({"../a.py": "", "test_a.py": ""})
     await playing.reset()
     with pytest.raises(HarnessError, match="must be relative"):
         await playing.step(calls(("run_tests", {})))
 
 
-async def test_a_case_without_files_is_the_environments_fault():
+async def test_case_without_files_is_an_environment_error():
     with pytest.raises(HarnessError, match="no files"):
         await play({}).reset()
 
 
-async def test_a_sandbox_that_fails_is_an_error_and_not_the_models_mistake():
-    case = CaseData(id="c", input="Mend it.", files=FILES)
+async def test_sandbox_failure_is_an_error_and_not_a_wrong_answer():
+    case = CaseData(id="c", input="Fix it.", files=FILES)
     playing = episode({"type": "code_repair"}, case=case, pool=BrokenPool())
     await playing.reset()
-    with pytest.raises(HarnessError, match="no engine"):
+    with pytest.raises(SandboxUnavailable, match="no engine"):
         await playing.step(calls(("run_tests", {})))
 
 
 HIDDEN = {"type": "python_tests", "entry_point": "shop.cart:total", "tests": [{"args": [[1, 2]], "expect": 3}]}
 
 
-async def test_hidden_tests_score_the_files_that_are_left():
+async def test_hidden_tests_score_the_final_files():
     for change, status in (("", "passed"), (" + 2", "failed"), (" +", "failed")):
-        case = CaseData(id="c", input="Mend it.", files=FILES)
+        case = CaseData(id="c", input="Fix it.", files=FILES)
         playing = episode({"type": "code_repair"}, case=case, rules=[HIDDEN])
         await playing.reset()
         await answers(playing, ("replace_in_file", {"path": "shop/cart.py", "old": " + 1", "new": change}))
-        step = await playing.step(assistant("Mended."))
+        step = await playing.step(assistant("Fixed."))
         assert step.score.status == status
 
 
-async def test_options_are_checked():
+async def test_invalid_options_are_rejected():
     with pytest.raises(CaseError, match="memory_mb"):
         play(memory_mb=1)

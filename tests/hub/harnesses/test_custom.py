@@ -1,4 +1,4 @@
-"""An environment's own reset and step."""
+"""The harness `custom`: `reset` and `step` of a bundle."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def stepping(body):
     return f"def reset(case, seed):\n    return {{'state': {{'n': 1}}}}\ndef step(state, message):\n    {body}\n"
 
 
-async def test_code_of_the_bundle_runs_the_episode_and_returns_the_reward():
+async def test_bundle_code_runs_the_episode_and_returns_the_reward():
     playing = play()
     assert contents((await playing.reset()).messages) == ["Hello."]
     step = await playing.step(assistant("1"))
@@ -36,14 +36,14 @@ async def test_code_of_the_bundle_runs_the_episode_and_returns_the_reward():
     assert playing.environment.harness.scored_state(playing.state["harness"]) == {"secret": 7, "tries": 2}
 
 
-async def test_the_turn_limit_truncates():
+async def test_max_turns_truncates_the_episode():
     playing = play(max_turns=1)
     await playing.reset()
     step = await playing.step(assistant("1"))
     assert (step.done, step.truncated, step.info) == (True, True, {"tries": 1, "limit": "max_turns"})
 
 
-async def test_an_episode_without_a_reward_at_the_turn_limit_fails_with_reward_0():
+async def test_turn_limit_without_reward_fails_with_reward_0():
     playing = play(max_turns=1)
     await playing.reset()
     step = await playing.step(assistant("1"))
@@ -51,35 +51,35 @@ async def test_an_episode_without_a_reward_at_the_turn_limit_fails_with_reward_0
     assert step.score.reason.startswith("The episode ended at its limit (turns), and the harness gave no reward")
 
 
-async def test_a_reward_that_the_harness_gives_before_the_turn_limit_is_kept():
+async def test_reward_returned_before_the_turn_limit_is_kept():
     playing = play(stepping("return {'state': state, 'reward': 0.25}"), max_turns=1)
     await playing.reset()
     step = await playing.step(assistant("1"))
     assert (step.truncated, step.reward, step.score.status) == (True, 0.25, "failed")
 
 
-async def test_an_episode_that_a_harness_ends_without_a_reward_is_unscored():
+async def test_episode_ended_by_the_harness_without_reward_is_unscored():
     playing = play(stepping("return {'state': state, 'done': True}"))
     await playing.reset()
     step = await playing.step(assistant("1"))
     assert (step.score.status, step.score.reason) == ("unscored", "The harness gave no reward.")
 
 
-async def test_a_limit_of_the_harness_itself_without_a_reward_counts_as_0():
+async def test_truncation_by_the_harness_without_reward_counts_as_0():
     playing = play(stepping("return {'state': state, 'done': True, 'truncated': True}"))
     await playing.reset()
     step = await playing.step(assistant("1"))
     assert (step.score.status, step.score.value) == ("failed", 0.0)
 
 
-async def test_an_episode_stopped_by_time_without_a_reward_counts_as_0():
+async def test_time_limit_without_reward_counts_as_0():
     playing = play()
     await playing.reset()
     step = await playing.stop("time")
     assert (step.score.status, step.score.value) == ("failed", 0.0)
 
 
-async def test_an_episode_that_is_over_at_the_limit_is_not_truncated():
+async def test_episode_that_ends_at_the_turn_limit_is_not_truncated():
     playing = play(max_turns=2)
     await playing.reset()
     assert not (await playing.step(assistant("1"))).done
@@ -87,7 +87,7 @@ async def test_an_episode_that_is_over_at_the_limit_is_not_truncated():
     assert (step.done, step.truncated) == (True, False)
 
 
-async def test_turns_are_counted_over_the_whole_episode():
+async def test_turns_are_counted_across_resumed_steps():
     playing = play(max_turns=2)
     await playing.reset()
     assert [(await playing.step(assistant("1"))).truncated for _ in range(2)] == [False, True]
@@ -107,7 +107,7 @@ async def test_turns_are_counted_over_the_whole_episode():
         ("return {'reward': float('nan')}", "step failed"),
     ],
 )
-async def test_code_that_fails_is_the_environments_fault_and_leaves_the_state_as_it_was(body, said):
+async def test_failing_bundle_code_is_an_environment_error_and_keeps_the_state(body, said):
     playing = play(stepping(body), call_seconds=1)
     await playing.reset()
     before = dict(playing.state["harness"])
@@ -117,14 +117,14 @@ async def test_code_that_fails_is_the_environments_fault_and_leaves_the_state_as
     assert playing.turns == 0
 
 
-async def test_a_message_that_is_not_json_is_refused():
+async def test_message_that_is_not_json_is_rejected():
     playing = play()
     await playing.reset()
     with pytest.raises(HarnessError, match="must be JSON"):
         await playing.step({"role": "assistant", "content": "1", "extra": float("nan")})
 
 
-async def test_reset_that_fails_is_the_environments_fault():
+async def test_failing_reset_is_an_environment_error():
     with pytest.raises(HarnessError, match=r"harness\.py: reset failed"):
         await play("def reset(case, seed):\n    raise KeyError\ndef step(state, message):\n    return {}\n").reset()
 
@@ -158,5 +158,5 @@ def test_code_that_cannot_be_called_is_reported_without_running_it(source, said)
         "def reset(*args): ...\ndef step(state, message, more=1): ...",
     ],
 )
-def test_code_that_might_be_called_is_left_to_the_gates(source):
+def test_code_that_may_be_callable_is_checked_by_the_gates(source):
     environment({"type": "custom"}, files={"harness.py": source})

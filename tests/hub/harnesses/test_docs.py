@@ -1,4 +1,4 @@
-"""docs/harnesses.md: its examples are bundles that hold, and its tables name every option there is."""
+"""docs/harnesses.md: its examples are valid bundles, and its tables list every option."""
 
 import re
 
@@ -10,8 +10,8 @@ from hub.bundles.validation import validate_bundle
 from hub.gates.runner import run_gates
 from hub.harnesses.custom import CustomHarnessResult
 from hub.harnesses.registry import HARNESSES
-from hub.harnesses.tool_calls import text_calls
-from hub.harnesses.user_turns import UserOptions
+from hub.harnesses.steps.tool_calls import text_calls
+from hub.harnesses.steps.user_turns import UserOptions
 from sandbox.client.options import PoolOptions
 from sandbox.client.shared_pools import get_shared_pool
 
@@ -23,7 +23,7 @@ OPTIONAL = {"lost-key": {"wrong"}}
 
 
 @pytest.mark.parametrize("name", BUNDLES)
-def test_an_example_is_a_bundle_that_passes_its_gates(name, tmp_path):
+def test_documented_example_passes_its_gates(name, tmp_path):
     for path, content in FILES:
         if path.startswith(f"{name}/"):
             (tmp_path / name).mkdir(exist_ok=True)
@@ -35,9 +35,10 @@ def test_an_example_is_a_bundle_that_passes_its_gates(name, tmp_path):
     assert set(status.values()) == {"passed"}, gates
 
 
-def test_there_is_an_example_of_each_harness_that_bundles_need_help_with():
+def test_every_harness_has_a_documented_example():
+    """A single turn needs none, and docs/workspaces.md has that of a workspace, which test_workspace.py runs."""
     types = {re.search(r"type: (\w+)", text[text.index("harness:") :])[1] for path, text in FILES if "yaml" in path}
-    assert types == set(HARNESSES) - {"single_turn"}
+    assert types == set(HARNESSES) - {"single_turn", "workspace"}
 
 
 @pytest.mark.parametrize("harness", HARNESSES.values(), ids=HARNESSES)
@@ -48,12 +49,12 @@ def test_every_option_is_documented_in_the_table_of_its_harness(harness):
     assert f"[`{harness.type}`](#{harness.type})" in PAGE
 
 
-def test_every_key_of_a_user_and_of_a_custom_answer_is_explained():
+def test_keys_of_user_and_custom_results_are_documented():
     named = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
     assert set(UserOptions.model_fields) | set(CustomHarnessResult.model_fields) <= named
 
 
-def test_the_text_protocol_is_shown_as_it_is_read():
+def test_documented_text_protocol_can_be_parsed():
     shown = re.search(r"^    ```tool_call\n.*?^    ```$", PAGE, re.MULTILINE | re.DOTALL)[0]
     calls, problem = text_calls(re.sub(r"^    ", "", shown, flags=re.MULTILINE))
     assert (calls[0].name, problem) == ("spend", "")

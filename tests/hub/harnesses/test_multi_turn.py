@@ -15,7 +15,7 @@ def scripted(*turns, **row):
     return CaseData(id="c", input=row.pop("input", "First."), row={"turns": list(turns), **row})
 
 
-async def test_a_scripted_user_says_each_turn_and_the_answer_to_the_last_ends_the_episode():
+async def test_scripted_user_sends_each_turn_and_answer_to_the_last_ends_the_episode():
     play = episode(SCRIPT, case=scripted("Second.", "Third."))
     assert contents((await play.reset()).messages) == ["First."]
     assert contents((await play.step(assistant("one"))).observation.messages) == ["Second."]
@@ -25,7 +25,7 @@ async def test_a_scripted_user_says_each_turn_and_the_answer_to_the_last_ends_th
     assert (step.done, step.truncated, step.observation.messages) == (True, False, [])
 
 
-async def test_with_an_empty_prompt_the_first_scripted_turn_opens():
+async def test_empty_prompt_starts_with_the_first_scripted_turn():
     play = episode(SCRIPT, case=scripted("Second.", "Third.", input=""))
     assert contents((await play.reset()).messages) == ["Second."]
     assert contents((await play.step(assistant("one"))).observation.messages) == ["Third."]
@@ -37,7 +37,7 @@ async def test_conversation_without_first_message_is_an_environment_error():
         await episode(SCRIPT, case=scripted(input="")).reset()
 
 
-async def test_the_turn_limit_truncates_but_not_where_the_script_is_over_anyway():
+async def test_turn_limit_truncates_unless_the_script_has_ended():
     play = episode({**SCRIPT, "max_turns": 2}, case=scripted("Second.", "Third."))
     await play.reset()
     await play.step(assistant("one"))
@@ -74,12 +74,12 @@ async def test_stop_word_ends_the_conversation_and_is_removed():
     assert [key.turn for key in user.keys] == [0, 1]
 
 
-async def test_a_simulated_user_opens_where_the_prompt_is_empty():
+async def test_empty_prompt_starts_with_the_simulated_user():
     play = episode({**SIMULATED, "prompt": ""}, call_model=Recorded("My parcel is gone."))
     assert contents((await play.reset()).messages) == ["Help.", "My parcel is gone."]
 
 
-async def test_a_simulated_users_reasoning_is_not_spoken():
+async def test_reasoning_of_the_simulated_user_is_removed():
     play = episode(SIMULATED, call_model=Recorded("<think>be terse ### really</think>Seven."))
     await play.reset()
     step = await play.step(assistant("Which parcel?"))
@@ -94,7 +94,7 @@ async def test_failed_user_model_is_an_error_and_not_a_wrong_answer(call_model):
         await play.step(assistant("Which parcel?"))
 
 
-async def test_any_worker_can_take_the_next_turn_of_a_simulated_conversation():
+async def test_simulated_conversation_continues_from_its_json_state():
     first = episode(SIMULATED, call_model=Recorded("Seven."))
     await first.reset()
     await first.step(assistant("Which parcel?"))
@@ -104,7 +104,7 @@ async def test_any_worker_can_take_the_next_turn_of_a_simulated_conversation():
     assert contents(user.heard[0])[2:] == ["Hello.", "Which parcel?", "Seven.", "Found it."]
 
 
-def test_a_run_has_to_fill_the_simulated_users_role():
+def test_simulated_user_requires_a_model_with_the_role_user():
     assert environment(SIMULATED).roles == ["user"]
     assert environment(SCRIPT).roles == []
 
@@ -112,6 +112,6 @@ def test_a_run_has_to_fill_the_simulated_users_role():
 @pytest.mark.parametrize(
     "user", [{}, {"role": "user"}, {"turns": [], "role": "user", "prompt": "p"}, {"turns": [], "prompt": "p"}]
 )
-async def test_a_user_is_either_a_script_or_a_model(user):
+async def test_user_needs_either_turns_or_a_role_with_a_prompt(user):
     with pytest.raises(CaseError, match="give either `turns`"):
         episode({"type": "multi_turn", "user": user})

@@ -1,4 +1,4 @@
-"""Calls as models write them, native or as text, and the messages that answer them."""
+"""Tool calls of models, native or as text, and the messages with their results."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hub.harnesses.tool_calls import (
+from hub.harnesses.steps.tool_calls import (
     CallResult,
     ParsedCall,
     as_native,
@@ -51,12 +51,12 @@ def test_malformed_tool_calls_never_raise(value):
 @pytest.mark.parametrize(
     ("raw", "arguments"), [("", {}), (None, {}), ("{}", {}), ({"a": 1}, {"a": 1}), ('{"a":1}', {"a": 1})]
 )
-def test_arguments_may_be_text_an_object_or_nothing(raw, arguments):
+def test_arguments_may_be_text_object_or_missing(raw, arguments):
     read = native_calls({"tool_calls": [{"id": "x", "function": {"name": "f", "arguments": raw}}]})[0]
     assert (read.id, read.arguments, read.problem) == ("x", arguments, "")
 
 
-def test_a_call_without_an_id_is_given_one_by_its_place():
+def test_call_without_an_id_gets_one_from_its_position():
     read = native_calls({"tool_calls": [{"function": {"name": "f"}}, {"id": None, "function": {"name": "g"}}]})
     assert [item.id for item in read] == ["call_0", "call_1"]
 
@@ -81,12 +81,12 @@ def test_arguments_that_cannot_be_stored_are_reported(raw, said):
     assert said in native_calls({"tool_calls": [{"function": {"name": "f", "arguments": raw}}]})[0].problem
 
 
-def test_a_backslash_before_u0000_is_no_nul():
+def test_escaped_backslash_before_u0000_is_not_nul():
     raw = json.dumps({"x": "\\u0000"})
     assert native_calls({"tool_calls": [{"function": {"name": "f", "arguments": raw}}]})[0].problem == ""
 
 
-def test_calls_are_read_from_fenced_blocks_in_their_order():
+def test_fenced_blocks_are_parsed_as_calls_in_order():
     text = (
         f"I will look.\n{block({'name': 'a', 'arguments': {'x': '```'}})}\nand\n{block([{'name': 'b'}, {'name': 'c'}])}"
     )
@@ -95,7 +95,7 @@ def test_calls_are_read_from_fenced_blocks_in_their_order():
     assert [(item.name, item.arguments) for item in read] == [("a", {"x": "```"}), ("b", {}), ("c", {})]
 
 
-def test_calls_in_a_models_reasoning_are_not_made():
+def test_calls_within_reasoning_are_ignored():
     assert text_calls(f"<think>Maybe\n{block({'name': 'a'})}\n</think>No need.") == ([], "")
     assert text_calls(f"<think>{block({'name': 'a'})}") == ([], "")
 
@@ -119,11 +119,11 @@ def test_unreadable_block_is_answered_with_a_fix(text, remedy):
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_read_without_raising(text):
+def test_parsing_calls_never_raises(text):
     text_calls("```tool_call\n" + text)
 
 
-def test_the_described_protocol_shows_a_block_that_the_reader_understands():
+def test_example_in_the_protocol_description_can_be_parsed():
     description = describe_tools(
         [{"type": "function", "function": {"name": "f", "description": "F.", "parameters": {}}}]
     )
@@ -132,7 +132,7 @@ def test_the_described_protocol_shows_a_block_that_the_reader_understands():
 
 
 @given(st.lists(st.tuples(st.sampled_from("fg"), st.text(max_size=40)), min_size=1, max_size=3))
-def test_a_text_transcript_reads_as_a_native_one(results):
+def test_text_transcript_is_converted_to_native_calls(results):
     text = "\n".join(block({"name": name, "arguments": {"n": 1}}) for name, _ in results)
     answers = [CallResult(item, content) for item, (_, content) in zip(text_calls(text)[0], results, strict=True)]
     said = {"role": "assistant", "content": text}
@@ -157,15 +157,15 @@ def test_a_text_transcript_reads_as_a_native_one(results):
         (call(n=1, kind="c"), 'argument kind must be one of "a", "b", not "c"'),
     ],
 )
-def test_what_is_wrong_with_a_call_is_named(wrong, said):
+def test_problem_of_an_invalid_call_is_described(wrong, said):
     assert call_problem(wrong, SCHEMAS) == said
 
 
-def test_a_good_call_has_no_problem():
+def test_valid_call_has_no_problem():
     assert call_problem(call(n=1, kind="a"), SCHEMAS) == ""
 
 
-def test_results_are_text_or_json_and_shortened():
+def test_tool_results_are_text_or_json_and_cut():
     assert result_text("plain") == "plain"
     assert result_text({"ü": None}) == '{"ü": null}'
     assert result_text("a\0b\ud800") == "a\ufffdb\ufffd"

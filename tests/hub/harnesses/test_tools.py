@@ -1,12 +1,13 @@
-"""Functions of a bundle as tools, on a state of the episode's own."""
+"""The harness `tools`: functions of a bundle as tools that change the state of the episode."""
 
 import json
 
 import pytest
 
-from hub.environments.compiled import CompileError
+from hub.environments.compiled import CaseError, CompileError
 from hub.harnesses.base import HarnessError
 from hub.protocols.cases import CaseData
+from sandbox.errors import SandboxUnavailable
 from tests.hub.playing import BrokenPool, Recorded, assistant, calls, contents, environment, episode
 
 TOOLS = '''
@@ -57,7 +58,7 @@ def world(playing):
     return playing.environment.harness.scored_state(playing.state["harness"])
 
 
-async def test_the_model_is_shown_the_tools_and_the_state_begins_by_reset():
+async def test_reset_offers_the_tools_and_the_initial_state():
     playing = play(CaseData(id="c", input="Go.", metadata={"start": 3}))
     seen = await playing.reset()
     assert contents(seen.messages) == ["Count.", "Go."]
@@ -65,7 +66,7 @@ async def test_the_model_is_shown_the_tools_and_the_state_begins_by_reset():
     assert world(playing) == {"count": 3, "seed": 7}
 
 
-async def test_parallel_and_repeated_calls_are_made_in_order_on_one_state():
+async def test_parallel_calls_run_in_order_on_one_state():
     playing = play()
     await playing.reset()
     step = await playing.step(calls(("add", {"n": 2}), ("twice", {"n": 5}), ("add", {"n": 3})))
@@ -76,14 +77,14 @@ async def test_parallel_and_repeated_calls_are_made_in_order_on_one_state():
     assert world(playing)["count"] == 6
 
 
-async def test_the_episode_ends_when_the_model_speaks_without_calling():
+async def test_episode_ends_with_a_message_without_tool_calls():
     playing = play()
     await playing.reset()
     step = await playing.step(assistant("Done."))
     assert (step.done, step.truncated) == (True, False)
 
 
-async def test_a_tools_exception_is_answered_and_changes_nothing():
+async def test_exception_in_a_tool_is_returned_and_keeps_the_state():
     playing = play()
     await playing.reset()
     step = await playing.step(calls(("broken", {"how": "raise"})))
@@ -92,7 +93,7 @@ async def test_a_tools_exception_is_answered_and_changes_nothing():
 
 
 @pytest.mark.parametrize("how", ["die", "hang", "flood", "not json", "spoil", "exit"])
-async def test_a_tool_that_fails_altogether_is_answered_and_changes_nothing(how):
+async def test_crash_or_timeout_of_a_tool_is_returned_and_keeps_the_state(how):
     playing = play(call_seconds=1)
     await playing.reset()
     step = await playing.step(calls(("broken", {"how": how}), ("add", {"n": 1})))
@@ -101,7 +102,7 @@ async def test_a_tool_that_fails_altogether_is_answered_and_changes_nothing(how)
     assert added == "1"
 
 
-async def test_unknown_tools_and_bad_arguments_are_answered_by_naming_the_mistake():
+async def test_unknown_tool_or_invalid_arguments_return_an_error():
     playing = play()
     await playing.reset()
     step = await playing.step(calls(("subtract", {"n": 1}), ("add", {"n": "1"}), ("add", "{"), ("reset", {})))
@@ -113,7 +114,7 @@ async def test_unknown_tools_and_bad_arguments_are_answered_by_naming_the_mistak
     assert world(playing)["count"] == 0
 
 
-async def test_calls_beyond_the_limit_are_not_made_and_end_the_episode():
+async def test_max_calls_ends_the_episode_without_further_calls():
     playing = play(max_calls=2)
     await playing.reset()
     step = await playing.step(calls(*[("add", {"n": 1})] * 3))
@@ -121,21 +122,21 @@ async def test_calls_beyond_the_limit_are_not_made_and_end_the_episode():
     assert (step.done, step.truncated, step.info["limit"], world(playing)["count"]) == (True, True, "max_calls", 2)
 
 
-async def test_the_time_that_tools_take_is_limited_over_the_whole_episode():
+async def test_tool_seconds_limits_all_calls_of_an_episode():
     playing = play(call_seconds=0.5, tool_seconds=0.2)
     await playing.reset()
     step = await playing.step(calls(("broken", {"how": "hang"}), ("add", {"n": 1})))
     assert (step.truncated, step.info["limit"], world(playing)["count"]) == (True, "tool_seconds", 0)
 
 
-async def test_the_last_allowed_turn_still_acts_and_is_marked_truncated():
+async def test_calls_of_the_last_turn_are_made_and_the_episode_is_truncated():
     playing = play(max_turns=1)
     await playing.reset()
     step = await playing.step(calls(("add", {"n": 4})))
     assert (step.done, step.truncated, world(playing)["count"]) == (True, True, 4)
 
 
-async def test_any_worker_can_take_the_next_step():
+async def test_episode_with_tools_continues_from_its_json_state():
     first = play()
     await first.reset()
     await first.step(calls(("add", {"n": 2})))
@@ -144,21 +145,21 @@ async def test_any_worker_can_take_the_next_step():
     assert contents(step.observation.messages) == ["4"]
 
 
-async def test_reset_that_fails_is_the_environments_fault():
+async def test_failing_reset_is_an_environment_error():
     files = {"tools.py": 'def reset(case, seed):\n    return case["nothing"]\ndef f():\n    """F."""\n'}
     with pytest.raises(HarnessError, match=r"tools\.py: reset failed"):
         await episode({"type": "tools", "tools": "tools.py"}, files=files).reset()
 
 
-async def test_a_sandbox_that_fails_is_an_error_and_not_the_models_mistake():
+async def test_sandbox_failure_is_an_error_and_not_a_wrong_answer():
     begun = play()
     await begun.reset()
     playing = episode(HARNESS, files=FILES, state=begun.state, pool=BrokenPool())
-    with pytest.raises(HarnessError, match="no engine"):
+    with pytest.raises(SandboxUnavailable, match="no engine"):
         await playing.step(calls(("add", {"n": 1})))
 
 
-async def test_a_scripted_user_answers_when_the_model_speaks():
+async def test_scripted_user_replies_to_messages_without_calls():
     playing = play(user={"turns": ["And one more."]})
     await playing.reset()
     await playing.step(calls(("add", {"n": 1})))
@@ -184,7 +185,7 @@ SCHEMAS = [{"name": "geo.find", "description": "Find.", "parameters": {"type": "
 DECLARED = {"type": "tools", "tools": "{{ functions }}"}
 
 
-async def test_with_schemas_alone_a_call_ends_the_episode_and_nothing_runs():
+async def test_call_of_a_declared_schema_ends_the_episode_without_execution():
     playing = episode(DECLARED, case=CaseData(id="c", input="Where?", row={"functions": SCHEMAS}))
     seen = await playing.reset()
     assert seen.tools[0]["function"]["name"] == "geo_find"
@@ -193,7 +194,7 @@ async def test_with_schemas_alone_a_call_ends_the_episode_and_nothing_runs():
     assert not playing.environment.needs_sandbox
 
 
-async def test_scorers_read_calls_under_the_names_that_the_bundle_declared():
+async def test_scorers_get_the_declared_tool_names():
     playing = episode(DECLARED, case=CaseData(id="c", input="Where?", row={"functions": SCHEMAS}))
     await playing.reset()
     await playing.step(calls(("geo_find", {"q": 1})))
@@ -209,7 +210,7 @@ def written(name, **arguments):
     return assistant(f"Let me see.\n```tool_call\n{json.dumps({'name': name, 'arguments': arguments})}\n```")
 
 
-async def test_a_model_without_tool_calling_reads_the_tools_and_writes_its_calls():
+async def test_text_protocol_describes_tools_and_parses_calls():
     playing = play(protocol="text")
     seen = await playing.reset()
     assert seen.tools == []
@@ -221,7 +222,7 @@ async def test_a_model_without_tool_calling_reads_the_tools_and_writes_its_calls
     assert (await playing.step(assistant("It is 2."))).done
 
 
-async def test_a_text_call_that_cannot_be_read_is_answered_and_the_episode_goes_on():
+async def test_invalid_text_call_is_answered_and_the_episode_continues():
     playing = play(protocol="text")
     await playing.reset()
     step = await playing.step(assistant('```tool_call\n{"name": "add"'))
@@ -229,7 +230,7 @@ async def test_a_text_call_that_cannot_be_read_is_answered_and_the_episode_goes_
     assert (step.done, world(playing)["count"]) == (False, 0)
 
 
-async def test_scorers_read_text_calls_as_native_ones():
+async def test_scorers_get_text_calls_as_native_calls():
     playing = play(protocol="text")
     await playing.reset()
     await playing.step(written("add", n=2))
@@ -247,7 +248,7 @@ def check(case, state, transcript):
 
 
 @pytest.mark.parametrize("protocol", ["native", "text"])
-async def test_a_check_reads_the_bundles_own_state_and_one_shape_of_transcript(protocol):
+async def test_state_check_gets_native_calls_for_both_protocols(protocol):
     files = {**FILES, "check.py": CHECK}
     rules = [{"type": "state", "path": "check.py"}]
     playing = episode({**HARNESS, "protocol": protocol}, files=files, rules=rules)
@@ -274,8 +275,84 @@ def test_invalid_tools_file_is_reported_without_running_it(options, files, said)
         environment({"type": "tools", **options}, files=files)
 
 
-def test_what_the_tools_read_is_part_of_the_input_digest():
+def test_files_read_by_tools_are_part_of_the_input_digest():
     case = CaseData(id="c", input="Go.")
     changed = {**FILES, "helper.py": FILES["helper.py"] + "# changed\n"}
     before, after = (environment(HARNESS, files=files).input_digest(case) for files in (FILES, changed))
     assert before != after
+
+
+SHIPPING = '''
+def reset(case, seed):
+    return {"sent": []}
+
+def ship(world, state: str) -> int:
+    """Ship to a state."""
+    world["sent"].append(state)
+    return len(world["sent"])
+
+def refund(amount: int) -> str:
+    """Refund an amount."""
+    return "done"
+'''
+SHIP = {"type": "tools", "tools": "tools.py", "state_parameter": "world", "offer": "{{ tools }}"}
+
+
+def shipping(offered, **options):
+    case = CaseData(id="c", input="Go.", row={"tools": offered})
+    return episode({**SHIP, **options}, files={"tools.py": SHIPPING}, case=case)
+
+
+async def test_state_is_passed_in_the_state_parameter():
+    playing = shipping(["ship"])
+    await playing.reset()
+    step = await playing.step(calls(("ship", {"state": "Ohio"}), ("ship", {"state": "Utah"})))
+    assert contents(step.observation.messages) == ["1", "2"]
+    assert world(playing) == {"sent": ["Ohio", "Utah"]}
+
+
+@pytest.mark.parametrize("parameter", ["{{ name }}", "two words", 3])
+def test_state_parameter_must_be_a_name(parameter):
+    with pytest.raises(CompileError, match=r"harness.state_parameter"):
+        environment({**SHIP, "state_parameter": parameter}, files={"tools.py": SHIPPING})
+
+
+@pytest.mark.parametrize("protocol", ["native", "text"])
+async def test_only_offered_tools_exist_in_a_case(protocol):
+    playing = shipping(["ship"], protocol=protocol)
+    seen = await playing.reset()
+    if protocol == "native":
+        assert [tool["function"]["name"] for tool in seen.tools] == ["ship"]
+        step = await playing.step(calls(("refund", {"amount": 1}), ("ship", {"state": "Ohio"})))
+        assert contents(step.observation.messages) == ["error: there is no tool 'refund'; the tools are ship", "1"]
+    else:
+        assert "refund" not in str(seen.messages)
+        assert "ship" in str(seen.messages)
+    assert [tool["function"]["name"] for tool in (await shipping(["refund", "ship"]).reset()).tools] == [
+        "ship",
+        "refund",
+    ]
+
+
+async def test_offer_selects_declared_schemas():
+    schemas = [{"name": name, "description": name, "parameters": {}} for name in ("math.sqrt", "math.exp")]
+    case = CaseData(id="c", input="Go.", row={"tools": ["math.exp"]})
+    playing = episode({"type": "tools", "tools": schemas, "offer": "{{ tools }}"}, case=case)
+    assert [tool["function"]["name"] for tool in (await playing.reset()).tools] == ["math_exp"]
+
+
+def test_unknown_names_in_offer_are_a_problem_of_the_case():
+    play = environment(SHIP, files={"tools.py": SHIPPING})
+    play.check_case(CaseData(id="c", input="Go.", row={"tools": ["ship"]}))
+    with pytest.raises(
+        CaseError, match=r"harness.offer: case 'c': there is no tool 'shop'; the tools are ship, refund"
+    ):
+        play.check_case(CaseData(id="c", input="Go.", row={"tools": ["ship", "shop"]}))
+
+
+def test_new_options_change_no_digest_of_cases_without_them():
+    options = play().environment.harness_options(CaseData(id="c", input="Go."))
+    assert not {"offer", "state_parameter"} & set(options.model_dump(mode="json"))
+    case = CaseData(id="c", input="Go.", row={"tools": ["ship"]})
+    given = environment(SHIP, files={"tools.py": SHIPPING}).harness_options(case)
+    assert {"offer", "state_parameter"} <= set(given.model_dump(mode="json"))

@@ -11,10 +11,10 @@ from pydantic import BaseModel
 from hub.harnesses.base import Services
 from hub.protocols.calls import CallKey, ModelError, Reply, Usage
 from hub.protocols.cases import CaseData
-from hub.protocols.structured_replies import DATA_RULE, enclose_data, parse_reply, request_judgement
+from hub.protocols.structured_replies import DATA_RULE, enclose_data, parse_reply, request_structured_reply
 from hub.scorers.base import ScoringFailed, Submission, Verdict
 from hub.scorers.registry import SCORERS
-from hub.scorers.rubric_judge import JudgeOptions, prompt
+from hub.scorers.rubric_judge import RubricJudgeOptions, prompt
 
 KEY = CallKey(purpose="rubric", environment="e", case="c", model="small", role="rubric", rule="quality")
 
@@ -25,14 +25,14 @@ class Marked(BaseModel):
 
 
 class Judges:
-    """Models that say *replies* in turn; what they were asked is kept."""
+    """Model calls that return *replies* in turn and record their messages."""
 
     def __init__(self, *replies: str | Reply | Exception) -> None:
         self.replies = list(replies)
-        self.asked: list[tuple[CallKey, list[dict[str, Any]]]] = []
+        self.requests: list[tuple[CallKey, list[dict[str, Any]]]] = []
 
     async def __call__(self, key: CallKey, messages: Any, tools: Any = (), parameters: Any = None) -> Reply:
-        self.asked.append((key, list(messages)))
+        self.requests.append((key, list(messages)))
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
@@ -57,7 +57,7 @@ class Judges:
         '\ufeff{"reason": "fine", "score": "3"}',
     ],
 )
-def test_judgement_is_found_in_surrounding_text(text: str) -> None:
+def test_structured_reply_is_found_in_surrounding_text(text: str) -> None:
     answer, problem = parse_reply(text, Marked)
     assert answer == Marked(reason="fine", score=3), problem
 
@@ -73,7 +73,7 @@ def test_judgement_is_found_in_surrounding_text(text: str) -> None:
         ("[1, 2]", "must be a mapping with"),
     ],
 )
-def test_invalid_judgement_is_reported_with_its_mistake(text: str, problem: str) -> None:
+def test_invalid_structured_reply_is_reported_with_its_mistake(text: str, problem: str) -> None:
     answer, found = parse_reply(text, Marked)
     assert answer is None
     assert problem in found
@@ -88,17 +88,17 @@ def test_truncated_number_is_not_used_as_a_mark() -> None:
 
 async def test_valid_reply_takes_one_call() -> None:
     judges = Judges('{"reason": "fine", "score": 3}')
-    judged = await request_judgement(judges, KEY, [{"role": "user", "content": "Judge."}], Marked)
+    judged = await request_structured_reply(judges, KEY, [{"role": "user", "content": "Judge."}], Marked)
     assert judged.answer == Marked(reason="fine", score=3)
     assert (judged.problem, judged.usage, judged.cost_usd) == ("", Usage(10, 5), 0.01)
 
 
 async def test_invalid_reply_is_sent_back_once_with_its_mistake() -> None:
     judges = Judges("three!", '{"reason": "fine", "score": 3}')
-    judged = await request_judgement(judges, KEY, [{"role": "user", "content": "Judge."}], Marked)
+    judged = await request_structured_reply(judges, KEY, [{"role": "user", "content": "Judge."}], Marked)
     assert judged.answer == Marked(reason="fine", score=3)
     assert (judged.usage, judged.cost_usd) == (Usage(20, 10), 0.02)
-    (_, first), (key, second) = judges.asked
+    (_, first), (key, second) = judges.requests
     assert second[: len(first) + 1] == [*first, {"role": "assistant", "content": "three!"}]
     assert "it contains no JSON object" in second[-1]["content"]
     assert key == replace(KEY, turn=1)
@@ -106,20 +106,20 @@ async def test_invalid_reply_is_sent_back_once_with_its_mistake() -> None:
 
 async def test_two_invalid_replies_fail_without_a_third_call() -> None:
     judges = Judges("three!", Reply(message={"role": "assistant", "content": '{"reason"'}, finish_reason="length"))
-    judged = await request_judgement(judges, KEY, [], Marked)
+    judged = await request_structured_reply(judges, KEY, [], Marked)
     assert judged.answer is None
-    assert len(judged.problems) == len(judges.asked) == 2
+    assert len(judged.problems) == len(judges.requests) == 2
     assert "cut at the token limit" in judged.problem
 
 
 async def test_reply_without_text_is_invalid() -> None:
     judges = Judges(*[Reply(message={"role": "assistant", "content": None})] * 2)
-    assert (await request_judgement(judges, KEY, [], Marked)).problem == "the answer is empty"
+    assert (await request_structured_reply(judges, KEY, [], Marked)).problem == "the answer is empty"
 
 
 async def test_unreachable_model_raises_model_error() -> None:
     with pytest.raises(ModelError):
-        await request_judgement(Judges(ModelError("timeout", "No answer.")), KEY, [], Marked)
+        await request_structured_reply(Judges(ModelError("timeout", "No answer.")), KEY, [], Marked)
 
 
 # ---- the rule --------------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def submission(text: str = "Paris, dear.") -> Submission:
 
 
 async def judged(judges: Judges, seats: int = 1, text: str = "Paris, dear.", **options: Any) -> Verdict:
-    chosen = JudgeOptions.model_validate({"criteria": CRITERIA, **options})
+    chosen = RubricJudgeOptions.model_validate({"criteria": CRITERIA, **options})
     return await SCORERS["judge"].score(
         chosen, submission(text), Services(call_model=judges, models_per_role={"rubric": seats})
     )
@@ -167,7 +167,7 @@ async def test_several_judges_are_averaged_and_their_spread_is_shown() -> None:
     verdict = await judged(judges, seats=2)
     assert verdict.value == 0.5
     assert verdict.detail["spread"] == 1.0
-    assert [(key.seat, key.purpose, key.model, key.attempt, key.turn) for key, _ in judges.asked] == [
+    assert [(key.seat, key.purpose, key.model, key.attempt, key.turn) for key, _ in judges.requests] == [
         (0, "rubric", "small", 2, 0),
         (1, "rubric", "small", 2, 0),
     ]
@@ -198,7 +198,7 @@ async def test_error_of_one_judge_is_raised_after_the_others_have_replied() -> N
 async def test_mark_outside_the_scale_is_requested_again() -> None:
     judges = Judges(marks(9, 5), marks(4, 5))
     assert (await judged(judges)).value == 1.0
-    assert "correct.score" in judges.asked[1][1][-1]["content"]
+    assert "correct.score" in judges.requests[1][1][-1]["content"]
 
 
 async def test_two_replies_without_marks_leave_the_response_unscored() -> None:
@@ -227,13 +227,13 @@ def test_answer_cannot_close_its_enclosing_tag() -> None:
     first, last = shown.splitlines()[0], shown.splitlines()[-1]
     assert (first, last) == (f"<{last[2:-1]}>", f"</{first[1:-1]}>")
     assert last not in attack
-    system, user = prompt(JudgeOptions.model_validate({"criteria": CRITERIA}), submission(attack))
+    system, user = prompt(RubricJudgeOptions.model_validate({"criteria": CRITERIA}), submission(attack))
     assert DATA_RULE in system["content"]
     assert shown in user["content"]
 
 
 def test_judge_prompt_has_task_reference_and_criteria_without_reasoning() -> None:
-    options = JudgeOptions.model_validate({"criteria": CRITERIA, "reference": "Paris", "guidance": "Be strict."})
+    options = RubricJudgeOptions.model_validate({"criteria": CRITERIA, "reference": "Paris", "guidance": "Be strict."})
     text = prompt(options, submission("<think>Lyon?</think>Paris."))[1]["content"]
     for part in ("The capital of France?", "Paris", "Be strict.", "correct (0 to 4): It is right.", '"polite": {'):
         assert part in text
@@ -250,7 +250,7 @@ def test_transcript_has_calls_but_no_examples_of_the_prompt() -> None:
         {"role": "tool", "tool_call_id": "1", "content": "found"},
         {"role": "assistant", "content": "There."},
     ]
-    options = JudgeOptions.model_validate({"criteria": CRITERIA, "show": "transcript"})
+    options = RubricJudgeOptions.model_validate({"criteria": CRITERIA, "show": "transcript"})
     played = replace(submission("There."), messages=messages, turns=2)
     text = prompt(options, played)[1]["content"]
     task, _, transcript = text.partition("What followed")
@@ -271,4 +271,4 @@ def test_transcript_has_calls_but_no_examples_of_the_prompt() -> None:
 )
 def test_invalid_criteria_are_rejected(criteria: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        JudgeOptions.model_validate({"criteria": criteria})
+        RubricJudgeOptions.model_validate({"criteria": criteria})

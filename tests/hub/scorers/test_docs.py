@@ -1,4 +1,4 @@
-"""docs/scorers.md: its examples are rules that hold, and its tables name every rule, option and kind there is."""
+"""docs/scorers.md: its examples are valid rules, and its tables list every rule, option and instruction."""
 
 import re
 
@@ -6,8 +6,8 @@ import pytest
 import yaml
 from django.conf import settings
 
+from hub.scorers.comparison.expected_calls import expected
 from hub.scorers.constraints.registry import CONSTRAINTS
-from hub.scorers.expected_calls import expected
 from hub.scorers.registry import SCORERS
 from hub.templating.templates import is_template
 
@@ -16,7 +16,7 @@ EXAMPLES = [rule for text in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.
 
 
 @pytest.mark.parametrize("scorer", SCORERS.values(), ids=SCORERS)
-def test_a_rule_stands_in_the_first_table_and_its_options_in_its_own(scorer) -> None:
+def test_every_rule_and_option_is_documented_in_a_table(scorer) -> None:
     assert f"[`{scorer.type}`](#{scorer.type})" in PAGE
     section = PAGE.partition(f"\n## {scorer.type}\n")[2].partition("\n## ")[0]
     assert {field.alias or name for name, field in scorer.Options.model_fields.items()} <= set(
@@ -33,13 +33,13 @@ def test_every_example_is_a_rule_that_validates() -> None:
             SCORERS[rule["type"]].Options.model_validate(options)
 
 
-def test_every_notation_of_a_call_is_shown() -> None:
+def test_every_notation_of_expected_calls_is_documented() -> None:
     (rule,) = (rule for rule in EXAMPLES if rule["type"] == "tool_calls")
     assert len(expected(rule["expect"])) == 2
 
 
 @pytest.mark.parametrize("kind", CONSTRAINTS.values(), ids=CONSTRAINTS)
-def test_a_kind_of_instruction_is_listed_with_its_arguments(kind) -> None:
+def test_every_instruction_is_documented_with_its_arguments(kind) -> None:
     row = re.search(rf"^\| `{re.escape(kind.id)}` \|(.*)\|(.*)\|(.*)\|$", PAGE, re.M)
     assert row
     assert re.findall(r"`(\w+)`", row[1]) == list(kind.model_fields)
@@ -47,4 +47,4 @@ def test_a_kind_of_instruction_is_listed_with_its_arguments(kind) -> None:
 
 
 def test_documented_number_of_kinds_is_correct() -> None:
-    assert f"\n{len(CONSTRAINTS)} kinds. " in PAGE
+    assert f"\nThere are {len(CONSTRAINTS)} kinds. " in PAGE

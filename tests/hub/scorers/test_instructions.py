@@ -1,4 +1,4 @@
-"""The rule `instructions`: every kind holds where it should and says what is wrong where it does not."""
+"""The rule `instructions`: every kind accepts and rejects the right texts, and describes the problem."""
 
 from typing import Any
 
@@ -154,7 +154,7 @@ def test_all_25_kinds_of_ifeval_are_known() -> None:
         ("... !!!", 0),
     ],
 )
-def test_sentences_end_where_a_reader_sees_them_end(text: str, count: int) -> None:
+def test_abbreviations_and_initials_do_not_end_a_sentence(text: str, count: int) -> None:
     assert len(sentences(text)) == count, sentences(text)
 
 
@@ -195,7 +195,7 @@ def capitals(text: str, count: int, **options: Any) -> bool:
 
 
 @pytest.mark.parametrize("checks", ["standard", "ifeval"])
-def test_an_abbreviation_with_full_stops_is_one_word_in_capitals(checks: str) -> None:
+def test_abbreviation_with_full_stops_is_one_capital_word(checks: str) -> None:
     assert capitals("They came to the U.S. with a NASA-led team", 1, checks=checks)
 
 
@@ -203,14 +203,14 @@ def test_an_abbreviation_with_full_stops_is_one_word_in_capitals(checks: str) ->
     ("text", "language", "followed"),
     [(GERMAN, "de", True), (GERMAN, "en", False), ("42!", "en", True), ("la casa es muy grande y bonita", "en", False)],
 )
-def test_ifeval_passes_only_texts_whose_language_cannot_be_told(text: str, language: str, followed: bool) -> None:
+def test_ifeval_language_check_passes_text_of_unknown_language(text: str, language: str, followed: bool) -> None:
     options = InstructionsOptions.model_validate(
         {"ids": "language:response_language", "kwargs": [{"language": language}], "checks": "ifeval"}
     )
     assert [not options.constraints()[0].problem(text) for _ in range(3)] == [followed] * 3
 
 
-def test_a_language_is_not_accepted_because_the_likelier_one_is_not_sure() -> None:
+def test_unlikely_language_is_rejected_if_detection_is_unsure() -> None:
     constraint = CONSTRAINTS["language:response_language"].model_validate({"language": "en"})
     assert constraint.problem("la casa es")
     assert not constraint.problem("ok")
@@ -223,7 +223,7 @@ def test_checks_of_ifeval_never_raise(name: str, text: str) -> None:
     assert isinstance(ifeval.AS_IN_IFEVAL[name].model_validate(kwargs).problem(text), str)
 
 
-async def test_each_outcome_is_listed_strictly_and_loosely() -> None:
+async def test_detail_lists_strict_and_loose_outcome_of_each_instruction() -> None:
     verdict = await judged("Sure, here it is:\nno commas here", "punctuation:no_comma")
     (outcome,) = verdict.detail["instructions"]
     assert (outcome["followed"], outcome["strict"], outcome["loose"]) == (False, False, True)
@@ -261,12 +261,12 @@ async def test_partial_scores_the_share_of_instructions() -> None:
     assert (await judged("* one\n* two", *BOTH, partial=True)).value == 0.5
 
 
-async def test_an_empty_answer_follows_nothing() -> None:
+async def test_empty_answer_follows_no_instruction() -> None:
     verdict = await judged(" \n", "punctuation:no_comma")
     assert (verdict.value, verdict.detail["followed"]) == (0, 0)
 
 
-async def test_reasoning_does_not_count() -> None:
+async def test_reasoning_is_not_checked() -> None:
     assert (await judged("<think>well, hm</think>fine", "punctuation:no_comma")).value == 1
 
 
@@ -288,11 +288,11 @@ async def test_loose_mode_rejects_empty_variants() -> None:
     assert (await judged("one, line", "punctuation:no_comma", mode="loose")).value == 0
 
 
-def test_there_are_eight_variants() -> None:
+def test_loose_mode_tries_eight_variants() -> None:
     assert variants("a\n*b*\nc") == ["a\n*b*\nc", "*b*\nc", "a\n*b*", "*b*", "a\nb\nc", "b\nc", "a\nb", "b"]
 
 
-async def test_kwargs_from_table_rows() -> None:
+async def test_null_kwargs_of_table_rows_are_ignored() -> None:
     nulls = {"num_bullets": 1.0, "relation": None, "keywords": None}
     assert (await judged("* one", "detectable_format:number_bullet_lists", [nulls])).value == 1
     assert (await judged("* one", "detectable_format:number_bullet_lists", ['{"num_bullets": 1}'])).value == 1

@@ -62,7 +62,7 @@ def test_it():
 """
 
 
-async def test_what_isolated_judging_cannot_decide_is_unscored_for_trainers_and_judged_again_in_evaluations(
+async def test_tests_that_need_one_process_are_unscored_for_trainers_and_repeated_in_evaluations(
     sandbox_pool: Any,
 ) -> None:
     trained = await judge("python_tests", RANDOM, pool=sandbox_pool, tests=PATCHED)
@@ -77,12 +77,12 @@ async def test_what_isolated_judging_cannot_decide_is_unscored_for_trainers_and_
     assert (always.value, always.detail["trust"], always.outcome.trust_reason) == (1.0, "in_process", "")
 
 
-async def test_tests_may_name_the_functions_themselves(sandbox_pool: Any) -> None:
+async def test_tests_without_entry_point_name_the_functions(sandbox_pool: Any) -> None:
     tests = ["assert add(1, 2) == 3"]
     assert (await judge("python_tests", ADD, pool=sandbox_pool, tests=tests)).value == 1.0
 
 
-async def test_of_several_blocks_the_one_with_the_function_that_assert_lines_name_is_tested(sandbox_pool: Any) -> None:
+async def test_code_block_that_defines_the_tested_function_is_used(sandbox_pool: Any) -> None:
     text = ADD + "\n\nUse it so:\n\n```python\nprint(add(1, 2))\n```\n"
     tests = ["assert add(1, 2) == 3"]
     assert (await judge("python_tests", text, pool=sandbox_pool, tests=tests)).value == 1.0
@@ -108,13 +108,13 @@ async def test_statements_that_only_use_the_function_are_dropped_and_reported(us
         assert any(usage.splitlines()[-1] in line or "while" in line for line in verdict.detail["dropped"])
 
 
-async def test_the_line_of_an_error_is_that_of_the_answers_block(sandbox_pool: Any) -> None:
+async def test_error_line_is_that_of_the_code_block(sandbox_pool: Any) -> None:
     text = "```python\nprint(1)\nx = input()\ndef add(a, b):\n    return 1 / 0\n```"
     verdict = await judge("python_tests", text, pool=sandbox_pool, tests=CHECK, entry_point="add")
     assert "(line 4)" in verdict.reason
 
 
-async def test_a_body_continues_the_prefix(sandbox_pool: Any) -> None:
+async def test_function_body_continues_the_prefix(sandbox_pool: Any) -> None:
     prefix = 'from math import floor\n\ndef low(x: float) -> int:\n    """Rounded down."""\n'
     options = {"prefix": prefix, "entry_point": "low", "tests": "def check(c):\n    assert c(1.5) == 1\n"}
     for text in ("    return floor(x)", "return floor(x)", "```python\n    return floor(x)\n```"):
@@ -122,7 +122,7 @@ async def test_a_body_continues_the_prefix(sandbox_pool: Any) -> None:
         assert (verdict.value, verdict.detail["code"]) == (1.0, "continued"), text
 
 
-async def test_a_whole_function_may_lean_on_what_the_prefix_imports_and_defines(sandbox_pool: Any) -> None:
+async def test_complete_function_can_use_names_of_the_prefix(sandbox_pool: Any) -> None:
     prefix = (
         "from math import floor\n\ndef half(x):\n    return x / 2\n\n"
         'def low(x: float) -> int:\n    """Half, rounded down."""\n'
@@ -133,7 +133,7 @@ async def test_a_whole_function_may_lean_on_what_the_prefix_imports_and_defines(
     assert verdict.value == 1.0, verdict.reason
 
 
-async def test_setup_is_there_for_the_tests(sandbox_pool: Any) -> None:
+async def test_setup_runs_before_the_tests(sandbox_pool: Any) -> None:
     options = {"setup": "import math\nBIG = 3\n", "tests": ["assert math.isclose(add(1, 2), BIG)"]}
     assert (await judge("python_tests", ADD, pool=sandbox_pool, entry_point="add", **options)).value == 1.0
 
@@ -154,7 +154,7 @@ async def test_reason_describes_the_failure_of_the_code(text: str, status: Statu
     assert verdict.reason == verdict.outcome.message != ""
 
 
-async def test_an_answer_without_code_fails_without_running(sandbox_pool: Any) -> None:
+async def test_answer_without_code_fails_without_execution(sandbox_pool: Any) -> None:
     for text in ("", "<think>def add(a, b): return a + b", "   \n"):
         verdict = await judge("python_tests", text, pool=sandbox_pool, tests=CHECK, entry_point="add")
         assert (verdict.value, verdict.reason, verdict.outcome) == (0.0, "The answer contains no code.", None)
@@ -171,14 +171,14 @@ async def test_broken_tests_leave_the_response_unscored(sandbox_pool: Any) -> No
         assert verdict.value is None, tests
 
 
-async def test_tests_that_miss_a_package_leave_the_response_unscored(sandbox_pool: Any) -> None:
+async def test_missing_package_of_the_tests_leaves_the_response_unscored(sandbox_pool: Any) -> None:
     tests = "def check(candidate):\n    assert candidate(1, 2) == 3\n    import numpy as np\n    assert np.pi\n"
     verdict = await judge("python_tests", ADD, pool=sandbox_pool, tests=tests, entry_point="add")
     assert verdict.value is None
     assert "numpy" in verdict.reason and "`packages:`" in verdict.reason
 
 
-async def test_a_sandbox_that_fails_is_no_wrong_answer() -> None:
+async def test_sandbox_failure_is_not_a_wrong_answer() -> None:
     with pytest.raises(ScoringFailed) as failed:
         await judge("python_tests", ADD, pool=BrokenPool(), tests=CHECK, entry_point="add")
     assert failed.value.kind == "sandbox"
@@ -186,13 +186,13 @@ async def test_a_sandbox_that_fails_is_no_wrong_answer() -> None:
         await judge("python_tests", ADD, tests=CHECK, entry_point="add")
 
 
-async def test_nul_and_half_surrogates_in_code_are_wrong_answers(sandbox_pool: Any) -> None:
+async def test_code_with_nul_or_lone_surrogates_is_a_wrong_answer(sandbox_pool: Any) -> None:
     for junk in ("\x00", "\ud800"):
         text = f"```python\ndef add(a, b):\n    return '{junk}'\n```"
         assert (await judge("python_tests", text, pool=sandbox_pool, tests=CHECK, entry_point="add")).value == 0.0
 
 
-async def test_a_project_is_tested_by_module_and_function(sandbox_pool: Any) -> None:
+async def test_entry_point_names_module_and_function_of_a_project(sandbox_pool: Any) -> None:
     options = {"entry_point": "shop.cart:total", "tests": [{"args": [[1, 2]], "expect": 3}]}
     files = {"shop/__init__.py": "", "shop/cart.py": "from shop.tax import add\ndef total(xs): return add(xs)\n"}
     right = {"files": {**files, "shop/tax.py": "def add(xs): return sum(xs)\n"}}
@@ -207,12 +207,12 @@ DOUBLE = "```python\nfor line in open(0):\n    print(int(line) * 2)\n```"
 CASES = [{"stdin": "1\n2\n", "stdout": "2\n4"}, {"stdin": "", "stdout": ""}]
 
 
-async def test_a_program_prints_what_it_should(sandbox_pool: Any) -> None:
+async def test_stdin_stdout_passes_expected_output(sandbox_pool: Any) -> None:
     verdict = await judge("stdin_stdout", DOUBLE, pool=sandbox_pool, cases=CASES)
     assert (verdict.value, verdict.reason) == (1.0, "All 2 outputs are right.")
 
 
-async def test_the_first_wrong_output_is_shown(sandbox_pool: Any) -> None:
+async def test_reason_shows_the_first_wrong_output(sandbox_pool: Any) -> None:
     verdict = await judge("stdin_stdout", DOUBLE.replace("* 2", "* 3"), pool=sandbox_pool, cases=CASES)
     assert (verdict.value, verdict.reason) == (0.0, "Input 1: expected '2 4', printed '3 6'.")
 
@@ -247,7 +247,7 @@ async def test_outputs_are_compared_by_lines_tokens_or_floats(
     assert verdict.value == float(right), verdict.reason
 
 
-async def test_a_program_that_raises_after_the_right_output_fails(sandbox_pool: Any) -> None:
+async def test_program_that_raises_after_the_right_output_fails(sandbox_pool: Any) -> None:
     text = "```python\nprint(2)\nraise SystemError('no')\n```"
     verdict = await judge("stdin_stdout", text, pool=sandbox_pool, cases=[{"stdin": "", "stdout": "2"}])
     assert verdict.value == 0.0
@@ -266,7 +266,7 @@ def check(case, state, transcript):
 FILES = {"check.py": CHECK_PY, "rules.py": "GOAL = {'empty': 0}\n"}
 
 
-async def test_a_bundles_check_reads_case_state_and_transcript(sandbox_pool: Any) -> None:
+async def test_state_check_receives_case_state_and_transcript(sandbox_pool: Any) -> None:
     options = {"pool": sandbox_pool, "files": FILES, "path": "check.py", "reads": ["rules.py"]}
     verdict = await judge("state", "Done.", case={"target": "empty"}, state={"stock": 0}, **options)
     assert (verdict.value, verdict.reason, verdict.detail) == (1.0, "2 messages", {"stock": 0})
@@ -277,7 +277,7 @@ async def test_a_bundles_check_reads_case_state_and_transcript(sandbox_pool: Any
     ("body", "value"),
     [("return True", 1.0), ("return False", 0.0), ("return 0.5", 0.5), ("return {'score': None}", None)],
 )
-async def test_a_check_may_answer_with_a_score_alone_or_leave_it_open(body: str, value: Any, sandbox_pool: Any) -> None:
+async def test_state_check_may_return_a_number_or_null(body: str, value: Any, sandbox_pool: Any) -> None:
     files = {"check.py": f"def check(case, state, transcript):\n    {body}\n"}
     verdict = await judge("state", "", pool=sandbox_pool, files=files, path="check.py")
     assert verdict.value == value
@@ -287,7 +287,7 @@ async def test_a_check_may_answer_with_a_score_alone_or_leave_it_open(body: str,
 @pytest.mark.parametrize(
     "body", ["raise KeyError('x')", "return 2", "return 'good'", "return {}", "pass", "return {1, 2}", "while 1: pass"]
 )
-async def test_a_check_that_breaks_is_the_environments_fault(body: str, sandbox_pool: Any) -> None:
+async def test_failing_state_check_is_an_environment_error(body: str, sandbox_pool: Any) -> None:
     files = {"check.py": f"def check(case, state, transcript):\n    {body}\n"}
     with pytest.raises(ScoringFailed) as failed:
         await judge("state", "", pool=sandbox_pool, files=files, path="check.py", timeout_s=1)
@@ -295,7 +295,7 @@ async def test_a_check_that_breaks_is_the_environments_fault(body: str, sandbox_
     assert "check.py" in str(failed.value)
 
 
-async def test_a_custom_function_is_called_with_the_rules_arguments(sandbox_pool: Any) -> None:
+async def test_custom_rule_passes_its_arguments_to_the_function(sandbox_pool: Any) -> None:
     source = "def brevity(case, state, transcript, limit):\n    return len(transcript[-1]['content']) <= limit\n"
     options = {"path": "scoring.py", "function": "brevity", "arguments": {"limit": "{{ limit }}"}}
     case = {"row": {"limit": 5}}

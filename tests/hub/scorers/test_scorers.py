@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from hub.scorers.equality import json_equal
+from hub.scorers.comparison.equality import json_equal
 from hub.scorers.registry import SCORERS
 from tests.hub.scoring import judge
 
 # ---- exact_match -----------------------------------------------------------------------------------------------------
 
 
-async def test_exact_match_accepts_an_answer_that_is_the_target_with_its_marks() -> None:
+async def test_exact_match_compares_the_whole_answer_or_the_marked_final_answer() -> None:
     target = '{"answer": "C"}'
     assert (await judge("exact_match", target, case={"target": target})).value == 1.0
     assert (await judge("exact_match", target, case={"target": "C"})).value == 1.0
@@ -33,7 +33,7 @@ async def test_exact_match_accepts_an_answer_that_is_the_target_with_its_marks()
         ("49", {"target": 49}),
     ],
 )
-async def test_an_answer_that_is_the_target_matches(text: str, options: dict[str, Any]) -> None:
+async def test_exact_match_passes_equal_answers(text: str, options: dict[str, Any]) -> None:
     assert (await judge("exact_match", text, case={"target": "XLIX"}, **options)).value == 1.0
 
 
@@ -48,14 +48,14 @@ async def test_an_answer_that_is_the_target_matches(text: str, options: dict[str
         ("<think>XLIX</think>", {}),
     ],
 )
-async def test_an_answer_that_is_not_the_target_does_not_match(text: str, options: dict[str, Any]) -> None:
+async def test_exact_match_fails_different_answers(text: str, options: dict[str, Any]) -> None:
     verdict = await judge("exact_match", text, case={"target": "XLIX"}, **options)
     assert verdict.value == 0.0
     assert "Expected 'XLIX', found" in verdict.reason
 
 
 @pytest.mark.parametrize("target", [None, []])
-def test_a_rule_without_a_target_is_refused(target: Any) -> None:
+def test_exact_match_without_target_is_rejected(target: Any) -> None:
     with pytest.raises(ValueError, match="there is no target"):
         SCORERS["exact_match"].Options.model_validate({"target": target})
 
@@ -78,7 +78,7 @@ async def test_includes_looks_for_any_or_all_targets(match: str, text: str, valu
     assert (await judge("includes", text, target=["vacuum", "heat"], match=match)).value == value
 
 
-async def test_includes_names_what_is_missing() -> None:
+async def test_includes_reason_lists_missing_targets() -> None:
     verdict = await judge("includes", "No heat.", target=["vacuum", "heat"], match="all")
     assert verdict.reason == "The answer lacks 'vacuum'."
 
@@ -88,7 +88,7 @@ async def test_includes_ignores_case_by_default() -> None:
 
 
 @pytest.mark.parametrize("target", ["", None, ["a", " "]])
-def test_a_target_that_every_text_includes_is_refused(target: Any) -> None:
+def test_includes_rejects_empty_target(target: Any) -> None:
     with pytest.raises(ValueError, match="a target is missing or empty"):
         SCORERS["includes"].Options.model_validate({"target": target})
 
@@ -110,21 +110,21 @@ def test_a_target_that_every_text_includes_is_refused(target: Any) -> None:
         ("<think>2026-03-16</think>Monday", {"pattern": r"\d{4}"}, 0.0),
     ],
 )
-async def test_a_pattern_is_found_or_not(text: str, options: dict[str, Any], value: float) -> None:
+async def test_regex_passes_if_the_pattern_matches(text: str, options: dict[str, Any], value: float) -> None:
     assert (await judge("regex", text, **options)).value == value
 
 
-async def test_pattern_that_times_out_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hub.scorers.regex.TIMEOUT_S", 0.05)
+async def test_regex_timeout_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hub.scorers.regex.PATTERN_TIMEOUT_S", 0.05)
     verdict = await judge("regex", "a" * 60 + "b", pattern=r"^(a|a|aa)+$")
     assert (verdict.value, "took more than" in verdict.reason) == (None, True)
 
 
-async def test_a_group_that_is_not_there_leaves_the_answer_unscored() -> None:
+async def test_missing_regex_group_leaves_the_answer_unscored() -> None:
     assert (await judge("regex", "abc", pattern="b", target="b", group=2)).value is None
 
 
-def test_a_pattern_that_does_not_compile_is_refused() -> None:
+def test_invalid_regex_is_rejected() -> None:
     with pytest.raises(ValueError, match="does not compile"):
         SCORERS["regex"].Options.model_validate({"pattern": "("})
 
@@ -146,18 +146,18 @@ def test_a_pattern_that_does_not_compile_is_refused() -> None:
         ("0.1", {"target": 0.1, "tolerance": 0}, 1.0),
     ],
 )
-async def test_numbers_are_compared_by_value(text: str, options: dict[str, Any], value: float) -> None:
+async def test_number_rule_compares_by_value(text: str, options: dict[str, Any], value: float) -> None:
     verdict = await judge("number", text, **options)
     assert verdict.value == value, verdict.reason
 
 
-async def test_an_answer_without_a_number_is_wrong() -> None:
+async def test_answer_without_a_number_fails() -> None:
     verdict = await judge("number", "I cannot tell.", target=7)
     assert (verdict.value, verdict.reason) == (0.0, "Expected 7; the answer contains no number.")
 
 
 @pytest.mark.parametrize("target", [None, "none", True, ""])
-def test_a_target_without_a_number_is_refused(target: Any) -> None:
+def test_number_target_without_a_number_is_rejected(target: Any) -> None:
     with pytest.raises(ValueError, match="contains no number"):
         SCORERS["number"].Options.model_validate({"target": target})
 
@@ -170,19 +170,19 @@ PLANETS = ["Mars", "Venus", "Saturn"]
 @pytest.mark.parametrize(
     ("target", "target_is"), [("B", "label"), (1, "index"), ("1", "index"), ("Venus", "text")], ids=str
 )
-async def test_the_right_option_is_named_by_label_index_or_text(target: Any, target_is: str) -> None:
+async def test_choice_target_is_label_index_or_text(target: Any, target_is: str) -> None:
     options = {"target": target, "target_is": target_is, "choices": PLANETS}
     assert (await judge("choice", "Answer: B", **options)).value == 1.0
     assert (await judge("choice", "Answer: C", **options)).value == 0.0
     assert (await judge("choice", "Venus", **options)).value == 1.0
 
 
-async def test_an_answer_that_chooses_nothing_is_wrong() -> None:
+async def test_answer_that_chooses_no_option_fails() -> None:
     verdict = await judge("choice", "Hard to say.", target="B", choices=PLANETS)
     assert (verdict.value, "chooses none" in verdict.reason) == (0.0, True)
 
 
-async def test_labels_may_be_others_than_letters() -> None:
+async def test_choice_labels_can_be_customized() -> None:
     assert (await judge("choice", "Answer: 2", target="2", choices=PLANETS, labels=["1", "2", "3"])).value == 1.0
 
 
@@ -196,7 +196,7 @@ async def test_labels_may_be_others_than_letters() -> None:
         ({"target": "A", "choices": PLANETS, "labels": ["A", "B"]}, "3 choices have 2 labels"),
     ],
 )
-def test_a_target_that_names_no_option_is_refused(options: dict[str, Any], problem: str) -> None:
+def test_choice_target_that_is_not_an_option_is_rejected(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         SCORERS["choice"].Options.model_validate(options)
 
@@ -219,7 +219,7 @@ TREE = {
         'It is {"name": "oak"} I think.',
     ],
 )
-async def test_valid_json_is_found_anywhere_in_the_answer(text: str) -> None:
+async def test_json_is_found_anywhere_in_the_answer(text: str) -> None:
     assert (await judge("json_schema", text, schema=TREE)).value == 1.0
 
 
@@ -233,20 +233,20 @@ async def test_valid_json_is_found_anywhere_in_the_answer(text: str) -> None:
         ('{"name": "oak", "age": 9}', "'age' is not allowed"),
     ],
 )
-async def test_problem_of_json_has_its_path(text: str, problem: str) -> None:
+async def test_json_schema_problem_has_its_path(text: str, problem: str) -> None:
     verdict = await judge("json_schema", text, schema=TREE)
     assert verdict.value == 0.0
     assert problem in verdict.reason
 
 
-async def test_the_json_can_have_to_equal_a_target() -> None:
+async def test_json_can_be_compared_with_a_target() -> None:
     options = {"schema": True, "target": {"a": [1, 2], "b": None}}
     assert (await judge("json_schema", '{"b": null, "a": [1.0, 2]}', **options)).value == 1.0
     assert (await judge("json_schema", '{"b": null, "a": [2, 1]}', **options)).value == 0.0
 
 
 async def test_schema_pattern_that_times_out_leaves_the_answer_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hub.scorers.json_schema.TIMEOUT_S", 0.05)
+    monkeypatch.setattr("hub.scorers.json_schema.PATTERN_TIMEOUT_S", 0.05)
     schema = {"type": "string", "pattern": "^(a|a|aa)+$"}
     assert (await judge("json_schema", json.dumps("a" * 60 + "b"), schema=schema)).value is None
 
@@ -259,7 +259,7 @@ async def test_schema_pattern_that_times_out_leaves_the_answer_unscored(monkeypa
         ({"properties": {"a": {"pattern": "("}}}, "is not a 'regex'"),
     ],
 )
-def test_a_schema_that_cannot_be_used_is_refused(schema: Any, problem: str) -> None:
+def test_invalid_json_schema_is_rejected(schema: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         SCORERS["json_schema"].Options.model_validate({"schema": schema})
 
@@ -270,14 +270,14 @@ def test_a_schema_that_cannot_be_used_is_refused(schema: Any, problem: str) -> N
 @pytest.mark.parametrize(
     ("a", "b"), [(1, 1.0), ([1, {"x": 2}], [1.0, {"x": 2.0}]), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (None, None)]
 )
-def test_values_are_the_same_whatever_their_spelling(a: Any, b: Any) -> None:
+def test_json_numbers_and_key_order_compare_by_value(a: Any, b: Any) -> None:
     assert json_equal(a, b)
 
 
 @pytest.mark.parametrize(
     ("a", "b"), [(True, 1), (0, False), ("1", 1), ([1, 2], [2, 1]), ({"a": None}, {}), ("Lund", "lund"), (None, 0)]
 )
-def test_values_of_different_kinds_or_order_are_not_the_same(a: Any, b: Any) -> None:
+def test_json_values_of_different_type_or_list_order_differ(a: Any, b: Any) -> None:
     assert not json_equal(a, b)
 
 
@@ -285,5 +285,5 @@ def test_values_of_different_kinds_or_order_are_not_the_same(a: Any, b: Any) -> 
 
 
 @pytest.mark.parametrize(("reward", "value"), [(0.25, 0.25), (1, 1), (None, None), (1.5, None), (-0.1, None)])
-async def test_the_harnesss_reward_counts_if_it_lies_between_0_and_1(reward: Any, value: Any) -> None:
+async def test_reward_rule_requires_a_reward_from_0_to_1(reward: Any, value: Any) -> None:
     assert (await judge("reward", "", reward=reward)).value == value

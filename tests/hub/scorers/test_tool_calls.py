@@ -1,4 +1,4 @@
-"""The rule `tool_calls`: which calls count as the expected ones, and what is said about those that do not."""
+"""The rule `tool_calls`: which calls match the expected ones, and the reasons for those that do not."""
 
 import json
 from typing import Any
@@ -107,11 +107,11 @@ LEADERBOARD = [
         ({"city": "Paris", "days": 3}, 0),
     ],
 )
-async def test_the_berkeley_leaderboards_notation(arguments: Any, value: float) -> None:
+async def test_berkeley_leaderboard_notation_is_accepted(arguments: Any, value: float) -> None:
     assert (await judged(LEADERBOARD, ("weather", arguments))).value == value
 
 
-async def test_folded_texts_differ_in_case_spaces_and_marks_only() -> None:
+async def test_folded_strings_ignore_case_spaces_and_punctuation() -> None:
     expect = [{"weather": {"city": ["San Francisco, CA"]}}]
     assert (await judged(expect, ("weather", {"city": "san francisco CA"}), strings="folded")).value == 1
     assert (await judged(expect, ("weather", {"city": "San Francisco"}), strings="folded")).value == 0
@@ -138,31 +138,31 @@ A, B = {"name": "a"}, {"name": "b"}
         ({"partial": True, "order": "strict"}, "ba", 0.5, "out of order."),
     ],
 )
-async def test_order_and_further_calls(options: Any, made: str, value: float, reason: str) -> None:
+async def test_strict_order_and_extra_calls(options: Any, made: str, value: float, reason: str) -> None:
     verdict = await judged([A, B], *((name, {}) for name in made), **options)
     assert verdict.value == value
     assert reason in verdict.reason
 
 
-async def test_each_expectation_finds_its_own_call_even_where_one_would_fit_two() -> None:
+async def test_calls_are_assigned_to_expectations_one_to_one() -> None:
     either = {"name": "f", "accept": {"x": [1, 2]}}
     one = {"name": "f", "arguments": {"x": 1}}
     assert (await judged([either, one], ("f", {"x": 1}), ("f", {"x": 2}))).value == 1
 
 
-async def test_any_of_several_calls() -> None:
+async def test_any_of_accepts_each_alternative_call() -> None:
     expect = [{"any_of": [{"name": "mail", "arguments": {"to": "x"}}, {"name": "ring", "arguments": {"no": 1}}]}]
     assert (await judged(expect, ("ring", {"no": 1}))).value == 1
     verdict = await judged(expect, ("ring", {"no": 2}))
     assert (verdict.value, verdict.reason) == (0, "ring: argument no is 2, expected 1.")
 
 
-async def test_where_no_call_is_expected_none_may_be_made() -> None:
+async def test_call_fails_if_none_is_expected() -> None:
     assert (await judged([])).value == 1
     assert (await judged([], ("f", {}))).reason == "f was called, and no call was expected."
 
 
-async def test_calls_of_all_turns_count_and_those_of_the_prompts_examples_do_not() -> None:
+async def test_calls_of_all_turns_count_without_calls_in_the_prompt() -> None:
     messages = [USER, calls(("a", {})), USER, calls(("a", {})), {"role": "tool", "content": "1"}, calls(("b", {}))]
     assert (await judged([A, B], messages=messages, turns=2)).value == 1
     assert (await judged([A, B], messages=messages, turns=3)).value == 0
@@ -180,7 +180,7 @@ async def test_calls_of_all_turns_count_and_those_of_the_prompts_examples_do_not
         calls(*[("find", {})] * 1200),
     ],
 )
-async def test_malformed_calls_are_wrong_and_can_be_stored(message: Any) -> None:
+async def test_malformed_calls_fail_with_storable_details(message: Any) -> None:
     verdict = await judged([FIND], messages=[USER, message])
     assert verdict.value == 0
     json.dumps(verdict.detail, allow_nan=False)
@@ -206,5 +206,5 @@ def test_invalid_expectation_is_rejected_with_its_path(expect: Any, problem: str
         ToolCallsOptions.model_validate({"expect": expect})
 
 
-async def test_expectation_may_be_json_text() -> None:
+async def test_expectation_is_parsed_from_json_text() -> None:
     assert (await judged([json.dumps(FIND)], ("find", FIND["arguments"]))).value == 1

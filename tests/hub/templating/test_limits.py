@@ -1,4 +1,4 @@
-"""Hostile templates end in an error of their own, within little memory and processor time of a renderer's process."""
+"""Hostile templates raise an error, within limited memory and processor time of the renderer's process."""
 
 import resource
 import subprocess
@@ -101,14 +101,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("template", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_template_ends_in_a_named_error_within_bounded_memory(template: str) -> None:
+def test_hostile_template_raises_an_error_with_bounded_memory(template: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(RenderError, match=r"^template .*(does not render|does not compile|at most)"):
         render(template, {"x": X})
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024  # KiB, in this process
 
 
-def test_repeated_values_of_one_rendering_are_bounded_together() -> None:
+def test_total_size_of_rendered_values_is_limited() -> None:
     with pytest.raises(RenderError, match="with the others beside it"):
         render({str(i): "{{ x }}" for i in range(100)}, {"x": ["y" * 1_000_000]})
 
@@ -122,7 +122,7 @@ def test_check_names_unknown_filters_and_tests() -> None:
     assert "No test named 'nope'" in check("{{ x is nope }}")[0]
 
 
-def test_cases_after_one_that_ends_its_renderer_are_rendered() -> None:
+def test_rendering_continues_after_a_case_kills_its_renderer() -> None:
     """A regular expression of C code that is not interrupted, or a stack that overflows, ends the process."""
     jobs = [("{{ ('x' * n) | length }}", {"n": n}) for n in (1, 10**10, 3)]
     first, second, third = render_many(jobs)
@@ -189,7 +189,7 @@ print(os.geteuid() != 0)
 """
 
 
-def test_code_that_got_out_of_jinja2_reaches_neither_files_nor_network_nor_processes(tmp_path: Path) -> None:
+def test_code_escaped_from_jinja2_cannot_reach_files_network_or_processes(tmp_path: Path) -> None:
     target = tmp_path / "file"
     target.write_text("kept")
     code = _ESCAPED.format(root=str(ROOT), target=str(target))
@@ -212,7 +212,9 @@ def test_renderers_have_no_environment_variables_of_the_site(monkeypatch: pytest
 # ---- unavailable -----------------------------------------------------------------------------------------------------
 
 
-def test_a_machine_that_cannot_contain_renderers_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_rendering_is_unavailable_if_renderers_cannot_be_contained(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     weak = tmp_path / "weak.py"
     source = Path(worker.__file__).read_text()
     weak.write_text(source.replace("_ROOT = ", f"_ROOT = {str(ROOT)!r} or ").replace("if version and", "if False and"))
@@ -227,7 +229,7 @@ def test_a_machine_that_cannot_contain_renderers_says_so(monkeypatch: pytest.Mon
         pool.close()
 
 
-def test_a_worker_that_does_not_start_is_unavailable_and_no_mistake_of_the_bundle(
+def test_renderer_that_does_not_start_is_unavailable_and_not_a_bundle_problem(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(renderers.sys, "executable", "/nowhere/python")

@@ -1,11 +1,11 @@
-"""Templates: types kept, undefined names refused, nothing reached that a bundle should not reach."""
+"""Templates: types are kept, undefined names are errors, and Python internals cannot be reached."""
 
 import pytest
 
 from hub.templating.templates import RenderError, check, render
 
 
-def test_a_lone_expression_keeps_its_type_and_text_around_it_makes_it_text():
+def test_single_expression_keeps_its_type_unless_surrounded_by_text():
     assert render("{{ x }}", {"x": [1, 2]}) == [1, 2]
     assert render(" {{- x -}} ", {"x": {"a": 1}}) == {"a": 1}
     assert render("n={{ x }}", {"x": 3}) == "n=3"
@@ -13,7 +13,7 @@ def test_a_lone_expression_keeps_its_type_and_text_around_it_makes_it_text():
     assert render("{{ -x }}", {"x": 3}) == -3
 
 
-def test_strings_are_rendered_at_any_depth_and_text_without_braces_is_left_alone():
+def test_strings_are_rendered_at_any_depth_and_plain_text_is_unchanged():
     value = {"a": ["{{ x }}", "100% {# no comment"], "{{ key }}": 1}
     assert render(value, {"x": True}) == {"a": [True, "100% {# no comment"], "{{ key }}": 1}
 
@@ -23,7 +23,7 @@ def test_columns_may_have_any_name():
 
 
 @pytest.mark.parametrize("template", ["{{ missing }}", "a {{ missing }}", "{{ x.missing.more }}", "{{ x | fromjson }}"])
-def test_what_does_not_render_names_the_template(template):
+def test_render_error_contains_the_template(template):
     with pytest.raises(RenderError, match="does not render"):
         render(template, {"x": "text"})
 
@@ -38,7 +38,7 @@ def test_what_does_not_render_names_the_template(template):
         "a {{ '{0.__class__}'.format(x) }}",
     ],
 )
-def test_the_way_out_of_a_template_is_closed(template):
+def test_templates_cannot_reach_python_internals(template):
     with pytest.raises(RenderError):
         render(template, {"x": [1]})
 
@@ -47,6 +47,6 @@ def test_check_lists_every_template_that_does_not_compile():
     assert len(check({"a": "{{ x", "b": ["{% if %}", "{{ fine }}", "plain {#"]})) == 2
 
 
-def test_filters_dig_answers_out_of_prose_and_json():
+def test_filters_extract_answers_from_prose_and_json():
     assert render("{{ a | regex_search('#### (.*)', 1) }}", {"a": "so\n#### 42"}) == "42"
     assert render("{{ a | fromjson }}", {"a": "[1]"}) == [1]

@@ -1,4 +1,4 @@
-"""REST of environments: browse, page through, upload, download, and one shape of errors."""
+"""REST API of environments: lists, pagination, upload, download and errors."""
 
 import io
 import re
@@ -43,7 +43,7 @@ def test_token_authenticates_like_a_session() -> None:
     assert stranger.get(URL, headers={"Authorization": "Token wrong"}).status_code == 401
 
 
-def test_lists_are_filtered_and_read_page_by_page(client: Client, curator: User) -> None:
+def test_lists_are_filtered_and_paginated(client: Client, curator: User) -> None:
     for slug in ("a", "b", "c"):
         published(slug, category="tool-use")
     published("d", category="reasoning", tags=["arithmetic"])
@@ -54,7 +54,7 @@ def test_lists_are_filtered_and_read_page_by_page(client: Client, curator: User)
     assert client.get(f"{URL}?q=zebra").json()["results"] == []
 
 
-def test_an_environment_a_version_and_its_cases_are_read(client: Client, curator: User) -> None:
+def test_rest_returns_environment_version_and_cases(client: Client, curator: User) -> None:
     version = published("sums", cases=3)
     whole = client.get(f"{URL}sums/").json()
     assert (whole["latest"], whole["cases"], whole["versions"][0]["digest"]) == ("1.0.0", 3, version.digest)
@@ -70,16 +70,23 @@ def test_unknown_objects_return_the_common_error_format(client: Client, curator:
     for url in (f"{URL}nothing/", f"{URL}nothing/versions/1.0.0/", f"{URL}nothing/versions/1.0.0/cases/"):
         answer = client.get(url)
         assert answer.status_code == 404
+        message = "There is no environment 'nothing', or it is private to somebody else."
         assert answer.json() == {
-            "message": "There is no environment 'nothing', or it is private to somebody else.",
+            "message": message,
+            "code": "not_found",
             "errors": [],
+            "type": "about:blank",
+            "title": "Not Found",
+            "status": 404,
+            "detail": message,
         }
+        assert answer["Content-Type"] == "application/json"
+        asked = client.get(url, headers={"Accept": "application/json, application/problem+json"})
+        assert asked["Content-Type"] == "application/problem+json" and asked.json() == answer.json()
 
 
 @pytest.mark.parametrize("way", ["body", "form"])
-def test_a_bundle_is_uploaded_as_a_body_or_a_form_and_read_back_byte_for_byte(
-    client: Client, curator: User, tmp_path: Path, way: str
-) -> None:
+def test_uploaded_bundle_is_downloaded_unchanged(client: Client, curator: User, tmp_path: Path, way: str) -> None:
     content = zipped(write_bundle(tmp_path / "capitals"))
     first, second = (
         client.post(URL, content, content_type="application/zip")
@@ -102,7 +109,7 @@ def test_a_bundle_is_uploaded_as_a_body_or_a_form_and_read_back_byte_for_byte(
     assert again.json()["digest"] == first.json()["digest"]
 
 
-def test_every_problem_of_an_upload_is_listed_with_its_place(client: Client, curator: User, tmp_path: Path) -> None:
+def test_upload_problems_are_listed_with_their_location(client: Client, curator: User, tmp_path: Path) -> None:
     content = zipped(write_bundle(tmp_path / "capitals", category="nonsense", gold="missing.jsonl"))
     answer = client.post(URL, content, content_type="application/zip")
     assert answer.status_code == 400
@@ -113,13 +120,13 @@ def test_every_problem_of_an_upload_is_listed_with_its_place(client: Client, cur
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", link()])
-def test_a_broken_or_hostile_archive_is_refused(client: Client, curator: User, content: bytes) -> None:
+def test_broken_or_hostile_archive_is_rejected_over_rest(client: Client, curator: User, content: bytes) -> None:
     answer = client.post(URL, content, content_type="application/zip")
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["message"] or answer.json()["message"]
 
 
-def test_an_upload_that_is_too_large_is_refused_while_it_comes_in(
+def test_too_large_upload_is_rejected_while_streaming(
     client: Client, curator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hub.web.api.MAX_UPLOAD", 10)
@@ -130,25 +137,25 @@ def test_an_upload_that_is_too_large_is_refused_while_it_comes_in(
 def test_other_content_types_return_the_common_error_format(client: Client, curator: User) -> None:
     answer = client.post(URL, "{}", content_type="application/json")
     assert answer.status_code == 415
-    assert set(answer.json()) == {"message", "errors"}
+    assert set(answer.json()) >= {"message", "code", "errors", "type", "title", "status", "detail"}
     assert client.post(URL, {"bundle": "text"}).status_code == 400
 
 
-def test_writes_are_throttled_and_reads_are_not(client: Client, curator: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_writes_are_throttled(client: Client, curator: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WriteThrottle, "rate", "2/min", raising=False)
     answers = [client.post(URL, b"x", content_type="application/zip").status_code for _ in range(3)]
     assert answers == [400, 400, 429]
     assert client.get(URL).status_code == 200
 
 
-def test_the_schema_describes_every_address_that_there_is(client: Client, curator: User) -> None:
+def test_openapi_schema_describes_every_url(client: Client, curator: User) -> None:
     schema = yaml_source.parse(client.get("/api/v1/schema/").content.decode()).value
     named = {re.sub(r"{\w+}", "{}", path) for path in schema["paths"]}
     served = {"/api/v1/" + re.sub(r"<[^>]+>", "{}", str(item.pattern)) for item in api_urls.urlpatterns}
     assert served - named == {"/api/v1/schema/", "/api/v1/docs/"}
 
 
-def test_the_bundle_of_a_version_made_elsewhere_is_the_same(client: Client, curator: User, tmp_path: Path) -> None:
+def test_downloaded_bundle_equals_the_stored_archive(client: Client, curator: User, tmp_path: Path) -> None:
     version = import_bundle(bundle=write_bundle(tmp_path / "capitals"))
     answer = client.get(f"{URL}capitals/versions/latest/bundle")
     with version.archive.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The catalogue and paging: what is listed, filtered, and in what order."""
+"""The catalogue page: filters, sorting and pagination."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -137,7 +137,7 @@ def scored_run(scores: list[float | None]) -> Run:
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("sort", ["score", "-score"])
-def test_pages_in_any_order_miss_nothing_and_put_rows_without_a_value_last(sort: str, descending: bool) -> None:
+def test_pages_in_any_order_are_complete_with_empty_values_last(sort: str, descending: bool) -> None:
     scored_run([0.5, None, 1.0, 0.5, 0.0, None, 0.5, 1.0, None])
     rows, request = Response.objects.all(), RequestFactory()
 
@@ -161,7 +161,7 @@ def test_pages_in_any_order_miss_nothing_and_put_rows_without_a_value_last(sort:
     assert backwards == forwards[::-1]
 
 
-def test_the_catalogue_is_sorted_by_its_heads_which_keep_the_filters(client: Client, user: User) -> None:
+def test_column_headings_sort_the_catalogue_and_keep_filters(client: Client, user: User) -> None:
     for slug, title, cases in (("a", "zebra", 2), ("b", "Yak", 9), ("c", "ant", 5)):
         version = stored_version(slug, cases=cases)
         Environment.objects.filter(slug=slug).update(latest=version, visibility=Visibility.PUBLISHED, title=title)

@@ -1,4 +1,4 @@
-"""An environment's pages: what it is, its cases, what changed, its README made safe, its bundle."""
+"""Pages of an environment: description, cases, changes between versions, README without scripts, bundle."""
 
 from pathlib import Path
 
@@ -9,9 +9,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from hub.bundles.changes import version_changes
-from hub.common.web.rendering import code_html, markdown_html
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.services import import_bundle
+from hub.web.reading.markdown import markdown_html
+from hub.web.reading.transcripts import code_html
 from tests.factories import stored_version
 from tests.hub.bundle_files import ROWS, lines, write_bundle
 from tests.members import member
@@ -51,9 +52,9 @@ def test_page_shows_harness_rules_and_version(client: Client, user: User, capita
         assert part in shown
     assert 'hx-get="/runs/past/capitals/"' in shown
     assert "/hub/capitals/1.0.0/bundle" in shown
-    assert "/runs/new/" not in shown
+    assert "/runs/start/" not in shown
     client.force_login(member("Runner"))
-    assert "/runs/new/?environment=capitals" in page(client, "/hub/capitals/")
+    assert 'hx-get="/runs/start/capitals/"' in page(client, "/hub/capitals/")
 
 
 def test_cases_are_listed_with_preview_and_searched(client: Client, user: User, capitals: EnvironmentVersion) -> None:
@@ -64,7 +65,7 @@ def test_cases_are_listed_with_preview_and_searched(client: Client, user: User, 
     assert "No case matches" in page(client, "/hub/capitals/?q=zebra")
 
 
-def test_what_a_page_reads_does_not_grow_with_the_dataset(client: Client, user: User) -> None:
+def test_page_queries_do_not_grow_with_the_dataset(client: Client, user: User) -> None:
     publish(stored_version("few", cases=30))
     publish(stored_version("many", cases=3000))
     client.get("/hub/few/")
@@ -95,7 +96,7 @@ def test_case_page_shows_prompt_target_and_scoring(client: Client, user: User, c
     assert client.get("/hub/capitals/1.0.0/cases/Nowhere/").status_code == 404
 
 
-def test_a_case_id_with_slashes_has_a_page(client: Client, user: User) -> None:
+def test_case_id_with_slashes_has_a_page(client: Client, user: User) -> None:
     publish(stored_version(cases=[{"id": "HumanEval/0", "input": "x"}, {"id": "a?b#c d", "input": "y"}]))
     shown = page(client, "/hub/sums/")
     assert "/hub/sums/1.0.0/cases/HumanEval/0/" in shown
@@ -110,7 +111,7 @@ def test_report_of_a_wrong_case_is_shown_on_its_page(client: Client, user: User,
     assert "There are two capitals." in page(client, "/hub/capitals/1.0.0/cases/Spain/")
 
 
-def test_users_who_see_a_case_may_report_it_once(client: Client, user: User, capitals: EnvironmentVersion) -> None:
+def test_user_can_report_a_visible_case_once(client: Client, user: User, capitals: EnvironmentVersion) -> None:
     url = "/hub/capitals/1.0.0/defects/Spain/"
     assert f'href="{url}"' in page(client, "/hub/capitals/1.0.0/cases/Spain/")
     assert client.post(url, {"description": "  "}).status_code == 422
@@ -120,12 +121,12 @@ def test_users_who_see_a_case_may_report_it_once(client: Client, user: User, cap
     assert "A curator will accept or reject it" in told and "There are &lt;b&gt;two&lt;/b&gt;." in told
     again = client.post(url, {"description": "Once more."})
     assert again.status_code == 422 and "already" in again.content.decode()
-    claim = CaseDefect.objects.get()
-    assert (claim.case.external_id, claim.reported_by, claim.status) == ("Spain", user, "open")
+    defect = CaseDefect.objects.get()
+    assert (defect.case.external_id, defect.reported_by, defect.status) == ("Spain", user, "open")
     assert "report of a wrong case" not in page(client, "/hub/capitals/")
     client.force_login(member("Curator", staff=True))
     assert "1 report of a wrong case is open" in page(client, "/hub/capitals/")
-    assert f"/admin/hub/casedefect/{claim.pk}/change/" in page(client, "/hub/capitals/1.0.0/cases/Spain/")
+    assert f"/admin/hub/casedefect/{defect.pk}/change/" in page(client, "/hub/capitals/1.0.0/cases/Spain/")
 
 
 def test_case_cannot_be_reported_without_access(client: Client, user: User, capitals: EnvironmentVersion) -> None:
@@ -164,9 +165,9 @@ def test_markdown_has_no_scripts_or_external_content(text: str, absent: str) -> 
     assert absent not in markdown_html(text)
 
 
-def test_markdown_keeps_what_a_readme_needs() -> None:
+def test_markdown_renders_tables_links_and_code() -> None:
     shown = markdown_html("# T\n\n| a |\n| - |\n| 1 |\n\n```python\nx = 1\n```\n[docs](https://example.org)")
-    for part in ("<h2>T</h2>", "<td>1</td>", '<span class="n">x</span>', 'href="https://example.org"'):
+    for part in ("<h2>T</h2>", "<td>1</td>", '<span class="m">1</span>', 'href="https://example.org"'):
         assert part in shown
 
 
@@ -225,9 +226,57 @@ def test_older_version_links_to_the_latest(
     assert "the latest is" not in page(client, "/hub/capitals/")
 
 
-def test_the_bundle_is_downloaded_byte_for_byte(client: Client, user: User, capitals: EnvironmentVersion) -> None:
+def test_downloaded_bundle_has_the_same_bytes(client: Client, user: User, capitals: EnvironmentVersion) -> None:
     answer = client.get("/hub/capitals/1.0.0/bundle")
     assert answer["Content-Type"] == "application/zip"
     assert 'filename="capitals-1.0.0.zip"' in answer["Content-Disposition"]
     with capitals.archive.open("rb") as file:
         assert b"".join(answer.streaming_content) == file.read()  # type: ignore[attr-defined]
+
+
+def test_files_of_a_version_are_shown_and_unknown_ones_are_404(
+    client: Client, user: User, capitals: EnvironmentVersion
+) -> None:
+    shown = page(client, "/hub/capitals/1.0.0/files/")
+    assert "cases.jsonl" in shown and 'aria-current="page"' in shown and "exact_match" in shown
+    assert "Norway" in page(client, "/hub/capitals/1.0.0/files/?file=cases.jsonl")
+    assert client.get("/hub/capitals/1.0.0/files/?file=../settings.py").status_code == 404
+    Environment.objects.update(held_out=True)
+    assert client.get("/hub/capitals/1.0.0/files/").status_code == 403
+
+
+def test_curator_publishes_certified_version_from_its_page(client: Client, capitals: EnvironmentVersion) -> None:
+    Environment.objects.update(visibility="private")
+    client.force_login(member("Curator"))
+    shown = page(client, "/hub/capitals/")
+    assert "/publish/" not in shown and "<button disabled" in shown
+    assert "capitals cannot be published: its gates have not been run." in shown
+    refused = client.post("/hub/capitals/1.0.0/publish/", follow=True).content.decode()
+    assert "its gates have not been run" in refused
+    gates = [{"name": "gold", "what": "", "status": "failed", "checked": 3, "failed": 1, "note": ""}]
+    EnvironmentVersion.objects.update(certificate={"digest": capitals.digest, "gates": gates})
+    shown = page(client, "/hub/capitals/")
+    assert "/publish/" not in shown and "cannot be published: it failed gold." in shown
+    EnvironmentVersion.objects.update(certificate={"digest": capitals.digest, "gates": []})
+    shown = page(client, "/hub/capitals/")
+    assert "/hub/capitals/1.0.0/publish/" in shown and "Only its owner and curators see it" in shown
+    assert "is published" in client.post("/hub/capitals/1.0.0/publish/", follow=True).content.decode()
+    assert Environment.objects.get().visibility == "published"
+    assert "curators see it" not in page(client, "/hub/capitals/")
+
+
+def test_owner_reads_what_publishing_needs(client: Client, user: User, capitals: EnvironmentVersion) -> None:
+    Environment.objects.update(visibility="private", owner=user)
+    shown = page(client, "/hub/capitals/")
+    assert "its gates have not been run" in shown and "Publish</button>" not in shown
+    EnvironmentVersion.objects.update(certificate={"digest": capitals.digest, "gates": []})
+    assert "so a curator can publish it" in page(client, "/hub/capitals/")
+
+
+def test_changes_of_code_files_are_shown_line_by_line(client: Client, user: User, tmp_path: Path) -> None:
+    for version, line in (("1.0.0", "x = 1"), ("1.1.0", "x = 2")):
+        path = write_bundle(tmp_path / version, files={"helpers.py": f"# help\n{line}\n"}, version=version)
+        import_bundle(bundle=path)
+    Environment.objects.update(visibility="published")
+    shown = page(client, "/hub/capitals/1.1.0/changes/")
+    assert "helpers.py</h2>" in shown and "<code>x = 1</code>" in shown and "<code>x = 2</code>" in shown

@@ -1,4 +1,4 @@
-"""From an upload to everybody's catalogue: a worker runs the gates, a curator publishes."""
+"""Gates of uploaded bundles: a worker runs them, and a curator publishes the environment."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is told to the workers."""
+    """Messages sent to the workers."""
     messages: list[Any] = []
     monkeypatch.setattr("hub.common.task_messages.send", messages.append)
     return messages
@@ -52,7 +52,7 @@ def test_uploaded_bundle_runs_gates_and_can_be_published(
     assert Environment.objects.get().visibility == Environment.Visibility.PUBLISHED
 
 
-def test_a_bundle_whose_gates_fail_shows_why_and_stays_private(
+def test_bundle_with_failed_gates_stays_private_and_shows_reasons(
     client: Client, curator: User, sent: list[Any], tmp_path: Path
 ) -> None:
     send(client, zipped(write_bundle(tmp_path / "capitals", gold={"content": "Lyon"})))
@@ -99,7 +99,7 @@ def page_of(client: Client) -> str:
     return client.get("/hub/capitals/").content.decode()
 
 
-def test_workers_sweep_for_gates_whose_message_was_lost(uploaded: EnvironmentVersion) -> None:
+def test_worker_finds_gate_requests_whose_message_was_lost(uploaded: EnvironmentVersion) -> None:
     assert GATES in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     run_waiting_gates()  # as the sweep calls it
     uploaded.refresh_from_db()
@@ -107,7 +107,7 @@ def test_workers_sweep_for_gates_whose_message_was_lost(uploaded: EnvironmentVer
     assert not GateRequest.objects.exists()
 
 
-def test_gates_are_run_by_one_worker_at_a_time_and_by_another_once_it_is_gone(uploaded: EnvironmentVersion) -> None:
+def test_gate_lease_is_exclusive_and_expires(uploaded: EnvironmentVersion) -> None:
     first = next_gate_request(owner="elsewhere:1:a")
     assert first is not None
     assert next_gate_request(owner="elsewhere:1:b") is None
@@ -117,7 +117,7 @@ def test_gates_are_run_by_one_worker_at_a_time_and_by_another_once_it_is_gone(up
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_at_work_renews_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_gates_renew_their_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "RENEW_EVERY_S", 0.02)
     lapsed = timezone.now() - LEASE
     owner = "elsewhere:1:a"
@@ -126,7 +126,7 @@ def test_a_worker_at_work_renews_its_lease(monkeypatch: pytest.MonkeyPatch) -> N
         wait_until(lambda: GateRequest.objects.filter(lease_until__gt=timezone.now()).exists())
 
 
-def test_gates_that_crash_are_given_up_with_the_reason(
+def test_gates_that_crash_repeatedly_are_given_up_with_the_reason(
     client: Client, uploaded: EnvironmentVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(*_: Any, **__: Any) -> None:

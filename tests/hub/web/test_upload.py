@@ -1,4 +1,4 @@
-"""The upload page: what is sound is usable at once, what is wrong is told whole."""
+"""Tests of the upload page: valid bundles can be used at once, and all problems of others are listed."""
 
 import json
 from pathlib import Path
@@ -79,13 +79,13 @@ def test_slug_of_another_owner_cannot_be_used(client: Client, tmp_path: Path) ->
     assert send(client, zipped(write_bundle(tmp_path / "two", version="2.0.0"))).status_code == 403
 
 
-def test_changed_content_under_the_same_version_is_refused(client: Client, curator: User, tmp_path: Path) -> None:
+def test_changed_content_with_the_same_version_is_rejected(client: Client, curator: User, tmp_path: Path) -> None:
     send(client, zipped(write_bundle(tmp_path / "one")))
     page = send(client, zipped(write_bundle(tmp_path / "two", title="Other"))).content.decode()
     assert "Raise `version`" in page
 
 
-def test_without_a_file_the_form_says_so(client: Client, curator: User) -> None:
+def test_form_without_a_file_shows_an_error(client: Client, curator: User) -> None:
     answer = client.post("/hub/upload/", {})
     assert answer.status_code == 422
     assert "This field is required." in answer.content.decode()

@@ -1,4 +1,4 @@
-"""How a claimed defect of a case was settled decides what is exported and shown of its judgments."""
+"""Tests of what is exported and shown of preferences on a case with an open, accepted or rejected defect report."""
 
 import io
 import json
@@ -62,7 +62,7 @@ def test_accepted_defect_exports_verdict_of_reviewer(tmp_path: Path, disputed: C
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_open_defect_exports_neither_verdict(tmp_path: Path, disputed: CaseDefect, format: str) -> None:
-    with pytest.raises(ExportError, match="not settled"):
+    with pytest.raises(ExportError, match="open defect report"):
         export_preferences(current_preferences(), tmp_path / "out", format=format)
 
 
@@ -108,7 +108,7 @@ def test_rest_and_pages_show_defect_status(disputed: CaseDefect, client: Client)
 def test_rest_export_depends_on_defect_status(disputed: CaseDefect, client: Client) -> None:
     client.force_login(User.objects.create_user("visitor"))
     settle(disputed, accepted=False)
-    packed = client.get("/api/v1/preferences/export?format=trl").content
+    packed = client.get("/api/v1/preferences/export?format=trl").getvalue()
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         assert json.loads(archive.read("data.jsonl"))["chosen"] == "passing"
 

@@ -1,4 +1,4 @@
-"""Exports: the shapes that trainers read, what the linter keeps out, and provenance of every line."""
+"""Exports of preferences: row formats, preferences that the linter leaves out, and provenance of each row."""
 
 import errno
 import gc
@@ -16,7 +16,7 @@ from hub.models import Environment
 from hub.services import import_bundle
 from preferences.evidence import evidence_of
 from preferences.exporters import FORMATS, ExportError, export, export_preferences
-from preferences.exporters.base import PreferenceFormat
+from preferences.exporters.formats.base import PreferenceFormat
 from preferences.models import AppendOnly, Preference
 from preferences.selectors import current_preferences, filter_preferences
 from preferences.services import JudgeIdentity, NewPreference, Reaction, record_preference
@@ -217,7 +217,7 @@ def test_answers_that_differ_in_reasoning_alone_are_identical(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("format", ["trl", "trl-conversational", "kto", "openai-dpo"])
-def test_an_answer_of_reasoning_alone_is_left_out_and_counted(tmp_path: Path, format: str) -> None:
+def test_answer_of_reasoning_alone_is_left_out_and_counted(tmp_path: Path, format: str) -> None:
     record(*responses("one", "<think>Hm"))
     with pytest.raises(ExportError, match="nothing but reasoning"):
         exported(tmp_path, format)
@@ -366,7 +366,7 @@ def test_export_of_held_out_data_only_is_rejected_without_files(tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_superseded_preference_is_not_exported_and_none_is_ever_changed(tmp_path: Path) -> None:
+def test_superseded_preference_is_not_exported_and_none_is_ever_changed(tmp_path: Path) -> None:
     first, second = responses("one", "two")
     old = record(first, second)
     record_preference(
@@ -528,7 +528,7 @@ def test_command_exits_2_if_nothing_matches(tmp_path: Path, capsys: Any) -> None
     assert not (tmp_path / "p").exists()
 
 
-def test_the_command_filters_and_reports_as_json(tmp_path: Path, capsys: Any) -> None:
+def test_command_filters_and_reports_as_json(tmp_path: Path, capsys: Any) -> None:
     mine = record(*responses("one", "two"), "second")
     record(*responses("three", "four"), by="bob")
     command("--out", tmp_path / "p", "--reviewer", "ann", "--verdict", "second", "--run", mine.run_id, "--json")
@@ -640,10 +640,6 @@ def test_provenance_of_every_row_matches_stored_objects(tmp_path: Path) -> None:
     assert (line["case"], line["input_digest"]) == (response.case.external_id, response.case.input_digest)
 
 
-def test_every_format_is_offered() -> None:
-    assert list(FORMATS) == ["trl", "trl-conversational", "kto", "openai-dpo", "jsonl", "parquet"]
-
-
 @pytest.mark.parametrize("format", FORMATS)
 def test_export_is_independent_of_chunk_size(tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, verdict in enumerate(("first", "second", "tie", "both_bad") * 4):
@@ -695,7 +691,7 @@ def answers_of_runs(*texts: tuple[str, str]) -> list[tuple[Response, Response]]:
     return pairs
 
 
-def test_the_same_texts_of_two_runs_give_one_row(tmp_path: Path) -> None:
+def test_same_texts_of_two_runs_give_one_row(tmp_path: Path) -> None:
     for pair in answers_of_runs(("one", "two"), ("one", "two")):
         record(*pair)
     rows, report = exported(tmp_path)
@@ -703,7 +699,7 @@ def test_the_same_texts_of_two_runs_give_one_row(tmp_path: Path) -> None:
     assert report["dropped"] == {"another preference has the same verdict on the same answers": 1}
 
 
-def test_the_same_texts_with_sides_exchanged_give_one_row(tmp_path: Path) -> None:
+def test_same_texts_with_sides_exchanged_give_one_row(tmp_path: Path) -> None:
     (first, second), (other_first, other_second) = answers_of_runs(("one", "two"), ("two", "one"))
     record(first, second, "first")
     record(other_first, other_second, "second")
@@ -734,7 +730,7 @@ def test_cycles_across_runs_are_found_by_equal_texts(tmp_path: Path) -> None:
         exported(tmp_path)
 
 
-def test_the_same_answers_to_different_prompts_are_two_rows(tmp_path: Path) -> None:
+def test_same_answers_to_different_prompts_are_two_rows(tmp_path: Path) -> None:
     record(*responses("one", "two"))
     other = [{"role": "user", "content": "1 + 1?"}]
     record(*responses("one", "two", openings=[other, other]), "second")

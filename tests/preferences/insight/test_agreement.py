@@ -11,8 +11,8 @@ from django.utils import timezone
 from hub.models import Case
 from preferences.evidence import evidence_of
 from preferences.insight.agreement import Agreement, compute_agreement
+from preferences.insight.agreement_statistics import Figure
 from preferences.insight.ranking import compute_rankings
-from preferences.insight.statistics import Figure
 from preferences.models import Preference
 from preferences.selectors import current_preferences
 from preferences.services import JudgeIdentity, NewPreference, Reaction, record_preference

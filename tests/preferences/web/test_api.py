@@ -43,7 +43,7 @@ def test_preferences_are_listed_with_provenance(api: APIClient, two: Preference)
 def test_export_is_zip_with_card_and_provenance(api: APIClient, two: Preference, format: str) -> None:
     answer = api.get(f"{EXPORT}?format={format}&source=human")
     assert answer["Content-Type"] == "application/zip"
-    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+    with zipfile.ZipFile(io.BytesIO(answer.getvalue())) as archive:
         data = f"data{FORMATS[format].suffix}"
         assert {data, "README.md", "provenance.jsonl"} <= set(archive.namelist())
         lines = archive.read("provenance.jsonl").splitlines()
@@ -66,7 +66,7 @@ def test_empty_export_or_missing_format_returns_400(api: APIClient, two: Prefere
     )
     unknown = api.get(f"{EXPORT}?format=csv")
     assert unknown.status_code == 400
-    assert unknown.json()["errors"][0]["message"].startswith("csv is not known. Choose one of trl,")
+    assert unknown.json()["errors"][0]["message"].startswith("csv is not known. Choose one of jsonl, kto,")
 
 
 def test_held_out_environments_are_never_exported(api: APIClient, two: Preference) -> None:

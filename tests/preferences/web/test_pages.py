@@ -72,7 +72,7 @@ def test_list_is_filtered_and_export_uses_same_filters(visitor: Client, two: Pre
     assert visitor.get("/preferences/").content.decode().count("data-open href") == 2
     page = visitor.get("/preferences/?source=human").content.decode()
     assert page.count("data-open href") == 1
-    packed = visitor.get("/preferences/export/?source=human&format=trl").content
+    packed = visitor.get("/preferences/export/?source=human&format=trl").getvalue()
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         assert b'"chosen": "three"' in archive.read("data.jsonl")
         assert "README.md" in archive.namelist()

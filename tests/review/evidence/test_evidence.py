@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from review.evidence.display import Mark, text_html
-from review.evidence.findings import Blame, call_rows, rule_rows
+from hub.web.reading.spans import MarkedSpan
+from hub.web.reading.transcripts import text_html
+from review.evidence.findings import call_rows, rule_rows
 from runs.models import Response, Score
+from runs.results.blame import Blame
 from tests.review.pages import waiting_pairs
 
 pytestmark = pytest.mark.django_db
@@ -138,7 +140,7 @@ def test_tool_calls_are_aligned_and_differences_flagged() -> None:
 
 def test_note_below_blamed_line_adds_no_text() -> None:
     start = CODE.index("    y")
-    html = text_html(CODE, [Mark(start, start + 13, "blamed", 'f(1) == "<1>"')])
+    html = text_html(CODE, [MarkedSpan(start, start + 13, "blamed", 'f(1) == "<1>"')])
     assert unescape(re.sub(r"<[^>]*>", "", html)) == CODE
     assert html.count('data-note="f(1) == &quot;&lt;1&gt;&quot;"') == 1
     assert '</span><span class="below-line"' in html  # after the line, so that its end of line makes no gap

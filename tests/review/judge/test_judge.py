@@ -215,7 +215,7 @@ def test_issues_beyond_limit_are_not_counted_as_unknown_quotes(folder: Path) -> 
 
 
 def paid(folder: Path, url: str, budget: float) -> dict[str, Any]:
-    """The judge is asked at an endpoint, at a cent for each call."""
+    """Configure a judge behind an endpoint that costs a cent per call."""
     model = {
         "name": "j",
         "provider": "openai",

@@ -98,7 +98,7 @@ def test_concurrent_reviewers_never_share_a_slot() -> None:
 def test_decision_sent_twice_is_stored_once() -> None:
     waiting_pairs(1)
     mine = assignments.claim_next_pair(reviewer())
-    first = decisions.decide(assignment=mine, decision=Decision(verdict="first", critique="Shorter."))
+    first = decisions.decide(assignment=mine, decision=Decision(verdict="first", fields={"critique": "Shorter."}))
     assert decisions.decide(assignment=mine, decision=Decision(verdict="second")) == first
     assert Preference.objects.count() == 1
     assert (first.verdict, first.critique, first.source) == ("first", "Shorter.", "human")

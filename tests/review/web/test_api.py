@@ -65,7 +65,7 @@ def test_preferences_are_listed_filtered_and_exported(ann: APIClient) -> None:
     assert ann.get("/api/v1/preferences/?source=human").json()["results"] == []
     assert ann.get("/api/v1/preferences/?source=nobody").status_code == 400
     packed = ann.get("/api/v1/preferences/export?format=trl")
-    with zipfile.ZipFile(io.BytesIO(packed.content)) as archive:
+    with zipfile.ZipFile(io.BytesIO(packed.getvalue())) as archive:
         assert b'"chosen": "one"' in archive.read("data.jsonl")
     assert ann.get("/api/v1/preferences/export?format=xml").status_code == 400
     assert "judge_people" in ann.get("/api/v1/agreement/").json()["figures"]

@@ -54,7 +54,7 @@ def seen_by(client: Client) -> set[int]:
     for address in ("/preferences/export/?format=jsonl", "/api/v1/preferences/export?format=jsonl"):
         answer = client.get(address)
         if answer["Content-Type"] == "application/zip":
-            with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+            with zipfile.ZipFile(io.BytesIO(answer.getvalue())) as archive:
                 exported = {json.loads(line)["id"] for line in archive.read("data.jsonl").splitlines()}
         else:
             exported = set()

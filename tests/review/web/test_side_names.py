@@ -60,7 +60,9 @@ def decided(verdict: str = "first", **fields: Any) -> Preference:
     mark = MarkedIssue(side="second", category="style", note="Response A loops.")
     stored = decisions.decide(
         assignment=mine,
-        decision=Decision(verdict=verdict, critique="B wins, A's loop never ends.", issues=[mark], **fields),
+        decision=Decision(
+            verdict=verdict, fields={"critique": "B wins, A's loop never ends."}, issues=[mark], **fields
+        ),
     )
     assert stored is not None
     return stored
@@ -88,7 +90,7 @@ def test_pages_and_exports_name_the_responses(tmp_path: Path, client: Client) ->
     (row,) = client.get("/api/v1/preferences/").json()["results"]
     assert row["critique"] == "The chosen response wins, the rejected response's loop never ends."
     assert row["issues"][0]["note"] == "The rejected response loops."
-    packed = client.get("/preferences/export/?format=jsonl").content
+    packed = client.get("/preferences/export/?format=jsonl").getvalue()
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         assert json.loads(archive.read("data.jsonl"))["critique"] == row["critique"]
     for format, data in (("jsonl", "data.jsonl"), ("trl", "provenance.jsonl")):

@@ -94,8 +94,9 @@ concurrency: 0
         "line 7: models[0].provider: unknown provider 'opnai'; did you mean 'openai'?",
         "line 8: models[1].name: 'small' is also the name of models[0]; names are labels",
         "line 8: models[1].model: missing; this key is required",
-        "line 10: models[1].colour: unknown key; known are name, provider, family, parameters, price, model, base_url, "
-        "api_key_env, timeout_s; parameters of requests belong under `parameters`",
+        "line 10: models[1].colour: unknown key; known are name, provider, family, parameters, price, "
+        "requests_per_minute, tokens_per_minute, model, base_url, api_key_env, timeout_s; parameters of requests "
+        "belong under `parameters`",
         "line 11: attemps: unknown key; did you mean 'attempts'?",
         "line 12: concurrency: must be greater than or equal to 1 (found 0)",
     ]
@@ -134,7 +135,7 @@ def test_repeated_problems_are_shortened(tmp_path: Path) -> None:
     assert caught.value.lines()[-1].strip() == "and 6 more like it"
 
 
-def test_an_unset_variable_is_one_problem(tmp_path: Path) -> None:
+def test_unset_variable_is_one_problem(tmp_path: Path) -> None:
     text = GOOD.replace("${OPENAI_BASE_URL:-https://api.example.org/v1}", "${OPENAI_BASE_URL}")
     assert problems_of(text, tmp_path, OPENAI_API_KEY="x") == [
         "line 9: models[0].base_url: the variable OPENAI_BASE_URL is not set; export it, or write "
@@ -183,7 +184,7 @@ def test_wrong_types_are_reported_with_the_value_found(tmp_path: Path, key: str,
         ("name: demo", "name: 'a\tb'", "name: must be visible text on one line"),
         ("name: small", "name: small#1", "models[0].name: must not contain a `#`"),
         ("attempts: 2", "retries: 2", "retries: unknown key; it belongs under `limits`"),
-        ("    provider: openai\n", "", "provider: missing; this key is required, one of openai, replay"),
+        ("    provider: openai\n", "", "provider: missing; this key is required, one of demo, openai, replay"),
         ("model: gpt-x", "model: gpt-x\n    top_p: 1", "write `parameters: {top_p: ...}`"),
         ("{temperature: 0}", "{stream: true}", "parameters.stream: must not be sent; replies are not streamed"),
         ("cached_input: 0.025, output: 2.0", "cached_input: 0.025", "`output` is missing; its tokens would count as"),
@@ -206,7 +207,7 @@ def test_unset_key_variable_is_reported_with_the_command_to_set_it(tmp_path: Pat
     assert any("export OPENAI_API_KEY=" in line for line in problems_of(GOOD, tmp_path))
 
 
-def test_duplicate_model_names_are_refused(tmp_path: Path) -> None:
+def test_duplicate_model_names_are_rejected(tmp_path: Path) -> None:
     text = GOOD.replace("attempts: 2", "  - {name: small, provider: openai, model: other}\nattempts: 2")
     found = problems_of(text, tmp_path, OPENAI_API_KEY="x")
     assert found == ["line 13: models[1].name: 'small' is also the name of models[0]; names are labels"]
@@ -273,17 +274,17 @@ def test_set_overrides_a_key(tmp_path: Path, override: str, read: Any) -> None:
         ("name=[", "while parsing a flow node: expected the node content, but found '<stream end>'"),
     ],
 )
-def test_set_of_an_unknown_key_is_refused(tmp_path: Path, override: str, expected: str) -> None:
+def test_set_of_an_unknown_key_is_rejected(tmp_path: Path, override: str, expected: str) -> None:
     assert problems_of(GOOD, tmp_path, [override], OPENAI_API_KEY="x") == [f"--set {override}: {expected}"]
 
 
-def test_variables_are_refused_if_the_source_has_none(tmp_path: Path) -> None:
+def test_variables_are_rejected_if_the_source_has_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_config_text(GOOD, ConfigSource(name="web"))
     assert any("command line only" in str(problem) for problem in caught.value.problems)
 
 
-def test_config_with_too_many_items_is_refused_before_they_are_checked(
+def test_config_with_too_many_items_is_rejected_before_they_are_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

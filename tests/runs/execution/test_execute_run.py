@@ -84,6 +84,24 @@ def test_run_stores_transcript_scores_usage_and_cost_of_each_case(folder: Path) 
     assert [(score.rule, score.value) for score in response.scores.all()] == [("exact_match", 0.0)]
 
 
+def test_run_stores_served_models_and_request_ids_and_warns_if_the_model_changed(folder: Path) -> None:
+    def script(request: dict[str, Any], number: int) -> Answer:
+        answer = answer_capital(request)
+        answer.body["model"] = "small-1" if number < 4 else "small-2"
+        answer.headers["x-request-id"] = f"req-{number}"
+        return answer
+
+    with endpoint(script) as server:
+        run, _ = start(folder, config_text(server.url))
+        again, _ = start(folder, config_text(server.url))
+        assert len(server.requests) == len(CAPITALS)
+    for one in (run, again):  # the second one has its replies from the cache
+        rows = Response.objects.filter(run_environment__run=one).values_list("request_id", "served_model")
+        assert sorted(rows) == [(f"req-{i}", "small-1" if i < 4 else "small-2") for i in range(6)]
+        (note,) = [note for note in results_json(one)["warnings"] if "several models" in note]
+        assert note.endswith("the figures mix them: small-1 (4), small-2 (2).")
+
+
 class ObservingStage(Stage[StageConfig]):
     """Stage that reports the stored state of the run while it is executed."""
 
@@ -122,6 +140,31 @@ def test_second_run_uses_the_cache_and_costs_nothing(folder: Path) -> None:
     responses = Response.objects.filter(run_environment__run=run)
     assert {(r.latency_ms, r.cost_usd) for r in responses} == {(None, 0.0)}
     assert responses[0].input_tokens == 10
+
+
+def test_calls_that_a_killed_process_paid_count_in_the_responses_that_use_them(folder: Path) -> None:
+    with endpoint(answer_capital) as server:
+        run, _ = start(folder, config_text(server.url))
+        cost = run.cost_usd
+        assert cost and cost == pytest.approx(sum(Response.objects.values_list("cost_usd", flat=True)))
+        # As if the process had been killed when all calls but only a part of the responses were stored.
+        Response.objects.filter(case__external_id__in=["cuba", "peru"]).delete()
+        Run.objects.update(status="interrupted", cost_usd=0.0)
+        again, _ = resume(run)
+        assert len(server.requests) == len(CAPITALS)
+    assert again.cost_usd == pytest.approx(cost)
+    assert sum(Response.objects.values_list("cost_usd", flat=True)) == pytest.approx(cost)
+
+
+def test_budget_counts_calls_that_a_killed_process_paid(folder: Path) -> None:
+    with endpoint(answer_capital) as server:
+        run, _ = start(folder, config_text(server.url, limits={"budget_usd": 1.0}))
+        Response.objects.all().delete()
+        ModelCall.objects.filter(pk=ModelCall.objects.values("pk")[:1]).update(cost_usd=2.0)
+        Run.objects.update(status="interrupted", cost_usd=0.0)
+        again, _ = resume(run)
+    assert (again.status, len(server.requests)) == ("stopped", len(CAPITALS))
+    assert "of the budget of $1.00 is spent" in again.message
 
 
 @pytest.mark.parametrize(
@@ -716,7 +759,7 @@ def test_dry_run_counts_responses_and_makes_no_requests(folder: Path) -> None:
     assert not Run.objects.exists()
 
 
-@pytest.mark.parametrize(("floor", "code"), [("0.8", 0), ("0.9", 1)])
+@pytest.mark.parametrize(("floor", "code"), [("0.8", 0), ("0.9", 4)])
 def test_fail_under_decides_the_exit_code(folder: Path, floor: str, code: int) -> None:
     recorded = [{"case": c.lower(), "content": "?" if c == "Cuba" else city} for c, city in CAPITALS.items()]
     (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recorded))

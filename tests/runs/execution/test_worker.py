@@ -6,67 +6,33 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import redis
-from celery import Celery
 from django.conf import settings
 from django.utils import timezone
 
 from hub import selectors
-from hub.common.leases import new_owner
+from hub.common.leases import has_ended, new_owner
 from runs.config.resolve import find_environments
-from runs.leases import LEASE, LeaseLost, RunBusy, release_lease, renew_lease, take_lease, take_next_lease
+from runs.leases import LEASE, LeaseLost, RunBusy, release_lease, renew_lease, take_lease
 from runs.models import Response, Run
+from runs.queue import take_next_lease
 from runs.services import cancel_run, create_run, interrupt_run
 from runs.tasks import execute_queued_runs
 from tests.endpoint import endpoint
-from tests.processes import start_eval, wait_until
+from tests.processes import send_task, start_eval, wait_until, worker
 from tests.runs.capitals import CAPITALS, answer_capital, config_text, load
-from tests.services import unavailable
+from tests.services import empty_redis_url, redis_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def empty_redis_url() -> str:
-    url = os.environ.get("LLMEVAL_TEST_REDIS", "redis://127.0.0.1:6379/9")
-    try:
-        client = redis.Redis.from_url(url, socket_connect_timeout=2)
-        client.flushdb()
-        client.close()
-    except redis.ConnectionError as error:
-        unavailable("redis", str(error))
-    return url
-
-
-@contextmanager
-def worker(folder: Path, broker: str) -> Iterator[subprocess.Popen[bytes]]:
-    database = settings.DATABASES["default"]["NAME"]
-    environment = {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR), "CELERY_BROKER_URL": broker}
-    if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-        environment["DATABASE_URL"] = f"sqlite:///{database}"
-    else:
-        given = settings.DATABASES["default"]
-        address = f"{given['USER']}:{given['PASSWORD']}@{given['HOST']}:{given['PORT']}"
-        environment["DATABASE_URL"] = f"postgres://{address}/{database}"
-    command = [sys.executable, "-m", "celery", "-A", "llmeval_site", "worker", "--pool", "threads"]
-    command += ["--concurrency", "1", "--without-gossip", "--without-mingle", "--without-heartbeat"]
-    process = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 @pytest.mark.parametrize("kind", ["filesystem", "redis"])
 def test_enqueue_waits_for_the_worker_and_reports(folder: Path, kind: str) -> None:
     broker = empty_redis_url() if kind == "redis" else "filesystem://"
-    with endpoint(answer_capital) as server, worker(folder, broker):
+    with endpoint(answer_capital) as server, worker(broker):
         (folder / "run.yaml").write_text(config_text(server.url))
         environment = {"CELERY_BROKER_URL": broker}
         process = start_eval(folder, "--config", str(folder / "run.yaml"), "--enqueue", "--json", extra=environment)
@@ -81,7 +47,8 @@ def create_queued_run(folder: Path, url: str) -> Run:
     return create_run(config=config, environments=find_environments(config))
 
 
-def test_worker_requeues_its_run_on_sigterm_and_another_continues_it(folder: Path) -> None:
+@pytest.mark.parametrize("pool", ["prefork", pytest.param("threads", marks=pytest.mark.exhaustive)])
+def test_worker_requeues_its_run_on_sigterm_and_another_continues_it(folder: Path, pool: str) -> None:
     continue_replies = threading.Event()
 
     def script(request, number):  # type: ignore[no-untyped-def]
@@ -92,7 +59,7 @@ def test_worker_requeues_its_run_on_sigterm_and_another_continues_it(folder: Pat
     try:
         with endpoint(script) as server:
             run = create_queued_run(folder, server.url)
-            with worker(folder, empty_redis_url()) as process:
+            with worker(empty_redis_url(), pool) as process:
                 send_task(empty_redis_url())
                 wait_until(lambda: Response.objects.count() == 2)
                 process.send_signal(signal.SIGTERM)
@@ -100,17 +67,64 @@ def test_worker_requeues_its_run_on_sigterm_and_another_continues_it(folder: Pat
             run.refresh_from_db()
             assert (run.status, run.lease_owner) == ("queued", "")
             continue_replies.set()
-            with worker(folder, empty_redis_url()):
-                send_task(empty_redis_url())
+            with worker(redis_url(), pool):  # the message of the first worker wakes it
                 wait_until(lambda: Run.objects.get().status == "completed")
             assert Response.objects.filter(status="passed").count() == len(CAPITALS)
     finally:
         continue_replies.set()
 
 
-def send_task(broker: str) -> None:
-    with Celery(broker=broker) as app:
-        app.send_task("runs.execute_queued", ignore_result=True)
+@pytest.mark.parametrize("pool", ["prefork", pytest.param("threads", marks=pytest.mark.exhaustive)])
+def test_another_worker_continues_the_run_of_a_killed_worker(folder: Path, pool: str) -> None:
+    continue_replies = threading.Event()
+
+    def script(request, number):  # type: ignore[no-untyped-def]
+        if number == 2:
+            continue_replies.wait(30)
+        return answer_capital(request)
+
+    try:
+        with endpoint(script) as server:
+            run = create_queued_run(folder, server.url)
+            broker = empty_redis_url()
+            with worker(broker, pool) as process, worker(broker, pool):
+                send_task(broker)
+                wait_until(lambda: Response.objects.count() == 2)
+                run.refresh_from_db()
+                executing = int(run.lease_owner.split(":")[1])
+                for pid in {executing, process.pid} if pool == "prefork" else {executing}:
+                    os.kill(pid, signal.SIGKILL)
+                continue_replies.set()
+                wait_until(lambda: has_ended(run.lease_owner))
+                # as the periodic sweep does
+                wait_until(lambda: Run.objects.get().status == "completed", each_second=lambda: send_task(broker))
+            assert Response.objects.filter(status="passed").count() == len(CAPITALS)
+    finally:
+        continue_replies.set()
+
+
+def test_run_of_a_killed_prefork_process_is_delivered_again_by_its_own_worker(folder: Path) -> None:
+    killed = threading.Event()
+
+    def script(request, number):  # type: ignore[no-untyped-def]
+        if number == 2:
+            killed.wait(30)
+        return answer_capital(request)
+
+    try:
+        with endpoint(script) as server:
+            run = create_queued_run(folder, server.url)
+            broker = empty_redis_url()
+            with worker(broker, "prefork"):
+                send_task(broker)
+                wait_until(lambda: Response.objects.count() == 2)
+                run.refresh_from_db()
+                os.kill(int(run.lease_owner.split(":")[1]), signal.SIGKILL)
+                killed.set()
+                wait_until(lambda: Run.objects.get().status == "completed")
+            assert Response.objects.filter(status="passed").count() == len(CAPITALS)
+    finally:
+        killed.set()
 
 
 def test_lease_has_one_owner_until_it_is_released_or_expires(folder: Path) -> None:
@@ -154,11 +168,12 @@ def test_lease_of_a_killed_process_is_free_immediately(folder: Path) -> None:
     run = create_queued_run(folder, "http://x/v1")
     killed = _owner_of_a_killed_process()
     take_lease(run=run, owner=killed)
-    assert (taken := take_next_lease(owner="elsewhere:1:a")) is None or taken.lease_owner != killed
     owner = new_owner()
     take_lease(run=run, owner=owner)
     assert run.lease_owner == owner
     release_lease(run=run, owner=owner)
+    take_lease(run=run, owner=_owner_of_a_killed_process())
+    assert (taken := take_next_lease(owner="elsewhere:1:a")) is not None and taken.lease_owner == "elsewhere:1:a"
 
 
 def test_lease_of_a_process_in_another_container_with_the_same_host_name_is_kept(folder: Path) -> None:
@@ -172,7 +187,7 @@ def test_lease_of_a_process_in_another_container_with_the_same_host_name_is_kept
 
 def _owner_of_a_killed_process() -> str:
     code = (
-        "import django, os; django.setup(); from hub.common.leases import new_owner; "
+        "import django, os; django.setup(); from hub.common.leases import has_ended, new_owner; "
         "print(new_owner(), flush=True); os.kill(os.getpid(), 9)"
     )
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "llmeval_site.settings"}
@@ -185,13 +200,13 @@ def test_run_that_cannot_start_fails_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = create_queued_run(folder, "http://x/v1")
-    for path in settings.MEDIA_ROOT.rglob("*.zip"):
+    for path in [*settings.MEDIA_ROOT.rglob("*.zip"), *Path(settings.ARCHIVE_CACHE).glob("*.zip")]:
         path.unlink()
     monkeypatch.setattr("hub.selectors._compiled", selectors._compiled.__wrapped__)
     execute_queued_runs()
     run.refresh_from_db()
     assert (run.status, run.lease_owner) == ("failed", "")
-    assert "No such file" in run.message
+    assert "is missing: the storage of archives has no file" in run.message
 
 
 def test_cancel_ends_a_queued_run_and_flags_a_running_one(folder: Path) -> None:

@@ -15,7 +15,8 @@ from hub.models import Case, EnvironmentVersion
 from hub.protocols.calls import CallKey
 from hub.services import import_bundle
 from runs.exports import FORMATS, ExportError, export_failures, export_responses
-from runs.models import Run, RunModel
+from runs.exports.failure_formats.base import find_passing
+from runs.models import Response, Run, RunModel
 from runs.providers.replay import open_recording
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
 
@@ -74,7 +75,7 @@ def failing_run(version: EnvironmentVersion, outcomes: str = "fpff", **fields: A
 
 
 @pytest.mark.parametrize("format", ["sft", "openai"])
-def test_a_numeric_gold_answer_is_exported_as_text(tmp_path: Path, format: str) -> None:
+def test_numeric_gold_answer_is_exported_as_text(tmp_path: Path, format: str) -> None:
     version = imported(tmp_path / "bundle", gold={"content": "{{ target | int }}"})
     exported = export_failures(failing_run(version), tmp_path / "out.jsonl", format=format)
     assert exported.written == 3
@@ -106,6 +107,86 @@ def test_sft_pairs_each_failing_prompt_with_the_gold_answer(tmp_path: Path) -> N
     assert second["case"] == "3"
     assert exported.written == 2
     assert exported.left_out == {"no gold answer": 1}
+
+
+def answered_by(run: Run, case: int, status: str, text: str, **fields: Any) -> Response:
+    messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": text}]
+    row = Case.objects.filter(version=run.environments.get().version).order_by("position")[case]
+    return stored_response(run, row, status, text=text, messages=messages, **fields)
+
+
+@pytest.fixture
+def mixed_run(tmp_path: Path) -> Run:
+    """Model alpha fails all four cases; only the first three have gold answers.
+
+    Case 1: beta passes. Case 2: alpha and beta pass in later attempts. Case 3: nobody passes. Case 4: beta passes.
+    """
+    run = stored_run(imported(tmp_path / "bundle"), ["alpha", "beta"], attempts=2)
+    for case in range(4):
+        answered_by(run, case, "failed", "no", model="alpha")
+    answered_by(run, 1, "passed", "alpha 2", model="alpha", attempt=2)
+    for case in (0, 1, 3):
+        answered_by(run, case, "passed", f"beta {case + 1}", model="beta")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("completion", "answers", "left_out"),
+    [
+        ("", ["gold 0", "gold 1", "gold 2", "beta 4"], {}),
+        ("gold", ["gold 0", "gold 1", "gold 2"], {"no gold answer": 1}),
+        ("attempt", ["alpha 2"], {"no other attempt of the model passed": 3}),
+        ("model", ["beta 1", "beta 2", "beta 4"], {"no other model passed": 1}),
+    ],
+)
+def test_right_answers_come_from_gold_other_attempts_and_other_models(
+    mixed_run: Run, tmp_path: Path, completion: str, answers: list[str], left_out: dict[str, int]
+) -> None:
+    exported = export_failures(mixed_run, tmp_path / "out.jsonl", format="sft", completion=completion)
+    rows = read_lines(tmp_path / "out.jsonl")
+    assert [row["messages"][-1]["content"] for row in rows] == answers
+    assert exported.left_out == left_out
+    for row in rows:
+        source, text = row["completion_source"], row["messages"][-1]["content"]
+        if text.startswith("gold"):
+            assert source == {"kind": "gold"}
+        else:
+            response = Response.objects.get(text=text)
+            kind = "attempt" if text.startswith("alpha") else "model"
+            label = response.run_model.label
+            assert source == {"kind": kind, "model": label, "run": mixed_run.pk, "response": response.pk}
+        assert row["model"] == "alpha" and row["failed_response"] == "no"
+
+
+def test_attempt_of_the_same_model_is_preferred_to_another_model(mixed_run: Run) -> None:
+    (environment,) = mixed_run.environments.all()
+    failed = list(Response.objects.filter(status="failed").select_related("run_model"))
+    found = find_passing(environment, failed, ["attempt", "model"])
+    assert sorted(response.text for response in found.values()) == ["alpha 2", "beta 1", "beta 4"]
+
+
+def test_right_answer_of_a_tool_episode_is_its_whole_transcript(tmp_path: Path) -> None:
+    harness = {"type": "tools", "tools": [SCHEMA]}
+    version = imported(tmp_path / "bundle", gold=[], harness=harness)
+    run = stored_run(version, ["alpha", "beta"])
+    turns = [
+        {"role": "user", "content": "1 + 1?"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "1", "content": "2"},
+        {"role": "assistant", "content": "2"},
+    ]
+    case = version.cases.order_by("position")[0]
+    stored_response(run, case, "failed", model="alpha")
+    stored_response(run, case, "passed", model="beta", messages=turns)
+    export_failures(run, tmp_path / "out.jsonl", format="openai")
+    (row,) = read_lines(tmp_path / "out.jsonl")
+    assert [message["role"] for message in row["messages"]] == ["user", "assistant", "tool", "assistant"]
+    assert row["tools"][0]["function"]["name"] == "add"
+
+
+def test_unknown_source_of_right_answers_is_refused(mixed_run: Run, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="choose gold, attempt, model"):
+        export_failures(mixed_run, tmp_path / "out.jsonl", format="sft", completion="luck")
 
 
 def test_openai_rows_contain_only_messages(tmp_path: Path) -> None:
@@ -193,12 +274,8 @@ def test_jsonl_exports_held_out_environments(tmp_path: Path) -> None:
 
 
 def test_every_format_declares_whether_it_is_for_training() -> None:
-    assert {name: format.training for name, format in FORMATS.items()} == {
-        "sft": True,
-        "openai": True,
-        "jsonl": False,
-        "bundle": False,
-    }
+    declared = {name: format.training for name, format in FORMATS.items()}
+    assert {"sft": True, "openai": True, "jsonl": False, "bundle": False}.items() <= declared.items()
 
 
 # ---- everything ------------------------------------------------------------------------------------------------------

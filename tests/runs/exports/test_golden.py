@@ -72,6 +72,13 @@ def test_rollouts_have_the_bytes_of_the_golden_file(run: Run, tmp_path: Path) ->
     compare("rollouts.jsonl", without_ids((tmp_path / "out.jsonl").read_text("utf-8"), run))
 
 
+@pytest.mark.parametrize("format", ["sft", "grpo", "atif"])
+def test_formats_of_rollouts_have_the_bytes_of_the_golden_files(run: Run, tmp_path: Path, format: str) -> None:
+    export_run_rollouts(run, tmp_path / "out.jsonl", RolloutSelection(), format=format)
+    text = without_ids((tmp_path / "out.jsonl").read_text("utf-8"), run).replace(f'"run-{run.pk}-', '"run-RUN-')
+    compare(f"rollouts-{format}.jsonl", text)
+
+
 def test_recordings_have_the_bytes_of_the_golden_files(run: Run, tmp_path: Path) -> None:
     report = export_responses(run, tmp_path / "out")
     assert len(report.files) == 2

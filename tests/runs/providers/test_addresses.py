@@ -8,10 +8,10 @@ import pytest
 from django.conf import settings
 
 from hub.protocols.calls import CallKey, ModelError
-from runs.providers.addresses import is_public
 from runs.providers.base import ModelRequest, ModelSpec, ProviderContext
 from runs.providers.openai import OpenAI
-from runs.providers.openai_options import OpenAIOptions
+from runs.providers.openai_api.addresses import is_public
+from runs.providers.openai_api.options import OpenAIOptions
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 
 KEY = CallKey(purpose="answer", environment="e", case="c", model="m")
@@ -42,7 +42,7 @@ async def ask(url: str) -> str:
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]"]
 )
-async def test_private_addresses_are_refused_for_all_host_names(server: Endpoint, production: None, host: str) -> None:
+async def test_private_addresses_are_rejected_for_all_host_names(server: Endpoint, production: None, host: str) -> None:
     with pytest.raises(ModelError) as caught:
         await ask(server.url.replace("127.0.0.1", host))
     assert (caught.value.kind, caught.value.fatal) == ("configuration", True)
@@ -53,7 +53,7 @@ async def test_private_addresses_are_allowed_by_default(server: Endpoint) -> Non
     assert await ask(server.url) == "hello"
 
 
-async def test_listed_hosts_may_be_private_and_others_are_refused(
+async def test_listed_hosts_may_be_private_and_others_are_rejected(
     server: Endpoint, production: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "ENDPOINT_HOSTS", ["localhost"])

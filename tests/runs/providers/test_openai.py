@@ -14,7 +14,7 @@ from hub.protocols.calls import CallKey, ModelError, Reply, Usage
 from llmeval_site.configuration.variables import EnvironmentVariables
 from runs.providers.base import ModelRequest, ModelSpec, ProviderContext
 from runs.providers.openai import OpenAI
-from runs.providers.openai_options import OpenAIOptions
+from runs.providers.openai_api.options import OpenAIOptions
 from tests.endpoint import Answer, completion, endpoint
 
 KEY = CallKey(purpose="answer", environment="e", case="c", model="m")
@@ -134,7 +134,7 @@ async def test_error_after_the_last_retry_quotes_the_server() -> None:
     assert "503" in str(error) and "overloaded" in str(error)
 
 
-async def test_a_wrong_key_is_fatal_and_never_retried() -> None:
+async def test_wrong_key_is_fatal_and_never_retried() -> None:
     calls = []
 
     def script(request: dict[str, Any], _: int) -> Answer:
@@ -185,7 +185,7 @@ async def test_status_errors_give_advice_and_are_fatal_if_they_concern_all_cases
     assert hint in str(caught.value)
 
 
-async def test_an_unknown_model_is_fatal() -> None:
+async def test_unknown_model_is_fatal() -> None:
     error = await error_of(lambda *_: Answer({"error": {"message": "no such model"}}, 404))
     assert (error.kind, error.fatal) == ("configuration", True)
 
@@ -210,7 +210,7 @@ async def test_body_that_is_not_json_has_error_kind_not_json() -> None:
         {"choices": [{"finish_reason": "error", "message": {"role": "assistant", "content": "upstream died"}}]},
     ],
 )
-async def test_an_error_reported_with_status_200_is_an_error(body: Any) -> None:
+async def test_error_reported_with_status_200_is_an_error(body: Any) -> None:
     error = await error_of(lambda *_: Answer(body))
     assert error.kind == "provider" and "upstream died" in str(error)
 
@@ -222,7 +222,7 @@ async def test_content_of_another_type_than_text_or_parts_is_malformed(content: 
 
 
 @pytest.mark.parametrize("levels", [200, 900, 100_000])
-async def test_an_answer_nested_too_deeply_is_malformed(levels: int) -> None:
+async def test_answer_nested_too_deeply_is_malformed(levels: int) -> None:
     body = json.dumps(completion("Paris", reasoning="HERE").body).replace('"HERE"', "[" * levels + "]" * levels)
     error = await error_of(lambda *_: Answer(body.encode()))
     assert error.kind == "malformed" and "nested too deeply" in str(error)
@@ -242,6 +242,26 @@ async def test_long_finish_reason_and_huge_token_counts_are_limited() -> None:
 @pytest.mark.parametrize("body", [{"choices": []}, {}, [], {"choices": [{}]}, {"choices": [{"message": None}]}])
 async def test_body_without_a_choice_has_error_kind_empty(body: Any) -> None:
     assert (await error_of(lambda *_: Answer(body))).kind == "empty"
+
+
+@pytest.mark.parametrize(
+    ("headers", "request_id"),
+    [
+        ({}, "chatcmpl-1"),
+        ({"x-request-id": "req_1"}, "req_1"),
+        ({"request-id": "req_2"}, "req_2"),
+        ({"x-request-id": "r" * 500}, "r" * 200),
+    ],
+)
+async def test_reply_has_the_served_model_and_the_id_of_the_request(headers: dict[str, str], request_id: str) -> None:
+    body = {**completion("Paris").body, "model": "small-2026-11-01"}
+    reply, _ = await ask(lambda *_: Answer(body, headers=headers))
+    assert (reply.served_model, reply.request_id) == ("small-2026-11-01", request_id)
+
+
+async def test_served_model_and_id_that_are_no_text_are_left_out() -> None:
+    reply, _ = await ask(lambda *_: Answer({**completion("Paris").body, "model": 5, "id": ["x"]}))
+    assert (reply.served_model, reply.request_id) == ("", "")
 
 
 async def test_refusal_is_a_reply_with_its_text() -> None:
@@ -277,7 +297,7 @@ async def test_invalid_token_counts_count_as_zero() -> None:
     assert reply.usage == Usage()
 
 
-async def test_a_server_that_does_not_answer_in_time_is_a_timeout() -> None:
+async def test_server_that_does_not_answer_in_time_is_a_timeout() -> None:
     never = threading.Event()
 
     def script(_: dict[str, Any], __: int) -> Answer:
@@ -321,7 +341,7 @@ async def test_shorter_timeout_of_the_caller_is_used() -> None:
     assert error.kind == "timeout" and "0.3 s (the episode's time limit)" in str(error)
 
 
-async def test_a_connection_that_is_reset_is_retried_and_then_a_transport_error() -> None:
+async def test_connection_that_is_reset_is_retried_and_then_a_transport_error() -> None:
     reply, requests = await ask(lambda _, number: Answer(reset=True) if number == 0 else completion("at last"))
     assert (reply.message["content"], len(requests)) == ("at last", 2)
     error = await error_of(lambda *_: Answer(reset=True), retries=0)
@@ -378,7 +398,7 @@ async def test_query_of_base_url_is_sent_but_not_shown(given: str, path: str) ->
 
 
 @pytest.mark.parametrize("given", ["/v1/chat/completions", "/v1/chat/completions/?a=1", "/v1#part"])
-def test_invalid_base_url_is_refused(given: str) -> None:
+def test_invalid_base_url_is_rejected(given: str) -> None:
     with pytest.raises(ValidationError):
         OpenAIOptions(model="small", base_url=f"http://127.0.0.1:9{given}")
 
@@ -408,14 +428,14 @@ SECRET_ADDRESSES = [
 
 
 @pytest.mark.parametrize("url", SECRET_ADDRESSES)
-def test_base_url_with_a_secret_is_refused_without_showing_it(url: str) -> None:
+def test_base_url_with_a_secret_is_rejected_without_showing_it(url: str) -> None:
     with pytest.raises(ValidationError) as caught:
         OpenAIOptions(model="small", base_url=url)
     (problem,) = caught.value.errors()
     assert "api_key_env" in problem["msg"] and "hunter22secret" not in problem["msg"]
 
 
-def test_a_base_url_that_contains_a_configured_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_base_url_that_contains_a_configured_key_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "ENV", EnvironmentVariables({"OPENAI_API_KEY": "hunter22secret"}))
     with pytest.raises(ValidationError, match="must not contain a key"):
         OpenAIOptions(model="small", base_url="https://host/hunter22secret/v1")

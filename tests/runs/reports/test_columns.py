@@ -51,7 +51,7 @@ def test_keys_are_unique() -> None:
     assert len(keys) == len(set(keys))
 
 
-def test_the_documentation_describes_each_column() -> None:
+def test_documentation_describes_each_column() -> None:
     section = Path("docs/statistics.md").read_text().partition("## Columns of the report")[2].partition("\n## ")[0]
     for column in TABLE_COLUMNS:
         assert f"`{column.key}`" in section and f"`{column.short_title}`" in section, column.key

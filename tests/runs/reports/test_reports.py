@@ -91,7 +91,7 @@ def test_errored_and_unscored_responses_are_not_counted_as_wrong() -> None:
     assert result["incomplete"] is True
 
 
-def test_a_run_that_scored_at_least_95_percent_is_final() -> None:
+def test_run_that_scored_at_least_95_percent_is_final() -> None:
     run = stored_run(stored_version(cases=40))
     stored_outcomes(run, "p" * 38 + "ee")
     assert only_result(run)["incomplete"] is False
@@ -119,7 +119,7 @@ def test_accuracy_over_attempts_is_the_mean_of_the_cases_means() -> None:
     assert result["pass_hat"] == {"1": pytest.approx(5 / 6), "2": pytest.approx(1 / 3), "3": 0.0}
 
 
-def test_a_cluster_column_widens_the_interval() -> None:
+def test_cluster_column_widens_the_interval() -> None:
     data = [{"id": f"c{i}", "input": "?", "row": {"cluster": f"text {i // 5}"}} for i in range(20)]
     run = stored_run(stored_version(cases=data))
     stored_outcomes(run, "p" * 10 + "f" * 10)
@@ -232,7 +232,7 @@ def test_case_quarantined_after_the_start_of_the_run_counts() -> None:
     assert only_result(run)["quarantined"] == 0
 
 
-def test_a_quarantined_case_that_was_not_chosen_is_not_counted() -> None:
+def test_quarantined_case_that_was_not_chosen_is_not_counted() -> None:
     run = stored_run(stored_version(cases=4))
     accepted_defect(cases(run)[3], hours_ago=1)
     run.environments.update(case_positions=[0, 2], case_count=2)
@@ -243,7 +243,7 @@ def test_a_quarantined_case_that_was_not_chosen_is_not_counted() -> None:
 # ---- the terminal ----------------------------------------------------------------------------------------------------
 
 
-def test_a_pipe_gets_plain_lines_of_at_most_120_columns() -> None:
+def test_pipe_gets_plain_lines_of_at_most_120_columns() -> None:
     labels = ["a-model-with-quite-a-long-label", "b"]
     run = stored_run(stored_version("a-rather-long-environment-name"), models=labels, price=PRICE)
     for label in labels:
@@ -278,7 +278,7 @@ def test_no_figure_is_cut_at_any_terminal_width(width: int) -> None:
         assert head in " ".join(text.split())
 
 
-def test_the_first_failures_are_listed_with_case_and_reason() -> None:
+def test_first_failures_are_listed_with_case_and_reason() -> None:
     run = stored_run(stored_version(cases=9))
     for i, case in enumerate(cases(run)):
         stored_response(run, case, "failed", reason=f"expected {i}, got nothing")
@@ -389,7 +389,7 @@ def test_status_of_an_incomplete_run_is_the_first_warning() -> None:
 # ---- HTML ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_html_is_one_file_without_script_or_foreign_address() -> None:
+def test_html_is_one_file_without_script_or_foreign_address() -> None:
     run = stored_run(stored_version(cases=2))
     stored_outcomes(run, "pf")
     html = render_html(run)

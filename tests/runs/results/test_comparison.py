@@ -12,7 +12,7 @@ from hub.models import Case, EnvironmentVersion
 from runs.models import Run
 from runs.reports import formats as write
 from runs.reports.comparison import print_comparison
-from runs.results.comparison import Comparison, ComparisonError, EnvironmentComparison, compare
+from runs.results.comparison.pair import Comparison, ComparisonError, EnvironmentComparison, compare
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 
 pytestmark = pytest.mark.django_db
@@ -123,7 +123,7 @@ def test_environments_of_only_one_run_are_listed() -> None:
     assert comparison.notes == ["Not compared, because only one run has them: two (A only)."]
 
 
-def test_runs_without_a_common_environment_are_refused() -> None:
+def test_runs_without_a_common_environment_are_rejected() -> None:
     with pytest.raises(ComparisonError, match=r"no environment in common: run .* has one, run .* has two"):
         compare(stored_run(stored_version("one")), stored_run(stored_version("two")))
 
@@ -167,7 +167,7 @@ def test_two_models_of_one_run_are_compared() -> None:
         (["x", "y"], None, {"model_a": "x", "model_b": "x"}, "Within one run, choose two different models"),
     ],
 )
-def test_ambiguous_models_are_refused_with_the_option_to_use(
+def test_ambiguous_models_are_rejected_with_the_option_to_use(
     models_a: list[str], models_b: list[str] | None, named: dict[str, str], message: str
 ) -> None:
     version = stored_version()
@@ -179,7 +179,7 @@ def test_ambiguous_models_are_refused_with_the_option_to_use(
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
-def test_the_command_prints_a_table_with_flips(capsys: Any) -> None:
+def test_command_prints_a_table_with_flips(capsys: Any) -> None:
     a, b = two_runs("pppf", "pfff")
     call_command("compare", str(a.pk), str(b.pk))
     text = capsys.readouterr().out
@@ -189,7 +189,7 @@ def test_the_command_prints_a_table_with_flips(capsys: Any) -> None:
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_the_command_gives_one_json_document() -> None:
+def test_command_gives_one_json_document() -> None:
     a, b = two_runs("pppf", "pfff")
     out = io.StringIO()
     call_command("compare", str(a.pk), str(b.pk), "--json", stdout=out)
@@ -206,7 +206,7 @@ def test_json_names_the_method_of_the_interval() -> None:
     assert item["minimum_detectable_effect"] is not None
 
 
-def test_the_command_exits_with_1_if_nothing_is_comparable(capsys: Any) -> None:
+def test_command_exits_with_1_if_nothing_is_comparable(capsys: Any) -> None:
     old, new = versions_that_differ(
         c0={"input_digest": "x"}, c1={"scoring_digest": "x"}, c2={"input_digest": "y", "scoring_digest": "y"}
     )
@@ -223,7 +223,7 @@ def test_the_command_exits_with_1_if_nothing_is_comparable(capsys: Any) -> None:
     assert "sums, alpha and alpha: 2 cases other input, 1 cases other scoring." in err.getvalue()
 
 
-def test_the_command_exits_with_1_if_no_run_has_a_response(capsys: Any) -> None:
+def test_command_exits_with_1_if_no_run_has_a_response(capsys: Any) -> None:
     version = stored_version(cases=2)
     with pytest.raises(SystemExit) as left:
         call_command("compare", str(stored_run(version).pk), str(stored_run(version).pk))
@@ -231,13 +231,20 @@ def test_the_command_exits_with_1_if_no_run_has_a_response(capsys: Any) -> None:
     assert "sums, alpha and alpha: no response on either side." in capsys.readouterr().err
 
 
-def test_the_command_exits_with_0_if_any_case_is_comparable() -> None:
+def test_command_exits_with_0_if_any_case_is_comparable() -> None:
     a, b = two_runs("pe", "pp")
     call_command("compare", str(a.pk), str(b.pk))
 
 
+def test_command_accepts_latest_as_a_run() -> None:
+    a, b = two_runs("pp", "pf")
+    out = io.StringIO()
+    call_command("compare", str(a.pk), "latest", "--json", stdout=out)
+    assert json.loads(out.getvalue())["b"]["run"] == b.pk
+
+
 @pytest.mark.parametrize("arguments", [["999"], ["x"], ["1", "2"]])
-def test_the_command_refuses_unknown_runs_with_exit_code_2(arguments: list[str]) -> None:
+def test_command_refuses_unknown_runs_with_exit_code_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as left:
         call_command("compare", *arguments)
     assert left.value.code == 2
@@ -263,7 +270,7 @@ def test_comparison_cuts_no_name_or_figure_at_any_width(width: int, slugs: list[
         assert write.points(item.paired.difference) in row
         assert write.interval(item.paired.low, item.paired.high) in row
         assert write.p_value(item.paired.p_value) in row
-        # A figure without a column of its own is told below the table.
+        # A figure without a column of its own is printed below the table.
         assert f"detectable {write.points(item.paired.mde).lstrip('+')}" in out.getvalue() or "detectable" in (
             next(line for line in lines if "A - B" in line)
         )

@@ -1,4 +1,4 @@
-"""Statistics against values worked by hand and against scipy and numpy."""
+"""Statistics against values computed by hand and by scipy and numpy."""
 
 import subprocess
 import sys
@@ -11,9 +11,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.results.statistics.attempts import pass_at_k, pass_hat_k
-from runs.results.statistics.intervals import wilson
-from runs.results.statistics.means import (
+from runs.results.statistics.mean_intervals import (
     Estimate,
     clustered_standard_error,
     effective_sample_size,
@@ -22,7 +20,9 @@ from runs.results.statistics.means import (
     standard_error,
 )
 from runs.results.statistics.paired import holm, mcnemar_exact, paired_difference, paired_interval, tango
+from runs.results.statistics.pass_at_k import pass_at_k, pass_hat_k
 from runs.results.statistics.power import minimum_detectable_effect
+from runs.results.statistics.proportion_intervals import wilson
 
 
 def test_wilson_gives_the_values_worked_by_hand() -> None:
@@ -358,6 +358,7 @@ def test_every_interval_has_the_coverage_it_claims() -> None:
 
 def test_importing_the_module_does_not_import_scipy() -> None:
     code = (
-        "import sys, runs.results.statistics.means as m; m.mean_estimate([1.0, 0.0]); sys.exit('scipy' in sys.modules)"
+        "import sys, runs.results.statistics.mean_intervals as m; m.mean_estimate([1.0, 0.0]); "
+        "sys.exit('scipy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

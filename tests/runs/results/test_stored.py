@@ -18,8 +18,10 @@ from runs.models import Response, Run, RunResult
 from runs.results import stored
 from runs.results.aggregate import aggregate_run
 from runs.results.history import environment_results, latest_results, model_results
-from runs.results.stored import get_results, result_of
+from runs.results.outcomes import outcome_of
+from runs.results.stored import count_responses, get_results, result_of
 from runs.services import cancel_run, config_of, create_run, fail_run, interrupt_run, resume_run
+from runs.web.queries import get_progress, list_responses
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_version
 from tests.listeners import SilentListener
 
@@ -83,7 +85,7 @@ def fresh(run: Run) -> list[Any]:
 # ---- every way in which a run ends -----------------------------------------------------------------------------------
 
 
-def test_a_finished_run_has_rows_that_equal_a_fresh_aggregation(folder: Path) -> None:
+def test_finished_run_has_rows_that_equal_a_fresh_aggregation(folder: Path) -> None:
     record(folder, france="Paris", japan="Kyoto", peru="Lima", cuba="Havana")
     run = execute(new_run(folder))
     assert run.status == Run.Status.COMPLETED
@@ -94,7 +96,7 @@ def test_a_finished_run_has_rows_that_equal_a_fresh_aggregation(folder: Path) ->
     assert (row.accuracy, row.responses) == (0.75, 4)
 
 
-def test_a_resumed_run_has_new_rows_when_it_ends_again(folder: Path) -> None:
+def test_resumed_run_has_new_rows_when_it_ends_again(folder: Path) -> None:
     record(folder, france="Paris")
     run = execute(new_run(folder))
     assert rows_of(run)[0].statuses["errored"] == 3
@@ -150,7 +152,7 @@ def test_rows_equal_a_fresh_aggregation_however_a_run_ends(end: Any, status: str
     assert [cell.model for cell in cells] == ["alpha", "beta"]
 
 
-def test_a_run_that_goes_on_is_aggregated_at_each_call_and_nothing_is_stored() -> None:
+def test_run_that_goes_on_is_aggregated_at_each_call_and_nothing_is_stored() -> None:
     run = going_run()
     assert get_results(run)[0].statuses["passed"] == 2
     stored_response(run, Case.objects.get(external_id="c3"))
@@ -199,7 +201,7 @@ def test_rows_of_another_revision_are_computed_again(monkeypatch: pytest.MonkeyP
     assert [cell.figures for cell in get_results(run)] == fresh(run) == rows_of(run)
 
 
-def test_a_process_that_read_the_run_before_it_was_resumed_does_not_leave_outdated_rows() -> None:
+def test_process_that_read_the_run_before_it_was_resumed_does_not_leave_outdated_rows() -> None:
     run = ended_run()
     early = Run.objects.get(pk=run.pk)
     Run.objects.filter(pk=run.pk).update(finished_at=timezone.now())
@@ -224,3 +226,51 @@ def test_past_results_store_missing_rows_of_earlier_runs() -> None:
     with CaptureQueriesContext(connection) as queries:
         assert [run.pk for run, _ in latest_results(user, 5)] == [newer.pk, older.pk]
     assert not any("runs_response" in query["sql"] for query in queries)
+
+
+# ---- counts of responses ---------------------------------------------------------------------------------------------
+
+
+def test_stored_counts_include_quarantined_cases(folder: Path) -> None:
+    record(folder, france="Paris", japan="Kyoto", peru="Lima", cuba="Havana")
+    run = new_run(folder)
+    accepted_defect(Case.objects.get(external_id="japan"), hours_ago=1)
+    execute(run)
+    run = Run.objects.get(pk=run.pk)
+    assert rows_of(run)[0].statuses["failed"] == 0
+    assert dict(count_responses([run])[run.pk]) == {"passed": 3, "failed": 1, "errored": 0, "unscored": 0}
+    assert (get_progress(run)["done"], get_progress(run)["cells"][0]["failed"]) == (4, 1)
+
+
+def test_progress_and_outcome_of_an_ended_run_read_no_responses() -> None:
+    run = ended_run()
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.RUNNING)
+    run.refresh_from_db()
+    counted = get_progress(run)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED)
+    run.refresh_from_db()
+    get_results(run)
+    with CaptureQueriesContext(connection) as queries:
+        read = get_progress(run)
+        outcome_of(run)
+    assert read == counted
+    assert read["cost_usd"] is None  # the cost of one response is unknown
+    assert not [query for query in queries if 'FROM "runs_response"' in query["sql"]]
+
+
+def test_responses_are_counted_while_results_are_not_stored() -> None:
+    run, ended = going_run(), stored_run(stored_version("more"))
+    stored_outcomes(ended, "pe--")
+    found = count_responses([run, ended])
+    assert dict(found[run.pk]) == {"passed": 2, "failed": 1}
+    assert dict(found[ended.pk]) == {"passed": 1, "errored": 1}
+
+
+def test_list_of_responses_starts_at_the_first_response_of_the_run() -> None:
+    versions = [stored_version("first"), stored_version("second")]
+    earlier, run = stored_run(versions), stored_run(versions)
+    for one in (earlier, run):
+        for version in reversed(versions):
+            stored_outcomes(one, "pf--", version=version)
+    assert [row.run_environment.run_id for row in list_responses(run)] == [run.pk] * 4
+    assert not list_responses(stored_run(versions[0])).exists()

@@ -18,7 +18,9 @@ from hub.protocols.calls import Usage
 from hub.services import import_bundle
 from runs.exports import ExportError, RolloutSelection, export_episodes, export_run_rollouts
 from runs.models import EpisodeSession, Response
-from runs.rollouts.services import create_rollout, get_session, step_rollout
+from runs.rollouts.creation import create_rollout
+from runs.rollouts.sessions import get_session
+from runs.rollouts.steps import step_rollout
 from tests.factories import accepted_defect, stored_outcomes, stored_response, stored_run, stored_score, stored_version
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -15,20 +15,14 @@ from django.utils import timezone
 from hub.common.storable import storable
 from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
+from llmeval_site.tasks import prune
 from runs.models import EpisodeSession, ModelEndpoint
+from runs.rollouts.creation import create_rollout
+from runs.rollouts.errors import RolloutConflict, RolloutError, RolloutFailed, TooManyEpisodes
+from runs.rollouts.messages import validate_message
 from runs.rollouts.roles import session_recordings
-from runs.rollouts.services import (
-    RolloutConflict,
-    RolloutError,
-    RolloutFailed,
-    TooManyEpisodes,
-    create_rollout,
-    delete_rollout,
-    get_session,
-    step_rollout,
-    validate_message,
-)
-from runs.tasks import delete_expired_rollouts
+from runs.rollouts.sessions import delete_rollout, get_session
+from runs.rollouts.steps import step_rollout
 from tests.endpoint import Answer, completion, endpoint
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -75,11 +69,11 @@ def test_second_step_from_same_state_raises_conflict(user: User, version: Enviro
     assert EpisodeSession.objects.get(pk=begun.session.pk).reward == 1.0
 
 
-def test_step_makes_one_read_and_one_write_query(
+def test_step_makes_one_read_and_two_write_queries(
     user: User, version: EnvironmentVersion, django_assert_num_queries: Any
 ) -> None:
     begun = create_rollout(user=user, version=version, case_id="france")
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):  # the read, the claim of the step, and its answer
         session = get_session(user=user, pk=begun.session.pk)
         assert session is not None and step_rollout(session=session, message=PARIS).done
 
@@ -141,15 +135,15 @@ def test_expired_episode_rejects_steps_and_is_deleted_after_keep_days(
     session.save()
     with pytest.raises(RolloutError, match="expired"):
         step_rollout(session=session, message=PARIS)
-    delete_expired_rollouts()
+    prune()
     assert EpisodeSession.objects.exists()
     EpisodeSession.objects.update(expires_at=timezone.now() - timedelta(hours=49))
-    delete_expired_rollouts()
+    prune()
     assert not EpisodeSession.objects.exists()
 
 
 def test_deletion_of_expired_episodes_is_scheduled() -> None:
-    assert delete_expired_rollouts.name in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    assert prune.name in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
 
 
 # ---- role models -----------------------------------------------------------------------------------------------------
@@ -196,9 +190,9 @@ def test_recorded_replies_of_role_models_are_replayed(user: User, talk: Environm
     begun = create_rollout(user=user, version=talk, recordings=lines)
     assert [message["content"] for message in begun.observation.messages] == ["Guess."]
     step = step_rollout(session=begun.session, message={"role": "assistant", "content": "Is it tea?"})
-    assert step.observation.messages == [{"role": "user", "content": "Yes!"}]
+    assert step.messages == [{"role": "user", "content": "Yes!"}]
     assert step.score is not None
-    assert {rule.rule: rule.value for rule in step.score.rules} == {"word": 1.0, "tone": 0.5}
+    assert {rule["rule"]: rule["value"] for rule in step.score["rules"]} == {"word": 1.0, "tone": 0.5}
     told = [{**line, "environment": "talk", "attempt": 1, "model": "trainer"} for line in lines]
     assert session_recordings(begun.session) == told
 

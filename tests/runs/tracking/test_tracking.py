@@ -44,7 +44,7 @@ def artifact(run: dict[str, Any], name: str) -> str:
 # ---- a store that is there -------------------------------------------------------------------------------------------
 
 
-def test_a_run_is_logged_as_a_parent_with_a_child_for_each_cell_and_linked_both_ways(
+def test_run_is_logged_as_a_parent_with_a_child_for_each_cell_and_linked_both_ways(
     tracker: Tracker, in_mlflow: Reader
 ) -> None:
     run = played(name="linked", seconds=2.5, cost_usd=0.25)
@@ -233,7 +233,7 @@ def test_addresses_are_shown_without_passwords(settings: Any) -> None:
     assert estimate.line == "Tracking in MLflow at http://mlflow:5000/x."
 
 
-def test_the_name_of_a_key_variable_is_not_logged(tmp_path: Path) -> None:
+def test_name_of_a_key_variable_is_not_logged(tmp_path: Path) -> None:
     run = played()
     run.models.update(spec={"name": "alpha", "api_key_env": "OPENAI_API_KEY", "parameters": {"temperature": 0}})
     job = build_job(run, tmp_path, experiment="e", artifact_root=None, traces="none")
@@ -270,7 +270,7 @@ def _environment(process: Path) -> bytes:
         return b""
 
 
-def test_the_process_runs_with_telemetry_off(tracker: Tracker) -> None:
+def test_process_runs_with_telemetry_off(tracker: Tracker) -> None:
     environment = Path(f"/proc/{tracker.pid}/environ")
     if not environment.exists():
         pytest.skip("this system does not show a process's environment")

@@ -71,7 +71,7 @@ def test_invalid_config_lists_all_errors_and_stores_nothing(client: Client, runn
 def test_invalid_body_is_rejected_with_standard_error_body(client: Client, runner: User, body: bytes) -> None:
     answer = client.post(URL, body, content_type="application/json")
     assert answer.status_code == 400
-    assert set(answer.json()) == {"message", "errors"}
+    assert set(answer.json()) >= {"message", "code", "errors", "type", "title", "status", "detail"}
 
 
 def test_runs_are_listed_and_filtered(client: Client, run: Run) -> None:
@@ -94,6 +94,11 @@ def test_responses_are_complete_filtered_and_paginated(client: Client, run: Run)
 
 def test_report_equals_output_of_command(client: Client, run: Run) -> None:
     assert client.get(f"{URL}{run.pk}/report").json() == json.loads(json.dumps(results_json(run)))
+    for format, kind in {"html": "text/html", "markdown": "text/markdown", "junit": "application/xml"}.items():
+        file = client.get(f"{URL}{run.pk}/report?format={format}")
+        assert file["Content-Type"].startswith(kind) and len(b"".join(file.streaming_content)) > 500
+    wrong = client.get(f"{URL}{run.pk}/report?format=pdf")
+    assert wrong.status_code == 400 and "format" in str(wrong.json())
 
 
 def test_failing_cases_are_exported_and_errors_reported(client: Client, run: Run) -> None:
@@ -202,3 +207,15 @@ def test_unknown_run_returns_404(client: Client, runner: User) -> None:
     for url in (f"{URL}9/", f"{URL}9/responses/", f"{URL}9/report", f"{URL}9/failures?format=sft"):
         body: dict[str, Any] = client.get(url).json()
         assert "There is no run 9" in body["message"]
+
+
+def test_unchanged_run_and_environment_get_304(admin_client: Client) -> None:
+    run = stored_run(stored_version("etags"))
+    for url in (f"{URL}{run.pk}/", "/api/v1/environments/etags/"):
+        etag = admin_client.get(url).headers["ETag"]
+        again = admin_client.get(url, headers={"If-None-Match": etag})
+        assert (again.status_code, again.content) == (304, b"")
+    Run.objects.filter(pk=run.pk).update(name="renamed")
+    etag = admin_client.get(f"{URL}{run.pk}/").headers["ETag"]
+    Run.objects.filter(pk=run.pk).update(name="renamed again")
+    assert admin_client.get(f"{URL}{run.pk}/", headers={"If-None-Match": etag}).status_code == 200

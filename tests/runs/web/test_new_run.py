@@ -121,7 +121,7 @@ def test_new_run_page_without_registered_models_explains_registration(client: Cl
     assert "Ask a member of staff to register one" in page and "Start the run" not in page
     runner.is_staff = True
     runner.save()
-    assert 'href="/admin/runs/modelendpoint/add/"' in client.get("/runs/new/").content.decode()
+    assert 'href="/endpoints/new/"' in client.get("/runs/new/").content.decode()
 
 
 def test_new_run_page_without_environments_shows_prepare_command(client: Client, runner: User) -> None:

@@ -54,6 +54,12 @@ def test_registered_name_resolves_to_registered_endpoint(user: User) -> None:
     assert spec.price is not None and (spec.price.input, spec.price.output) == (0.25, 2.0)
 
 
+def test_rate_limits_of_a_registered_model_apply_to_its_spec(user: User) -> None:
+    ModelEndpoint.objects.filter(name="small").update(requests_per_minute=60, tokens_per_minute=9000)
+    spec = resolve_registered(config(), user=user).config.models[0]
+    assert (spec.requests_per_minute, spec.tokens_per_minute) == (60, 9000)
+
+
 def test_run_of_registered_model_can_be_loaded_and_executed(user: User) -> None:
     resolved = resolve_registered(config(environments=[{"environment": "capitals", "sample": 2}], seed=3), user=user)
     run = create_run(config=resolved.config, environments=resolved.environments, user=user)

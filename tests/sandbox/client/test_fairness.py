@@ -1,4 +1,4 @@
-"""Heavy jobs and light ones side by side: told by who ends first, for the clock is the machine's affair."""
+"""Tests that light jobs end before heavy ones. They compare the order, not times, which depend on the machine."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""Packages that environments may have their code import: offered by name, and never missed at the model's cost."""
+"""Packages that environments can list: a missing one is an error of the environment, never a wrong answer."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""The pool: many threads and loops at once, replacement of engines, closing, refusal of weak isolation."""
+"""The pool: many threads and event loops, replacement of engines, closing, rejection of weak isolation."""
 
 import asyncio
 import os
@@ -74,7 +74,7 @@ def test_closed_pool_has_no_engine_and_returns_infra_error() -> None:
     assert "closed" in outcome.message
 
 
-def test_an_idle_engine_that_died_is_replaced() -> None:
+def test_idle_engine_that_died_is_replaced() -> None:
     with Pool.open(LOCAL) as pool:
         (engine,) = pids(pool)
         os.kill(engine, signal.SIGKILL)
@@ -82,7 +82,7 @@ def test_an_idle_engine_that_died_is_replaced() -> None:
         assert pids(pool) != [engine]
 
 
-def test_an_engine_is_replaced_after_tampering_and_kept_otherwise() -> None:
+def test_engine_is_replaced_after_tampering_and_kept_otherwise() -> None:
     with Pool.open(LOCAL) as pool:
         (engine,) = pids(pool)
         assert not pool.run(FunctionJob("def f(x): return 5", "f", ["assert f(1) == 2"])).ok
@@ -95,7 +95,7 @@ def test_an_engine_is_replaced_after_tampering_and_kept_otherwise() -> None:
         assert pool.run(GOOD).ok
 
 
-def test_an_engine_is_replaced_after_enough_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_is_replaced_after_enough_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalTransport, "max_runs", 3)
     with Pool.open(LOCAL) as pool:
         seen = set()
@@ -196,7 +196,7 @@ def test_shared_pool_is_reused_until_closed() -> None:
     close_shared_pools()
 
 
-def test_weak_tier_is_refused_with_reason_and_remedy() -> None:
+def test_weak_tier_is_rejected_with_reason_and_remedy() -> None:
     with pytest.raises(SandboxUnavailable) as refusal:
         Pool.open(PoolOptions(backend="local", strongest="C"))
     for part in ("tier C", "accepts A and B", "{backend: docker}", "accept: [A, B, C]", "sandbox_check"):

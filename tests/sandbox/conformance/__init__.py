@@ -1,1 +1,1 @@
-"""What every backend and tier of the sandbox must withstand, as one table of attacks and honest programs."""
+"""Conformance table: attacks and legitimate programs with their required results on every backend and tier."""

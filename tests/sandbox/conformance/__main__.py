@@ -1,8 +1,8 @@
-"""Prints the conformance table: for each backend and tier how many rows held, and which were left out and why.
+"""Prints the conformance table: for each backend and tier how many rows passed, and which were skipped and why.
 
     python -m tests.sandbox.conformance [--setup local-A ...] [--row TEXT]
 
-Exits 1 where a promise was broken, 3 where a backend asked for by name is not here. The whole table takes minutes.
+Exits with 1 if a row failed, with 3 if a backend given by name is not available. The whole table takes minutes.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The backends and tiers that the table runs on, each a pool beside a host with something to steal."""
+"""Backends and tiers that the table runs on: each is a pool with a host that has secrets."""
 
 import os
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class Setup:
         return f"{self.backend}-{self.tier}{'-relayed' if self.relayed else ''}{capped}"
 
 
-HONEST = function_job("def add(a, b): return a + b\n", ADD_TESTS["literal"])
+CORRECT = function_job("def add(a, b): return a + b\n", ADD_TESTS["literal"])
 SOME_FOLDER = "/usr/share"
 """Offered as if packages lay in it: what is in a folder makes no difference to how its engines limit memory."""
 
@@ -83,7 +83,7 @@ def bench(setup: Setup) -> Iterator[Bench]:
             transport = TransportOptions(image=containers.image())
         if setup.relayed:
             stack.enter_context(
-                patch.object(DockerTransport, "create_judge_transport", Transport.create_judge_transport)
+                patch.object(DockerTransport, "create_test_judge_transport", Transport.create_test_judge_transport)
             )
         if setup.backend == "socket":
             transport = TransportOptions(socket=stack.enter_context(containers.service()))
@@ -126,11 +126,11 @@ def complaint_of(case: Case, engines: Bench) -> str | None:
     engines.host.begin_row()
     outcome = pool.run(job)
     complaint = case.complaint(outcome, engines.host)
-    after = pool.run(HONEST)
+    after = pool.run(CORRECT)
     if complaint is None and (outcome.tier, outcome.backend) != (engines.setup.tier, engines.setup.backend):
         complaint = f"It says that it ran on {outcome.backend} at tier {outcome.tier}."
     if complaint is None and after.status is not Status.PASSED:
-        complaint = f"After it an honest solution did not pass: {after!r}"
+        complaint = f"After it a correct solution did not pass: {after!r}"
     return complaint
 
 

@@ -14,17 +14,17 @@ Kind = Literal["F", "C", "D", "P"]
 Reads = Literal["flag", "exit_code", "stdout"]
 
 SHORT = Limits(cpu_s=1, wall_s=2)
-"""What an attack gets: long enough for an honest answer, short enough for a table of hundreds."""
+"""Limits of an attack: enough time for a normal answer, short enough for a table with hundreds of rows."""
 
 FORGED = frozenset(Status) - {Status.PASSED, Status.COMPLETED, Status.BAD_TESTS, Status.INFRA_ERROR}
-"""A forgery may end in any way that says the code failed; it may neither pass nor hide behind broken tests."""
+"""Statuses that a forgery may end with: any failure of the code, but neither a pass nor `bad_tests`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """How the harness that shares one process between code and tests would be fooled.
+    """How a forgery passes in the plain harness, which runs code and tests in one process.
 
-    reads        where that harness finds its verdict: a flag set after the last test, the exit code, the last line printed
+    reads        where that harness reads its verdict: a flag set after the last test, the exit code, or the last line printed
     tests_first  whether it puts the tests before the code
     """
 
@@ -34,18 +34,18 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One attack or honest program, with what must come of it.
+    """One attack or legitimate program, with the required result.
 
-    kind      F never passes; C contained, and the next run clean; D denied; P passes
-    promise   what must hold, as a sentence; shown when it does not
-    job       what to run; built late, for attacks aim at what the host has planted
-    before    a job of another tenant, run just before in the same pool
-    statuses  the outcomes that keep the promise
-    holds     anything else that must be true of outcome and host: a sentence where it is not, else None
+    kind      F (forgery): never passes; C: contained, and the next run is clean; D: denied; P: passes
+    promise   what must be true, as a sentence; shown if it is not
+    job       what to run; built late, because attacks need the paths and secrets that the host has created
+    before    a job that runs just before in the same pool
+    statuses  the allowed statuses of the outcome
+    holds     a further check of outcome and host: returns a sentence if it fails, else None
     skips     tier or backend -> why the row does not apply there
-    plain     for a forgery: how the plain harness falls for it, or why it cannot
-    packages  whether it runs in an engine that offers packages, whose limits of memory are others
-    outside   for an escape: whether it may be let loose without a sandbox, to show that it works there
+    plain     for a forgery: how it passes in the plain harness, or why it cannot
+    packages  whether it runs in an engine that offers packages, which has other memory limits
+    outside   for an escape: whether it may run without a sandbox, to show that it works there
     """
 
     id: str
@@ -61,7 +61,7 @@ class Case:
     packages: bool = False
 
     def complaint(self, outcome: Outcome, host: Host) -> str | None:
-        """Why the promise is broken, or None where it is kept."""
+        """Return why the result is not the required one; None if it is."""
         if outcome.status not in self.statuses:
             wanted = ", ".join(sorted(self.statuses))
             return f"{self.promise} Wanted {wanted}; got {outcome.status}: {outcome.message}\n{outcome!r}"
@@ -69,7 +69,7 @@ class Case:
         return f"{self.promise} {trouble}\n{outcome!r}" if trouble else None
 
     def why_not_on(self, backend: str, tier: str) -> str | None:
-        """The reason for leaving the row out on a backend at a tier, or None where it applies."""
+        """Return the reason for skipping the row on a backend and tier; None if it applies."""
         return self.skips.get(tier) or self.skips.get(backend)
 
 
@@ -93,7 +93,7 @@ ADD_TESTS: dict[str, Tests] = {
                 self.assertTrue(add(40, 2) == 42)
         """),
 }
-"""The same expectations of `add` in every form a case may bring them, for each takes its own way through the engine."""
+"""The same tests of `add` in every form, because each form is executed differently."""
 
 
 def function_job(code: str, tests: Tests, entry_point: str = "add", **options: Any) -> FunctionJob:

@@ -1,4 +1,4 @@
-"""How an escape is written: code whose `attempt()` lists what it managed, tried by everything that runs in the sandbox."""
+"""Rows for escapes: code whose `attempt()` lists what succeeded, run by each kind of process of the sandbox."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from sandbox.verdicts.results import Outcome, Status
 from tests.sandbox.conformance.case import Case, call_job, function_job, program_job
 from tests.sandbox.conformance.host import Host
 
-NO_CONTAINMENT_IN_C = {"C": "Tier C promises the verdict and limits, not containment."}
+NO_CONTAINMENT_IN_C = {"C": "Tier C guarantees the verdict and limits, not containment."}
 DENIED = frozenset({Status.COMPLETED})
 DENIED_OR_KILLED = frozenset({Status.COMPLETED, Status.EXITED})
 
@@ -43,7 +43,7 @@ FAMILY = Limits(cpu_s=1, wall_s=2, processes=4)
 
 
 def escape_code(code: str, host: Host) -> str:
-    """The attempt with the host's secrets, paths and numbers filled in for $names."""
+    """Return the code with the host's secrets, paths and numbers in place of $names."""
     names = {
         "secret": host.secret,
         "home": str(host.home),
@@ -74,7 +74,7 @@ def _as_call(code: str) -> Job:
 
 
 def _managed(outcome: Outcome, host: Host) -> str | None:
-    """Complains of what the attempt reported, and of what the host shows."""
+    """Return a sentence if the attempt reports success or the host was changed."""
     if outcome.status is Status.COMPLETED:
         managed = outcome.value if outcome.value is not None else json.loads(outcome.stdout)
         if managed:
@@ -93,7 +93,7 @@ def escape(
     outside: bool = False,
     family: bool = True,
 ) -> list[Case]:
-    """A row for each kind of process that runs code nobody vouches for: program, child-bearing program, candidate,
+    """Return a row for each kind of process that runs untrusted code: program, program with child processes, candidate,
     judge and call. The last two run a bundle's code, which is no more trusted than a model's.
 
     family   whether the promise holds for programs with children as well
@@ -102,7 +102,7 @@ def escape(
     first: Callable[[Host], Job] | None = (lambda host: program_job(escape_code(before, host))) if before else None
     in_tests = (statuses - DENIED) | {Status.PASSED}
     if Status.EXITED in statuses:
-        in_tests |= {Status.BAD_TESTS, Status.TAMPERED}  # a judge that dies is the tests' own doing
+        in_tests |= {Status.BAD_TESTS, Status.TAMPERED}  # a test judge that ends is the fault of the tests
     roles: dict[str, tuple[Callable[[str], Job], frozenset[Status], Mapping[str, str]]] = {
         "program": (_as_program, statuses, skips),
         "family": (lambda text: _as_program(text, FAMILY), statuses, skips),

@@ -1,4 +1,4 @@
-"""Escapes to the network and to files (kind D): denied, and the host shows no trace."""
+"""Escapes to the network and to files (kind D): denied, without a trace on the host."""
 
 from tests.sandbox.conformance.escape import escape
 
@@ -39,7 +39,7 @@ NETWORK = [
     ),
     *escape(
         "raw-sockets",
-        "No raw, packet, netlink or other unusual socket can be made.",
+        "Raw, packet, netlink and other unusual sockets cannot be created.",
         """
         def attempt():
             for name, family, kind, protocol in (
@@ -53,7 +53,7 @@ NETWORK = [
     ),
     *escape(
         "unix-sockets",
-        "No unix socket of the host is reached, abstract or in the file system.",
+        "Unix sockets of the host cannot be reached, neither abstract ones nor those in the file system.",
         """
         def attempt():
             for name in ("\\0$abstract", "$home/control.sock", "/var/run/docker.sock", "/run/docker.sock"):
@@ -105,7 +105,7 @@ FILES = [
     ),
     *escape(
         "reads-proc",
-        "No other process is seen in /proc, and no environment holds a secret.",
+        "/proc shows no other process, and no environment variable contains a secret.",
         """
         def attempt():
             if "$secret" in str(os.environ):
@@ -189,7 +189,7 @@ FILES = [
         def attempt():
             path = "$home/owned"
             trying("truncate", os.truncate, path, 0)
-            for mode in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, 3):  # 3 asks for no access, but for both permissions
+            for mode in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, 3):  # 3 requests no access but checks both permissions
                 trying(f"open in mode {mode}", os.open, path, mode | os.O_TRUNC)
                 how = ctypes.create_string_buffer(struct.pack("QQQ", mode | os.O_TRUNC, 0, 0))
                 calling(f"openat2 in mode {mode}", 437, -100, path.encode(), how, 24)
@@ -199,7 +199,7 @@ FILES = [
         outside=True,
     ),
     *escape(
-        "leaves-by-a-link",
+        "symbolic-link-escape",
         "A symbolic link in the run's own directory leads nowhere else.",
         """
         def attempt():
@@ -218,7 +218,7 @@ FILES = [
     ),
     *escape(
         "descriptors",
-        "No descriptor leads to a directory, a file, a device or a socket with a name.",
+        "No open descriptor refers to a directory, a file, a device or a named socket.",
         """
         def attempt():
             for fd in range(4096):
@@ -249,7 +249,7 @@ FILES = [
 TENANTS = [
     *escape(
         "file-of-another-run",
-        "A file that one run leaves is not seen by the next.",
+        "A file that one run leaves cannot be seen by the next.",
         """
         def attempt():
             for place in (".", "/tmp", "/dev/shm", "/var/tmp", "/box", "/box/work"):
@@ -263,7 +263,7 @@ TENANTS = [
     ),
     *escape(
         "segment-of-another-run",
-        "Shared memory, semaphores and queues of another run or of the host are not seen.",
+        "Shared memory, semaphores and queues of other runs and of the host cannot be accessed.",
         """
         def attempt():
             for key in ($shm_key, 0x4C4C4C4C):
@@ -285,7 +285,7 @@ TENANTS = [
     ),
     *escape(
         "memory-of-another-run",
-        "What one run does to the interpreter is not seen by the next.",
+        "Changes of one run to the interpreter do not affect the next.",
         """
         def attempt():
             import builtins, json
@@ -306,7 +306,7 @@ TENANTS = [
     ),
     *escape(
         "collected-link",
-        "A link to a secret, a pipe or a device left in the run's directory is never collected.",
+        "Links to secrets, pipes and devices in the run's directory are never followed when files are collected.",
         """
         def attempt():
             for name in ("result", "artifact", "stdout", "tools.py", "output.json"):

@@ -32,7 +32,7 @@ PROCESSES = [
     ),
     *escape(
         "signal-by-descriptor",
-        "A descriptor's owner gets no signal from the run.",
+        "A run cannot signal the owner of a descriptor.",
         """
         def attempt():
             import fcntl
@@ -52,7 +52,7 @@ PROCESSES = [
     ),
     *escape(
         "signal-by-owner",
-        "No process is made the owner of a descriptor, which would signal it: not by id, thread or group.",
+        "A run cannot make a process the owner of a descriptor (by process, thread or group id), which would signal it.",
         """
         def attempt():
             import fcntl
@@ -72,7 +72,7 @@ PROCESSES = [
     ),
     *escape(
         "locks",
-        "No lock, lease or watch is put on files and folders that others use.",
+        "A run cannot lock, lease or watch files and folders that others use.",
         """
         def attempt():
             import fcntl
@@ -105,7 +105,7 @@ PROCESSES = [
     ),
     *escape(
         "ptrace",
-        "No process's memory, registers or descriptors are taken.",
+        "A run cannot access memory, registers or descriptors of another process.",
         """
         def attempt():
             parent = os.getppid()
@@ -146,7 +146,7 @@ PROCESSES = [
     ),
     *escape(
         "privileges",
-        "No privilege is held and none can be had.",
+        "A run has no privileges and cannot gain any.",
         """
         def attempt():
             if os.getuid() == 0 or os.geteuid() == 0 or 0 in os.getgroups():
@@ -175,7 +175,7 @@ PROCESSES = [
 KERNEL = [
     *escape(
         "filters",
-        "No program for the kernel is installed: neither a further system call filter nor a socket's.",
+        "A run cannot install BPF programs, neither a system call filter nor a socket filter.",
         """
         def attempt():
             step = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000))
@@ -191,7 +191,7 @@ KERNEL = [
     ),
     *escape(
         "namespaces",
-        "No namespace is made or entered, by unshare, clone, clone3 or setns.",
+        "A run cannot create or enter a namespace by unshare, clone, clone3 or setns.",
         """
         def attempt():
             for name, flag in (("user", 0x10000000), ("mount", 0x20000), ("net", 0x40000000), ("pid", 0x20000000),
@@ -212,7 +212,7 @@ KERNEL = [
     ),
     *escape(
         "mounts",
-        "Nothing is mounted, moved or made the root.",
+        "A run cannot mount, move mounts or change its root.",
         """
         def attempt():
             calling("mount", 165, b"none", b".", b"tmpfs", 0, 0)
@@ -231,7 +231,7 @@ KERNEL = [
     ),
     *escape(
         "kernel-interfaces",
-        "Interfaces with a history of holes are closed: io_uring, bpf, userfaultfd, keys, perf and their like.",
+        "Kernel interfaces with a history of vulnerabilities are closed: io_uring, bpf, userfaultfd, keys, perf and similar.",
         """
         def attempt():
             room = ctypes.create_string_buffer(256)
@@ -281,7 +281,7 @@ KERNEL = [
     ),
     *escape(
         "terminal-input",
-        "No key press is put into a terminal: the request itself is refused.",
+        "A run cannot insert input into a terminal (TIOCSTI): the request itself is denied.",
         """
         def attempt():
             import errno
@@ -302,7 +302,7 @@ KERNEL = [
     ),
     *escape(
         "exec",
-        "No other program is started in a run without children.",
+        "A run without child processes cannot start another program.",
         """
         def attempt():
             for path in ("/bin/sh", "/usr/bin/env", sys.executable or "/usr/bin/python3"):

@@ -21,11 +21,11 @@ def forgery(
     skips: Mapping[str, str] = MappingProxyType({}),
     **options: Any,
 ) -> list[Case]:
-    """A row for each form of the tests; the plain harness has to fall for the first form only."""
+    """Return a row for each form of the tests. Only the first form has to pass in the plain harness."""
     rows = []
     for number, (form, text) in enumerate(tests.items()):
         built = function_job(code, text, **options)
-        bites = plain if number == 0 else "Shown with the first form of the tests."
+        bites = plain if number == 0 else "Demonstrated with the first form of the tests only."
         rows.append(
             Case(f"{id}/{form}", "F", promise, lambda host, job=built: job, statuses, skips=skips, plain=bites)  # type: ignore[misc]
         )
@@ -109,7 +109,7 @@ RETURNED = [
     ),
     *forgery(
         "faked-tolerance",
-        "A tolerance is worked out from numbers, not by the __sub__ and __abs__ of what was returned.",
+        "A tolerance is computed from numbers, not by the __sub__ and __abs__ of the returned object.",
         """
         class Near:
             def __sub__(self, other): return self
@@ -144,7 +144,7 @@ RETURNED = [
     ),
     *forgery(
         "faked-membership",
-        "A container that claims to hold everything is compared by what it holds.",
+        "A container whose __contains__ is always true is compared by its items.",
         """
         class Everything(list):
             def __contains__(self, item): return True
@@ -161,7 +161,7 @@ RETURNED = [
     ),
     *forgery(
         "equal-from-a-method",
-        "What a method of a candidate's class returns is compared by the judge, never by the candidate.",
+        "The result of a method of the candidate's class is compared by the test judge, not by the candidate.",
         LOOKS_EQUAL
         + "class Stack:\n    def push(self, x): pass\n    def pop(self): return Any()\n    def items(self): return [Any()]\n",
         tests={
@@ -177,7 +177,7 @@ def check(candidate):
     ),
     *forgery(
         "equal-in-an-argument",
-        "What a candidate writes into an argument is compared by its value.",
+        "A value that the candidate writes into an argument is compared by its value.",
         LOOKS_EQUAL + "def arrange(items):\n    items[:] = [Any() for _ in items]\n",
         tests={
             "judged": """
@@ -191,7 +191,7 @@ def check(candidate):
     ),
     *forgery(
         "reduce-bomb",
-        "Nothing that comes back is unpickled: __reduce__ is never asked.",
+        "No returned value is unpickled, so __reduce__ is never called.",
         """
         class Bomb:
             def __reduce__(self): return (exec, ("raise SystemExit(0)",))
@@ -206,19 +206,19 @@ def check(candidate):
 ENDED = [
     *forgery(
         "exit-on-import",
-        "Leaving with code 0 on import passes nothing.",
+        "Exiting with code 0 on import does not pass.",
         "import sys\nsys.exit(0)\ndef add(a, b): return 0\n",
         plain=Plain("exit_code"),
     ),
     *forgery(
         "os-exit-in-the-call",
-        "os._exit(0) in the call passes nothing.",
+        "os._exit(0) in the call does not pass.",
         "import os\ndef add(a, b):\n    os._exit(0)\n",
         plain=Plain("exit_code"),
     ),
     *forgery(
         "kills-the-engine",
-        "Code that kills the processes above it fails by name: it is neither passed nor left without an outcome.",
+        "Code that kills its parent processes fails with a status that says so; it neither passes nor is left without an outcome.",
         """
         import os, signal
         def add(a, b):
@@ -230,17 +230,17 @@ ENDED = [
                     continue
             os._exit(0)
         """,
-        plain="There it kills the harness.",
+        plain="In the plain harness it kills the harness.",
     ),
     *forgery(
         "system-exit-in-the-call",
-        "Raising SystemExit(0) in the call passes nothing.",
+        "Raising SystemExit(0) in the call does not pass.",
         "def add(a, b):\n    raise SystemExit(0)\n",
         plain=Plain("exit_code"),
     ),
     *forgery(
         "atexit-prints-a-pass",
-        "What a candidate prints at its exit is output, not a verdict.",
+        "Text printed by the candidate at exit is output, not a verdict.",
         """
         import atexit
         atexit.register(print, '{"passed": true}')
@@ -264,20 +264,20 @@ ENDED = [
     ),
     *forgery(
         "raises-assertion-error",
-        "An AssertionError that the candidate raises is a failure of its own making.",
+        "An AssertionError raised by the candidate is a failure.",
         "def add(a, b):\n    raise AssertionError('passed')\n",
-        plain="There, too, an exception out of the code fails the tests.",
+        plain="In the plain harness, too, an exception of the code fails the tests.",
     ),
     *forgery(
         "unclosed-quote",
-        "Code and tests are compiled apart, so an open quote swallows no test.",
+        "Code and tests are compiled separately, so an unclosed quote hides no test.",
         'def add(a, b): return 0\ndef check(candidate): pass\nif False:\n    """',
         tests={"judged": 'def check(candidate):\n    """# adds"""\n    assert candidate(2, 3) == 5\n'},
         statuses=frozenset({Status.SYNTAX_ERROR}),
     ),
     *forgery(
         "open-continuation",
-        "Code and tests are compiled apart, so a trailing backslash swallows no test.",
+        "Code and tests are compiled separately, so a trailing backslash hides no test.",
         "def add(a, b): return 0\nif False: \\",
         tests={"lines": ["assert add(2, 3) == 5"]},
         statuses=frozenset({Status.SYNTAX_ERROR}),

@@ -1,9 +1,9 @@
-"""Forgeries by objects whose contents differ each time the tests look at them (kind F)."""
+"""Forgeries by objects whose contents change each time the tests read them (kind F)."""
 
 from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.case import Tests, function_job
 from tests.sandbox.conformance.forgeries import forgery
-from tests.sandbox.conformance.honest import named
+from tests.sandbox.conformance.legitimate import named
 
 CHANGING = """
 class Changing:
@@ -15,7 +15,7 @@ class Changing:
 
 
 def in_three_styles(condition: str, *others: str) -> dict[str, Tests]:
-    """Tests that make the conditions about `r`, in one statement, in several, and as a unittest case."""
+    """Return tests of the conditions about `r` in one statement, in several, and as a unittest case."""
     conditions = [condition, *others]
     return {
         "chained": f"def check(candidate):\n    r = candidate(3)\n    assert {' and '.join(conditions)}\n",
@@ -89,23 +89,23 @@ ROWS = [
     row
     for form, (method, replies, conditions) in _FORMS.items()
     for row in forgery(
-        f"another-look-{form}",
-        "An object that a function returned gives the same reply to each look until the code is called again.",
+        f"changing-reply-{form}",
+        "A returned object must give the same reply to the same question until the code is called again.",
         f"{CHANGING}    {method}\nclass Inner: pass\ndef f(n):\n    return Changing({replies})\n",
         tests=in_three_styles(*conditions),
         entry_point="f",
     )
 ] + [
     *forgery(
-        "another-look-list-subclass",
-        "A list subclass whose len changes is not believed.",
+        "changing-reply-list-subclass",
+        "A list subclass whose len changes does not pass.",
         CHANGING.replace("class Changing:", "class Changing(list):") + "    def __len__(self): return self._next()\n"
         "def f(n):\n    return Changing(4, 1)\n",
         tests=in_three_styles("len(r) > 3", "len(r) < 2"),
         entry_point="f",
     ),
     *forgery(
-        "another-look-caught",
+        "changing-reply-caught",
         "Tests that catch everything do not hide that an object changed.",
         CHANGING + "    def __len__(self): return self._next()\ndef f(n):\n    return Changing(4, 1)\n",
         tests={
@@ -116,14 +116,14 @@ ROWS = [
     ),
 ]
 
-# Honest objects of which a second look may differ: they pass, or their tests are unsupported.
-_HONEST = Status.PASSED, Status.UNSUPPORTED
+# Legitimate objects whose second reply may differ: they pass, or their tests are unsupported.
+_ALLOWED = Status.PASSED, Status.UNSUPPORTED
 ROWS += [
     named(
-        f"another-look-honest/{name}",
-        "An honest object that changes by itself is never judged wrong.",
+        f"changing-reply-legitimate/{name}",
+        "A legitimate object that changes by itself is never reported as wrong.",
         function_job(code, tests, "f"),
-        *_HONEST,
+        *_ALLOWED,
     )
     for name, (code, tests) in {
         "counter": (
@@ -149,8 +149,8 @@ ROWS += [
 ]
 ROWS += [
     named(
-        f"another-look-unchanged/{name}",
-        "An honest object that is looked at twice passes.",
+        f"changing-reply-unchanged/{name}",
+        "A legitimate object that is read twice passes.",
         function_job(code, tests, "f"),
         Status.PASSED,
     )
@@ -193,7 +193,7 @@ ROWS += [
 ]
 ROWS += [
     named(
-        "another-look-made-by-the-tests",
+        "changing-reply-made-by-the-tests",
         "Objects that the tests made by calling a class may change by themselves.",
         function_job(
             "class Dice:\n    n = 0\n    @property\n    def roll(self):\n        self.n += 1\n        return self.n\n",

@@ -1,4 +1,4 @@
-"""Forgeries by walking and patching the interpreter that code and tests might share (kind F)."""
+"""Forgeries that read or patch objects of the interpreter which code and tests might share (kind F)."""
 
 from tests.sandbox.conformance.case import ADD_TESTS, Plain
 from tests.sandbox.conformance.forgeries import LOOKS_EQUAL, forgery
@@ -15,7 +15,7 @@ def after(code, offset):
 ROWS = [
     *forgery(
         "frame-walk",
-        "The frames above a candidate do not hold the expected answer.",
+        "The calling frames of the candidate do not contain the expected answer.",
         PEEK
         + """
 def add(a, b):
@@ -29,7 +29,7 @@ def add(a, b):
     ),
     *forgery(
         "traceback-walk",
-        "The frames of an exception's traceback do not hold the expected answer.",
+        "The frames of an exception's traceback do not contain the expected answer.",
         PEEK
         + """
 def add(a, b):
@@ -46,7 +46,7 @@ def add(a, b):
     ),
     *forgery(
         "gc-walk",
-        "No object that the collector knows in the candidate's process holds the tests.",
+        "No object that gc.get_objects() finds in the candidate's process contains the tests.",
         """
         import dis, gc, types
         def add(a, b):
@@ -75,7 +75,7 @@ def add(a, b):
     ),
     *forgery(
         "redefined-check",
-        "A candidate's own check is not the check that judges it.",
+        "A function named check in the code does not replace the check function of the tests.",
         """
         def check(candidate): pass
         def add(a, b): return 0
@@ -86,7 +86,7 @@ def add(a, b):
     ),
     *forgery(
         "patched-testcase",
-        "A patched TestCase.assertEqual patches nothing in the judge.",
+        "Patching TestCase.assertEqual has no effect in the test judge.",
         """
         import unittest
         for name in ("assertEqual", "assertTrue", "fail"):
@@ -99,7 +99,7 @@ def add(a, b):
     ),
     *forgery(
         "patched-builtins",
-        "Patched builtins are not the judge's builtins.",
+        "Patching builtins has no effect in the test judge.",
         """
         import builtins
         builtins.abs = lambda x: 0
@@ -117,7 +117,7 @@ def add(a, b):
     ),
     *forgery(
         "poisoned-modules",
-        "A module put into sys.modules is not what the tests import.",
+        "A module that the code adds to sys.modules is not the one that the tests import.",
         """
         import sys, types
         fake = types.ModuleType("math")
@@ -134,7 +134,7 @@ def add(a, b):
     ),
     *forgery(
         "patched-operators",
-        "Patched operator and json modules judge nothing.",
+        "Patching the modules operator and json has no effect in the test judge.",
         """
         import json, operator, sys
         operator.eq = lambda a, b: True

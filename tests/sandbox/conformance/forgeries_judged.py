@@ -1,4 +1,4 @@
-"""Forgeries that aim at tests which have to be executed, and at those who read what a run reports (kind F)."""
+"""Forgeries against tests that run in a test judge, and against the readers of a run's reports (kind F)."""
 
 import json
 
@@ -10,7 +10,7 @@ GREETING: dict[str, Tests] = {
     "judged": "def check(candidate):\n    for n in 'ab':\n        assert candidate(n).startswith('Hello ' + n)\n",
     "lines": ["wanted = 'Hello ' + 'a'\nassert greet('a').startswith(wanted)"],
 }
-WHO_IS_TOLD = {
+OBJECTS_THAT_PASS_IF_CALLED = {
     "a-callable": """
         class Yes:
             def __call__(self, *args): return self
@@ -57,8 +57,8 @@ WHO_IS_TOLD = {
 
 TOLD = [
     *forgery(
-        "told-the-expected",
-        "An object that is no text or set is not asked whether it starts with, is part of, or equals what is expected.",
+        "receives-expected-value",
+        "Methods such as startswith and issubset are not called with the expected value on an object that is not a str or a set.",
         """
         class Yes:
             def __getattr__(self, name):
@@ -79,18 +79,18 @@ TOLD = [
     ),
     *[
         row
-        for what, code in WHO_IS_TOLD.items()
+        for what, code in OBJECTS_THAT_PASS_IF_CALLED.items()
         for row in forgery(
-            f"told-by-{what}",
-            "Whatever the code returns, callable or not, is not told in an argument what is expected of it.",
+            f"receives-expected-value/{what}",
+            "An object that the code returned, callable or not, never receives the expected value as an argument.",
             code,
             tests=GREETING,
             entry_point="greet",
         )
     ],
     *forgery(
-        "ordered-by-its-own-word",
-        "Objects of the code are not put in order by their own word where the tests name no class of it.",
+        "ordered-by-own-lt",
+        "The code's own __lt__ does not order its objects if the tests name no class of the code.",
         """
         class Any:
             def __lt__(self, other): return True
@@ -105,8 +105,8 @@ TOLD = [
         entry_point="rank",
     ),
     *forgery(
-        "ordered-by-a-class",
-        "A class in the place of a function is not asked about the order of its objects.",
+        "ordered-by-class-for-function",
+        "A class that replaces a function does not decide the order of its objects.",
         """
         class rank:
             def __init__(self, n): pass
@@ -120,7 +120,7 @@ TOLD = [
     ),
     *forgery(
         "stop-iteration",
-        "A StopIteration out of the code does not end the tests' own iteration early.",
+        "A StopIteration raised by the code does not end an iteration of the tests.",
         "def add(a, b):\n    raise StopIteration\n",
         tests={
             "all": "def check(candidate):\n    cases = [(2, 3, 5), (40, 2, 42)]\n"
@@ -131,7 +131,7 @@ TOLD = [
     ),
     *forgery(
         "stop-iteration-subclass",
-        "Nor does an exception that extends StopIteration.",
+        "An exception that extends StopIteration does not end an iteration of the tests.",
         "class Done(StopIteration): pass\ndef add(a, b):\n    raise Done\n",
         tests={
             "all": "def check(candidate):\n    assert all(map(lambda c: candidate(c, 1) == c + 1, [1, 2]))\n",
@@ -175,7 +175,7 @@ class Tree:
     ),
     *forgery(
         "shadowed-library",
-        "A file of the project named like a module of the standard library is not what the tests import.",
+        "A project file with the name of a standard library module does not replace that module in the tests.",
         "def to_hsv(r, g, b):\n    return 0\n",
         tests={
             "judged": "import colorsys\ndef check(candidate):\n    for c in ((1, 0, 0), (0, 1, 1)):\n"
@@ -189,7 +189,7 @@ class Tree:
     ),
     *forgery(
         "skips-the-test",
-        "An exception that a test runner takes for a skip is a failure.",
+        "An exception that test runners treat as a skip is a failure.",
         "import unittest\ndef add(a, b):\n    raise unittest.SkipTest('not today')\n",
         tests={
             "unittest": "import unittest\nclass AddTest(unittest.TestCase):\n"
@@ -197,8 +197,8 @@ class Tree:
         },
     ),
     *forgery(
-        "nothing-to-loop-over",
-        "Tests whose asserts stand in a loop over the answer are not passed by an empty answer.",
+        "empty-answer-skips-loop",
+        "An empty answer does not pass tests whose asserts are in a loop over the answer.",
         "def primes(n):\n    return []\n",
         tests={
             "judged": "def check(candidate):\n    for p in candidate(20):\n        assert p in (2, 3, 5, 7, 11, 13, 17, 19)\n"
@@ -206,7 +206,7 @@ class Tree:
         entry_point="primes",
     ),
     *forgery(
-        "wins-by-hashing",
+        "chosen-hash",
         "A chosen __hash__ and __eq__ do not make an object a member of a set or a key of a dict.",
         """
         class Five:
@@ -247,7 +247,7 @@ REPORTED = [
     for defined in ("", "everywhere(frame('V', b'{\"defined\":true}'))\n")
     for row in forgery(
         f"reports-{name}{'-when-defined' if defined else ''}",
-        "A report of the wrong shape, or out of turn, neither passes nor confuses who reads it.",
+        "A report of the wrong shape or at the wrong time neither passes nor breaks its reader.",
         SPEAKS + defined + f"everywhere(frame('V', {json.dumps(report)!r}.encode()))\nos._exit(0)\n",
         tests={
             "literal": "def check(candidate):\n    assert candidate(2, 3) == 5\n",
@@ -279,7 +279,7 @@ ANSWERED = [
     for name, answer in _ANSWERS.items()
     for row in forgery(
         f"answers-{name}",
-        "An answer of the wrong shape passes nothing and breaks nobody.",
+        "A reply of the wrong shape neither passes nor breaks the test judge.",
         SPEAKS + f"def add(a, b):\n    everywhere(frame('P', {json.dumps(answer)!r}.encode()))\n    os._exit(0)\n",
         tests={
             "judged": "def check(candidate):\n    for a, b in ((2, 3),):\n        assert candidate(a, b) == a + b\n"

@@ -6,8 +6,8 @@ from tests.sandbox.conformance.forgeries import forgery
 
 LENT = [
     *forgery(
-        "looks-behind-a-callback",
-        "A function of the tests gives nothing away but its name.",
+        "reads-attributes-of-callback",
+        "The code can read nothing but the name of a function of the tests.",
         """
         def add(a, call):
             for path in ("__globals__", "__closure__", "__code__", "__self__", "__wrapped__", "__defaults__"):
@@ -26,8 +26,8 @@ LENT = [
         },
     ),
     *forgery(
-        "looks-behind-an-object",
-        "An object of the tests gives away what is meant for the code, and nothing behind it.",
+        "reads-attributes-of-object",
+        "The code can read the public attributes of an object of the tests, and nothing else.",
         """
         def add(a, item):
             try:
@@ -41,8 +41,8 @@ LENT = [
         },
     ),
     *forgery(
-        "disarms-a-mock",
-        "A mock keeps its expectations out of the code's reach.",
+        "changes-a-mock",
+        "The code cannot read or change the expectations of a mock.",
         """
         def add(a, notify):
             for name in ("assert_called_once_with", "assert_called_with"):
@@ -58,8 +58,8 @@ LENT = [
         },
     ),
     *forgery(
-        "swallows-the-asserts-of-a-callback",
-        "An assert that fails in a function of the tests ends the test, whatever the code makes of it.",
+        "catches-asserts-of-callback",
+        "An assert that fails in a function of the tests ends the test, even if the code catches the exception.",
         """
         def add(a, check):
             try:
@@ -76,8 +76,8 @@ LENT = [
 
 CHANGING = [
     *forgery(
-        "another-number-at-each-look",
-        "A number that extends a built-in type is one number, however often the tests look at it.",
+        "changing-number",
+        "A number that extends a built-in type has the same value each time the tests use it.",
         """
         class Number(int):
             def helper(self): pass
@@ -97,8 +97,8 @@ CHANGING = [
         },
     ),
     *forgery(
-        "swallows-what-the-tests-raise",
-        "A context manager of the code does not keep the tests from their asserts.",
+        "suppresses-asserts",
+        "A context manager of the code cannot suppress failures of asserts.",
         """
         class Resource:
             def __enter__(self): return self
@@ -113,7 +113,7 @@ CHANGING = [
     ),
     *forgery(
         "contains-everything",
-        "What a function returns is not asked whether it contains what is expected.",
+        "The __contains__ of a returned object is not called with the expected value.",
         """
         class All:
             def __contains__(self, item): return True
@@ -125,8 +125,8 @@ CHANGING = [
         },
     ),
     *forgery(
-        "hashes-like-what-is-expected",
-        "An object of the code is found in no set of the tests by its own hash and equality.",
+        "hashes-like-expected-value",
+        "The code's own __hash__ and __eq__ do not find its object in a set of the tests.",
         """
         class Any:
             def __hash__(self): return hash(5)
@@ -139,8 +139,8 @@ CHANGING = [
         },
     ),
     *forgery(
-        "named-like-what-the-tests-use",
-        "A class of the code that is named like a helper of the tests does not become one.",
+        "named-like-helper-of-tests",
+        "A class of the code with the name of a helper of the tests does not replace the helper.",
         """
         class Approx:
             def __init__(self, *args): pass

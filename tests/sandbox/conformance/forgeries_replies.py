@@ -1,4 +1,4 @@
-"""Replies over the wire that no honest candidate gives: forged kinds, types and shapes, operation by operation (kind F)."""
+"""Forged replies of a candidate: wrong kinds, types and shapes for each operation (kind F)."""
 
 from textwrap import indent
 
@@ -65,7 +65,7 @@ class Asking:
 
 
 def in_every_style(condition: str, setup: str = "") -> dict[str, Tests]:
-    """Tests that assert the condition, one for each style in which tests may be written."""
+    """Return tests that assert the condition, one for each style of tests."""
     preface = "import itertools\n" + setup
     return {
         "check": f"{preface}def check(candidate):\n    assert {condition}\n",
@@ -82,8 +82,8 @@ STOPPED = [
     row
     for form, condition in ENDS_EARLY.items()
     for row in forgery(
-        f"stop-as-an-answer-{form}",
-        "A reply that ends an iteration is no reply to a call: it does not end the tests' own loop.",
+        f"stop-as-reply-{form}",
+        "A reply that ends an iteration is not accepted for a call and does not end a loop of the tests.",
         FORGER + "def add(a, b):\n    reply_with({'stop': True})\n    return 0\n",
         tests=in_every_style(condition, _ASKING if "Asking" in condition else ""),
         statuses=TAMPERED,
@@ -117,8 +117,8 @@ STOPPED += [
     row
     for form, condition in _READS.items()
     for row in forgery(
-        f"stop-as-an-answer-to-{form}",
-        "A reply that ends an iteration is no reply to anything but `next`.",
+        f"stop-as-reply-to-{form}",
+        "A reply that ends an iteration is accepted only for `next`.",
         FORGER + BOX,
         tests={style: text for style, text in in_every_style(condition).items() if style != "check"},
         statuses=TAMPERED,
@@ -159,7 +159,7 @@ class Thing:
     def __neg__(self): return self
     __abs__ = __pos__ = __invert__ = __neg__
 """
-"""A class that does everything; `arm` forges the reply to whatever is asked of its process next."""
+"""A class with all special methods; `arm` forges the reply to the next request to its process."""
 
 ASKS = {
     "call": "method(1)",
@@ -185,7 +185,7 @@ ASKS = {
     "add": "thing + other",
     "neg": "-thing",
 }
-"""For an operation, a statement of tests that asks for it and nothing before."""
+"""For each operation, a statement of tests whose first request is that operation."""
 
 FORGED_REPLIES: dict[str, dict[str, object]] = {
     "stop": {"stop": True},
@@ -194,7 +194,7 @@ FORGED_REPLIES: dict[str, dict[str, object]] = {
     "negative": {"value": -1},
     "null": {"value": None},
 }
-"""Replies that are forged where the table does not allow them."""
+"""Forged replies that the table does not allow for some operations."""
 
 _ERROR: dict[str, object] = {
     "type": "E",
@@ -231,7 +231,7 @@ MALFORMED: dict[str, dict[str, object]] = {
     "instance-without-attributes": {"value": {"v": ["Thing", []]}},
     "unknown-tag": {"value": {"zz": 1}},
 }
-"""Replies that are forged whatever was asked."""
+"""Forged replies that the table allows for no operation."""
 
 
 def _asking(statement: str) -> str:

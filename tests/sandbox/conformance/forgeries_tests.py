@@ -1,4 +1,4 @@
-"""Forgeries that use what tests themselves do: catch everything, name a class, stand on the prompt's classes (kind F)."""
+"""Forgeries that exploit what tests do: catch everything, name a class, use classes of the prompt (kind F)."""
 
 from sandbox.verdicts.results import Status
 from tests.sandbox.conformance.case import Case, Tests
@@ -53,10 +53,10 @@ CAUGHT = [
     row
     for how, (code, status) in _LOSES.items()
     for name in CATCHES
-    if (how, name) != ("returns-too-much", "again-and-again")  # it can go on asking
+    if (how, name) != ("returns-too-much", "again-and-again")  # its tests can continue with requests
     for row in forgery(
         f"{how}-where-tests-catch-{name}",
-        "Tests that catch everything do not take the end of the code's process for an exception that they expect.",
+        "Tests that catch everything do not mistake the end of the code's process for an expected exception.",
         code,
         tests=_catching(name),
         statuses=frozenset({status}),
@@ -129,38 +129,38 @@ NAMED = [
     for who, code in WHO_IS_ASKED.items()
     for form, condition in _ASKED.items()
     for row in forgery(
-        f"asked-by-tests-that-name-a-class-{who}-{form}",
-        "Tests that name a class tell only the objects of that class what they compare with, not what a function returns.",
+        f"tests-name-a-class-{who}-{form}",
+        "If tests name a class, only objects of that class receive the value they are compared with, not results of functions.",
         code,
         tests=_naming(condition),
-        plain="The plain harness asks every object.",
+        plain="The plain harness calls the methods of every object.",
     )
 ]
 NAMED += [
     *forgery(
-        "asked-as-a-global-name",
-        "A name of the code that is no class is not asked by its own methods about what is expected.",
+        "named-object-receives-expected-value",
+        "Methods of a named object that is not a class are not called with the expected value.",
         f"class Yes:{_YES}\ngreeting = Yes()\n",
         tests={
             "text": "for name in ['a']:\n    assert greeting.startswith('Hello ' + name)\n",
             "lines": ["wanted = 'Hello'\nassert greeting.startswith(wanted)"],
         },
-        plain="The plain harness asks every object.",
+        plain="The plain harness calls the methods of every object.",
     ),
     *forgery(
         "a-function-of-the-prompt-with-a-capital",
-        "A name that the prompt gives to a function is no class, also where it begins with a capital letter.",
+        "A name that is a function in the prompt is not treated as a class, even with a capital first letter.",
         f"class Greet:\n    def __init__(self, name): pass\n{_YES}",
         tests={
             "judged": "def check(candidate):\n    for n in 'ab':\n        assert candidate(n).startswith('Hello ' + n)\n"
         },
         entry_point="Greet",
         prompt="def Greet(name):\n    '''Say hello.'''\n",
-        plain="The plain harness asks every object.",
+        plain="The plain harness calls the methods of every object.",
     ),
     *forgery(
         "a-part-of-the-prompt's-object",
-        "An object of the code inside an object of the prompt's class is not asked by the prompt's own methods.",
+        "Methods of a prompt class do not call methods of an object of the code with the expected value.",
         """
 class Tree:
     def __init__(self, left=None): self.left = left
@@ -175,7 +175,7 @@ def grow(tree, height):
         tests={"text": "stack = Stack()\nfor n in (7,):\n    assert grow(Tree(), n).height() == n\n"},
         prompt="class Tree:\n    def __init__(self, left=None): self.left = left\n"
         "    def height(self): return 1 + (self.left.height() if self.left else 0)\n",
-        plain="The plain harness asks every object.",
+        plain="The plain harness calls the methods of every object.",
     ),
 ]
 
@@ -236,7 +236,7 @@ def _shadowing(name: str) -> list[Case]:
         tests=tests,
         entry_point="arrange",
         prompt=prompt,
-        plain="A data descriptor cannot be shadowed there." if name == "property" else NO_WIRE,
+        plain="In the plain harness a data descriptor cannot be shadowed." if name == "property" else NO_WIRE,
     )
 
 

@@ -1,4 +1,4 @@
-"""Forgeries over the wire, by what lies about on disk, and by the tests' own tools (kind F)."""
+"""Forgeries by messages, by files on disk, and by functions and objects of the tests (kind F)."""
 
 import os
 
@@ -24,7 +24,7 @@ def everywhere(data):
 WIRE = [
     *forgery(
         "bytes-on-every-descriptor",
-        "Nothing written to a descriptor is a verdict.",
+        "Bytes written to a descriptor are not taken for a verdict.",
         """
         import os
         def add(a, b):
@@ -38,7 +38,7 @@ WIRE = [
     ),
     *forgery(
         "forged-verdict-frame",
-        "A well-formed frame that claims a verdict is no verdict.",
+        "A well-formed frame with a verdict is not accepted from the candidate.",
         SPEAKS
         + """
 def add(a, b):
@@ -52,7 +52,7 @@ def add(a, b):
     ),
     *forgery(
         "forged-engine-frame",
-        "A frame of the engine's own protocol, coming from a run, reaches nobody.",
+        "A frame of the engine's own protocol is not accepted from a run.",
         SPEAKS
         + """
 def add(a, b):
@@ -67,7 +67,7 @@ def add(a, b):
     ),
     *forgery(
         "early-answers",
-        "Answers sent before their questions are not taken for answers.",
+        "Replies sent before their requests are not accepted.",
         SPEAKS
         + """
 for number in range(0, 8):
@@ -82,7 +82,7 @@ def add(a, b):
     ),
     *forgery(
         "extra-answers",
-        "A second answer to a question does not become the answer to the next.",
+        "A second reply to a request is not used for the next request.",
         SPEAKS
         + """
 def add(a, b):
@@ -96,13 +96,13 @@ def add(a, b):
     ),
     *forgery(
         "peer-gone",
-        "A candidate that declares itself gone, or answers nothing at all, passes nothing.",
+        "A candidate that reports its own end, or never replies, does not pass.",
         SPEAKS + "def add(a, b):\n    everywhere(frame('G', b''))\n    os.close(3)\n    os._exit(0)\n",
         plain=NO_WIRE,
     ),
     *forgery(
         "broken-frames",
-        "Half a frame, a frame without a tag and a frame that is no JSON pass nothing.",
+        "An incomplete frame, a frame without a tag and a frame that is not JSON do not pass.",
         SPEAKS
         + """
 def add(a, b):
@@ -114,7 +114,7 @@ def add(a, b):
     ),
     *forgery(
         "half-a-frame",
-        "A frame that never ends keeps nobody waiting beyond the clock.",
+        "A frame that is never completed ends at the time limit.",
         SPEAKS
         + "import time\ndef add(a, b):\n    everywhere(struct.pack('>IB', 9, ord('V')) + b'[')\n    time.sleep(60)\n",
         tests={form: ADD_TESTS[form] for form in ("literal", "judged")},
@@ -123,7 +123,7 @@ def add(a, b):
     ),
     *forgery(
         "announces-too-much",
-        "A frame that announces four gigabytes is refused by its announcement.",
+        "A frame whose header announces four gigabytes is rejected at once.",
         SPEAKS
         + "import time\ndef add(a, b):\n    everywhere(struct.pack('>IB', 2**32 - 1, ord('P')))\n    time.sleep(60)\n",
         tests={form: ADD_TESTS[form] for form in ("literal", "judged")},
@@ -151,7 +151,7 @@ def add(a, b):
     ),
     *forgery(
         "peer-attributes",
-        "A remote handle does not lead back into the judge.",
+        "The attributes of a handle give no access to the test judge.",
         """
         class Stack:
             def push(self, x):
@@ -183,7 +183,7 @@ def check(candidate):
 LYING_ABOUT = [
     *forgery(
         "reads-the-tests",
-        "The tests lie in no file, argument or descriptor that the candidate can read.",
+        "No file, argument or descriptor that the candidate can read contains the tests.",
         """
         import os, re, sys
         def texts():
@@ -214,7 +214,7 @@ LYING_ABOUT = [
     ),
     *forgery(
         "reads-the-judge's-files",
-        "What the tests write to disk is not seen by the candidate.",
+        "The candidate cannot see files that the tests write.",
         """
         import os, tempfile
         def add(a, b):
@@ -242,11 +242,13 @@ def check(candidate):
         os.unlink(path)
 """
         },
-        skips={"C": "Tier C does not contain: tests that write to a directory of the host's are seen by everybody."},
+        skips={
+            "C": "Tier C has no containment: files that tests write to a directory of the host can be read by everybody."
+        },
     ),
     *forgery(
         "reads-the-setup",
-        "What the tests' setup defines is not defined for the candidate.",
+        "Names that the tests' setup defines are not defined for the candidate.",
         """
         def add(a, b):
             import builtins, sys
@@ -261,7 +263,7 @@ def check(candidate):
     ),
     *forgery(
         "calls-the-judge's-argument",
-        "A function that the tests hand over does not open the judge's namespace.",
+        "A function passed by the tests gives no access to the test judge's namespace.",
         """
         def add(a, b):
             return b.__globals__["expected"][a]
@@ -283,7 +285,7 @@ SECRETS = [
     Case(
         f"reads-the-environment/{form}",
         "F",
-        "No environment that the candidate can read holds a secret of the host.",
+        "No environment variable that the candidate can read contains a secret of the host.",
         lambda host, form=form: function_job(  # type: ignore[misc]
             """
             import os
@@ -303,7 +305,7 @@ SECRETS = [
             "steal",
         ),
         FORGED,
-        plain=Plain() if form == "literal" else "Shown with the first form of the tests.",
+        plain=Plain() if form == "literal" else "Demonstrated with the first form of the tests only.",
     )
     for form in ("literal", "rows")
 ]
@@ -332,7 +334,7 @@ SECRETS += [
         ),
         FORGED,
         skips={} if os.geteuid() == 0 else {"C": _SAME_USER},
-        plain=Plain() if form == "literal" else "Shown with the first form of the tests.",
+        plain=Plain() if form == "literal" else "Demonstrated with the first form of the tests only.",
     )
     for name in ("llmeval.sqlite3", "llmeval.sqlite3-wal", "secret_key")
     for form in ("literal", "rows", "judged", "lines", "unittest")
@@ -358,7 +360,7 @@ SHARED = {
 IN_PROCESS = [
     *forgery(
         "in-process-always-equal",
-        "Where tests share the code's process, an object that equals everything is caught by the negative control.",
+        "If tests share the code's process, the negative control detects an object that equals everything.",
         LOOKS_EQUAL + "def add(a, b):\n    return Any()\n",
         tests=SHARED,
         statuses=CAUGHT,
@@ -366,7 +368,7 @@ IN_PROCESS = [
     ),
     *forgery(
         "in-process-patched-testcase",
-        "Where tests share the code's process, a patched TestCase is caught by the negative control.",
+        "If tests share the code's process, the negative control detects a patched TestCase.",
         """
         import unittest
         for name in ("assertEqual", "assertTrue", "fail"):
@@ -380,7 +382,7 @@ IN_PROCESS = [
     ),
     *forgery(
         "in-process-exit",
-        "Where tests share the code's process, leaving it with code 0 passes nothing.",
+        "If tests share the code's process, exiting with code 0 does not pass.",
         "import os\ndef add(a, b):\n    os._exit(0)\n",
         tests=SHARED,
         statuses=CAUGHT,
@@ -389,7 +391,7 @@ IN_PROCESS = [
     ),
     *forgery(
         "in-process-replaced-test",
-        "Where tests share the code's process, a test class emptied by the code is caught by the negative control.",
+        "If tests share the code's process, the negative control detects a test class whose tests the code removed.",
         """
         import sys, unittest
         unittest.TestCase.run = lambda self, result=None: (result.startTest(self), result.addSuccess(self), result.stopTest(self)) and result

@@ -1,4 +1,4 @@
-"""A host with something to steal: files, sockets, a process and shared memory that a leak would betray."""
+"""Host for escape attempts: secrets in files, sockets, a process and shared memory, by which a leak is detected."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""A harness of the usual kind, code and tests in one process, to show that a forgery really passes somewhere."""
+"""Plain harness with code and tests in one process, to show that a forgery passes without isolation."""
 
 import os
 import subprocess

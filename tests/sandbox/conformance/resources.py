@@ -1,4 +1,4 @@
-"""Attacks on time, processes and memory (kind C): contained, named, and the next run clean."""
+"""Attacks on time, processes and memory (kind C): contained, reported with the right status, and without effect on the next run."""
 
 import os
 from collections.abc import Callable
@@ -72,10 +72,10 @@ def greedy_function(
 
 TIME = [
     attack("busy-loop", "A busy loop ends at its processor time.", "while True: pass", OUT_OF_TIME),
-    attack("endless-sleep", "A sleep ends at the clock.", "import time\ntime.sleep(3600)", OUT_OF_TIME),
+    attack("endless-sleep", "A sleep ends at the time limit.", "import time\ntime.sleep(3600)", OUT_OF_TIME),
     attack(
         "signals-ignored",
-        "A process that ignores every signal is killed all the same.",
+        "A process that ignores every signal is still killed.",
         """
         import signal
         for number in signal.valid_signals():
@@ -90,13 +90,13 @@ TIME = [
     ),
     attack(
         "stops-itself",
-        "A process that stops itself does not stop the clock.",
+        "A process that stops itself (SIGSTOP) still ends at the time limit.",
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(3600)",
         frozenset({Status.TIMEOUT, Status.EXCEPTION}),
     ),
     attack(
         "raised-limits",
-        "The processor limit cannot be raised from inside.",
+        "Code cannot raise its own processor limit.",
         """
         import resource
         for limit in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE):
@@ -111,7 +111,7 @@ TIME = [
     attack("huge-power", "10**10**8 ends at its time or its memory.", "print(len(str(10**10**8)))", ENDED),
     attack(
         "regex-backtracking",
-        "A regular expression that backtracks for ever holds the interpreter, not the clock.",
+        "A regular expression that backtracks endlessly ends at the time limit.",
         "import re\nre.match(r'(a+)+$', 'a' * 64 + '!')",
         OUT_OF_TIME,
     ),
@@ -128,7 +128,7 @@ TIME = [
     ),
     greedy_function(
         "patched-clock",
-        "A candidate that patches clocks and alarms times out all the same.",
+        "A candidate that patches clocks and alarms still times out.",
         """
         import time
         clock = time.perf_counter
@@ -148,7 +148,7 @@ TIME = [
     ),
     greedy_function(
         "sleeps-in-the-call",
-        "A call that never answers ends at the clock.",
+        "A call that never returns ends at the time limit.",
         "import time\ndef f(x):\n    time.sleep(3600)\n",
         "def check(candidate):\n    for x in (1, 2):\n        assert candidate(x) == x\n",
         OUT_OF_TIME,
@@ -158,12 +158,12 @@ TIME = [
 PROCESSES = [
     attack(
         "fork-bomb",
-        "A run without children cannot fork, whoever started the engine.",
+        "A run without child processes cannot fork, for any user that started the engine.",
         RENAME + "while True:\n    os.fork()\n",
         frozenset({Status.EXCEPTION, Status.TAMPERED}),  # tier C can only count them, and then each of them reports
     ),
     attack(
-        "fork-bomb-in-a-family",
+        "fork-bomb-with-children",
         "A run with eight children cannot have more.",
         RENAME
         + """
@@ -178,13 +178,13 @@ while True:
     ),
     attack(
         "thread-bomb",
-        "Threads without end stop at a limit.",
+        "The number of threads is limited.",
         RENAME + "while True:\n    threading.Thread(target=time.sleep, args=(3600,)).start()\n",
         ENDED,
     ),
     attack(
         "daemon",
-        "A daemon in a session of its own is gone when its run is.",
+        "A daemon in its own session ends with its run.",
         RENAME
         + """
 if os.fork() == 0:
@@ -210,10 +210,15 @@ print("left it behind")
 ]
 
 MEMORY = [
-    attack("two-gigabytes", "One large allocation ends at the memory limit.", "x = bytearray(2 << 30)", OUT_OF_MEMORY),
+    attack(
+        "two-gigabyte-allocation",
+        "One large allocation ends at the memory limit.",
+        "x = bytearray(2 << 30)",
+        OUT_OF_MEMORY,
+    ),
     attack(
         "slow-growth",
-        "Memory taken bit by bit ends at the memory limit.",
+        "Memory allocated in small steps ends at the memory limit.",
         "x = []\nwhile True:\n    x.append(bytearray(1 << 20))\n",
         OUT_OF_MEMORY,
     ),
@@ -232,7 +237,7 @@ MEMORY = [
     ),
     attack(
         "memory-over-children",
-        "Children cannot take together what one of them may not take.",
+        "All processes of a run together stay within the memory limit of one.",
         RENAME
         + """
 for _ in range(7):
@@ -254,13 +259,13 @@ while True:
     ),
     attack(
         "recursion",
-        "Recursion without end stops at a limit.",
+        "Infinite recursion ends at a limit.",
         "import sys\nsys.setrecursionlimit(10**9)\ndef f(): return f() + 1\nf()\n",
         ENDED,
     ),
     attack(
         "recursion-in-c",
-        "Recursion through the interpreter's own C code stops at a limit.",
+        "Infinite recursion through C code of the interpreter ends at a limit.",
         """
         import sys
         sys.setrecursionlimit(10**9)
@@ -272,7 +277,7 @@ while True:
     ),
     attack(
         "memory-file",
-        "A file in memory counts as memory or as a file, and so has an end.",
+        "A file in memory is limited as memory or as a file.",
         """
         import os
         fd = os.memfd_create("x")
@@ -318,7 +323,7 @@ MAPPED = [
     Case(
         f"mapped-memory/{id}",
         "C",
-        "Memory that is no data of the process ends near the limit, also where packages are offered.",
+        "Memory outside the data segment is limited too, also if packages are offered.",
         lambda host, step=step: program_job(_FILL.replace("{step}", step), ROOMY),  # type: ignore[misc]
         frozenset({Status.COMPLETED, Status.MEMORY_LIMIT, Status.EXITED}),
         holds=lambda outcome, host: f"It held {outcome.peak_mb} MB." if outcome.peak_mb > MOST_MAPPED_MB else None,

@@ -1,4 +1,4 @@
-"""Attacks on disk, on output and on those who read answers (kind C): contained, named, and the next run clean."""
+"""Attacks on disk, output and readers of answers (kind C): contained, with the right status, and no effect afterwards."""
 
 from sandbox.verdicts.jobs import Job
 from sandbox.verdicts.results import Outcome, Status
@@ -26,28 +26,28 @@ def send(payload):
 ANSWERS = [
     greedy_function(
         "deep-list",
-        "A list 200,000 deep comes back as a value that equals nothing.",
+        "A list nested 200,000 deep is received as a value that equals nothing.",
         "def f(x):\n    v = []\n    for _ in range(200_000):\n        v = [v]\n    return v\n",
         "def check(candidate):\n    assert candidate(1) == [[]]\n",
         frozenset({Status.ASSERTION, Status.EXCEPTION, Status.OUTPUT_LIMIT, Status.UNSUPPORTED}),
     ),
     greedy_function(
         "deep-list-judged",
-        "A list 200,000 deep does not bring down the judge.",
+        "A list nested 200,000 deep does not crash the test judge.",
         "def f(x):\n    v = []\n    for _ in range(200_000):\n        v = [v]\n    return v\n",
         "def check(candidate):\n    for x in (1, 2):\n        assert candidate(x) == [x]\n",
         frozenset({Status.ASSERTION, Status.EXCEPTION, Status.OUTPUT_LIMIT, Status.UNSUPPORTED}),
     ),
     greedy_function(
-        "own-loop",
-        "A list that holds itself comes back as a value that equals nothing.",
+        "self-containing-list",
+        "A list that contains itself is received as a value that equals nothing.",
         "def f(x):\n    v = []\n    v.append(v)\n    return v\n",
         "def check(candidate):\n    assert candidate(1) == [[]]\n",
         frozenset({Status.ASSERTION, Status.EXCEPTION, Status.OUTPUT_LIMIT, Status.UNSUPPORTED}),
     ),
     greedy_function(
         "large-answer",
-        "An answer of 64 MB is refused by its size.",
+        "An answer of 64 MB is rejected because of its size.",
         "def f(x):\n    return 'x' * (64 << 20)\n",
         "def check(candidate):\n    assert candidate(1) == 'x'\n",
         frozenset({Status.OUTPUT_LIMIT}),
@@ -60,8 +60,8 @@ ANSWERS = [
         frozenset({Status.EXCEPTION, Status.OUTPUT_LIMIT}),
     ),
     greedy_function(
-        "answers-beyond-the-limit",
-        "Answers made by hand, of millions of empty lists each, are refused before anybody unpacks them.",
+        "handwritten-large-replies",
+        "Handwritten replies with millions of empty lists are rejected before they are decoded.",
         SENDS
         + """
 def f(x):
@@ -89,7 +89,7 @@ def f(x):
     ),
     greedy_function(
         "large-answers-in-all",
-        "Answers of the allowed size that are large in all are compared by a judge, not by the supervisor.",
+        "Answers of the allowed size whose sum is large are compared by a test judge, not by the supervisor.",
         "def f(x):\n    return 'x' * 3_900_000\n",
         "def check(candidate):\n" + "    assert len(candidate(1)) == 3900000\n" * 6,
         frozenset({Status.PASSED}),
@@ -97,7 +97,7 @@ def f(x):
     ),
     greedy_function(
         "floods-the-judge",
-        "Answers without a question, sent while the tests are busy, fill nobody's memory and end the run.",
+        "Unrequested replies, sent while the tests are busy, do not fill memory and end the run.",
         """
         import os, struct, threading
         def flood():
@@ -121,7 +121,7 @@ def f(x):
     ),
     attack(
         "flood-without-end",
-        "Output without end fills nothing and ends at the clock.",
+        "Endless output does not fill memory and ends at the time limit.",
         "import os\nblock = b'x' * 65536\nwhile True:\n    os.write(1, block)\n",
         frozenset({Status.TIMEOUT, Status.OUTPUT_LIMIT}),
         holds=lambda outcome, host: (
@@ -152,7 +152,7 @@ DISK = [
     ),
     attack(
         "many-files",
-        "Many files of the allowed size end at the limit of everything written.",
+        "The total size of many files of the allowed size is limited.",
         """
         block = b'x' * (1 << 20)
         for number in range(8192):
@@ -169,7 +169,7 @@ DISK = [
     ),
     attack(
         "all-descriptors",
-        "Descriptors end at their limit.",
+        "The number of descriptors is limited.",
         "import os\nkept = []\nwhile True:\n    kept.append(os.open('/dev/null', os.O_RDONLY))\n",
         frozenset({Status.EXCEPTION}),
     ),
@@ -178,7 +178,7 @@ DISK = [
 SUPERVISORS = [
     greedy_function(
         f"pool-bomb-{id}",
-        "An answer small on the wire and huge when used costs the run its limits, not the supervisor.",
+        "An answer that is small when encoded and huge when used reaches the limits of the run, not those of the supervisor.",
         f"from decimal import Decimal\ndef f(x):\n    return {answer}\n",
         f"def check(candidate):\n    assert {test}\n",
         frozenset({Status.ASSERTION, Status.EXCEPTION, Status.MEMORY_LIMIT, Status.OUTPUT_LIMIT, Status.TIMEOUT}),
@@ -234,7 +234,7 @@ FRAMES = [
     Case(
         f"empty-frames-{kind}/{role}",
         "C",
-        "Empty frames without number are tampering, and reading them costs the supervisor no more than the first.",
+        "Endless empty frames are tampering, and the supervisor stops reading after the first ones.",
         lambda host, job=job: job,  # type: ignore[misc]
         frozenset({Status.TAMPERED}),
         holds=idle_supervisor,
@@ -243,11 +243,11 @@ FRAMES = [
     for role, job in _floods(kind).items()
 ]
 
-HONEST = [
+LEGITIMATE = [
     Case(
         "flood-then-answer",
         "C",
-        "A flood of output is cut, said to be cut, and the honest answer behind it counts.",
+        "Too much output is cut and marked as cut, and the answer after it counts.",
         lambda host: function_job(
             "import sys\ndef f(x):\n    for _ in range(64):\n        print('y' * 65536)\n    return x\n",
             "def check(candidate):\n    assert candidate(1) == 1\n",
@@ -259,7 +259,7 @@ HONEST = [
     Case(
         "closed-stdout",
         "C",
-        "A candidate that closes its output and answers honestly passes.",
+        "A candidate that closes its output and gives the right answer passes.",
         lambda host: function_job(
             "import os, sys\nsys.stdout.close()\nos.close(1)\nos.close(2)\ndef f(x):\n    return x\n",
             "def check(candidate):\n    assert candidate(1) == 1\n",
@@ -269,4 +269,4 @@ HONEST = [
     ),
 ]
 
-ROWS = [*ANSWERS, *DISK, *SUPERVISORS, *FRAMES, *HONEST]
+ROWS = [*ANSWERS, *DISK, *SUPERVISORS, *FRAMES, *LEGITIMATE]

@@ -11,7 +11,7 @@ from tests.sandbox.conformance import (
     forgeries_replies,
     forgeries_tests,
     forgeries_wire,
-    honest,
+    legitimate,
     resources,
     resources_output,
 )
@@ -29,5 +29,5 @@ TABLE = [
     *resources_output.ROWS,
     *escapes.ROWS,
     *escapes_kernel.ROWS,
-    *honest.ROWS,
+    *legitimate.ROWS,
 ]

@@ -1,4 +1,4 @@
-"""The docker backend: how its containers are confined, replaced and cleared away."""
+"""The docker backend: isolation, replacement and removal of its containers."""
 
 import io
 import os
@@ -118,12 +118,12 @@ def test_candidate_and_judge_containers_are_linked(pool: Pool) -> None:
     for _ in range(3):
         assert pool.run(JUDGED).status is Status.PASSED
     ((pair, _),) = pool.engines.idle
-    assert pair.can_link and pair.judge is not pair.candidate
+    assert pair.can_link and pair.test_judge is not pair.candidate
 
 
 @pytest.mark.docker
 def test_frames_are_relayed_without_link(api: docker.APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DockerTransport, "create_judge_transport", Transport.create_judge_transport)
+    monkeypatch.setattr(DockerTransport, "create_test_judge_transport", Transport.create_test_judge_transport)
     options = PoolOptions(backend="docker", workers=1, transport=TransportOptions(image=containers.image()))
     with Pool.open(options) as opened:
         assert opened.run(JUDGED).status is Status.PASSED
@@ -154,7 +154,7 @@ def test_candidate_engine_that_dies_is_replaced(pool: Pool, api: docker.APIClien
     ],
     ids=["timeout", "tampering"],
 )
-def test_a_container_is_replaced_after(pool: Pool, api: docker.APIClient, code: str, status: Status) -> None:
+def test_container_is_replaced_after(pool: Pool, api: docker.APIClient, code: str, status: Status) -> None:
     (before,) = ours(api)
     job = FunctionJob(code + "def f(): return 1\n", "f", [{"expect": 1}], limits=Limits(cpu_s=1, wall_s=2))
     assert pool.run(job).status is status
@@ -163,7 +163,7 @@ def test_a_container_is_replaced_after(pool: Pool, api: docker.APIClient, code: 
 
 
 @pytest.mark.docker
-def test_a_container_is_replaced_after_enough_runs(
+def test_container_is_replaced_after_enough_runs(
     pool: Pool, api: docker.APIClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(DockerTransport, "max_runs", 3)
@@ -181,7 +181,7 @@ def test_files_are_sent_to_a_container_over_the_stream(pool: Pool) -> None:
 
 
 @pytest.mark.docker
-def test_the_image_with_packages_offers_them_to_code_and_tests() -> None:
+def test_image_with_packages_offers_them_to_code_and_tests() -> None:
     transport = TransportOptions(image=containers.image("packages"))
     options = PoolOptions(backend="docker", workers=1, packages=("/opt/packages",), transport=transport)
     job = FunctionJob(
@@ -197,7 +197,7 @@ def test_the_image_with_packages_offers_them_to_code_and_tests() -> None:
 
 
 @pytest.mark.docker
-def test_a_closed_pool_leaves_no_container(api: docker.APIClient) -> None:
+def test_closed_pool_leaves_no_container(api: docker.APIClient) -> None:
     options = PoolOptions(backend="docker", workers=1, transport=TransportOptions(image=containers.image()))
     with Pool.open(options) as pool:
         pool.run(JUDGED)
@@ -278,7 +278,7 @@ def test_attached_output_is_decoded_for_any_chunking() -> None:
 
 
 @pytest.mark.docker
-def test_image_of_another_release_is_refused(api: docker.APIClient) -> None:
+def test_image_of_another_release_is_rejected(api: docker.APIClient) -> None:
     tag = f"llmeval-sandbox:test-stale-{os.getpid()}"
     changed = "/usr/lib/llmeval/engine/protocol/frames.py"
     recipe = f"FROM {containers.image()}\nUSER root\nRUN echo '# as released before' >> {changed}\n"

@@ -91,7 +91,7 @@ def test_each_connection_has_its_own_engine_that_ends_with_it(service: Service, 
         assert service.poll() is None
 
 
-def test_a_service_that_restarts_is_used_again(start: Start, service: Service, path: Path) -> None:
+def test_service_that_restarts_is_used_again(start: Start, service: Service, path: Path) -> None:
     with open_pool(path) as pool:
         assert pool.run(JOB).status is Status.PASSED
         service.terminate()
@@ -118,7 +118,7 @@ def test_stopped_service_removes_socket_and_engines(service: Service, path: Path
             pass
 
 
-def test_a_socket_left_by_a_killed_service_is_replaced(start: Start, service: Service, path: Path) -> None:
+def test_socket_left_by_a_killed_service_is_replaced(start: Start, service: Service, path: Path) -> None:
     service.kill()
     service.wait()
     assert path.is_socket() and check(path) == 1
@@ -156,7 +156,7 @@ def test_socket_mode_allows_other_users(service: Service, path: Path) -> None:
     assert os.stat(path).st_mode & 0o777 == 0o666
 
 
-def test_service_with_engine_of_another_release_is_refused(tmp_path: Path, path: Path) -> None:
+def test_service_with_engine_of_another_release_is_rejected(tmp_path: Path, path: Path) -> None:
     package = Path(sandbox.__file__).parent
     for folder in ("engine", "image"):
         shutil.copytree(package / folder, tmp_path / folder)

@@ -1,1 +1,1 @@
-"""Fuzzing of everything that reads bytes which a run has written: codec, frames, reports, answers to a judge."""
+"""Fuzzing of all readers of bytes from a run: codec, frames, reports, replies to a test judge."""

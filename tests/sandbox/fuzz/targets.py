@@ -1,6 +1,6 @@
-"""What is fuzzed, each as a function of bytes that raises AssertionError where a promise breaks.
+"""Fuzz targets: functions that take arbitrary bytes and raise AssertionError if a guarantee does not hold.
 
-Used by the hypothesis tests of the suite and, for as long as wanted, by `python -m tests.sandbox.fuzz.run`.
+Used by the hypothesis tests, and by `python -m tests.sandbox.fuzz.run` for longer sessions.
 """
 
 import json
@@ -21,11 +21,11 @@ from sandbox.verdicts.jobs import CallJob, FunctionJob, Job, ProgramJob
 from sandbox.verdicts.results import Outcome, Status
 
 SECRET = "3f1c9a5e77d0"
-"""The answer that tests expect. Nothing that is fuzzed contains it, so nothing may pass."""
+"""The answer that tests expect. No fuzzed input contains it, so no test may pass."""
 
 
 def check_codec(data: bytes) -> None:
-    """Decoding raises CodecError or gives a value that encodes again and comes back the same."""
+    """Check that decoding raises CodecError or returns a value that is unchanged by encoding and decoding it again."""
     try:
         value = codec.decode(codec.loads(data))
     except codec.CodecError:
@@ -36,7 +36,7 @@ def check_codec(data: bytes) -> None:
 
 
 def _ordered(data: Any) -> Any:
-    """Encoded data with the members of sets in one order, which the sets themselves do not have."""
+    """Return encoded data with the members of sets sorted, so that it can be compared."""
     if isinstance(data, list):
         return [_ordered(item) for item in data]
     if not isinstance(data, dict):
@@ -49,7 +49,7 @@ def _ordered(data: Any) -> Any:
 
 
 def check_frames(data: bytes) -> None:
-    """However the stream is cut into pieces, the same frames come out, or it is refused as too large."""
+    """Check that a stream gives the same frames, or the same FrameTooLarge, for any division into pieces."""
     for kind in (frames.RunBuffer, frames.EngineBuffer):
         assert _frames_of(kind(4096), [data]) == _frames_of(kind(4096), [data[i : i + 1] for i in range(len(data))])
 
@@ -83,26 +83,26 @@ class FuzzedEngine:
         return self.sessions
 
     def kill(self, session: int) -> None:
-        """The run ends without it."""
+        """Do nothing: `FuzzedEnginePair.events` ends each run."""
 
     kill_and_ignore = kill
 
 
 class FuzzedEnginePair:
-    """A pair with that engine. The frames of the candidate are read from fuzzed bytes."""
+    """Engine pair whose candidate sends frames read from fuzzed bytes."""
 
     can_link = True  # both runs share the engine
 
     def __init__(self, data: bytes, verdict: bytes | None) -> None:
-        self.candidate = self.judge = FuzzedEngine()
+        self.candidate = self.test_judge = FuzzedEngine()
         self.engines = [self.candidate]
         self._data, self._verdict = data, verdict
         self._ended = 0
 
     def events(self, wall_s: float) -> Iterator[Event]:
-        """Frames of the run or the candidate, the judge's verdict, and the end of each session of this job.
+        """Yield the frames of the candidate, the verdict of the test judge, and the end of each session of the job.
 
-        Literal tests with an answer that only a judge may use run in a judge afterwards, in two more sessions.
+        If an answer to literal tests needs a test judge, the job continues with two more sessions.
         """
         first, self._ended = self._ended + 1, self.candidate.sessions
         buffer = frames.RunBuffer(1 << 20)
@@ -159,7 +159,7 @@ def _run(job: Job, data: bytes, verdict: bytes | None) -> Outcome | None:
 
 
 def check_reports(data: bytes) -> None:
-    """Each report leads to an outcome, and tests whose answer the run cannot know do not pass."""
+    """Check that each report leads to an outcome, and that tests whose answer the run cannot know do not pass."""
     for job, verdict in JOBS:
         outcome = _run(job, data, verdict)
         assert outcome is not None, f"Reports of the run made the sandbox fail: {data!r}"
@@ -168,39 +168,39 @@ def check_reports(data: bytes) -> None:
         json.dumps(outcome.to_json())
 
 
-# ---- answers to the judge -------------------------------------------------------------------------------------------
+# ---- answers to the test judge --------------------------------------------------------------------------------------
 
 
 class Wire(Channel):
-    """A channel that hears what it is told to hear."""
+    """Channel that receives the frames in fuzzed bytes."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(-1)
         buffer = frames.RunBuffer(1 << 20)
         buffer.feed(data)
         try:
-            self._heard = list(buffer.frames())
+            self._received = list(buffer.frames())
         except frames.FrameTooLarge:
-            self._heard = []
+            self._received = []
 
     def send(self, kind: int, payload: bytes = b"") -> None:
-        """Nobody listens."""
+        """Discard the frame."""
 
     def has_input(self) -> bool:
         return False
 
     def peek(self) -> int:
-        return self._heard[0][0] if self._heard else frames.PEER_GONE
+        return self._received[0][0] if self._received else frames.PEER_GONE
 
     def receive(self) -> tuple[int, bytes]:
-        return self._heard.pop(0) if self._heard else (frames.PEER_GONE, b"")
+        return self._received.pop(0) if self._received else (frames.PEER_GONE, b"")
 
 
 _EXPECTED_ENDS = (CandidateGone, Tampered, TooLarge, Missing, RemoteError)
 
 
 def check_answers(data: bytes) -> None:
-    """Whatever the candidate answers, the judge gets a value other than the expected one, or an exception it knows."""
+    """Check that no reply of the candidate gives the test judge the expected value or an unknown exception."""
     called: list[Any] = []
     argument: list[Any] = [1, {"a": [2]}]
     peer = Peer(Wire(data), {}, [])
@@ -210,7 +210,7 @@ def check_answers(data: bytes) -> None:
         except _EXPECTED_ENDS:
             continue
         except Exception as error:
-            # An exception of the code crosses as the built-in of its name; the judge's own are named above.
+            # An exception of the code arrives as the built-in exception of its name; the judge's own are listed above.
             assert "_llm_remote" in vars(error), f"{type(error).__name__}: {error}"
             continue
         assert (value == SECRET) is False
@@ -239,9 +239,9 @@ _RESULTS: dict[str, Callable[[Any], bool]] = {
 
 
 def check_replies(data: bytes) -> None:
-    """However one operation is replied to, the judge gets a result of its type, or an exception that the table allows.
+    """Check that a reply to one operation gives a result of its type, or an exception that the table allows.
 
-    The first byte chooses the operation; the rest is what the candidate writes.
+    The first byte selects the operation; the rest is the candidate's reply.
     """
     if not data:
         return

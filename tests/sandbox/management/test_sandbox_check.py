@@ -1,4 +1,4 @@
-"""`manage.py sandbox_check` says what this machine gives, and exits 3 where code would be refused."""
+"""`manage.py sandbox_check`: tiers and attacks of this machine, and exit code 3 if no tier is accepted."""
 
 import io
 import json

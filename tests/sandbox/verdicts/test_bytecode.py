@@ -1,4 +1,4 @@
-"""Bytecode beside a bundle's source: Python takes it instead of compiling, and never for other source."""
+"""Bytecode sent with the source of a bundle: Python uses it, but never for other source."""
 
 import subprocess
 import sys

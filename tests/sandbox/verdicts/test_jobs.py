@@ -1,4 +1,4 @@
-"""Jobs and limits that do not hold are refused when they are made, with a sentence."""
+"""Invalid jobs and limits raise ValueError with a sentence."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from sandbox.verdicts.jobs import CallJob, FunctionJob, ProgramJob
         ({"descriptors": True}, "descriptors must be a number"),
     ],
 )
-def test_limits_out_of_range_are_refused(options: dict[str, Any], said: str) -> None:
+def test_limits_out_of_range_are_rejected(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Limits(**options)
 

@@ -4,7 +4,7 @@ import pytest
 
 from sandbox.engine.protocol import codec
 from sandbox.verdicts.jobs import FunctionJob
-from sandbox.verdicts.literal.expressions import NeedsJudge
+from sandbox.verdicts.literal.expressions import NeedsTestJudge
 from sandbox.verdicts.literal.plans import LiteralTest, plan_job, plan_text
 
 
@@ -128,7 +128,7 @@ def test_setup_with_more_than_imports_needs_a_judge() -> None:
 def test_answer_that_is_expensive_to_use_needs_a_judge(test: str, answer: object) -> None:
     plan = plan_text(test, "f")
     assert plan is not None
-    with pytest.raises(NeedsJudge):
+    with pytest.raises(NeedsTestJudge):
         plan[0].passes([answer] * len(plan[0].calls))
 
 

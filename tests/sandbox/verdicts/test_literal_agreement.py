@@ -1,4 +1,4 @@
-"""Literal tests have the same verdict in this process as in a judge."""
+"""Literal tests have the same verdict with and without a test judge."""
 
 import json
 import random

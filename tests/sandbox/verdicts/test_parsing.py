@@ -1,4 +1,4 @@
-"""Trees built by several threads at once."""
+"""Parsing of source in several threads at once."""
 
 import ast
 from concurrent.futures import ThreadPoolExecutor

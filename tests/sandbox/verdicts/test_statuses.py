@@ -1,4 +1,4 @@
-"""Every way in which code can end has its status and its sentence."""
+"""Status and message for every way in which code can end."""
 
 import json
 

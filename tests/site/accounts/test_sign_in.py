@@ -1,4 +1,4 @@
-"""Sign-in and tokens cannot be guessed at any speed."""
+"""Limits on failed sign-ins and invalid tokens."""
 
 import pytest
 from django.conf import settings

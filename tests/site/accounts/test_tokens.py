@@ -1,4 +1,4 @@
-"""Tokens for REST: scopes, expiry, what is stored of them, and the command that makes them."""
+"""Tokens for REST: scopes, expiry, stored digests, and the command that creates them."""
 
 from datetime import timedelta
 from io import StringIO

@@ -1,4 +1,4 @@
-"""What the product writes is its owner's alone: the data folder, the database with its tests, the secrets."""
+"""Files of the data folder (database, secrets) can be read by their owner only."""
 
 import stat
 from pathlib import Path
@@ -67,14 +67,15 @@ def test_prepare_runs_again_if_the_database_is_missing(tmp_path: Path, monkeypat
         database.write_text("tables")
 
     monkeypatch.setattr(prepare, "call_command", record)
+    monkeypatch.setattr(prepare, "register_demo_models", lambda: called.append("demo models"))
     monkeypatch.setattr(settings, "VAR_DIR", tmp_path)
     monkeypatch.setattr(settings, "DATABASES", {"default": {**SQLITE, "NAME": database}})
     for _ in range(2):
         prepare.Command().handle()
-    assert called == ["migrate", "load_catalog"]
+    assert called == ["migrate", "demo models", "load_catalog"]
     database.write_text("")  # as the settings create it
     prepare.Command().handle()
-    assert called == ["migrate", "load_catalog"] * 2
+    assert called == ["migrate", "demo models", "load_catalog"] * 2
 
 
 def test_data_folder_of_the_tests_is_private() -> None:

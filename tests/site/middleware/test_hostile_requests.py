@@ -1,4 +1,4 @@
-"""Requests that no client sends by accident: U+0000 in addresses, JSON nested without end."""
+"""Malicious requests: U+0000 in URLs, and deeply nested JSON."""
 
 import json
 from typing import Any
@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.http import QueryDict
 from django.test import Client
 
+from hub.common.rest.bodies import error_body
 from tests.members import member
 from tests.site.accounts.test_access import addresses
 
@@ -41,7 +42,8 @@ def test_null_character_in_path_gets_400(admin: Client) -> None:
     answers = {url: admin.get(url).status_code for url in urls}
     assert {url: code for url, code in answers.items() if code != 400} == {}
     said = admin.get("/api/v1/environments/sums/versions/1%00/").json()
-    assert said == {"message": "The address contains the character U+0000; remove %00.", "errors": []}
+    message = "The address contains the character U+0000; remove %00."
+    assert said == error_body(message, 400)
 
 
 @pytest.mark.parametrize("body", [DEEP, DEEP_LIST, json.dumps({"message": json.loads(DEEP_LIST)})])
@@ -75,3 +77,75 @@ def test_ordinary_body_and_query_are_accepted(client: Client) -> None:
     assert client.get("/api/v1/environments/?q=00").status_code == 200
     answer = client.post("/api/v1/episodes/", {"environment": "nope"}, content_type="application/json")
     assert "levels" not in answer.content.decode()
+
+
+def test_null_character_in_json_body_gets_400(admin: Client) -> None:
+    """Each REST address that takes JSON rejects texts, lists and keys with U+0000 or a lone surrogate."""
+    urls = sorted(url for url in set(addresses()) if url.startswith("/api/"))
+    for value in ("\x00", ["a\x00"], {"b\x00": 1}, "\ud800"):
+        body = json.dumps({"message": value, "environment": value, "verdict": value, "critique": value})
+        codes = {url: admin.post(url, body, content_type="application/json").status_code for url in urls}
+        assert {url: code for url, code in codes.items() if code >= 500 or code < 400} == {
+            url: 200 for url in urls if url.endswith(("/cancel", "/resume")) and codes[url] == 200
+        }
+    answer = admin.post("/api/v1/episodes/", json.dumps({"environment": "a\x00"}), content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert "U+0000" in answer.json()["message"]
+
+
+@pytest.mark.parametrize("address", ["/api/", "/api/v1/", "/api/v1/nope/", "/api/v2/runs/", "/api/v1/runs/x/"])
+def test_unknown_rest_address_gets_json(client: Client, address: str) -> None:
+    answer = client.get(address)
+    assert answer.status_code == 404
+    assert answer.json() == error_body("There is nothing at this address. /api/v1/docs/ lists all.", 404)
+
+
+def test_wrong_method_gets_json(admin: Client) -> None:
+    answer = admin.put("/api/v1/runs/", "{}", content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+
+
+def test_missing_csrf_token_gets_json_over_rest() -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(User.objects.create_superuser("root", "", "x"))
+    answer = client.post("/api/v1/runs/", "{}", content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+
+
+def test_too_many_parameters_get_json(admin: Client) -> None:
+    answer = admin.get("/api/v1/runs/?" + "a=1&" * 2000)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+
+
+def test_error_of_the_server_gets_json_over_rest(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr("runs.web.queries.filter_runs", fail)
+    answer = admin.get("/api/v1/runs/")
+    assert (answer.status_code, answer.json()["code"]) == (500, "server_error")
+    assert "request id" in answer.json()["message"]
+    assert "secret" not in answer.content.decode()
+
+
+def test_schema_describes_the_errors_of_every_operation(admin: Client) -> None:
+    schema: Any = json.loads(
+        admin.get("/api/v1/schema/", headers={"Accept": "application/vnd.oai.openapi+json"}).content
+    )
+    operations = [
+        (f"{method} {path}", operation)
+        for path, item in schema["paths"].items()
+        for method, operation in item.items()
+        if method in ("get", "post", "put", "patch", "delete")
+    ]
+    assert len(operations) > 25
+    for name, operation in operations:
+        missing = {"400", "401", "403", "404", "405", "406", "429", "500", "503"} - set(operation["responses"])
+        assert not missing, name
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "x", "null", "501", "1e2"])
+def test_invalid_page_size_gets_400(admin: Client, size: str) -> None:
+    answer = admin.get(f"/api/v1/runs/?page_size={size}")
+    assert answer.status_code == 400
+    assert answer.json()["errors"] == [{"path": "page_size", "message": "Must be a number from 1 to 500."}]

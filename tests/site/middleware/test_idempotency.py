@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a POST that is repeated does nothing twice."""
+"""`Idempotency-Key`: a repeated POST request has no second effect."""
 
 import json
 from datetime import timedelta

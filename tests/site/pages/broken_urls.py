@@ -1,4 +1,4 @@
-"""The site's addresses, and one more whose view raises."""
+"""The URLs of the site, and one whose view raises an exception."""
 
 from typing import NoReturn
 

@@ -1,4 +1,4 @@
-"""The site's own pages: dashboard, search, account and token, errors, navigation, safety headers."""
+"""Pages of the site: dashboard, search, account and tokens, errors, navigation, security headers."""
 
 import re
 
@@ -84,10 +84,10 @@ def test_dashboard_lists_failed_runs_until_a_later_run_succeeds(client: Client, 
 def test_dashboard_shows_open_work_of_a_curator(client: Client, user: User) -> None:
     version = published().environments.get().version
     CaseDefect.objects.create(case=version.cases.all()[0], description="Wrong.")
-    assert "to be settled" not in client.get("/").content.decode()
+    assert "report of a wrong case" not in client.get("/").content.decode()
     client.force_login(member("Curator", staff=True))
     page = client.get("/").content.decode()
-    assert "1 claim</a> that a case is wrong" in page
+    assert "1 report of a wrong case</a> to be decided" in page
     CaseDefect.objects.update(status=CaseDefect.Status.REJECTED)
     assert "Waiting for you" not in client.get("/").content.decode()
 

@@ -1,4 +1,4 @@
-"""Runs that may start processes: allowed by number, ended with the run, counted together in control groups."""
+"""Runs with child processes: limited in number, ended with the run, with one memory limit in control groups."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Detection of isolation: a mechanism is missing only if the system refuses it, never by a mistake of the engine."""
+"""Detection of isolation: a mechanism is missing only if the system denies it; a mistake of the engine raises."""
 
 import os
 import shutil

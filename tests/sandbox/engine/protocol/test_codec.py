@@ -1,4 +1,4 @@
-"""The codec: what crosses, what does not, and that no bytes make it do anything else."""
+"""The codec: values that are encoded, values that are not, and safe decoding of arbitrary bytes."""
 
 import datetime
 import decimal

@@ -1,4 +1,4 @@
-"""Whatever bytes a run writes, nobody who reads them passes it, breaks, or is kept busy."""
+"""Arbitrary bytes written by a run neither pass its tests, nor break or delay their readers."""
 
 import json
 from typing import Any

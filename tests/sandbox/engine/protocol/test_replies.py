@@ -1,4 +1,4 @@
-"""The table of replies: complete, and held to by the judge whatever a candidate replies to whichever operation."""
+"""The table of replies: it is complete, and the test judge accepts no other reply of a candidate."""
 
 import ast
 import inspect
@@ -67,8 +67,8 @@ def ask(operation: str, reply: dict[str, Any]) -> Any:
     return peer.ask("apply", name=operation, on=1, args=[])
 
 
-def asked_by_the_judge() -> set[str]:
-    """Names of operations that the source of the judge's proxies asks for."""
+def requested_operations() -> set[str]:
+    """Return the names of the operations that the source of the proxies requests."""
     asking = {"asks", "computes", "compares", "apply", "_returns_object", "_awaits"}
     names = set()
     for module in (proxy, special_methods):
@@ -81,7 +81,7 @@ def asked_by_the_judge() -> set[str]:
 
 
 def test_table_of_replies_has_every_operation_of_the_judge() -> None:
-    asked = asked_by_the_judge()
+    asked = requested_operations()
     assert len(asked) > 30
     assert asked <= replies.OPERATIONS.keys()
     assert replies.OPERATIONS.keys() <= service.OPERATIONS.keys() | operations.FUNCTIONS.keys() | {"plain"}

@@ -1,4 +1,4 @@
-"""How a candidate and its judge come by their pipe, in one engine and between two."""
+"""Pipes between a candidate and its test judge, in one engine and between two."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What happens when a party dies: an engine in mid-run, the process that owns the pool, a forked child of it."""
+"""Processes that die: an engine during a run, the process that owns the pool, a forked child of it."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or sys.platform != "linux",
     reason="Finding and killing engines of other users takes root on Linux.",
 )
-HONEST = function_job("def add(a, b): return a + b\n", ADD_TESTS["judged"])
+CORRECT = function_job("def add(a, b): return a + b\n", ADD_TESTS["judged"])
 
 
 @pytest.fixture(scope="module", params=[s for s in SETUPS if s.tier != "C"], ids=lambda setup: setup.name)
@@ -35,7 +35,7 @@ def test_job_is_retried_after_engine_is_killed(engines: Bench) -> None:
     outcome = engines.pool.run(SLEEPER)
     killer.join()
     assert (outcome.status, outcome.stdout) == (Status.COMPLETED, "slept\n")
-    assert engines.pool.run(HONEST).status is Status.PASSED
+    assert engines.pool.run(CORRECT).status is Status.PASSED
 
 
 def test_job_passes_after_two_engines_are_killed(engines: Bench) -> None:
@@ -45,7 +45,7 @@ def test_job_passes_after_two_engines_are_killed(engines: Bench) -> None:
     killer.join()
     assert (outcome.status, outcome.stdout) == (Status.COMPLETED, "slept\n")
     assert engines.host.processes_left(MARK) == []
-    assert engines.pool.run(HONEST).status is Status.PASSED
+    assert engines.pool.run(CORRECT).status is Status.PASSED
 
 
 OWNER = """
@@ -75,14 +75,14 @@ def test_killed_owner_leaves_no_process(engines: Bench) -> None:
 
 
 def test_end_of_forked_child_keeps_engines_of_parent(engines: Bench) -> None:
-    assert engines.pool.run(HONEST).status is Status.PASSED
+    assert engines.pool.run(CORRECT).status is Status.PASSED
     before = [pair.candidate for pair, _ in engines.pool.engines.idle]
     child = os.fork()
     if child == 0:
-        outcome = engines.pool.run(HONEST)
+        outcome = engines.pool.run(CORRECT)
         os.write(2, b"" if outcome.status is Status.PASSED else repr(outcome).encode())
         os._exit(0 if outcome.status is Status.PASSED else 1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0, "The child could not run a job of its own."
-    assert engines.pool.run(HONEST).status is Status.PASSED
+    assert engines.pool.run(CORRECT).status is Status.PASSED
     assert [pair.candidate for pair, _ in engines.pool.engines.idle] == before

@@ -1,4 +1,4 @@
-"""The spare: a run that an engine starts beforehand, so that a job does not wait for a fork."""
+"""The spare run: started by an engine in advance, so that a job does not wait for a fork."""
 
 import os
 import signal

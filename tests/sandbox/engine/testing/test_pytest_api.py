@@ -8,7 +8,7 @@ from sandbox.client.pool import Pool
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import FunctionJob, Trust
 from sandbox.verdicts.results import Outcome, Status
-from tests.sandbox.honest.pytest_styles import ADD, STYLES, SUBTRACT, Style
+from tests.sandbox.correct_solutions.pytest_styles import ADD, STYLES, SUBTRACT, Style
 
 
 def run(pool: Pool, code: str, tests: str, trust: Trust = "isolated") -> Outcome:
@@ -25,7 +25,7 @@ def test_right_code_passes_and_wrong_code_fails(pool: Pool, style: Style, trust:
     assert wrong.status in (Status.ASSERTION, Status.EXCEPTION), wrong
 
 
-def test_a_failure_names_the_parameters(pool: Pool) -> None:
+def test_failure_names_the_parameters(pool: Pool) -> None:
     outcome = run(pool, SUBTRACT, STYLES[4].tests)
     assert outcome.failure is not None and "test_add[1-2-3]" in outcome.failure.test, outcome
 

@@ -1,0 +1,203 @@
+"""Time of every page, list over REST and export with the rows of `benchmarks/load_data.py`.
+
+    .venv/bin/python benchmarks/pages.py NAME [--server postgres://postgres@127.0.0.1:5432] [--times 20] [--only TEXT]
+
+Requests go through Django's test client, so the figures are the time of the server without the network. Prints two
+tables in Markdown: for each page the median and the 95th percentile in milliseconds, queries and bytes; for each export
+the seconds in all and until the first byte, and the memory that its process gained at its peak. Each export is made in
+a process of its own.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median, quantiles
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from load_data import SERVER, USER, use_database
+
+HOST = "localhost"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="the database")
+    parser.add_argument("--server", default=SERVER)
+    parser.add_argument("--times", type=int, default=20, help="requests of each page, at least 2")
+    parser.add_argument("--only", default="", help="only pages whose name contains this text")
+    parser.add_argument("--export", help=argparse.SUPPRESS)  # the process of one export
+    options = parser.parse_args()
+    if options.times < 2:
+        parser.error("--times must be at least 2")
+    use_database(options.name, options.server)
+    from django.conf import settings
+
+    settings.ALLOWED_HOSTS = [HOST]
+    settings.DEBUG = False
+    if options.export:
+        print(json.dumps(measure_export(options.export)))
+        return
+    print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n")
+    print("| page | median ms | p95 ms | queries | KiB |\n| --- | --- | --- | --- | --- |")
+    for name, path in pages().items():
+        if options.only in name:
+            print(f"| {name} | {measure_page(path, options.times)} |", flush=True)
+    print("\n| export | s | s to the first byte | MiB sent | MiB of memory |\n| --- | --- | --- | --- | --- |")
+    for name, path in exports().items():
+        if options.only in name:
+            command = [sys.executable, __file__, options.name, "--server", options.server, "--export", path]
+            found = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+            if found.returncode:
+                print(f"| {name} | failed | | | |", flush=True)
+                continue
+            figures = json.loads(found.stdout.splitlines()[-1])
+            print(f"| {name} | " + " | ".join(f"{figure:.1f}" for figure in figures) + " |", flush=True)
+
+
+def pages() -> dict[str, str]:
+    """Return the path of each page and list, by its name in the table."""
+    from django.urls import reverse
+
+    from preferences.models import Preference
+    from review.models import Pair
+    from runs.models import Response, Run, RunEnvironment
+
+    largest = Run.objects.get(name="bench-largest")
+    first, second = Run.objects.order_by("id")[:2]
+    environment = RunEnvironment.objects.select_related("version__environment").filter(run=largest)[0]
+    slug, version = environment.version.environment.slug, environment.version.version
+    small = first.environments.all()[0].version.environment.slug
+    response = Response.objects.filter(run_environment=environment)[0]
+    preference = Preference.objects.all()[0].pk
+    run = reverse("runs:run", args=[largest.pk])
+    paths = {
+        "dashboard": reverse("dashboard"),
+        "search": reverse("search") + "?q=bench",
+        "hub": reverse("hub:catalogue"),
+        "hub, filtered": reverse("hub:catalogue") + "?category=reasoning",
+        "environment": reverse("hub:version", args=[slug, version]),
+        "environment, files": reverse("hub:files", args=[slug, version]),
+        "environment, case": reverse("hub:case", args=[slug, version, "c1"]),
+        "environment, past results": reverse("runs:past_results", args=[small]),
+        "start a run": reverse("runs:start", args=[slug]),
+        "new run": reverse("runs:new"),
+        "runs": reverse("runs:list"),
+        "runs, completed": reverse("runs:list") + "?status=completed",
+        "run of 50,000": run,
+        "run, failed responses": run + "?status=failed",
+        "run, search": run + "?q=unknown",
+        "run, slices": reverse("runs:slices", args=[largest.pk]),
+        "run, grid": reverse("runs:grid", args=[largest.pk]),
+        "run, case": reverse("runs:case", args=[largest.pk, response.case_id]),
+        "run of 1,000": reverse("runs:run", args=[first.pk]),
+        "response": reverse("runs:response", args=[response.pk]),
+        "compare two runs": reverse("runs:compare") + f"?a={first.pk}&b={second.pk}",
+        "compare models of a run": reverse("runs:compare")
+        + f"?a={largest.pk}&model_a=model-a&b={largest.pk}&model_b=model-b",
+        "models": reverse("runs:models"),
+        "model": reverse("runs:model", args=["model-a"]),
+        "best results": reverse("runs:best_results"),
+        "review": reverse("review:next"),
+        "review of a run": reverse("review:of_run", args=[largest.pk]),
+        "review of a pair": reverse("review:pair", args=[Pair.objects.filter(free__gt=0).order_by("id")[0].pk]),
+        "preferences": reverse("preferences:list"),
+        "preference": reverse("preferences:preference", args=[preference]),
+        "agreement": reverse("preferences:agreement"),
+        "ranking": reverse("preferences:ranking"),
+        "REST environments": reverse("api-environments"),
+        "REST cases": reverse("api-cases", args=[slug, version]),
+        "REST models": reverse("api-models"),
+        "REST runs": reverse("api-runs"),
+        "REST run": reverse("api-run", args=[largest.pk]),
+        "REST responses": reverse("api-run-responses", args=[largest.pk]),
+        "REST preferences": reverse("api-preferences"),
+        "REST agreement": reverse("api-agreement"),
+    }
+    return paths | {f"admin, {name}": path for name, path in _admin_lists().items()}
+
+
+def _admin_lists() -> dict[str, str]:
+    from django.apps import apps
+    from django.contrib import admin
+    from django.urls import reverse
+
+    labels = ("hub", "runs", "preferences", "review")
+    models = [model for label in labels for model in apps.get_app_config(label).get_models()]
+    metas = [model._meta for model in models if admin.site.is_registered(model)]
+    return {
+        str(meta.verbose_name_plural): reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist") for meta in metas
+    }
+
+
+def exports() -> dict[str, str]:
+    """Return the path of each export, by its name in the table."""
+    from django.urls import reverse
+
+    from runs.models import Run
+
+    largest = Run.objects.get(name="bench-largest").pk
+    return {
+        "failures, jsonl": reverse("runs:failures", args=[largest]),
+        "rollouts, jsonl": reverse("runs:rollouts", args=[largest]),
+        "preferences, jsonl": reverse("preferences:export") + "?format=jsonl",
+        "REST preferences, jsonl": reverse("api-preferences-export") + "?format=jsonl",
+    }
+
+
+def _client():
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    client = Client(SERVER_NAME=HOST, raise_request_exception=False)
+    client.force_login(User.objects.get(username=USER), backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def measure_page(path: str, times: int) -> str:
+    """Return the cells of one page: median and p95 in ms, queries, KiB. The first two requests are not timed."""
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    client = _client()
+    client.get(path)
+    with CaptureQueriesContext(connection) as queries:
+        response = client.get(path)
+    executed = len(queries)  # later requests clear the log
+    if response.status_code not in (200, 302):
+        return f"status {response.status_code} | | |"
+    clock = []
+    for _ in range(times):
+        start = time.perf_counter()
+        response = client.get(path)
+        size = len(b"".join(response.streaming_content)) if response.streaming else len(response.content)
+        clock.append((time.perf_counter() - start) * 1000)
+    p95 = quantiles(clock, n=20, method="inclusive")[-1]
+    note = " (redirected)" if response.status_code == 302 else ""
+    return f"{median(clock):.0f} | {p95:.0f} | {executed} | {size / 1024:.0f}{note}"
+
+
+def measure_export(path: str) -> list[float]:
+    """Return seconds, seconds until the first byte, MiB sent, and MiB by which the peak memory of this process grew."""
+    client = _client()
+    client.get("/runs/")  # imports and connections are not part of the export
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    response = client.get(path)
+    if response.status_code != 200:
+        sys.exit(f"{path}: status {response.status_code}")
+    first, size = time.perf_counter() - start, 0
+    for part in response.streaming_content if response.streaming else [response.content]:
+        size += len(part)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return [seconds, first, size / 2**20, (peak - before) / 1024]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,10 @@
+set -eu
+python3 - <<'END'
+import sqlite3
+db = sqlite3.connect("orders.db")
+db.execute("""
+UPDATE orders SET status = a.old FROM audit a
+WHERE a.order_id = orders.id AND a.at = '2024-04-02T09:30' AND a.actor = 'max' AND a.field = 'status'
+AND NOT EXISTS (SELECT 1 FROM audit later WHERE later.order_id = a.order_id AND later.field = 'status' AND later.id > a.id)""")
+db.commit()
+END

@@ -1,0 +1,4 @@
+python3 - <<'END'
+import sqlite3
+sqlite3.connect("invoices.db").executescript("CREATE INDEX invoice_open ON invoice (due, customer_id, status); DROP INDEX invoice_customer; DROP INDEX invoice_number;")
+END

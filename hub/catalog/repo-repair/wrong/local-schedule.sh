@@ -1,0 +1,1 @@
+sed -i 's|datetime.fromisoformat(text\[:19\])|datetime.fromisoformat(text.replace("Z", "+00:00"))|; s|(moment + timedelta(hours=offset // 60))|(moment.astimezone(timezone.utc) + timedelta(hours=offset // 60))|; s|import datetime, timedelta|import datetime, timedelta, timezone|' planner/clock.py

@@ -1,0 +1,8 @@
+cat > audit.sh <<'END'
+#!/bin/bash
+cd "$1" || exit 2
+found=$(find . -type f -perm -4002 -printf '%P\n' | LC_ALL=C sort)
+[ -n "$found" ] || exit 0
+echo "$found"; exit 1
+END
+chmod 755 audit.sh

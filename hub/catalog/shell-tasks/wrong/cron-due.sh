@@ -1,0 +1,1 @@
+printf '%s\n' '00:15 /srv/bin/sync-stock' '01:00 /srv/bin/check-disk' '01:20 /srv/bin/check-disk' '01:40 /srv/bin/check-disk' '02:10 /srv/bin/weekend-scan' '02:15 /srv/bin/sync-stock' '02:20 /srv/bin/weekend-scan' '02:30 /srv/bin/weekend-scan' '04:15 /srv/bin/sync-stock' '04:25 /srv/bin/rotate --keep 4' '05:50 /srv/bin/fifth-days' > due.txt

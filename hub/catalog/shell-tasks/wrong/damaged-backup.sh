@@ -1,0 +1,1 @@
+mkdir restored; cat north/backup.tar.* | tar -xf - -C restored

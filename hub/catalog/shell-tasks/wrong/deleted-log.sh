@@ -1,0 +1,1 @@
+cp out/trace.log recovered.log

@@ -1,0 +1,1 @@
+cat conf/*.ini | awk -F= '/^[ \t]*[;#]/ || !NF { next } /^\[/ { gsub(/[\[\]]/, ""); s = $0; next } { gsub(/^[ \t]+|[ \t]+$/, "", $1); gsub(/^[ \t]+|[ \t]+$/, "", $2); n = s "." tolower($1); if ($2 == "") delete a[n]; else a[n] = $2 } END { for (n in a) print n "=" a[n] }' | LC_ALL=C sort > effective.txt

@@ -1,0 +1,1 @@
+find notes -name '*.txt' | while read -r f; do if iconv -f utf-8 "$f" > /tmp/x 2>/dev/null; then :; else iconv -f latin1 -t utf-8 "$f" > /tmp/x; fi; tr -d '\r' < /tmp/x | sed '1s/^\xef\xbb\xbf//' > "$f"; done

@@ -1,0 +1,53 @@
+"""Errors in the OpenAPI schema: every operation lists those that any request can get. Named in settings."""
+
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.request import Request
+
+from hub.common.rest.bodies import PROBLEM
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+_SCHEMA = {"schema": {"$ref": "#/components/schemas/ErrorBody"}}
+_BODY = {"application/json": _SCHEMA, PROBLEM: _SCHEMA}
+_ALWAYS = {
+    "400": "The request is invalid; `errors` lists each problem.",
+    "401": "No valid token or session.",
+    "403": "The account or the token lacks a permission.",
+    "404": "There is nothing at this address, or you may not see it.",
+    "405": "The address does not have this method.",
+    "406": "`Accept` allows no JSON.",
+    "429": "Too many requests; `Retry-After` has the seconds to wait.",
+    "500": "An error of the server. Its log has the details under the request id.",
+    "503": "A part of the product is not available.",
+}
+_WITH_BODY = {
+    "409": "The present state does not allow it, or the first request with this `Idempotency-Key` is in progress.",
+    "413": "The body is too large.",
+    "415": "The address does not accept a body of this type.",
+    "422": "The `Idempotency-Key` was used for another request.",
+}
+
+
+def document_errors(
+    result: dict[str, object], generator: SchemaGenerator, request: Request | None, public: bool
+) -> dict[str, object]:
+    """Add the responses that every operation can have, unless it describes them itself; a hook of drf-spectacular."""
+    paths = result["paths"]
+    assert isinstance(paths, dict)
+    for operations in paths.values():
+        assert isinstance(operations, dict)
+        for method, operation in operations.items():
+            if method not in _METHODS:
+                continue
+            assert isinstance(operation, dict)
+            responses = operation["responses"]
+            assert isinstance(responses, dict)
+            errors = _ALWAYS if method == "get" else {**_ALWAYS, **_WITH_BODY}
+            for status, description in errors.items():
+                described = responses.get(status)
+                if described is None:
+                    responses[status] = {"description": description, "content": _BODY}
+                elif isinstance(described, dict):
+                    described["content"] = _BODY
+                    if not described.get("description"):
+                        described["description"] = description
+    return result

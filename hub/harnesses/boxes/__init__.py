@@ -1,0 +1,1 @@
+"""Parts of the harness `workspace`: its options, state, tools, preparation and programs."""

@@ -1,0 +1,120 @@
+"""Opening the box of an episode: its image, its files and its setup script."""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import cast
+
+from hub.harnesses.base import EpisodeContext, HarnessError
+from hub.harnesses.boxes.options import ServiceOptions, WorkspaceOptions
+from hub.harnesses.boxes.tools import describe_result
+from hub.harnesses.boxes.world import Box, World
+from hub.protocols.cases import file_bytes
+from hub.protocols.messages import JSON
+from sandbox.connections.owners import owner
+from sandbox.workspaces.base import (
+    BoxLimits,
+    BoxSpec,
+    BuildFailed,
+    Handle,
+    ServiceFailed,
+    ServiceSpec,
+    WorkspaceEngine,
+    WorkspaceError,
+    WorkspaceLost,
+)
+from sandbox.workspaces.shared import build_image, get_workspaces, in_thread
+
+_SCORING_S = 600  # for a last command's end, and for copying artifacts
+
+
+async def open_world(context: EpisodeContext[WorkspaceOptions]) -> World:
+    """Open the episode's box and prepare it. Raises HarnessError, SandboxUnavailable."""
+    options = context.options
+    setup = b""
+    if options.setup:
+        if options.setup not in context.files:
+            raise HarnessError(f"The bundle has no setup script {options.setup!r}.")
+        setup = context.files[options.setup]
+    image = await in_thread(built_image, options, context.files) if options.build else options.image
+    limits = BoxLimits(**options.limits.model_dump(exclude={"build_s"}))
+    # The box lives longer than the episode, so that it can be scored after its last command.
+    life = replace(limits, episode_s=limits.episode_s + math.ceil(options.call_seconds) + _SCORING_S)
+    engine = get_workspaces()
+    spec = BoxSpec(
+        image=image,
+        workdir=options.workdir,
+        seeded=bool(options.build),
+        user=options.user,
+        limits=life,
+        owner=owner() if context.services.process_bound else "",
+        services=[_service(service) for service in options.services],
+        allowed=options.network.allow if options.network else [],
+    )
+    try:
+        handle = await in_thread(engine.open, spec)
+    except ServiceFailed as error:
+        raise HarnessError(str(error)) from None
+    try:
+        await _prepare(context, engine, handle, setup)
+    except BaseException:
+        await in_thread(engine.close, handle)
+        raise
+    world: World = {
+        "box": cast(Box, asdict(handle)),
+        "ends_at": time.time() + options.limits.episode_s,
+        "workdir": options.workdir,
+        "user": options.user,
+        "limits": cast(dict[str, JSON], asdict(limits)),
+        "artifacts": options.artifacts or [options.workdir],
+    }
+    if options.build:
+        world["built"] = True
+    if options.network:
+        world["refusals"] = 0
+    return world
+
+
+def _service(options: ServiceOptions) -> ServiceSpec:
+    return ServiceSpec(
+        name=options.name,
+        image=options.image,
+        environment=options.env,
+        healthcheck=options.healthcheck,
+        start_s=options.start_s,
+        user=options.user,
+        writable=options.writable,
+    )
+
+
+async def _prepare(
+    context: EpisodeContext[WorkspaceOptions], engine: WorkspaceEngine, handle: Handle, setup: bytes
+) -> None:
+    files = {path: file_bytes(content) for path, content in context.case.files.items()}
+    try:
+        await in_thread(engine.write, handle, files)
+        if not setup:
+            return
+        script = "/tmp/setup.sh"  # noqa: S108
+        await in_thread(engine.write, handle, {script: setup})
+        command = f"sh {script}; code=$?; rm -f {script}; exit $code"
+        result = await in_thread(engine.execute, handle, command, context.options.call_seconds)
+    except WorkspaceLost:
+        raise
+    except WorkspaceError as error:
+        raise HarnessError(f"The box could not be prepared: {error}.") from None
+    if result.exit_code or result.timed_out:
+        raise HarnessError(f"{context.options.setup} failed: {describe_result(result)[-2000:]}")
+
+
+def built_image(options: WorkspaceOptions, files: Mapping[str, bytes]) -> str:
+    """Return the image of `build`. Raises HarnessError, SandboxUnavailable."""
+    folder = options.build
+    context = {path.removeprefix(folder): data for path, data in files.items() if path.startswith(folder)}
+    if "Dockerfile" not in context:
+        raise HarnessError(f"The bundle has no file '{folder}Dockerfile'.")
+    try:
+        return build_image(context, options.workdir, options.limits.build_s)
+    except BuildFailed as error:
+        raise HarnessError(f"{folder}Dockerfile cannot be built: {error}") from None

@@ -1,0 +1,85 @@
+"""`policy: program`: turns of an episode in which a program in the box requests the model."""
+
+import secrets
+import time
+from collections.abc import Mapping
+from typing import cast
+
+from hub.harnesses.base import EpisodeContext, HarnessError, Turn
+from hub.harnesses.boxes.options import WorkspaceOptions
+from hub.harnesses.boxes.tools import describe_result
+from hub.harnesses.boxes.world import World, handle_of, take_refusals
+from hub.harnesses.steps.program import Ended, ProgramState, next_request, reference_script, send_reply, start_program
+from hub.harnesses.steps.tool_loop import ToolLoopState
+from hub.protocols.messages import JSON, Message, text_of
+from sandbox.workspaces.base import WorkspaceError, WorkspaceLost
+from sandbox.workspaces.shared import get_workspaces, in_thread
+
+
+async def begin_program(
+    context: EpisodeContext[WorkspaceOptions], state: ToolLoopState, messages: list[Message]
+) -> Turn:
+    """Start the program and return its first request. Raises HarnessError."""
+    path = context.options.program
+    if path not in context.files:
+        raise HarnessError(f"The bundle has no program {path!r}.")
+    engine, handle = get_workspaces(), handle_of(cast(World, state["world"]))
+    program: ProgramState = {
+        "token": secrets.token_urlsafe(24),
+        "request": 0,
+        "said": [],
+        "tools": False,
+        "bytes": 0,
+    }
+    instruction = "\n\n".join(text_of(message) for message in messages)
+    try:
+        await in_thread(start_program, engine, handle, path, context.files, instruction, program["token"])
+        turn = await _program_turn(context, state, program)
+    except WorkspaceLost:
+        raise
+    except WorkspaceError as error:
+        raise HarnessError(f"The program could not be started: {error}.") from None
+    if turn.done:
+        raise HarnessError(f"{path} ended before its first request to the model: {turn.info}")
+    return turn
+
+
+async def continue_program(context: EpisodeContext[WorkspaceOptions], state: ToolLoopState, message: Message) -> Turn:
+    """Pass the model's *message* to the program and return its next request, or the end of the episode."""
+    engine, handle = get_workspaces(), handle_of(cast(World, state["world"]))
+    current: ToolLoopState = {**state, "turns": state["turns"] + 1}
+    script = reference_script(message)
+    if script:
+        result = await in_thread(engine.execute, handle, script, context.options.call_seconds)
+        return Turn(state=current, done=True, info={"reference_answer": describe_result(result)[-2000:]})
+    if current["turns"] >= context.options.max_turns:
+        return Turn(state=current, done=True, truncated=True, info={"limit": "max_turns"})
+    try:
+        program = await in_thread(send_reply, engine, handle, _program_of(state), message)
+        return await _program_turn(context, current, program)
+    except WorkspaceLost:
+        raise
+    except WorkspaceError as error:  # what the program did to its box decides whether it can be continued
+        return Turn(state=current, done=True, info={"error": str(error)})
+
+
+async def _program_turn(context: EpisodeContext[WorkspaceOptions], state: ToolLoopState, program: ProgramState) -> Turn:
+    started, spent = time.monotonic(), state["tool_ms"]
+    deadline = min(time.time() + context.options.tool_seconds - spent / 1000, cast(World, state["world"])["ends_at"])
+    engine, handle = get_workspaces(), handle_of(cast(World, state["world"]))
+    found = await in_thread(next_request, engine, handle, program, deadline, "tool_seconds")
+    took = (time.monotonic() - started) * 1000
+    context.services.record_call_ms(took)
+    world, refused = await in_thread(take_refusals, engine, cast(World, state["world"]))
+    after: dict[str, JSON] = {**state, "world": cast(JSON, world), "tool_ms": spent + round(took)}
+    info: dict[str, JSON] = {"connections_refused": cast(JSON, refused)} if refused else {}
+    if isinstance(found, Ended):
+        return Turn(state=after, done=True, truncated=bool(found.limit), info={**info, **found.info()})
+    if found.new:
+        info["new_conversation"] = True
+    after["program"] = found.state
+    return Turn(state=after, messages=found.messages, tools=found.tools, new_conversation=found.new, info=info)
+
+
+def _program_of(state: ToolLoopState) -> ProgramState:
+    return cast(ProgramState, cast(Mapping[str, JSON], state)["program"])

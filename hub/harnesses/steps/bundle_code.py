@@ -1,0 +1,124 @@
+"""Calls of a bundle's code, always in the sandbox: JSON arguments and state in, JSON result and state out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hub.harnesses.base import EpisodeContext, HarnessError, HarnessOptions
+from hub.protocols.messages import JSON
+from sandbox.client.pool import Pool
+from sandbox.errors import SandboxUnavailable
+from sandbox.limits import Limits
+from sandbox.verdicts.jobs import CallJob
+from sandbox.verdicts.results import Outcome, Status
+
+# Result and state together; less than the megabyte of an episode's state, so that both always fit into it.
+MAX_RESULT_BYTES = 960 * 1024
+WRAPPER = "llmeval_tool_call.py"
+# Runs in the sandbox with the tools. An exception of a tool is a reply for the model, so it is returned as a
+# value; this distinguishes it from a call that crashed.
+_WRAPPER_SOURCE = b"""
+import importlib
+
+
+def call(path, name, parameter, state, arguments):
+    module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+    function = getattr(module, name)
+    try:
+        result = function(**{parameter: state}, **arguments) if parameter else function(**arguments)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"[:2000]}
+    return {"result": result, "state": state}
+"""
+
+
+class BundleCodeFailed(Exception):
+    """A call that crashed, timed out, produced too much output or did not return JSON; the message is a sentence."""
+
+    def __init__(self, message: str, wall_ms: float) -> None:
+        super().__init__(message)
+        self.wall_ms = wall_ms
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """Result of a tool call and the state after it, or the exception's text in `error`."""
+
+    result: JSON
+    state: JSON
+    error: str
+    wall_ms: float
+
+
+def require_pool(context: EpisodeContext[HarnessOptions]) -> Pool:
+    """Return the episode's sandbox pool. Raises HarnessError if there is none."""
+    if context.services.pool is None:
+        raise HarnessError("This environment runs code, but its episode has no sandbox. Start it with a sandbox pool.")
+    return context.services.pool
+
+
+async def call_function(
+    context: EpisodeContext[HarnessOptions],
+    path: str,
+    function: str,
+    args: list[JSON],
+    *,
+    files: Mapping[str, bytes],
+    seconds: float,
+) -> JSON:
+    """Call `function` of the bundle's file *path*. Raises HarnessError for every kind of failure."""
+    outcome = await _run(context, files, path, function, args, seconds)
+    if outcome.status is not Status.COMPLETED:
+        raise HarnessError(f"{path}: {function} failed: {_failure_text(outcome)}")
+    return outcome.value
+
+
+async def call_tool(
+    context: EpisodeContext[HarnessOptions],
+    path: str,
+    function: str,
+    *,
+    state_parameter: str,
+    state: JSON,
+    arguments: Mapping[str, JSON],
+    files: Mapping[str, bytes],
+    seconds: float,
+) -> ToolResult:
+    """Call a tool, with the state in *state_parameter*, or without it if that is empty.
+
+    Raises BundleCodeFailed if it gave no result, SandboxUnavailable if the sandbox itself failed."""
+    args = [path, function, state_parameter, state, dict(arguments)]
+    outcome = await _run(context, {**files, WRAPPER: _WRAPPER_SOURCE}, WRAPPER, "call", args, seconds)
+    if outcome.status is Status.INFRA_ERROR:
+        raise SandboxUnavailable(f"{path}: {function} could not be run: {_failure_text(outcome)}")
+    value = outcome.value
+    if outcome.status is not Status.COMPLETED or not isinstance(value, dict):
+        raise BundleCodeFailed(_failure_text(outcome), outcome.wall_ms)
+    return ToolResult(value.get("result"), value.get("state"), value.get("error", ""), outcome.wall_ms)
+
+
+async def _run(
+    context: EpisodeContext[HarnessOptions],
+    files: Mapping[str, bytes],
+    module: str,
+    function: str,
+    args: list[JSON],
+    seconds: float,
+) -> Outcome:
+    try:
+        job = CallJob(
+            files=files,
+            module=module,
+            function=function,
+            args=args,
+            limits=Limits(cpu_s=seconds, wall_s=seconds),
+            max_result_bytes=MAX_RESULT_BYTES,
+        )
+    except ValueError as error:
+        raise HarnessError(f"The bundle's code cannot be called: {error}") from None
+    outcome = await require_pool(context).arun(job)
+    context.services.record_call_ms(outcome.wall_ms)
+    return outcome
+
+
+def _failure_text(outcome: Outcome) -> str:
+    return outcome.message or f"it ended with status {outcome.status}."

@@ -1,0 +1,95 @@
+"""The `workspace` harness: a Linux box in which the model runs commands and changes files."""
+
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import cast
+
+from hub.common.problems import Problem
+from hub.harnesses.base import EpisodeContext, HarnessError, Turn
+from hub.harnesses.boxes.options import WorkspaceOptions, code_paths, option_problems, service_images
+from hub.harnesses.boxes.preparation import built_image, open_world
+from hub.harnesses.boxes.program_turns import begin_program, continue_program
+from hub.harnesses.boxes.tools import run_bash, use_file, workspace_tools
+from hub.harnesses.boxes.world import World, handle_of, take_refusals
+from hub.harnesses.steps.tool_calls import ParsedCall, call_problem
+from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoop, ToolLoopState
+from hub.protocols.messages import JSON, Message, Tool
+from sandbox.workspaces.base import WorkspaceError
+from sandbox.workspaces.shared import get_workspaces, in_thread
+
+
+class Workspace(ToolLoop[WorkspaceOptions]):
+    type = "workspace"
+    summary = "A Linux box: the model runs commands and changes files, and a fresh box checks them."
+    Options = WorkspaceOptions
+
+    def list_tools(self, context: EpisodeContext[WorkspaceOptions]) -> list[Tool]:
+        return [] if context.options.policy == "program" else workspace_tools(context.options)
+
+    async def initial_state(self, context: EpisodeContext[WorkspaceOptions]) -> JSON:
+        return cast(JSON, await open_world(context))
+
+    async def execute_call(
+        self, context: EpisodeContext[WorkspaceOptions], world: JSON, call: ParsedCall
+    ) -> CallOutcome:
+        offered = {tool["function"]["name"]: tool["function"]["parameters"] for tool in self.list_tools(context)}
+        if problem := call_problem(call, offered):
+            return CallOutcome(f"error: {problem}", world)
+        engine, handle = get_workspaces(), handle_of(cast(World, world))
+        try:
+            if call.name != "bash":
+                return CallOutcome(await in_thread(use_file, engine, handle, call), world)
+            command, seconds = str(call.arguments["command"]), context.options.call_seconds
+            text, wall_ms = await in_thread(run_bash, engine, handle, command, seconds)
+        except WorkspaceError as error:
+            return CallOutcome(f"error: {error}", world)
+        context.services.record_call_ms(wall_ms)
+        after, refused = await in_thread(take_refusals, engine, cast(World, world))
+        text += "".join(f"\n[connection refused: {reason}]" for reason in refused)
+        return CallOutcome(text, cast(JSON, after), wall_ms)
+
+    def static_tools(self, context: EpisodeContext[WorkspaceOptions]) -> list[Tool] | None:
+        return None if context.options.policy == "program" else super().static_tools(context)
+
+    async def reset(self, context: EpisodeContext[WorkspaceOptions]) -> Turn:
+        turn = await super().reset(context)
+        if context.options.policy == "model":
+            return turn
+        try:
+            return await begin_program(context, cast(ToolLoopState, turn.state), turn.messages)
+        except BaseException:
+            await self.close(turn.state)
+            raise
+
+    async def step(self, context: EpisodeContext[WorkspaceOptions], state: JSON, message: Message) -> Turn:
+        before = cast(ToolLoopState, state)
+        if context.options.policy == "program":
+            return await continue_program(context, before, message)
+        if time.time() < cast(World, before["world"])["ends_at"]:
+            return await super().step(context, state, message)
+        after = {**before, "turns": before["turns"] + 1}
+        return Turn(state=cast(JSON, after), done=True, truncated=True, info={"limit": "episode_s"})
+
+    async def close(self, state: JSON) -> None:
+        world = cast(ToolLoopState, state)["world"] if isinstance(state, dict) and "world" in state else None
+        if world is not None:
+            await in_thread(get_workspaces().close, handle_of(cast(World, world)))
+
+    def check_available(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> None:
+        image, build = options.get("image"), options.get("build")
+        for named in [image, *service_images(options)]:
+            get_workspaces().check(named if isinstance(named, str) and "{{" not in named else "")
+        if options.get("network") not in (None, "none"):
+            get_workspaces().check_outside()
+        if isinstance(build, str) and build and "{{" not in build:
+            # A build that fails is an error of the environment, which the reset of each episode reports.
+            with contextlib.suppress(HarnessError, ValueError):
+                known = {key: options[key] for key in ("build", "workdir", "limits") if key in options}
+                built_image(WorkspaceOptions.model_validate(known), files)
+
+    def code_paths(self, options: Mapping[str, object]) -> list[str]:
+        return code_paths(options)
+
+    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
+        return option_problems(options, files)

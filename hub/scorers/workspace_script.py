@@ -1,0 +1,222 @@
+"""The rule `workspace_script`: a script of the bundle checks the artifacts of a workspace in a fresh box."""
+
+import json
+import math
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, cast
+
+from pydantic import Field, field_validator
+
+from hub.common.problems import Problem
+from hub.harnesses.base import Services
+from hub.harnesses.boxes.tools import describe_result
+from hub.harnesses.boxes.world import World, handle_of
+from hub.harnesses.steps.script_imports import imports_artifacts
+from hub.harnesses.steps.workspace_files import code_of, unknown_folder
+from hub.manifest.schema import check_relative
+from hub.protocols.messages import JSON
+from hub.scorers.base import OptionsClass, Scorer, ScorerOptions, ScoringFailed, Submission, Verdict
+from sandbox.connections.owners import owner
+from sandbox.errors import SandboxUnavailable
+from sandbox.workspaces.base import (
+    VERIFY,
+    Artifacts,
+    ArtifactsTooLarge,
+    BoxLimits,
+    BoxSpec,
+    CommandResult,
+    Handle,
+    WorkspaceEngine,
+    WorkspaceError,
+)
+from sandbox.workspaces.shared import get_workspaces, in_thread
+
+_TESTS = f"{VERIFY}/tests"
+_MAX_REWARD_BYTES = 64 * 1024
+AS_AGENT = """#!/usr/bin/env -S python3 -I -S
+import os, sys
+os.setgroups([])
+os.setgid({user})
+os.setuid({user})
+os.environ["HOME"] = "/tmp"
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+class WorkspaceScriptOptions(ScorerOptions):
+    """`path`: the script; `files`: a folder of the bundle with further files for it. They are copied side by side.
+
+    `mode`: only `separate`, a fresh box. `reward`: the file that the script writes; without it, the exit code decides.
+    `timeout_s`: for the script. `artifacts_mb`: limit of all artifacts together. `trust`: `in_process` if the script
+    imports what the model wrote, which can then forge the result; `auto` finds out from the source.
+    """
+
+    path: str
+    files: str = ""
+    mode: Literal["separate"] = "separate"
+    reward: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{0,64}$")] = ""
+    timeout_s: Annotated[float, Field(gt=0, le=3600)] = 120.0
+    artifacts_mb: Annotated[int, Field(ge=1, le=128)] = 64
+    # Left out of digests if it is not given, so that digests of existing cases do not change.
+    trust: Annotated[Literal["auto", "isolated", "in_process"], Field(exclude_if=lambda trust: trust == "auto")] = (
+        "auto"
+    )
+
+    @field_validator("path", "files")
+    @classmethod
+    def _relative(cls, value: str) -> str:
+        return check_relative(value.rstrip("/")) if value else value
+
+
+class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
+    type = "workspace_script"
+    summary = "A script of the bundle checks the declared artifacts of a workspace, in a fresh box of the same image."
+    Options: ClassVar[OptionsClass] = WorkspaceScriptOptions
+    harness = "workspace"
+
+    def code_paths(self, options: Mapping[str, object]) -> list[str]:
+        files, named = options.get("files"), code_of(options.get("path"))
+        return named + ([f"{files.rstrip('/')}/"] if isinstance(files, str) and files and "{{" not in files else [])
+
+    def problems(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> list[Problem]:
+        return unknown_folder(options.get("path"), "path")
+
+    def shares_process(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> bool:
+        trust, named = options.get("trust", "auto"), self.code_paths(options)
+        if trust != "auto":
+            return trust == "in_process"
+        return imports_artifacts({path: data for path, data in files.items() if _is_below(path, named)})
+
+    async def score(self, options: WorkspaceScriptOptions, submission: Submission, services: Services) -> Verdict:
+        """Run the script. Raises ScoringFailed, of kind `environment` if the bundle is wrong."""
+        if options.path not in submission.files:
+            raise ScoringFailed("environment", f"The bundle has no script {options.path!r}.")
+        world = cast(World, submission.state)
+        engine = get_workspaces()
+        try:
+            try:
+                artifacts = await in_thread(
+                    engine.export_artifacts, handle_of(world), world["artifacts"], options.artifacts_mb
+                )
+            except ArtifactsTooLarge:
+                return Verdict.of(
+                    False,
+                    f"The artifacts have more than {options.artifacts_mb} MB or too many files; none were checked.",
+                )
+            # What the model left decides whether it can be copied. A copy that fails is its fault, not the machine's.
+            except WorkspaceError as error:
+                return Verdict.of(False, f"The artifacts cannot be copied: {error}.")
+            return await self._check(options, submission, world, artifacts, engine)
+        except SandboxUnavailable as error:
+            raise ScoringFailed("sandbox", str(error)) from None
+
+    async def _check(
+        self,
+        options: WorkspaceScriptOptions,
+        submission: Submission,
+        world: World,
+        artifacts: Artifacts,
+        engine: WorkspaceEngine,
+    ) -> Verdict:
+        limits = cast(dict[str, float], world["limits"])
+        life = math.ceil(options.timeout_s) + 300
+        spec = BoxSpec(
+            image=world["box"]["image"],
+            workdir=world["workdir"],
+            user=world["user"],
+            limits=BoxLimits(**{**limits, "episode_s": life}),  # type: ignore[arg-type]
+            owner=owner(),
+            verify=True,
+            # The whole work folder as an artifact has everything, also what the agent removed.
+            seeded=world.get("built", False) and world["workdir"] not in world["artifacts"],
+        )
+        try:
+            fresh = await in_thread(engine.open_from, spec, artifacts)
+        except WorkspaceError as error:
+            return Verdict.of(False, f"The artifacts cannot be copied: {error}.")
+        try:
+            result = await in_thread(_run_script, engine, fresh, options, submission.files, world)
+            # Programs of the agent that are still running could not write the reward, but end before it is read.
+            await in_thread(engine.end_processes, fresh)
+            verdict = await in_thread(_verdict, engine, fresh, options, result)
+        except WorkspaceError as error:
+            raise ScoringFailed("environment", f"{options.path} cannot be run: {error}.") from None
+        finally:
+            await in_thread(engine.close, fresh)
+        trust = "in_process" if _shares_process(options, submission.files) else "isolated"
+        detail: dict[str, JSON] = {**verdict.detail, "trust": trust, "output": describe_result(result)[-4000:]}
+        if artifacts.refused:
+            detail["not_copied"] = list(artifacts.refused[:50])
+        if artifacts.missing:
+            detail["missing"] = list(artifacts.missing)
+        return Verdict(value=verdict.value, reason=verdict.reason, detail=detail)
+
+
+def _is_below(path: str, named: Sequence[str]) -> bool:
+    return any(path == name or (name.endswith("/") and path.startswith(name)) for name in named)
+
+
+def files_beside_script(options: WorkspaceScriptOptions, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files that are copied beside the script, by their path below `files`.
+
+    Without `files`, that is none: the scripts of other cases are in the folder of the script.
+    """
+    below = f"{options.files}/"
+    return {path.removeprefix(below): files[path] for path in files if options.files and path.startswith(below)}
+
+
+def _shares_process(options: WorkspaceScriptOptions, files: Mapping[str, bytes]) -> bool:
+    if options.trust != "auto":
+        return options.trust == "in_process"
+    return imports_artifacts({**files_beside_script(options, files), options.path: files[options.path]})
+
+
+def _run_script(
+    engine: WorkspaceEngine, box: Handle, options: WorkspaceScriptOptions, files: Mapping[str, bytes], world: World
+) -> CommandResult:
+    carried = {f"{_TESTS}/{path}": data for path, data in files_beside_script(options, files).items()}
+    script = f"{_TESTS}/{posixpath.basename(options.path)}"
+    carried[script] = files[options.path]
+    engine.write(box, carried, root=True, mode=0o700)
+    engine.write(box, {f"{VERIFY}/bin/as-agent": AS_AGENT.format(user=world["user"]).encode()}, root=True, mode=0o700)
+    reward = f"{VERIFY}/{options.reward or 'reward'}"
+    environment = {
+        "PATH": f"{VERIFY}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": VERIFY,
+        "TESTS": _TESTS,
+        "WORKDIR": world["workdir"],
+        "REWARD": reward,
+    }
+    command = f'rm -f "$REWARD"; first=$(head -n 1 {script}); case "$first" in "#!"*) {script};; *) sh {script};; esac'
+    return engine.execute(box, command, options.timeout_s, root=True, environment=environment)
+
+
+def _verdict(engine: WorkspaceEngine, box: Handle, options: WorkspaceScriptOptions, result: CommandResult) -> Verdict:
+    if result.timed_out:
+        return Verdict.of(False, f"{options.path} did not end within {options.timeout_s:g} seconds.")
+    if not options.reward:
+        last = next((line for line in reversed(result.output.splitlines()) if line.strip()), "")
+        why = f"{options.path} ended with exit code {result.exit_code}" + (f": {last[:300]}" if last else ".")
+        return Verdict.of(result.exit_code == 0, "" if result.exit_code == 0 else why)
+    try:
+        text = engine.read(box, f"{VERIFY}/{options.reward}", _MAX_REWARD_BYTES, root=True).decode("utf-8", "replace")
+    except WorkspaceError:
+        return Verdict(
+            value=None, reason=f"{options.path} wrote no {options.reward}; it ended with exit code {result.exit_code}."
+        )
+    return read_reward(text, options.reward)
+
+
+def read_reward(text: str, name: str) -> Verdict:
+    """Return the verdict for a reward file: a number, or JSON such as {"reward": 0.5, "reason": "..."}."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return Verdict(value=None, reason=f"{name} is not JSON: {text[:100]!r}.")
+    reward, reason = (value.get("reward"), value.get("reason")) if isinstance(value, dict) else (value, "")
+    if isinstance(reward, bool) or not isinstance(reward, int | float):
+        return Verdict(value=None, reason=f"{name} has no number: {text[:100]!r}.")
+    if not 0 <= reward <= 1:  # also NaN
+        return Verdict(value=None, reason=f"The reward in {name} is {reward}; it must be from 0 to 1.")
+    return Verdict(value=float(reward), reason=str(reason or ("" if reward == 1 else f"The reward is {reward:g}.")))

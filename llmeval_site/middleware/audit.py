@@ -1,0 +1,80 @@
+"""The audit log: who changed or downloaded what, on the site and over REST."""
+
+from collections.abc import Callable
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.http import HttpRequest, HttpResponseBase
+from django_guid import get_guid
+
+from llmeval_site.models import ApiToken, AuditEntry
+
+# Requests that a page or a trainer sends many times in a minute. Their results are stored with user and time elsewhere.
+FREQUENT = {
+    "review:draft",
+    "review:next",
+    "review:take",
+    "api-pair-next",
+    "api-episodes",
+    "api-episode-step",
+    "api-episode-finish",
+    "api-episodes-batch",
+    "api-score",
+}
+DOWNLOADS = {
+    "hub:bundle",
+    "api-bundle",
+    "runs:failures",
+    "api-run-failures",
+    "api-run-rollouts",
+    "api-episodes-export",
+    "preferences:export",
+    "api-preferences-export",
+}
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class AuditMiddleware:
+    """Middleware that stores an entry for each change and each download of a user that succeeded."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        # Signing out removes the user from the request. A token is checked by the view, so its user is known later.
+        before = None if request.method in _SAFE_METHODS else _user(request)
+        response = self._get_response(request)
+        if response.status_code < 400 and _is_recorded(request):
+            user = _user(request) or before
+            if user is not None:
+                _store(request, response, user)
+        return response
+
+
+def _is_recorded(request: HttpRequest) -> bool:
+    name = _action(request)
+    if request.method == "GET":
+        return name in DOWNLOADS
+    return request.method not in _SAFE_METHODS and name not in FREQUENT
+
+
+def _action(request: HttpRequest) -> str:
+    return request.resolver_match.view_name if request.resolver_match else ""
+
+
+def _user(request: HttpRequest) -> User | None:
+    user: User | AnonymousUser = request.user
+    return user if isinstance(user, User) else None
+
+
+def _store(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
+    token = getattr(request, "auth", None)
+    AuditEntry.objects.create(
+        user_id=user.pk,
+        username=user.get_username(),
+        token=token.prefix if isinstance(token, ApiToken) else "",
+        action=_action(request)[:100],
+        method=request.method or "",
+        path=request.path[:500],
+        status=response.status_code,
+        request_id=get_guid() or "",
+    )

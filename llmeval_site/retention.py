@@ -1,0 +1,30 @@
+"""What is permanently removed after a number of days: entries of the audit log, and all that the settings select."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from llmeval_site.models import AuditEntry
+from runs.retention import Removal, cached_calls, deleted_runs, ended_rollouts, gate_leftovers, rows_removal
+
+
+def audit_entries(*, before: datetime) -> Removal:
+    """Return the removal of the entries of the audit log from before *before*."""
+    rows = AuditEntry.objects.filter(created_at__lt=before)
+    return rows_removal("audit entries", rows, ("username", "action", "path"))
+
+
+def removals_by_settings() -> Iterator[Removal]:
+    """Yield the removals that the settings LLMEVAL_KEEP_..._DAYS select. 0 days keep everything."""
+    now = timezone.now()
+    if settings.KEEP_DELETED_RUNS_DAYS:
+        yield deleted_runs(before=now - timedelta(days=settings.KEEP_DELETED_RUNS_DAYS))
+    if settings.KEEP_CALLS_DAYS:
+        yield cached_calls(before=now - timedelta(days=settings.KEEP_CALLS_DAYS), max_characters=None)
+    yield ended_rollouts()
+    if settings.KEEP_GATES_DAYS:
+        yield gate_leftovers(before=now - timedelta(days=settings.KEEP_GATES_DAYS))
+    if settings.KEEP_AUDIT_DAYS:
+        yield audit_entries(before=now - timedelta(days=settings.KEEP_AUDIT_DAYS))

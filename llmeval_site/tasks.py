@@ -1,0 +1,33 @@
+"""Celery tasks that close boxes without an owner, and that permanently remove what the settings no longer keep."""
+
+import logging
+
+from celery import shared_task
+
+from hub.common.shutdown import is_shutting_down
+from llmeval_site.retention import removals_by_settings
+from runs.rollouts.sessions import close_expired_rollouts
+from sandbox.workspaces.shared import get_workspaces, has_docker
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(name="site.close_workspaces", ignore_result=True)
+def close_workspaces() -> None:
+    """Close the boxes of expired episodes, and remove those whose process was killed. Needs no Docker engine."""
+    if has_docker():
+        closed = close_expired_rollouts()
+        removed = get_workspaces().sweep()
+        if closed or removed:
+            logger.info("closed %d expired episodes of workspaces and removed %d boxes", closed, len(removed))
+
+
+@shared_task(name="site.prune", ignore_result=True)
+def prune() -> None:
+    """Remove what is older than LLMEVAL_KEEP_..._DAYS, and expired rollouts. A later call continues."""
+    for removal in removals_by_settings():
+        if is_shutting_down():
+            return
+        if removal.count:
+            removal.remove()
+            logger.info("removed %s %s (%s characters)", removal.count, removal.kind, removal.characters)

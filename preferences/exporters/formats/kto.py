@@ -1,0 +1,53 @@
+"""`kto`: TRL's unpaired format, `{"prompt", "completion", "label"}`; both sides of "both bad" get label false."""
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+
+from hub.protocols.messages import get_prompt_messages, get_response_messages
+from preferences.exporters.formats.base import PreferenceFormat, completion_text, prompt_text
+from preferences.models import Preference
+from runs.exports.protocol import JSONObject, LeftOut, Row
+
+
+class Kto(PreferenceFormat):
+    name = "kto"
+    summary = "TRL, unpaired (KTO): prompt, completion and label"
+    decisive_only = False
+
+    def rows(self, item: Preference) -> Iterator[JSONObject]:
+        if item.verdict == Preference.Verdict.TIE:
+            raise LeftOut("a tie, which makes no response good or bad")
+        yield from [
+            {
+                "prompt": prompt_text(get_prompt_messages(response.messages)),
+                "completion": completion_text(get_response_messages(response.messages)),
+                "label": item.chosen == response,
+            }
+            for response in (item.first, item.second)
+        ]
+
+    def select(
+        self, read_rows: Callable[[], Iterator[Row[Preference]]], left_out: Counter[str]
+    ) -> Iterator[Row[Preference]]:
+        """Return one row per answer. Answers with both labels (won once, lost once) are left out."""
+        labels: dict[bytes, set[bool]] = defaultdict(set)
+        for row in read_rows():
+            labels[_answer_digest(row)].add(row.data["label"] is True)
+        seen: set[bytes] = set()
+        for row in read_rows():
+            answer = _answer_digest(row)
+            if len(labels[answer]) > 1:
+                left_out["an answer that won one comparison and lost another"] += 1
+            elif answer in seen:
+                left_out["an answer that is already in the file, with the same label"] += 1
+            else:
+                seen.add(answer)
+                yield row
+
+
+def _answer_digest(row: Row[Preference]) -> bytes:
+    """Return a digest of prompt and completion."""
+    text = json.dumps([row.data["prompt"], row.data["completion"]])
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()

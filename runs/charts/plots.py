@@ -1,0 +1,257 @@
+"""Kinds of charts: intervals, points on two axes, stacked bars, and distributions side by side."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from runs.charts.svg import WIDTH, Chart, Drawing, Scale, horizontal_axis, shorten, text_width, ticks
+
+ROWS = 40  # drawn at most; the table behind a chart has all
+COLOURS = 8
+_LABEL = 30  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalRow:
+    """Value with its interval, all from 0 to 1 or None."""
+
+    label: str
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def interval_chart(
+    key: str, title: str, rows: Sequence[IntervalRow], *, axis: str, low: float = 0.0, high: float = 1.0
+) -> Chart:
+    """Draw a point and its 95 % interval for each row, on an axis in percent from *low* to *high*."""
+    drawn = rows[:ROWS]
+    left = _label_column([row.label for row in drawn])
+    top, bottom = 8, 12 + 26 * len(drawn)
+    drawing = Drawing(WIDTH, bottom + 44)
+    scale = Scale(low=low, high=high, start=left, end=WIDTH - 64)
+    horizontal_axis(drawing, scale, ticks(low, high), lambda value: f"{100 * value:.0f}", top, bottom)
+    if low < 0 < high:
+        drawing.line(scale(0.0), top, scale(0.0), bottom, "zero")
+    drawing.text((left + WIDTH - 64) / 2, bottom + 36, axis, anchor="middle", kind="tick")
+    for i, row in enumerate(drawn):
+        y = top + 16 + 26 * i
+        drawing.text(left - 10, y + 4, shorten(row.label, _LABEL), anchor="end")
+        drawing.text(WIDTH - 56, y + 4, f"n = {row.n:,}", kind="tick")
+        if row.low is not None and row.high is not None:
+            drawing.box(scale(row.low), y - 4, scale(row.high) - scale(row.low), 8, "reach", _interval_text(row))
+        if row.value is not None:
+            drawing.box(scale(row.value) - 2, y - 9, 4, 18, "mark", _interval_text(row))
+    summary = "; ".join(f"{row.label}: {_interval_text(row)}" for row in drawn) + _rest(rows)
+    table = [[row.label, f"{row.n:,}", _percent(row.value), _bounds(row)] for row in rows]
+    return Chart(
+        key=key,
+        title=title,
+        summary=summary,
+        svg=drawing.finish(key, title, summary),
+        columns=["", "Cases", axis, "95 % interval"],
+        rows=table,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """Point with an interval of its height; `y`, `low` and `high` are from 0 to 1."""
+
+    label: str
+    x: float
+    y: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+def point_chart(
+    key: str, title: str, points: Sequence[Point], *, x_axis: str, y_axis: str, write_x: Callable[[float], str]
+) -> Chart:
+    """Draw the points with their intervals. Each has a number, which the legend below explains."""
+    drawn = points[:ROWS]
+    top, bottom, left = 24, 240, 48
+    highest = max((point.x for point in drawn), default=0.0) or 1.0
+    drawing = Drawing(WIDTH, bottom + 52 + 20 * len(drawn))
+    across = Scale(low=0.0, high=1.1 * highest, start=left, end=WIDTH - 24)
+    upwards = Scale(low=0.0, high=1.0, start=bottom, end=top)
+    for value in ticks(0.0, 1.0):
+        drawing.line(left, upwards(value), WIDTH - 24, upwards(value), "grid")
+        drawing.text(left - 8, upwards(value) + 4, f"{100 * value:.0f}", anchor="end", kind="tick")
+    for value in ticks(0.0, 1.1 * highest, 4):
+        drawing.text(across(value), bottom + 16, write_x(value), anchor="middle", kind="tick")
+    drawing.text(left - 40, 12, y_axis, kind="tick")
+    drawing.text(WIDTH - 24, bottom + 34, x_axis, anchor="end", kind="tick")
+    for i, point in enumerate(drawn):
+        x, colour = across(point.x), f"c{i % COLOURS}"
+        words = f"{point.label}: {write_x(point.x)}, {_percent(point.y)}"
+        if point.low is not None and point.high is not None:
+            drawing.line(x, upwards(point.low), x, upwards(point.high), f"whisker {colour}")
+        drawing.dot(x, upwards(point.y), colour, words)
+        drawing.text(x + 8, upwards(point.y) - 6, str(i + 1), kind="tick")
+        y = bottom + 56 + 20 * i
+        drawing.dot(left + 4, y - 4, colour)
+        drawing.text(left + 18, y, f"{i + 1}  {shorten(point.label, 60)}")
+    summary = "; ".join(f"{p.label}: {write_x(p.x)}, {_percent(p.y)}" for p in drawn) + _rest(points)
+    table = [[p.label, f"{p.n:,}", write_x(p.x), _percent(p.y), _bounds(p)] for p in points]
+    return Chart(
+        key=key,
+        title=title,
+        summary=summary,
+        svg=drawing.finish(key, title, summary),
+        columns=["", "Cases", x_axis, y_axis, "95 % interval"],
+        rows=table,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """Counts of one bar by kind. `n` is what the whole bar is a share of."""
+
+    label: str
+    n: int
+    counts: Mapping[str, int]
+
+
+def stack_chart(key: str, title: str, stacks: Sequence[Stack], *, axis: str) -> Chart:
+    """Draw the counts of each stack as shares of its n, one above the other, with a legend."""
+    totals: dict[str, int] = {}
+    for stack in stacks:
+        for kind, count in stack.counts.items():
+            totals[kind] = totals.get(kind, 0) + count
+    kinds = sorted(totals, key=lambda kind: (-totals[kind], kind))
+    named = kinds if len(kinds) <= COLOURS else kinds[: COLOURS - 1]
+    legend = [*named, *(["other"] if len(kinds) > len(named) else [])]
+    drawn = stacks[:ROWS]
+    left = _label_column([stack.label for stack in drawn])
+    top, bottom = 8, 12 + 26 * len(drawn)
+    widest = max((sum(stack.counts.values()) / stack.n for stack in drawn if stack.n), default=0.0) or 1.0
+    scale = Scale(low=0.0, high=widest, start=left, end=WIDTH - 76)
+    entries = _legend_places(legend, left, bottom + 60)
+    drawing = Drawing(WIDTH, int(entries[-1][1]) + 16 if entries else bottom + 44)
+    horizontal_axis(drawing, scale, ticks(0.0, widest), lambda value: f"{100 * value:g}", top, bottom)
+    drawing.text((left + WIDTH - 76) / 2, bottom + 36, axis, anchor="middle", kind="tick")
+    for i, stack in enumerate(drawn):
+        y, done = top + 16 + 26 * i, 0
+        drawing.text(left - 10, y + 4, shorten(stack.label, _LABEL), anchor="end")
+        drawing.text(WIDTH - 68, y + 4, f"n = {stack.n:,}", kind="tick")
+        for colour, kind in enumerate(legend):
+            count = _count_of(stack, kind, named)
+            if count and stack.n:
+                start, end = scale(done / stack.n), scale((done + count) / stack.n)
+                drawing.box(start, y - 8, end - start, 16, f"c{colour}", f"{stack.label}: {kind}, {count:,}")
+                done += count
+    for colour, (x, below, kind) in enumerate(entries):
+        drawing.box(x, below - 10, 12, 12, f"c{colour}")
+        drawing.text(x + 18, below, kind)
+    parts = [
+        f"{stack.label} (n = {stack.n:,}): "
+        + (", ".join(f"{kind} {count:,}" for kind, count in stack.counts.items()) or "none")
+        for stack in drawn
+    ]
+    summary = "; ".join(parts) + _rest(stacks)
+    return Chart(
+        key=key,
+        title=title,
+        summary=summary,
+        svg=drawing.finish(key, title, summary),
+        columns=["", "n", *kinds],
+        rows=[[stack.label, f"{stack.n:,}", *(f"{stack.counts.get(kind, 0):,}" for kind in kinds)] for stack in stacks],
+    )
+
+
+def _count_of(stack: Stack, kind: str, named: Sequence[str]) -> int:
+    if kind in named:
+        return stack.counts.get(kind, 0)
+    return sum(count for other, count in stack.counts.items() if other not in named)
+
+
+def _legend_places(legend: Sequence[str], left: float, top: float) -> list[tuple[float, float, str]]:
+    places = []
+    x, y = 8.0, top
+    for kind in legend:
+        width = 34 + text_width(kind)
+        if x + width > WIDTH and x > 8:
+            x, y = 8.0, y + 20
+        places.append((x, y, kind))
+        x += width
+    return places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """Counts by the number of a bin, with its quantiles as text."""
+
+    label: str
+    n: int
+    bins: Mapping[int, int]
+    quantiles: Sequence[str]
+
+
+def distribution_chart(
+    key: str,
+    title: str,
+    items: Sequence[Distribution],
+    *,
+    axis: str,
+    write_bin: Callable[[int], str],
+    quantiles: Sequence[str],
+) -> Chart:
+    """Draw a row of bars for each item on a shared axis. The height of a bar is the bin's share of the item."""
+    drawn = items[:ROWS]
+    first = min((min(item.bins) for item in drawn if item.bins), default=0)
+    last = max((max(item.bins) for item in drawn if item.bins), default=0) + 1
+    left = _label_column([item.label for item in drawn])
+    row, top = 44, 8
+    bottom = top + row * len(drawn) + 4
+    drawing = Drawing(WIDTH, bottom + 44)
+    scale = Scale(low=first, high=max(last, first + 1), start=left, end=WIDTH - 76)
+    step = max(1, -(-(last - first) // 6))
+    horizontal_axis(drawing, scale, range(first, last + 1, step), lambda value: write_bin(round(value)), top, bottom)
+    drawing.text((left + WIDTH - 76) / 2, bottom + 36, axis, anchor="middle", kind="tick")
+    for i, item in enumerate(drawn):
+        base = top + row * (i + 1)
+        drawing.text(left - 10, base - 10, shorten(item.label, _LABEL), anchor="end")
+        drawing.text(WIDTH - 68, base - 10, f"n = {item.n:,}", kind="tick")
+        drawing.line(left, base, WIDTH - 76, base, "grid")
+        most = max(item.bins.values(), default=1)
+        for number, count in item.bins.items():
+            height = (row - 10) * count / most
+            words = f"{item.label}: {write_bin(number)} to {write_bin(number + 1)}, {count:,} of {item.n:,}"
+            drawing.box(scale(number) + 1, base - height, scale(number + 1) - scale(number) - 2, height, "mark", words)
+    parts = [
+        f"{item.label} (n = {item.n:,}): "
+        + ", ".join(f"{name} {text}" for name, text in zip(quantiles, item.quantiles, strict=True))
+        for item in drawn
+    ]
+    summary = "; ".join(parts) + _rest(items)
+    return Chart(
+        key=key,
+        title=title,
+        summary=summary,
+        svg=drawing.finish(key, title, summary),
+        columns=["", "n", *quantiles],
+        rows=[[item.label, f"{item.n:,}", *item.quantiles] for item in items],
+    )
+
+
+def _label_column(labels: Sequence[str]) -> float:
+    """Return where the plot starts, right of the labels."""
+    return 20 + min(max((text_width(shorten(label, _LABEL)) for label in labels), default=0.0), 200.0)
+
+
+def _rest(rows: Sequence[object]) -> str:
+    return f"; and {len(rows) - ROWS:,} more in the table" if len(rows) > ROWS else ""
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def _bounds(row: IntervalRow | Point) -> str:
+    return "-" if row.low is None or row.high is None else f"[{100 * row.low:.1f}, {100 * row.high:.1f}]"
+
+
+def _interval_text(row: IntervalRow) -> str:
+    return f"{_percent(row.value)} {_bounds(row)}, n = {row.n:,}"

@@ -1,0 +1,30 @@
+"""`sft`: the transcripts of passed rollouts, for supervised fine-tuning with TRL (rejection sampling)."""
+
+import json
+from collections.abc import Iterator
+
+from runs.exports.protocol import JSONObject, LeftOut
+from runs.exports.rollout_formats.base import (
+    RolloutFormat,
+    RolloutItem,
+    RolloutRecord,
+    replay_fields,
+    split_messages,
+)
+
+
+class RolloutSft(RolloutFormat):
+    name = "sft"
+    summary = "transcripts of passed rollouts, for supervised fine-tuning (TRL)"
+
+    def convert(self, record: RolloutRecord, item: RolloutItem) -> Iterator[JSONObject]:
+        if record["status"] != "passed":
+            raise LeftOut("failed, which is not an example to learn from")
+        prompt, completion = split_messages(record)
+        yield {
+            "messages": [*prompt, *completion],
+            "tools": record["tools"],
+            "reward": record["reward"],
+            **replay_fields(record),
+            "recordings": json.dumps(record["recordings"], ensure_ascii=False),
+        }

@@ -1,0 +1,120 @@
+"""Budget of a run. In a divided run each process is granted a part, and asks for more when it has spent it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from django.db.models import F
+
+from runs.models import Run
+
+_PART = 4  # a grant is a quarter of what is left ...
+_SMALLEST = 200  # ... but at least this part of the budget
+
+
+@dataclass(slots=True)
+class Budget:
+    """Limit and spending of a run, in USD. Calls in flight are completed, so their cost may exceed the limit.
+
+    spent: the known costs. unknown: some calls have an unknown cost. unmetered: label of the model whose reply was the
+    first without token counts; a run with a limit stops after it.
+    """
+
+    limit: float | None = None
+    spent: float = 0.0
+    unknown: bool = False
+    unmetered: str = ""
+
+    def add(self, label: str, cost: float | None) -> None:
+        """Count a call of the model *label*."""
+        if cost is None:
+            self.unknown = True
+            self.unmetered = self.unmetered or label
+        else:
+            self.spent += cost
+
+    @property
+    def total(self) -> float | None:
+        """Return the cost of the run in USD, or None if it is unknown."""
+        return None if self.unknown else self.spent
+
+    @property
+    def exhausted(self) -> bool:
+        return self.limit is not None and (self.unmetered != "" or self.spent >= self.limit)
+
+    async def may_spend(self) -> bool:
+        """Return whether a call may be started."""
+        return not self.exhausted
+
+    @property
+    def reason(self) -> str:
+        """Return the reason why the budget stopped the run."""
+        if self.unmetered:
+            return (
+                f"Stopped: a reply of {self.unmetered} carried no token counts (`usage`), so what it cost is unknown "
+                f"and the budget of ${self.limit:,.2f} cannot be kept. Have the endpoint report usage and resume, or "
+                "start a run without limits.budget_usd."
+            )
+        return f"Stopped: ${self.spent:,.4f} of the budget of ${self.limit:,.2f} is spent."
+
+
+@dataclass(slots=True, kw_only=True)
+class SharedBudget(Budget):
+    """Budget that several processes share. The parts that they are granted together never exceed the limit.
+
+    request: receives what this process has spent beyond its part, and returns the size of its next part in USD; 0 if
+    nothing is left. own: spent by this process.
+    """
+
+    request: Callable[[float], Awaitable[float]]
+    own: float = 0.0
+    granted: float = 0.0
+    refused: bool = False
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def add(self, label: str, cost: float | None) -> None:
+        Budget.add(self, label, cost)
+        self.own += cost or 0.0
+
+    @property
+    def exhausted(self) -> bool:
+        return self.refused or self.unmetered != ""
+
+    def restart(self) -> None:
+        """Ask for further parts again, because the budget was not used up."""
+        self.granted, self.refused = self.own, False
+
+    async def may_spend(self) -> bool:
+        if self.exhausted or self.own < self.granted:
+            return not self.exhausted
+        async with self._lock:
+            if self.own >= self.granted and not self.refused:
+                own = self.own
+                part = await self.request(own - self.granted)
+                self.granted = own + part
+                self.refused = part <= 0
+        return not self.exhausted
+
+
+def start_budget(run_id: int, spent: float) -> None:
+    """Record that *spent* USD of the budget are spent and no process is granted more."""
+    Run.objects.filter(pk=run_id).update(budget_granted=spent)
+
+
+def grant_part(run_id: int, limit: float, beyond: float) -> float:
+    """Return the next part of the budget for a process that has spent *beyond* USD more than it was granted."""
+    while True:
+        before = Run.objects.values_list("budget_granted", flat=True).get(pk=run_id)
+        left = limit - before - beyond
+        part = min(left, max(left / _PART, limit / _SMALLEST)) if left > 0 else 0.0
+        if Run.objects.filter(pk=run_id, budget_granted=before).update(budget_granted=before + beyond + part):
+            return part
+
+
+def return_rest(run_id: int, budget: SharedBudget) -> None:
+    """Return what this process was granted and has not spent. After a reply of unknown cost nobody is granted more."""
+    granted = F("budget_granted") + (budget.own - budget.granted)
+    if budget.unmetered and budget.limit is not None:
+        Run.objects.filter(pk=run_id).update(budget_granted=budget.limit)
+    else:
+        Run.objects.filter(pk=run_id).update(budget_granted=granted)

@@ -1,0 +1,61 @@
+"""`manage.py rescore`: score the stored responses of a run again, as a new run, without asking a model."""
+
+from argparse import ArgumentParser
+from typing import TypedDict, Unpack
+
+from django.conf import settings
+
+from hub.common.leases import new_owner
+from hub.management import base
+from hub.management.base import INCOMPLETE, INTERRUPTED, UNAVAILABLE
+from hub.management.invocation import command
+from runs.execution.faults import InfrastructureFault
+from runs.execution.progress import RunProgress
+from runs.execution.runner import ExecutionOptions, execute_run
+from runs.missing import count_missing
+from runs.models import Run
+from runs.reports import print_report, results_json
+from runs.rescoring import create_rescoring
+from runs.selectors import get_run
+from runs.services import interrupt_run
+
+
+class Options(TypedDict):
+    """Options of the command as parsed."""
+
+    run: str
+    json: bool
+
+
+class Command(base.Command):
+    help = (
+        "Score the stored responses of a run again with the current version of its environments, as a new run. No "
+        "model is asked: responses, and the replies of simulated users and judges, are replayed."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("run", metavar="RUN")
+        parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+
+    def handle(self, *args: object, **options: Unpack[Options]) -> None:
+        console = base.ReportConsole(stderr=options["json"], soft_wrap=False)
+        owner = new_owner()
+        rescoring = create_rescoring(run=get_run(options["run"]), owner=owner)
+        run = rescoring.run
+        for line in rescoring.left_out_lines():
+            self.stderr.write(line)
+        resume = command("eval", "--resume", run.pk)
+        try:
+            with RunProgress(console, count_missing(run)) as progress:
+                how = ExecutionOptions(use_cache=False, signals=True, retry_for_s=settings.EVAL_RETRY_SECONDS)
+                run = execute_run(run=run, config=rescoring.config, listener=progress, options=how, owner=owner)
+        except InfrastructureFault as fault:
+            raise self.exit_with(UNAVAILABLE, f"{fault} Continue with: {resume}") from None
+        except KeyboardInterrupt:
+            interrupt_run(run=run, owner=owner)
+            raise self.exit_with(INTERRUPTED, f"Interrupted. Continue with: {resume}") from None
+        self.print_json({**results_json(run), "rescored_from": run.rescored_from_id, "left_out": rescoring.left_out})
+        if not options["json"]:
+            print_report(run, console)
+        if run.status != Run.Status.COMPLETED:
+            raise self.exit_with(INCOMPLETE, f"{run.message} Continue with: {resume}")

@@ -1,0 +1,143 @@
+"""`manage.py runs`: list, show, cancel, rename, tag, delete or restore runs."""
+
+from argparse import ArgumentParser
+from typing import TypedDict, Unpack
+
+from django.utils import timezone
+
+from hub.common import wording
+from hub.common.errors import UserError
+from hub.management import base
+from runs.description import add_tags, describe_run, tags_of
+from runs.models import Run
+from runs.selectors import get_run, stored_counts
+from runs.services import cancel_run, delete_run, restore_run
+
+ACTIONS = ["show", "cancel", "rename", "tag", "note", "delete", "restore"]  # on one run
+WITH_TEXT = ["rename", "tag", "note"]
+
+
+class Options(TypedDict):
+    """Options of the command as parsed."""
+
+    action: str
+    run: str | None
+    values: list[str]
+    tag: str | None
+    remove: list[str]
+    deleted: bool
+    limit: int
+    json: bool
+
+
+class Command(base.Command):
+    help = "List runs, or show, cancel, rename, tag, delete or restore one. RUN is a number, or `latest`."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("action", choices=[*ACTIONS, "list"])
+        parser.add_argument("run", metavar="RUN", nargs="?", help="number of the run, or `latest`, which restore lacks")
+        parser.add_argument(
+            "values", metavar="TEXT", nargs="*", help="new tags for `tag`, the name for `rename`, the note for `note`"
+        )
+        parser.add_argument("--remove", action="append", default=[], metavar="TAG", help="`tag`: remove it; repeatable")
+        parser.add_argument("--tag", metavar="TAG", help="`list`: only runs with this tag")
+        parser.add_argument("--deleted", action="store_true", help="list the deleted runs")
+        parser.add_argument("--limit", type=int, default=20, metavar="N", help="list at most N runs (default 20)")
+        parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+
+    def handle(self, *args: object, **options: Unpack[Options]) -> None:
+        action, name = options["action"], options["run"]
+        self._check_values(options)
+        if action == "list":
+            if name is not None:
+                raise UserError(f"`runs list` takes no run; `runs show {name}` shows one.")
+            self._list(options)
+            return
+        if name is None:
+            raise UserError(f"Name the run: `runs {action} 12`, or `runs {action} latest`.")
+        if options["deleted"]:
+            raise UserError("--deleted belongs to `runs list`.")
+        if action == "restore":
+            run = _get_deleted_run(name)
+            restore_run(run=run)
+        else:
+            run = get_run(name)
+        if action == "cancel":
+            cancel_run(run=run)
+        elif action == "delete":
+            delete_run(run=run)
+        elif action == "tag":
+            add_tags(run=run, add=options["values"], remove=options["remove"])
+        elif action == "rename":
+            describe_run(run=run, name=" ".join(options["values"]))
+        elif action == "note":
+            describe_run(run=run, note=" ".join(options["values"]))
+        self.print_json(_row(run))
+        if not options["json"]:
+            self.stdout.write(_line(run))
+            for text in (run.message, run.note) if action == "show" else ():
+                if text:
+                    self.stdout.write(text)
+
+    def _check_values(self, options: Options) -> None:
+        action, values = options["action"], options["values"]
+        if values and action not in WITH_TEXT:
+            raise UserError(f"`runs {action}` takes no further text: {' '.join(values)}")
+        if action == "tag" and not values and not options["remove"]:
+            raise UserError("Name tags to add, `runs tag 12 nightly`, or to remove, `runs tag 12 --remove nightly`.")
+        if action == "rename" and not values:
+            raise UserError("Name the run anew: `runs rename 12 NAME`.")
+        if options["remove"] and action != "tag":
+            raise UserError("--remove belongs to `runs tag`.")
+        if options["tag"] is not None and action != "list":
+            raise UserError("--tag belongs to `runs list`; `runs tag RUN TAG` adds one.")
+
+    def _list(self, options: Options) -> None:
+        if options["limit"] < 1:
+            raise UserError(f"--limit is a number from 1, not {options['limit']}.")
+        found = Run.objects.filter(deleted_at__isnull=not options["deleted"]).prefetch_related("tags")
+        if options["tag"] is not None:
+            found = found.filter(tags__name=options["tag"].lower())
+        runs = list(found[: options["limit"]])
+        self.print_json([_row(run) for run in runs])
+        if not options["json"]:
+            for run in runs:
+                self.stdout.write(_line(run))
+            if not runs:
+                self.stdout.write(_nothing(options))
+
+
+def _nothing(options: Options) -> str:
+    if options["tag"] is not None:
+        return f"No run has the tag {options['tag']}."
+    return "No run is deleted." if options["deleted"] else "No run is stored yet."
+
+
+def _get_deleted_run(name: str) -> Run:
+    run = Run.objects.filter(pk=int(name), deleted_at__isnull=False).first() if name.isdecimal() else None
+    if run is None:
+        raise UserError(f"No deleted run has the number {name}; `runs list --deleted` lists them.")
+    return run
+
+
+def _row(run: Run) -> dict[str, object]:
+    return {
+        "run": run.pk,
+        "name": run.name,
+        "tags": tags_of(run),
+        "note": run.note,
+        "status": run.status,
+        "message": run.message,
+        "created_at": run.created_at.isoformat(),
+        "deleted_at": run.deleted_at.isoformat() if run.deleted_at else None,
+        "responses": stored_counts(run)[0],
+    }
+
+
+def _line(run: Run) -> str:
+    counts = ", ".join(f"{status} {count:,}" for status, count in sorted(stored_counts(run)[0].items()))
+    created = timezone.localtime(run.created_at).strftime("%Y-%m-%d %H:%M")
+    state = f"{run.get_status_display()}, deleted" if run.deleted_at else run.get_status_display()
+    ending = "; cancelling" if run.cancel_requested and run.finished_at is None else ""
+    tags = "".join(f" [{tag}]" for tag in tags_of(run))
+    return f"{run.pk:>6}  {created}  {state}{ending}  {run.name}{tags}  ({counts or wording.counted(0, 'response')})"

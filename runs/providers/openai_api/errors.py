@@ -1,0 +1,107 @@
+"""Errors of chat-completions endpoints: what they mean, and what a user can do about them.
+
+Everybody who can see the run reads these messages, so they contain neither the address of the endpoint nor the name of
+the variable with its key.
+"""
+
+import json
+import os
+import re
+from urllib.parse import urlsplit
+
+import openai
+
+from hub.protocols.calls import ModelError, Reply
+from runs.providers.openai_api.options import OpenAIOptions
+from runs.providers.openai_api.replies import excerpt
+
+_KEY_CODES = {"invalid_api_key", "account_deactivated"}
+_QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
+_MODEL_CODES = {"model_not_found", "DeploymentNotFound"}
+_FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked"}
+# Message of a 404 that means a wrong address or model. Any other 404 concerns only the one request.
+_NOT_FOUND = re.compile(r"\b(model|deployment|url|route|path|page)\b|^\W*(resource )?not found\W*$", re.I)
+
+
+def refusal_reply(error: openai.APIStatusError) -> Reply | None:
+    """Return the reply of an endpoint that refuses a prompt with an error status, or None for any other error.
+
+    A refusal is a reply, so that refusing never raises a score. It is recognised by the fields of the body; text alone
+    may mean anything.
+    """
+    body = _error_body(error)
+    metadata = body.get("metadata")
+    flagged = isinstance(metadata, dict) and ("flagged_input" in metadata or "reasons" in metadata)
+    if error.status_code in (400, 403) and (_text(body, "code") in _FILTER_CODES or flagged):
+        return Reply(message={"role": "assistant", "content": ""}, finish_reason="content_filter")
+    return None
+
+
+def status_error(error: openai.APIStatusError, name: str, options: OpenAIOptions) -> ModelError:
+    """Return the error for a status of the endpoint of the model *name*.
+
+    It is fatal only if every other case would meet the same error.
+    """
+    status, body = error.status_code, _error_body(error)
+    codes = {_text(body, "code"), _text(body, "type")}
+    kind, fatal, remedy = "http", False, ""
+    if status == 401 or codes & _KEY_CODES:
+        kind, fatal = "auth", True
+        remedy = (
+            "check the key in the variable that api_key_env names"
+            if options.api_key_env
+            else "set api_key_env to the variable that holds the key"
+        )
+    elif status == 402 or codes & _QUOTA_CODES:
+        kind, fatal = "quota", True
+        remedy = "the account's credit or quota is used up; top it up or raise its limit, then resume the run"
+    elif codes & _MODEL_CODES or (status == 404 and _is_wrong_address(body, options.model)):
+        kind, fatal = "configuration", True
+        remedy = "check `model` and `base_url` of the model"
+    elif status == 403:
+        kind, remedy = "forbidden", "the key may not use this model, or the provider refused this one prompt"
+    elif status in (400, 422):
+        remedy = "the request was not accepted; if a parameter is named, correct `parameters` of the model"
+    elif status == 404:
+        remedy = "the endpoint has nothing that can serve this request"
+    elif status == 429:
+        remedy = "every try exceeded its rate limit; lower `concurrency` or raise `limits.retries`"
+    head = f"The endpoint of {name} answered {status}" + (f": {remedy}" if remedy else "")
+    return ModelError(kind, f"{head}. Response: {excerpt(error.response.content)}", fatal=fatal)
+
+
+def connection_error(error: openai.APIConnectionError, name: str, options: OpenAIOptions) -> ModelError:
+    """Return the error for a connection to the endpoint of the model *name* that failed."""
+    cause = _without_address(error.__cause__ or error, options)
+    return ModelError("transport", f"The endpoint of {name} could not be reached: {cause}.")
+
+
+def _without_address(cause: BaseException, options: OpenAIOptions) -> str:
+    """Return the reason of a connection error without host and port, which most messages contain."""
+    link: BaseException | None = cause
+    while link is not None:  # the transport raises errors of its own; the system's error is at the end of the chain
+        if isinstance(link, OSError) and link.errno:
+            return os.strerror(link.errno) if link.errno > 0 else "its host name could not be resolved"
+        link = link.__cause__ or link.__context__
+    return str(cause).replace(urlsplit(options.base_url).netloc, "the host")
+
+
+def _error_body(error: openai.APIStatusError) -> dict[str, object]:
+    """Return the error object in the body, or an empty dict if there is none."""
+    try:
+        body = json.loads(error.response.content)
+    except (ValueError, RecursionError):
+        return {}
+    inner = body.get("error", body) if isinstance(body, dict) else {}
+    return inner if isinstance(inner, dict) else {"message": inner} if isinstance(inner, str) else {}
+
+
+def _is_wrong_address(body: dict[str, object], model: str) -> bool:
+    """Return whether a 404 means that the address or the model is wrong, not only this request."""
+    message = _text(body, "message")
+    return not message or model.lower() in message.lower() or _NOT_FOUND.search(message) is not None
+
+
+def _text(source: dict[str, object], key: str) -> str:
+    value = source.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,66 @@
+"""HTTP client of providers: bounds the time of each request, and checks where requests go.
+
+It sends each request once. Retries are made by the official OpenAI client, which calls `send` again for each of them;
+`runs/providers/openai.py` sets their number from `limits.retries`.
+"""
+
+import asyncio
+from typing import TypedDict, cast
+
+import httpx2
+import openai
+
+from runs.providers.base import ObserveResponse
+from runs.providers.openai_api.addresses import are_addresses_restricted, resolve_allowed_address
+
+
+class SendOptions(TypedDict, total=False):
+    """Keyword arguments that the OpenAI client passes to `send`."""
+
+    stream: bool
+    auth: httpx2.Auth
+    follow_redirects: bool
+
+
+class BoundedClient(openai.DefaultAioHttpClient):
+    """HTTP client with a time limit for each complete request, and distinct errors for time-outs and connections.
+
+    aiohttp costs about half of the default transport's CPU per call: benchmarks/transports.py.
+    """
+
+    def __init__(self, observe: ObserveResponse) -> None:
+        """observe: called with the status and the headers of each response."""
+        super().__init__()
+        self._observe = observe
+
+    async def send(self, request: httpx2.Request, **options: object) -> httpx2.Response:
+        """Send *request* once. Raises APITimeoutError, which is not retried, and ReadError, which is.
+
+        The transport restarts its own time limit with every byte that arrives, and it reports broken and refused
+        connections as time-outs.
+        """
+        try:
+            async with asyncio.timeout(request.extensions["timeout"]["read"]):
+                if are_addresses_restricted():
+                    await _pin_address(request)
+                    options["follow_redirects"] = False  # the target of a redirect would not be checked
+                response = await super().send(request, **cast(SendOptions, options))
+                self._observe(response.status_code, response.headers)
+                return response
+        except TimeoutError as error:
+            raise openai.APITimeoutError(request=request) from error
+        except Exception as error:
+            cause = error.__cause__
+            if isinstance(cause, TimeoutError):
+                raise openai.APITimeoutError(request=request) from error
+            raise httpx2.ReadError(str(cause or error) or type(cause or error).__name__, request=request) from error
+
+
+async def _pin_address(request: httpx2.Request) -> None:
+    """Direct *request* to a checked address, so that its host name cannot resolve to another one in the meantime."""
+    host = request.url.host
+    port = request.url.port or {"https": 443}.get(request.url.scheme, 80)
+    address = await resolve_allowed_address(host, port)
+    request.headers["Host"] = request.url.netloc.decode("ascii")
+    request.extensions = {**request.extensions, "sni_hostname": host}
+    request.url = request.url.copy_with(host=address)

@@ -1,0 +1,70 @@
+"""What a comparison says about one environment and pair of models, as a sentence."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from runs.reports import formats
+from runs.results.comparison.pair import Comparison, EnvironmentComparison, ModelComparison
+
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRow:
+    """One environment and pair of models, with the names of both sides and the sentence about them."""
+
+    comparison: Comparison
+    pair: ModelComparison
+    item: EnvironmentComparison
+    name_a: str
+    name_b: str
+    verdict: str
+
+
+def compared_rows(comparisons: Sequence[Comparison], *, margin: float | None = None) -> list[ComparedRow]:
+    """Return everything that *comparisons* compare, in their order."""
+    return list(_rows(comparisons, margin))
+
+
+def _rows(comparisons: Sequence[Comparison], margin: float | None) -> Iterator[ComparedRow]:
+    for comparison in comparisons:
+        for pair in comparison.models:
+            name_a, name_b = _names(comparison, pair)
+            for item in pair.environments:
+                yield ComparedRow(
+                    comparison=comparison,
+                    pair=pair,
+                    item=item,
+                    name_a=name_a,
+                    name_b=name_b,
+                    verdict=compared_verdict(item, name_a, name_b, margin),
+                )
+
+
+def _names(comparison: Comparison, pair: ModelComparison) -> tuple[str, str]:
+    a, b = formats.clean(pair.model_a), formats.clean(pair.model_b)
+    if comparison.run_a.pk == comparison.run_b.pk:
+        return a, b
+    return f"{a} (run {comparison.run_a.pk})", f"{b} (run {comparison.run_b.pk})"
+
+
+def compared_verdict(item: EnvironmentComparison, name_a: str, name_b: str, margin: float | None = None) -> str:
+    """Return a sentence: which side is better, whether both are equivalent within *margin*, or what is not shown."""
+    paired = item.paired
+    if paired.difference is None or paired.low is None or paired.high is None:
+        return f"{name_a} and {name_b} cannot be compared on {item.slug}: {paired.note or 'there is no interval'}."
+    size = f"{100 * abs(paired.difference):.1f} points"
+    first, second = (name_a, name_b) if paired.difference > 0 else (name_b, name_a)
+    low, high = (paired.low, paired.high) if paired.difference > 0 else (-paired.high, -paired.low)
+    interval = f"{formats.interval(low, high)} (n = {paired.n:,} cases)"
+    equivalent = margin is not None and -margin <= paired.low and paired.high <= margin
+    within = f"within the margin of {100 * margin:g} points" if margin is not None else ""
+    if item.p_adjusted is not None and item.p_adjusted < SIGNIFICANT:
+        addition = f", which is {within}" if equivalent else ""
+        return f"{first} is better than {second} on {item.slug} by {size} {interval}{addition}."
+    if equivalent:
+        return f"{name_a} and {name_b} are equivalent on {item.slug} {within}: {size} {interval}."
+    text = f"No difference between {name_a} and {name_b} is shown on {item.slug}: {size} {interval}"
+    if paired.mde is not None:
+        text += f"; a true difference of {100 * paired.mde:.1f} points would be found with 80 % power"
+    return f"{text}."

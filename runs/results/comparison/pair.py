@@ -1,0 +1,313 @@
+"""Comparison of two models on the cases that both answered, in one run or two: differences, tests, flips.
+
+Cases that cannot be compared are counted by reason.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from hub.common.errors import UserError
+from hub.protocols.messages import JSON
+from runs.models import Run, RunEnvironment, RunModel
+from runs.results.comparison.cases import ONLY_B, ComparedCase, load_cases, reason_not_compared
+from runs.results.comparison.notes import environment_notes, run_notes
+from runs.results.statistics.paired import PairedDifference, holm, paired_difference
+from runs.results.statistics.resampling import PairedRatio, paired_ratio
+
+
+class ComparisonError(UserError):
+    """The runs or models cannot be compared; the message has the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentComparison:
+    """One environment under two models. Flips are case ids; `p_adjusted` is Holm's over everything compared."""
+
+    slug: str
+    version_a: str
+    version_b: str
+    paired: PairedDifference
+    cost: PairedRatio
+    latency: PairedRatio
+    p_adjusted: float | None
+    better_a: list[str]
+    better_b: list[str]
+    left_out: dict[str, int]
+    notes: list[str]
+
+    def to_json(self) -> dict[str, JSON]:
+        paired = self.paired
+        return {
+            "environment": self.slug,
+            "version_a": self.version_a,
+            "version_b": self.version_b,
+            "cases": paired.n,
+            "accuracy_a": paired.mean_a,
+            "accuracy_b": paired.mean_b,
+            "difference": paired.difference,
+            "ci95": None if paired.low is None else [paired.low, paired.high],
+            "ci_method": paired.method,
+            "ci_note": paired.note,
+            "effective_n": paired.effective_n,
+            "test": paired.test,
+            "p_value": paired.p_value,
+            "p_adjusted": self.p_adjusted,
+            "minimum_detectable_effect": paired.mde,
+            "cost_usd": _ratio_json(self.cost),
+            "latency_ms": _ratio_json(self.latency),
+            "better_a": self.better_a,
+            "better_b": self.better_b,
+            "left_out": self.left_out,
+            "notes": self.notes,
+        }
+
+
+def _ratio_json(found: PairedRatio) -> dict[str, JSON]:
+    return {
+        "cases": found.n,
+        "a": found.mean_a,
+        "b": found.mean_b,
+        "difference": found.difference,
+        "difference_ci95": None if found.low is None else [found.low, found.high],
+        "ratio": found.ratio,
+        "ratio_ci95": None if found.ratio_low is None else [found.ratio_low, found.ratio_high],
+        "note": found.note,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelComparison:
+    """Comparison of model *a* of run A with model *b* of run B, on every environment of both runs."""
+
+    model_a: str
+    model_b: str
+    environments: list[EnvironmentComparison]
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "model_a": self.model_a,
+            "model_b": self.model_b,
+            "environments": [item.to_json() for item in self.environments],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Differences are A - B, of accuracies from 0 to 1. `notes` are about the runs, not about one environment."""
+
+    run_a: Run
+    run_b: Run
+    models: list[ModelComparison]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def cases(self) -> int:
+        """Return the number of pairs of results that were compared."""
+        return sum(item.paired.n for pair in self.models for item in pair.environments)
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the document of `compare --json`."""
+        return {
+            "a": _run_json(self.run_a),
+            "b": _run_json(self.run_b),
+            "models": [item.to_json() for item in self.models],
+            "notes": self.notes,
+        }
+
+
+def _run_json(run: Run) -> dict[str, JSON]:
+    return {"run": run.pk, "name": run.name, "status": run.status, "config_hash": run.config_hash}
+
+
+class CaseLoader:
+    """Cases of cells, each loaded once."""
+
+    def __init__(self) -> None:
+        self._cases: dict[tuple[int, int], dict[str, ComparedCase]] = {}
+
+    def load(self, run: Run, part: RunEnvironment, model: RunModel) -> dict[str, ComparedCase]:
+        key = (part.pk, model.pk)
+        if key not in self._cases:
+            self._cases[key] = load_cases(run, part, model)
+        return self._cases[key]
+
+
+def compare(
+    run_a: Run,
+    run_b: Run,
+    *,
+    model_a: str | None = None,
+    model_b: str | None = None,
+    loader: CaseLoader | None = None,
+) -> Comparison:
+    """Compare two runs, or two models of one run. Raises ComparisonError.
+
+    Models with the same label are paired. If there are none, or names are given, one model of each run is compared.
+    *loader* keeps the cases for other comparisons.
+    """
+    loader = loader or CaseLoader()
+    pairs = _model_pairs(run_a, run_b, model_a, model_b)
+    parts_a, parts_b = _parts(run_a), _parts(run_b)
+    shared = [slug for slug in parts_a if slug in parts_b]
+    if not shared:
+        raise ComparisonError(
+            f"The runs have no environment in common: run {run_a.pk} has {', '.join(parts_a)}, "
+            f"run {run_b.pk} has {', '.join(parts_b)}."
+        )
+    models = []
+    for a, b in pairs:
+        found = [_compare_environment(run_a, run_b, parts_a[slug], parts_b[slug], a, b, loader) for slug in shared]
+        models.append(ModelComparison(model_a=a.label, model_b=b.label, environments=found))
+    notes = run_notes(run_a, run_b, parts_a, parts_b)
+    return adjust_all([Comparison(run_a=run_a, run_b=run_b, models=models, notes=notes)])[0]
+
+
+def _model_pairs(run_a: Run, run_b: Run, model_a: str | None, model_b: str | None) -> list[tuple[RunModel, RunModel]]:
+    models_a, models_b = _models(run_a), _models(run_b)
+    if run_a.pk == run_b.pk:
+        if not model_a and not model_b and len(models_a) == 2:
+            model_a, model_b = models_a
+        if not model_a or not model_b or model_a == model_b:
+            raise ComparisonError(f"Within one run, choose two different models, of {', '.join(models_a)}.", "model_a")
+    if model_a or model_b:
+        return [(_named(run_a, models_a, model_a or model_b), _named(run_b, models_b, model_b or model_a))]
+    same = [label for label in models_a if label in models_b]
+    if same:
+        return [(models_a[label], models_b[label]) for label in same]
+    if len(models_a) == len(models_b) == 1:
+        return list(zip(models_a.values(), models_b.values(), strict=True))
+    raise ComparisonError(
+        f"No model has the same label in both runs; choose one of run {run_a.pk}, of {', '.join(models_a)}, "
+        f"and one of run {run_b.pk}, of {', '.join(models_b)}.",
+        "model_a",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCells:
+    """One environment under one model of each run."""
+
+    run_a: Run
+    run_b: Run
+    part_a: RunEnvironment
+    part_b: RunEnvironment
+    model_a: RunModel
+    model_b: RunModel
+
+
+def find_cells(run_a: Run, run_b: Run, *, model_a: str, model_b: str, environment: str) -> ComparedCells:
+    """Return the cells of *environment* under the two models, paired as `compare` does. Raises ComparisonError."""
+    pairs = _model_pairs(run_a, run_b, model_a or None, model_b or None)
+    if len(pairs) > 1:
+        raise ComparisonError(
+            f"Several models are in both runs; choose one of {', '.join(a.label for a, _ in pairs)}.", "model_a"
+        )
+    parts_a, parts_b = _parts(run_a), _parts(run_b)
+    shared = [slug for slug in parts_a if slug in parts_b]
+    if environment not in shared:
+        raise ComparisonError(
+            f"The runs do not both have an environment {environment!r}; "
+            + (f"they have {', '.join(shared)}." if shared else "they have none in common."),
+            "environment",
+        )
+    return ComparedCells(
+        run_a=run_a,
+        run_b=run_b,
+        part_a=parts_a[environment],
+        part_b=parts_b[environment],
+        model_a=pairs[0][0],
+        model_b=pairs[0][1],
+    )
+
+
+def _models(run: Run) -> dict[str, RunModel]:
+    return {model.label: model for model in run.models.filter(role="").order_by("position")}
+
+
+def _named(run: Run, models: dict[str, RunModel], label: str | None) -> RunModel:
+    if label not in models:
+        raise ComparisonError(f"Run {run.pk} has no model {label!r}; its models are {', '.join(models)}.")
+    return models[label]
+
+
+def _parts(run: Run) -> dict[str, RunEnvironment]:
+    parts = run.environments.select_related("version__environment").order_by("position")
+    return {part.version.environment.slug: part for part in parts}
+
+
+# ---- one environment -------------------------------------------------------------------------------------------------
+
+
+def _compare_environment(
+    run_a: Run,
+    run_b: Run,
+    part_a: RunEnvironment,
+    part_b: RunEnvironment,
+    a: RunModel,
+    b: RunModel,
+    loader: CaseLoader,
+) -> EnvironmentComparison:
+    side_a, side_b = loader.load(run_a, part_a, a), loader.load(run_b, part_b, b)
+    left_out = Counter({ONLY_B: sum(case not in side_a for case in side_b)})
+    shared: list[str] = []
+    for case, case_a in side_a.items():
+        reason = reason_not_compared(case_a, side_b.get(case))
+        if reason:
+            left_out[reason] += 1
+        else:
+            shared.append(case)
+    means_a = [side_a[case].mean or 0.0 for case in shared]
+    means_b = [side_b[case].mean or 0.0 for case in shared]
+    clusters = [side_a[case].cluster or f"case {case}" for case in shared]
+    clustered = any(side_a[case].cluster is not None for case in shared)
+    paired = paired_difference(means_a, means_b, clusters if clustered else None)
+    grouped = clusters if clustered else None
+    return EnvironmentComparison(
+        slug=part_a.version.environment.slug,
+        version_a=str(part_a.version),
+        version_b=str(part_b.version),
+        paired=paired,
+        cost=_amounts([(side_a[case].cost, side_b[case].cost) for case in shared], grouped),
+        latency=_amounts([(side_a[case].latency, side_b[case].latency) for case in shared], grouped),
+        p_adjusted=None,
+        better_a=[case for case, x, y in zip(shared, means_a, means_b, strict=True) if x > y],
+        better_b=[case for case, x, y in zip(shared, means_a, means_b, strict=True) if x < y],
+        left_out={reason: count for reason, count in left_out.items() if count},
+        notes=environment_notes(part_a, part_b, paired, left_out),
+    )
+
+
+def _amounts(amounts: Sequence[tuple[float | None, float | None]], clusters: Sequence[str] | None) -> PairedRatio:
+    """Compare the amounts of the cases that have one on both sides."""
+    known = [(i, a, b) for i, (a, b) in enumerate(amounts) if a is not None and b is not None]
+    groups = None if clusters is None else [clusters[i] for i, _, _ in known]
+    return paired_ratio([a for _, a, _ in known], [b for _, _, b in known], groups)
+
+
+def adjust_all(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Apply Holm's correction over all environments and pairs of models of *comparisons*."""
+    tested = [
+        item.paired.p_value
+        for comparison in comparisons
+        for pair in comparison.models
+        for item in pair.environments
+        if item.paired.p_value is not None
+    ]
+    adjusted = iter(holm(tested))
+    return [
+        replace(
+            comparison,
+            models=[
+                replace(
+                    pair,
+                    environments=[
+                        item if item.paired.p_value is None else replace(item, p_adjusted=next(adjusted))
+                        for item in pair.environments
+                    ],
+                )
+                for pair in comparison.models
+            ],
+        )
+        for comparison in comparisons
+    ]

@@ -1,0 +1,38 @@
+"""Comparison of more than two runs or models: every pair, with Holm's correction over everything that is shown."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from runs.models import Run
+from runs.results.comparison.pair import CaseLoader, Comparison, ComparisonError, adjust_all, compare
+
+MOST_PAIRS = 66  # of twelve runs or models
+
+
+def compare_all(runs: Sequence[Run], *, model_a: str | None = None, model_b: str | None = None) -> list[Comparison]:
+    """Compare each two of *runs*, the earlier one as A; of one run, each two of its models. Raises ComparisonError."""
+    loader = CaseLoader()
+    if len(runs) > 2 and model_a != model_b:
+        raise ComparisonError(
+            "Models can be named for two runs only; leave them out to compare equal labels.", "model_a"
+        )
+    if len({run.pk for run in runs}) > 1:
+        pairs = list(combinations(runs, 2))
+        _check_number(len(pairs))
+        found = [compare(a, b, model_a=model_a, model_b=model_b, loader=loader) for a, b in pairs]
+    else:
+        labels = list(runs[0].models.filter(role="").order_by("position").values_list("label", flat=True))
+        if model_a or model_b or len(labels) < 3:
+            found = [compare(runs[0], runs[0], model_a=model_a, model_b=model_b, loader=loader)]
+        else:
+            names = list(combinations(labels, 2))
+            _check_number(len(names))
+            found = [compare(runs[0], runs[0], model_a=a, model_b=b, loader=loader) for a, b in names]
+    return adjust_all(found)
+
+
+def _check_number(pairs: int) -> None:
+    if pairs > MOST_PAIRS:
+        raise ComparisonError(
+            f"There are {pairs:,} pairs; choose fewer runs or models, for at most {MOST_PAIRS} pairs."
+        )

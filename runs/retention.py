@@ -1,0 +1,161 @@
+"""Permanent removal of what is no longer needed: deleted runs, cached calls, expired rollouts, leftovers of gates.
+
+`llmeval_site/retention.py` adds entries of the audit log, and selects by the settings.
+
+Everything is removed in batches, each in a transaction of its own, so an interrupted removal can be repeated. A run
+that has not ended, or that another app needs, is never removed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
+
+from django.db import models, transaction
+from django.db.models import Q, QuerySet, Sum
+from django.db.models.functions import Coalesce, Length
+
+from hub.common import leases
+from hub.gates.queue import TRIES
+from hub.models import GateRequest
+from runs.models import ACTIVE, ENDED, ModelCall, Response, Run
+from runs.rollouts.expiry import expired_rollouts
+
+BATCH = 500
+_RESPONSE_TEXTS = ("messages", "text", "reason")
+_CALL_TEXTS = ("message", "usage")
+_EPISODE_TEXTS = ("state", "calls", "recordings")
+
+Row = TypeVar("Row", bound=models.Model)
+
+_needed_runs: list[Callable[[], Q]] = []
+
+
+def register_needed_runs(condition: Callable[[], Q]) -> None:
+    """Register a function that returns the condition on runs that another app needs. Called from `ready()`."""
+    _needed_runs.append(condition)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Rows of one kind to remove: how many, and how many characters of text they hold.
+
+    kept: how many are kept although they are old enough, and why. remove: removes the rows.
+    """
+
+    kind: str
+    count: int
+    characters: int
+    remove: Callable[[], None]
+    kept: str = ""
+
+
+def deleted_runs(*, before: datetime) -> Removal:
+    """Return the removal of the runs that were deleted before *before*, except those that another app needs."""
+    rows = _removable_runs(before)
+    deleted = Run.objects.filter(deleted_at__lt=before).count()
+    ids = list(rows.order_by("pk").values_list("pk", flat=True))
+    responses = Response.objects.filter(run_environment__run__in=ids).order_by()
+    kept = deleted - len(ids)
+    return Removal(
+        "deleted runs",
+        len(ids),
+        _characters(responses, _RESPONSE_TEXTS),
+        partial(_remove_runs, ids, before),
+        f"{kept:,} kept: preferences refer to their responses" if kept else "",
+    )
+
+
+def _removable_runs(before: datetime) -> QuerySet[Run]:
+    rows = Run.objects.filter(leases.free(), deleted_at__lt=before, status__in=ENDED)
+    for condition in _needed_runs:
+        rows = rows.exclude(condition())
+    return rows
+
+
+def _remove_runs(ids: list[int], before: datetime) -> None:
+    for pk in ids:
+        while _remove_part_of_run(pk, before):
+            pass
+
+
+def _remove_part_of_run(pk: int, before: datetime) -> bool:
+    """Remove a batch of responses, or the run if it has none left. Returns whether the run is still there.
+
+    The row of the run is locked, so that it cannot be restored in the meantime.
+    """
+    with transaction.atomic():
+        if not Run.objects.select_for_update(of=("self",)).filter(pk=pk, deleted_at__lt=before).exists():
+            return False
+        run = _removable_runs(before).filter(pk=pk).first()
+        if run is None:
+            return False
+        responses = Response.objects.filter(run_environment__run=run).order_by("pk")
+        batch = list(responses.values_list("pk", flat=True)[:BATCH])
+        if batch:
+            Response.objects.filter(pk__in=batch).delete()
+            run.results.all().delete()  # they no longer agree with the responses, should the run be restored
+            return True
+        run.delete()
+        return False
+
+
+def cached_calls(*, before: datetime | None, max_characters: int | None) -> Removal:
+    """Return the removal of the cached calls stored before *before*, and of the oldest above *max_characters*.
+
+    Calls that were stored since the oldest run in progress was created are kept.
+    """
+    limits = [before] if before is not None else []
+    if max_characters is not None and (limit := _age_limit(max_characters)) is not None:
+        limits.append(limit)
+    rows = ModelCall.objects.filter(created_at__lt=max(limits)) if limits else ModelCall.objects.none()
+    active = Run.objects.filter(status__in=ACTIVE).order_by("created_at").first()
+    if active is not None:
+        rows = rows.filter(created_at__lt=active.created_at)
+    return rows_removal("cached model calls", rows, _CALL_TEXTS)
+
+
+def _age_limit(max_characters: int) -> datetime | None:
+    """Return the time before which calls must go so that the rest has at most *max_characters*, or None."""
+    total = 0
+    newest_first = ModelCall.objects.order_by("-created_at").annotate(size=_length(_CALL_TEXTS))
+    for created_at, size in newest_first.values_list("created_at", "size").iterator(chunk_size=BATCH):
+        total += size
+        if total > max_characters:
+            return created_at + timedelta(microseconds=1)  # this call goes, and all that were stored no later
+    return None
+
+
+def ended_rollouts() -> Removal:
+    """Return the removal of the rollouts that expired more than EPISODE_KEEP_DAYS days ago."""
+    return rows_removal("expired rollouts", expired_rollouts(), _EPISODE_TEXTS)
+
+
+def gate_leftovers(*, before: datetime) -> Removal:
+    """Return the removal of requests for gates that have a result, or were given up before *before*."""
+    rows = GateRequest.objects.filter(leases.free()).filter(
+        Q(version__certificate__isnull=False) | Q(tries__gte=TRIES, created_at__lt=before)
+    )
+    return rows_removal("leftovers of gates", rows, ("problem",))
+
+
+def rows_removal(kind: str, rows: QuerySet[Row], texts: tuple[str, ...]) -> Removal:
+    """Return the removal of *rows* in batches. *texts*: the columns whose characters count as their size."""
+    return Removal(kind, rows.count(), _characters(rows, texts), partial(_remove, rows))
+
+
+def _remove(rows: QuerySet[Row]) -> None:
+    while rows.filter(pk__in=rows.order_by("pk").values("pk")[:BATCH]).delete()[0]:
+        pass
+
+
+def _length(columns: tuple[str, ...]) -> models.expressions.Combinable:
+    total: models.expressions.Combinable = models.Value(0)
+    for column in columns:
+        total = total + Coalesce(Length(column), 0)
+    return total
+
+
+def _characters(rows: QuerySet[Row], columns: tuple[str, ...]) -> int:
+    return int(rows.aggregate(total=Sum(_length(columns)))["total"] or 0)

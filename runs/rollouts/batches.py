@@ -1,0 +1,102 @@
+"""Batches of episodes: groups of attempts at the same case, which trainers compare with each other."""
+
+import random
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+
+from hub.common.digests import attempt_seed
+from hub.models import EnvironmentVersion
+from hub.protocols.cases import case_split
+from runs.rollouts.creation import NewRollout, check_case, check_limit, check_trainable, create_rollout
+from runs.rollouts.errors import RolloutError
+from runs.rollouts.sessions import delete_rollout
+
+MAX_EPISODES = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutGroup:
+    """Episodes of one case. `id` is stored with each."""
+
+    id: str
+    case: str
+    rollouts: list[NewRollout]
+
+
+def create_batch(
+    *,
+    user: User,
+    version: EnvironmentVersion,
+    cases: Sequence[str] | None = None,
+    n: int | None = None,
+    split: str = "",
+    group_size: int = 1,
+    seed: int = 0,
+    model: str = "",
+    roles: Mapping[str, list[str]] | None = None,
+) -> list[RolloutGroup]:
+    """Start *group_size* episodes of each of *cases*, or of *n* cases drawn by *seed* without repetition.
+
+    The attempts of a group are numbered from 1. *split* limits the drawing to cases whose column `split` has this
+    value. If an episode cannot be started, none is.
+
+    Raises RolloutError, TooManyEpisodes, RolloutFailed.
+    """
+    check_trainable(version, roles or {})
+    chosen = _check_cases(version, cases, split) if cases is not None else _draw(version, n or 1, split, seed)
+    count = len(chosen) * group_size
+    if count > MAX_EPISODES:
+        raise RolloutError(f"This would start {count:,} episodes; at most {MAX_EPISODES} per request.", "group_size")
+    check_limit(user, count)
+    groups: list[RolloutGroup] = []
+    try:
+        for case in chosen:
+            group = RolloutGroup(id=uuid.uuid4().hex, case=case, rollouts=[])
+            groups.append(group)
+            for attempt in range(1, group_size + 1):
+                rollout = create_rollout(
+                    user=user,
+                    version=version,
+                    case_id=case,
+                    seed=seed,
+                    attempt=attempt,
+                    model=model,
+                    roles=dict(roles or {}),
+                    group=group.id,
+                )
+                group.rollouts.append(rollout)
+    except BaseException:
+        for rollout in (rollout for group in groups for rollout in group.rollouts):
+            delete_rollout(session=rollout.session)
+        raise
+    return groups
+
+
+def _check_cases(version: EnvironmentVersion, cases: Sequence[str], split: str) -> list[str]:
+    if split:
+        raise RolloutError("It applies to cases that are drawn; remove it, or remove `cases`.", "split")
+    if len(set(cases)) < len(cases):
+        raise RolloutError("A case is listed twice. Use `group_size` for several attempts.", "cases")
+    known = {case.external_id: case for case in version.cases.filter(external_id__in=cases).defer("data")}
+    for index, name in enumerate(cases):
+        if name not in known:
+            raise RolloutError(f"{version} has no case {name!r}.", f"cases[{index}]")
+        check_case(known[name], f"cases[{index}]")
+    return list(cases)
+
+
+def _draw(version: EnvironmentVersion, n: int, split: str, seed: int) -> list[str]:
+    cases = version.cases.filter(held_out=False).order_by("position")
+    if split:
+        rows = cases.values_list("external_id", "data").iterator(chunk_size=500)
+        ids = [case for case, data in rows if case_split(data) == split]
+    else:
+        ids = list(cases.values_list("external_id", flat=True))
+    if len(ids) < n:
+        where = f" with the split {split!r}" if split else ""
+        raise RolloutError(f"{version} has {len(ids):,} cases{where}, fewer than {n:,}.", "n")
+    drawn = random.Random(attempt_seed(seed, version.environment.slug, split, 1))  # noqa: S311 - reproducible
+    return drawn.sample(ids, n)

@@ -1,0 +1,147 @@
+"""Claim of a step: one request at a time executes a step of an episode, also if several web servers receive them."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TypedDict
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q
+
+from hub.common import leases
+from hub.common.leases import LeaseLost, end_owner, new_owner
+from runs.models import EpisodeSession
+from runs.rollouts.errors import RolloutConflict, StepInProgress
+
+LEASE = timedelta(seconds=60)
+_RENEW_EVERY_S = 15.0
+_WAIT_S = 10.0
+_BRIEF_WAIT_S = 0.05  # of a request without a slot: enough for most steps that run no slow tool
+_FIRST_LOOK_S, _LATER_LOOK_S = 0.02, 0.25
+# A request that waits occupies a thread of the web server, which has eight for each process (gunicorn.conf.py) and
+# needs some for other requests.
+_slots = threading.BoundedSemaphore(4)
+
+
+class PendingStep(TypedDict):
+    """Step that is executed, as it is stored. `request` is a digest of the request."""
+
+    turn: int
+    request: str
+
+
+@contextmanager
+def limited_wait(seconds: float) -> Iterator[float]:
+    """Return the seconds that the request of this thread may wait during the block: *seconds*, or less if many wait."""
+    if not _slots.acquire(blocking=False):
+        yield min(seconds, _BRIEF_WAIT_S)
+        return
+    try:
+        yield seconds
+    finally:
+        _slots.release()
+
+
+def pauses() -> Iterator[float]:
+    """Yield the seconds between looks at a row that another request changes."""
+    pause = _FIRST_LOOK_S
+    while True:
+        yield pause
+        pause = min(_LATER_LOOK_S, pause * 2)
+
+
+@contextmanager
+def claim_step(session: EpisodeSession, *, wait: bool, pending: PendingStep | None = None) -> Iterator[bool]:
+    """Hold the lease of *session* during the block, and return True, if no step was stored since it was read.
+
+    Otherwise read the session again and return False. If another request holds the lease: with *wait*, wait for its
+    end, for at most 10 seconds. A lease of a process that was killed is taken over: at once on the same machine,
+    otherwise when it lapses. *pending* is stored with the lease.
+
+    Raises StepInProgress, or RolloutConflict without *wait*.
+    """
+    owner = new_owner()
+    try:
+        if not _take(session, owner, pending, wait=wait):
+            yield False
+            return
+        renewal = _Renewal(session.pk, owner)
+        renewal.start()
+        try:
+            yield True
+        finally:
+            renewal.stop()
+            if session.lease_owner == owner:  # the step was not stored, which would have released the lease
+                leases.release(session, owner, pending=None)
+    finally:
+        end_owner(owner)
+
+
+def _take(session: EpisodeSession, owner: str, pending: PendingStep | None, *, wait: bool) -> bool:
+    revision = session.revision
+    if _took(session, owner, pending, revision):
+        return True
+    if not wait and session.revision == revision:
+        raise RolloutConflict(
+            "Another request is executing a step of this episode. Send `turn` to wait for its answer."
+        )
+    with limited_wait(_WAIT_S) as seconds:
+        deadline = time.monotonic() + seconds
+        for pause in pauses():
+            if session.revision != revision:
+                return False
+            if time.monotonic() > deadline:
+                raise StepInProgress()
+            time.sleep(pause)
+            if _took(session, owner, pending, revision):
+                return True
+    raise AssertionError("unreachable code")
+
+
+def _took(session: EpisodeSession, owner: str, pending: PendingStep | None, revision: int) -> bool:
+    """Take the lease of *session* if it is free and still has *revision*; otherwise read the session again."""
+    unchanged = Q(revision=revision)
+    if leases.take(session, owner, LEASE, condition=unchanged, refresh=False, pending=pending):
+        return True
+    read_again(session)
+    return False
+
+
+def read_again(session: EpisodeSession, fields: Sequence[str] | None = None) -> None:
+    """Read *session* again. Raises RolloutConflict if it was deleted."""
+    try:
+        session.refresh_from_db(fields=fields)
+    except EpisodeSession.DoesNotExist:
+        raise RolloutConflict("The episode was deleted meanwhile.") from None
+
+
+class _Renewal:
+    """Thread that extends a lease until it is stopped. It starts only if the step lasts longer than the interval."""
+
+    def __init__(self, pk: UUID, owner: str) -> None:
+        self._pk = pk
+        self._owner = owner
+        self._ended = threading.Event()
+        self._timer = threading.Timer(_RENEW_EVERY_S, self._renew)
+        self._timer.daemon = True
+
+    def start(self) -> None:
+        self._timer.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._timer.cancel()
+
+    def _renew(self) -> None:
+        try:
+            while not self._ended.is_set():
+                leases.renew(EpisodeSession, self._pk, self._owner, LEASE)
+                connection.close()  # many long steps must not occupy the connections of the database
+                self._ended.wait(_RENEW_EVERY_S)
+        except LeaseLost:
+            return
+        finally:
+            connection.close()

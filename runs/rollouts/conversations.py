@@ -1,0 +1,130 @@
+"""Scoring of whole conversations, without the round trips of an episode."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from django.contrib.auth.models import User
+
+from hub.common.digests import attempt_seed
+from hub.environments.episodes import Episode, Step
+from hub.models import Case, EnvironmentVersion
+from hub.protocols.messages import JSON, Message
+from runs.models import EpisodeSession
+from runs.rollouts.creation import check_case, check_trainable
+from runs.rollouts.errors import RolloutError, RolloutFailed
+from runs.rollouts.expiry import next_expiry
+from runs.rollouts.messages import validate_message
+from runs.rollouts.rebuilding import advance
+from runs.rollouts.steps import score_json
+
+MAX_ITEMS = 256
+_MAX_MESSAGES = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A conversation of one case. Only the assistant messages count; the rest is executed again."""
+
+    case: str
+    messages: object
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationScore:
+    """Result of one conversation. With `error`, there is no reward; `code` is a word for programs."""
+
+    case: str
+    reward: float | None = None
+    done: bool = False
+    truncated: bool = False
+    stop: str | None = None
+    score: dict[str, JSON] | None = None
+    code: str = ""
+    error: str = ""
+
+
+def score_conversations(
+    *,
+    user: User,
+    version: EnvironmentVersion,
+    items: Sequence[Conversation],
+    seed: int = 0,
+    roles: Mapping[str, list[str]] | None = None,
+) -> list[ConversationScore]:
+    """Return a result for each of *items*, in their order. Nothing is stored.
+
+    An episode is reset and stepped with each assistant message. If it is not over then, it is scored as truncated.
+    Mistakes in one item and failures of the sandbox affect only the result of that item.
+
+    Raises RolloutError if the environment or the roles are wrong.
+    """
+    check_trainable(version, roles or {})
+    cases = {case.external_id: case for case in version.cases.filter(external_id__in={item.case for item in items})}
+    return [_score(user, version, cases.get(item.case), item, seed, roles or {}) for item in items]
+
+
+def _score(
+    user: User,
+    version: EnvironmentVersion,
+    case: Case | None,
+    item: Conversation,
+    seed: int,
+    roles: Mapping[str, list[str]],
+) -> ConversationScore:
+    try:
+        if case is None:
+            raise RolloutError(f"{version} has no case {item.case!r}.")
+        check_case(case)
+        said = _assistant_messages(item.messages)
+        session = EpisodeSession(
+            user=user,
+            case=case,
+            seed=attempt_seed(seed, version.environment.slug, case.external_id, item.attempt),
+            attempt=item.attempt,
+            roles=dict(roles),
+            expires_at=next_expiry(),
+        )
+        step = advance(session, partial(_play, said=said))
+    except RolloutFailed as error:
+        return ConversationScore(case=item.case, code="unavailable", error=str(error))
+    except RolloutError as error:
+        return ConversationScore(case=item.case, code="invalid", error=str(error))
+    return ConversationScore(
+        case=item.case,
+        reward=step.reward,
+        done=step.done,
+        truncated=step.truncated,
+        stop=session.state.get("stop"),
+        score=score_json(step),
+    )
+
+
+def _assistant_messages(messages: object) -> list[Message]:
+    if not isinstance(messages, list) or not messages:
+        raise RolloutError("`messages` must be a list of messages with at least one of the assistant.")
+    if len(messages) > _MAX_MESSAGES:
+        raise RolloutError(f"`messages` has {len(messages):,} messages; at most {_MAX_MESSAGES} are allowed.")
+    said = [
+        validate_message(message)
+        for message in messages
+        if not isinstance(message, dict) or message.get("role") == "assistant"
+    ]
+    if not said:
+        raise RolloutError("`messages` has no message with the role assistant.")
+    return said
+
+
+async def _play(episode: Episode, said: Sequence[Message]) -> Step:
+    step: Step | None = None
+    try:
+        await episode.reset()
+        for number, message in enumerate(said):
+            if episode.done:
+                raise RolloutError(f"The episode ended after {number} of {len(said)} assistant messages.")
+            step = await episode.step(message)
+        return step if step is not None and step.done else await episode.stop("other")
+    except BaseException:
+        await episode.close()
+        raise

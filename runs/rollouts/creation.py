@@ -1,0 +1,174 @@
+"""Creation of episodes, within the limit of open episodes per user."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Min
+from django.utils import timezone
+
+from hub.common import wording
+from hub.common.digests import attempt_seed
+from hub.environments.episodes import Episode, Observation
+from hub.models import Case, EnvironmentVersion
+from hub.protocols.messages import JSON
+from hub.selectors import compile_version
+from runs.models import EpisodeSession, ModelEndpoint
+from runs.rollouts.errors import RolloutError, TooManyEpisodes
+from runs.rollouts.expiry import next_expiry
+from runs.rollouts.rebuilding import advance, close_episode
+from runs.rollouts.roles import InvalidRecordings, validate_recordings
+
+_RETRY_SECONDS = 10  # upper limit of retry_after, because an open episode may end before it expires
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRollout:
+    """A new episode and its first observation."""
+
+    session: EpisodeSession
+    observation: Observation
+
+
+def create_rollout(
+    *,
+    user: User,
+    version: EnvironmentVersion,
+    case_id: str | None = None,
+    seed: int = 0,
+    attempt: int = 1,
+    model: str = "",
+    roles: Mapping[str, list[str]] | None = None,
+    recordings: Sequence[JSON] | None = None,
+    group: str = "",
+    fixed_seed: int | None = None,
+) -> NewRollout:
+    """Start an episode of *case_id*, or of a case drawn by *seed*.
+
+    *model* is a label that the trainer chooses, such as the name of a checkpoint. *recordings* are replies of role
+    models in an earlier episode of the same case and attempt; with them, *roles* may be left out. *group* is the id of
+    a group of attempts. *fixed_seed* is the seed of the attempt as exports contain it, to repeat an exported rollout;
+    without it, the seed is derived from *seed*, the case and *attempt*.
+
+    Raises RolloutError, TooManyEpisodes, RolloutFailed.
+    """
+    roles = dict(roles or {})
+    check_trainable(version, roles, replayed=recordings is not None)
+    if fixed_seed is not None and case_id is None:
+        raise RolloutError("Name the case as well: the seed of an attempt belongs to one case.", "case")
+    check_limit(user)  # before the reset, which may be expensive
+    case = _case(version, case_id, seed)
+    session = EpisodeSession(
+        user=user,
+        case=case,
+        seed=attempt_seed(seed, version.environment.slug, case.external_id, attempt)
+        if fixed_seed is None
+        else fixed_seed,
+        attempt=attempt,
+        model=model,
+        group=group,
+        roles=roles,
+        recordings=_recordings(recordings or [], version, case, attempt),
+        expires_at=next_expiry(),
+    )
+    observation = advance(session, _reset)
+    try:
+        _save_within_limit(session)
+    except BaseException:
+        close_episode(session)
+        raise
+    return NewRollout(session=session, observation=observation)
+
+
+def check_trainable(version: EnvironmentVersion, roles: Mapping[str, list[str]], *, replayed: bool = False) -> None:
+    """Raise RolloutError if *version* is held out, or if *roles* do not name the models that it needs.
+
+    replayed: whether recordings may reply instead of models.
+    """
+    if version.environment.held_out:
+        raise RolloutError(f"{version.environment.slug} is held out: it must not be used for training.")
+    missing = [role for role in compile_version(version).roles if not roles.get(role)]
+    if missing and not replayed:
+        keys = ", ".join(f"roles.{role}" for role in missing)
+        raise RolloutError(f"{version} needs role models. Name registered models in {keys}: {_registered()}.", "roles")
+    _check_roles(roles)
+
+
+def _case(version: EnvironmentVersion, case_id: str | None, seed: int) -> Case:
+    if case_id is None:
+        drawn = attempt_seed(seed, version.environment.slug, "", 1)
+        if not version.environment.partly_held_out:
+            return version.cases.get(position=drawn % version.case_count)
+        cases = version.cases.filter(held_out=False).order_by("position")
+        count = cases.count()
+        if not count:
+            raise RolloutError(f"All cases of {version} are held out: they must not be used for training.")
+        return cases[drawn % count]
+    try:
+        case = version.cases.get(external_id=case_id)
+    except Case.DoesNotExist:
+        raise RolloutError(f"{version} has no case {case_id!r}.", "case") from None
+    check_case(case, "case")
+    return case
+
+
+def check_case(case: Case, path: str = "") -> None:
+    """Raise RolloutError at the key *path* if *case* is of a held-out split."""
+    if case.held_out:
+        raise RolloutError(f"The case {case.external_id!r} is held out: it must not be used for training.", path)
+
+
+def _check_roles(roles: Mapping[str, list[str]]) -> None:
+    names = {name for listed in roles.values() for name in listed}
+    if not names:
+        return
+    known = ModelEndpoint.objects.filter(name__in=names, enabled=True).values_list("name", flat=True)
+    unknown = names - set(known)
+    if unknown:
+        raise RolloutError(f"No model is registered as {', '.join(sorted(unknown))}: {_registered()}.", "roles")
+
+
+def _registered() -> str:
+    names = ModelEndpoint.objects.filter(enabled=True).order_by("name").values_list("name", flat=True)
+    return wording.suggest("", names) or "none is registered yet; an administrator can register one"
+
+
+def _recordings(rows: Sequence[JSON], version: EnvironmentVersion, case: Case, attempt: int) -> list[dict[str, JSON]]:
+    try:
+        return validate_recordings(rows, environment=version.environment.slug, case=case.external_id, attempt=attempt)
+    except InvalidRecordings as error:
+        raise RolloutError(str(error), "recordings") from None
+
+
+def check_limit(user: User, adding: int = 1) -> None:
+    """Raise TooManyEpisodes if *user* may not open *adding* more episodes."""
+    now = timezone.now()
+    expiries = EpisodeSession.objects.filter(user=user, done=False, expires_at__gt=now)
+    count = expiries.count()
+    if count + adding <= settings.EPISODES_PER_USER:
+        return
+    first = expiries.aggregate(first=Min("expires_at"))["first"] or now
+    raise TooManyEpisodes(
+        f"You have {wording.counted(count, 'open episode')}, and the limit is {settings.EPISODES_PER_USER:,}. "
+        f"Finish or delete some before you start {adding:,} more; GET /api/v1/episodes/?done=false lists them.",
+        retry_after=min(_RETRY_SECONDS, max(1, ceil((first - now).total_seconds()))),
+    )
+
+
+def _save_within_limit(session: EpisodeSession) -> None:
+    """Insert *session*. Raises TooManyEpisodes if concurrent requests have reached the limit.
+
+    The lock on the user's row lets one request of a user count and insert at a time. SQLite has no row locks, but its
+    transactions hold the write lock from the beginning (transaction_mode in the settings).
+    """
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=session.user_id)
+        check_limit(session.user)
+        session.save(force_insert=True)
+
+
+async def _reset(episode: Episode) -> Observation:
+    return await episode.reset()

@@ -1,0 +1,37 @@
+"""Check of the assistant messages that a trainer sends."""
+
+import json
+from typing import cast
+
+from hub.protocols.messages import Message
+from runs.rollouts.errors import RolloutError
+
+MAX_MESSAGE_BYTES = 1024 * 1024
+
+
+def validate_message(message: object) -> Message:
+    """Return *message* as an assistant message of chat completions. Raises RolloutError."""
+    if not isinstance(message, dict):
+        raise RolloutError('`message` must be an assistant message, such as {"role": "assistant", "content": "…"}.')
+    if len(json.dumps(message)) > MAX_MESSAGE_BYTES:
+        raise RolloutError(f"`message` is larger than {MAX_MESSAGE_BYTES:,} bytes.")
+    content = message.get("content")
+    if message.get("role", "assistant") != "assistant":
+        raise RolloutError(f"`message.role` must be assistant, not {message['role']!r}.")
+    if not isinstance(content, str | None):
+        raise RolloutError("`message.content` must be text or null.")
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(_is_tool_call(call) for call in calls):
+        raise RolloutError("`message.tool_calls` must be a list of {id, type, function: {name, arguments: JSON text}}.")
+    if not content and not calls:
+        content = content or ""
+    return cast(Message, {**message, "role": "assistant", "content": content})
+
+
+def _is_tool_call(call: object) -> bool:
+    function = call.get("function") if isinstance(call, dict) else None
+    return (
+        isinstance(function, dict)
+        and isinstance(function.get("name"), str)
+        and isinstance(function.get("arguments"), str)
+    )

@@ -1,0 +1,93 @@
+"""Cases as a trainer sees them before an episode: opening messages, tools and split."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+
+from hub.common.digests import attempt_seed
+from hub.environments.episodes import Episode, Observation
+from hub.models import Case, EnvironmentVersion
+from hub.protocols.cases import case_split
+from runs.models import EpisodeSession
+from runs.rollouts.creation import check_trainable
+from runs.rollouts.errors import RolloutError
+from runs.rollouts.expiry import next_expiry
+from runs.rollouts.rebuilding import advance
+
+MAX_CASES = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseOpening:
+    """A case with the first observation of its episodes; `observation` is None if it was not requested."""
+
+    case: str
+    split: str
+    observation: Observation | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CasePage:
+    """Cases from an offset on, and the number of all cases."""
+
+    total: int
+    cases: list[CaseOpening]
+
+
+def list_openings(
+    *,
+    user: User,
+    version: EnvironmentVersion,
+    split: str = "",
+    offset: int = 0,
+    limit: int = MAX_CASES,
+    seed: int = 0,
+    roles: Mapping[str, list[str]] | None = None,
+    opened: bool = True,
+) -> CasePage:
+    """Return at most *limit* cases from *offset* on, in the order of the dataset. Nothing is stored.
+
+    Cases of held-out splits are left out. *split* selects cases whose column `split` has this value. *opened*:
+    reset an episode of each case and return its first observation. It is that of the attempt 1 with *seed*.
+
+    Raises RolloutError if the environment or the roles are wrong, and RolloutFailed if a reset fails.
+    """
+    if opened:
+        check_trainable(version, roles or {})
+    elif version.environment.held_out:
+        raise RolloutError(f"{version.environment.slug} is held out: it must not be used for training.")
+    rows = version.cases.filter(held_out=False).order_by("position").values_list("pk", "data").iterator(chunk_size=500)
+    splits = {pk: case_split(data) for pk, data in rows}
+    selected = [pk for pk, value in splits.items() if not split or value == split]
+    cases = version.cases.in_bulk(selected[offset : offset + limit])
+    page = [
+        CaseOpening(
+            case=cases[pk].external_id,
+            split=splits[pk],
+            observation=_open(user, version, cases[pk], seed, roles or {}) if opened else None,
+        )
+        for pk in selected[offset : offset + limit]
+    ]
+    return CasePage(total=len(selected), cases=page)
+
+
+def _open(
+    user: User, version: EnvironmentVersion, case: Case, seed: int, roles: Mapping[str, Sequence[str]]
+) -> Observation:
+    session = EpisodeSession(
+        user=user,
+        case=case,
+        seed=attempt_seed(seed, version.environment.slug, case.external_id, 1),
+        attempt=1,
+        roles=dict(roles),
+        expires_at=next_expiry(),
+    )
+    return advance(session, _reset_and_close)
+
+
+async def _reset_and_close(episode: Episode) -> Observation:
+    try:
+        return await episode.reset()
+    finally:
+        await episode.close()

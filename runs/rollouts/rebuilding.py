@@ -1,0 +1,100 @@
+"""One reset or step of a trainer's episode, which is rebuilt from its session for each call."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+from uuid import UUID
+
+from hub.common.storable import storable
+from hub.environments.compiled import CompiledEnvironment
+from hub.environments.episodes import Episode, EpisodeError
+from hub.harnesses.base import HarnessError, Services
+from hub.models import Case
+from hub.protocols.calls import CallKey, ModelError
+from hub.protocols.cases import CaseData
+from hub.scorers.base import ScoringFailed
+from hub.selectors import compile_version
+from runs.models import EpisodeSession
+from runs.rollouts.errors import RolloutError, RolloutFailed
+from runs.rollouts.roles import TRAINER, RecordedCall, RecordingNotFound, RoleModels, list_role_endpoints
+from sandbox.client.settings import get_pool_options
+from sandbox.client.shared_pools import get_shared_pool
+from sandbox.errors import SandboxUnavailable
+
+T = TypeVar("T")
+_MAX_TURNS = 100  # limit of every episode, besides that of its harness
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnvironment:
+    """Compiled environment and case of a session, which never change."""
+
+    compiled: CompiledEnvironment
+    case: CaseData
+
+
+def advance(session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]) -> T:
+    """Call *act* with the session's episode. Set the episode's new state and calls on the session without saving it.
+
+    Raises RolloutError if the trainer can fix the cause, and RolloutFailed if not; the session is then unchanged.
+    """
+    try:
+        result, state, calls = _run(session, act)
+    except (EpisodeError, RecordingNotFound) as error:
+        raise RolloutError(str(error)) from None
+    except (HarnessError, ScoringFailed, ModelError, SandboxUnavailable) as error:
+        raise RolloutFailed(str(error)) from None
+    session.state = storable(state)
+    session.calls = [*session.calls, *calls]
+    return result
+
+
+def _run(
+    session: EpisodeSession, act: Callable[[Episode], Awaitable[T]]
+) -> tuple[T, dict[str, object], list[RecordedCall]]:
+    """Return what *act* returned, with the new state and the calls of role models."""
+    fixed = _session_environment(session.pk, session.case_id)
+    pool = fixed.compiled.pool(get_shared_pool(get_pool_options())) if fixed.compiled.needs_sandbox else None
+    endpoints = list_role_endpoints(session)
+    key = CallKey(
+        purpose="answer",
+        environment=fixed.compiled.slug,
+        case=fixed.case.id,
+        attempt=session.attempt,
+        model=TRAINER,
+    )
+
+    async def run_episode() -> tuple[T, dict[str, object], list[RecordedCall]]:
+        roles = RoleModels(session, fixed.compiled, endpoints)
+        episode = Episode(
+            fixed.compiled,
+            fixed.case,
+            key=key,
+            seed=session.seed,
+            services=Services(call_model=roles, pool=pool, models_per_role=roles.models_per_role, process_bound=False),
+            max_turns=_MAX_TURNS,
+            state=session.state,
+        )
+        try:
+            return await act(episode), dict(episode.state), roles.calls
+        finally:
+            await roles.aclose()
+
+    return asyncio.run(run_episode())
+
+
+def close_episode(session: EpisodeSession) -> None:
+    """Free what the session's episode has opened."""
+    if session.done or not session.state:
+        return
+    environment = _session_environment(session.pk, session.case_id).compiled
+    asyncio.run(environment.harness.close(session.state.get("harness")))
+
+
+@lru_cache(maxsize=128)
+def _session_environment(session: UUID, case_id: int) -> SessionEnvironment:
+    """Return the environment and case of a session. They are cached by session id, so that steps need not read them."""
+    case = Case.objects.select_related("version").only("data", "version__digest").get(pk=case_id)
+    return SessionEnvironment(compile_version(case.version), CaseData.from_json(case.data))

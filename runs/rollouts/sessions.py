@@ -1,0 +1,96 @@
+"""Stored episodes of a user: read, list and delete them."""
+
+from datetime import timedelta
+from typing import TypedDict
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from hub.common import leases
+from runs.models import EpisodeSession
+from runs.rollouts.claims import claim_step
+from runs.rollouts.rebuilding import close_episode
+
+_CLOSE_WITHIN = timedelta(minutes=10)  # boxes that were missed end by themselves
+_CLOSE_AT_ONCE = 500
+_HARNESS_WITH_BOXES = "workspace"  # the only one that opens anything
+_LIST_FIELDS = [
+    "case__external_id",
+    "case__version__version",
+    "case__version__environment__slug",
+    "attempt",
+    "model",
+    "group",
+    "done",
+    "truncated",
+    "reward",
+    "created_at",
+    "expires_at",
+]
+
+
+class StepReward(TypedDict):
+    """Reward that a harness of the bundle returned for one step; None if it returned none."""
+
+    reward: float | None
+
+
+def get_session(*, user: User, pk: UUID) -> EpisodeSession | None:
+    """Return the episode *pk* of *user*, or None."""
+    try:
+        # Tokens may be many, and only a step that adds some needs them.
+        return EpisodeSession.objects.defer("tokens").get(pk=pk, user=user)
+    except EpisodeSession.DoesNotExist:
+        return None
+
+
+def session_steps(session: EpisodeSession) -> list[StepReward] | None:
+    """Return the reward of each step of *session* as its harness returned it; None if it returned none at all."""
+    rewards = session.state.get("rewards")
+    if not rewards:
+        return None
+    missing = session.state["turns"] - len(rewards)
+    return [StepReward(reward=reward) for reward in [*rewards, *[None] * missing]]
+
+
+def list_sessions(*, user: User, done: bool | None = None, group: str = "") -> QuerySet[EpisodeSession]:
+    """Return the episodes of *user*, the latest first.
+
+    done: only those that have ended, or only the open ones. group: only those of this group.
+    """
+    sessions = EpisodeSession.objects.filter(user=user).select_related("case__version__environment")
+    sessions = sessions.only(*_LIST_FIELDS).order_by("-created_at")
+    if group:
+        sessions = sessions.filter(group=group)
+    if done is None:
+        return sessions
+    return sessions.filter(done=True) if done else sessions.filter(done=False, expires_at__gt=timezone.now())
+
+
+def close_expired_rollouts() -> int:
+    """Free what episodes that have just expired had opened, and return their number. Closing twice does no harm."""
+    now = timezone.now()
+    expired = EpisodeSession.objects.filter(done=False, expires_at__lt=now, expires_at__gt=now - _CLOSE_WITHIN)
+    expired = expired.filter(leases.free())  # a step may last longer than an episode may be idle
+    sessions = expired.filter(case__version__manifest__harness__type=_HARNESS_WITH_BOXES).order_by("expires_at")
+    closed = 0
+    for session in sessions[:_CLOSE_AT_ONCE]:
+        close_episode(session)
+        closed += 1
+    return closed
+
+
+def delete_rollout(*, session: EpisodeSession) -> None:
+    """Delete an episode, and free what it has opened. Wait for a step that is executed, for at most 10 seconds.
+
+    Raises StepInProgress; the episode is then unchanged.
+    """
+    deleted = False
+    while not deleted:
+        with claim_step(session, wait=True) as claimed:
+            if claimed:  # otherwise a step was stored meanwhile, and the session was read again
+                close_episode(session)
+                session.delete()
+                deleted = True

@@ -1,0 +1,307 @@
+"""State of a run in progress, for its page and for streams of events.
+
+It is computed at most once a second for each run in each process, and shared by everybody who watches the run.
+"""
+
+import threading
+import time
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from math import ceil
+from typing import TypedDict
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.core.cache import cache
+from django.utils import timezone
+
+from hub.common.digests import digest
+from runs.models import Response, Run
+from runs.reports.formats import percent
+from runs.results.statistics.proportion_intervals import proportion_interval
+from runs.selectors import REASON_WITHHELD, withheld_environments
+from runs.stages import stages
+from runs.web.queries import CellProgress, RunProgressData, get_progress, list_responses
+
+_LATEST = 6  # responses shown, and errors
+_RATE_RESPONSES, _RATE_SECONDS = 500, 120.0  # the rate is that of the latest responses within this time
+# A snapshot is used for a second, or for this many times the time that it took, so that large runs cost no more than
+# a twentieth of a core.
+_SECONDS, _TIMES = 1.0, 20.0
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveResponse:
+    """A response as the list of the latest ones shows it."""
+
+    pk: int
+    case: str
+    model: str
+    status: str
+    reason: str
+    error_kind: str
+    run_environment: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCell:
+    """Progress of one model on one environment, with the share of scored responses that passed and its interval."""
+
+    counts: CellProgress
+    accuracy: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What all who watch a run share. rate: responses per minute; None before two were stored lately."""
+
+    progress: RunProgressData
+    cells: list[LiveCell]
+    rate: float | None
+    latest: list[LiveResponse]
+    errors: list[LiveResponse]
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Return the time in which the missing responses are stored at this rate; None if unknown."""
+        missing = self.progress["expected"] - self.progress["done"]
+        return 60 * missing / self.rate if self.rate and missing > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class StageState:
+    """A stage after the last response; state: waiting, running, done or failed. *total* is 0 if it has no count."""
+
+    key: str
+    title: str
+    state: str
+    done: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """A run as its page shows it to one user. `version` changes with everything that is shown."""
+
+    snapshot: Snapshot
+    budget_usd: float | None
+    stages: list[StageState]
+    latest: list[LiveResponse]
+    errors: list[LiveResponse]
+    version: str
+
+    @property
+    def rate(self) -> float | None:
+        return _rounded(self.snapshot.rate)
+
+    @property
+    def time_left(self) -> str:
+        return rough_duration(self.snapshot.seconds_left)
+
+    @property
+    def budget_share(self) -> str:
+        """Return the part of the budget that is spent, such as `12.5 %`."""
+        cost = self.snapshot.progress["cost_usd"]
+        return percent(cost / self.budget_usd) if self.budget_usd and cost is not None else ""
+
+
+class EventCell(TypedDict):
+    """Progress of one model on one environment, in an event."""
+
+    environment: str
+    model: str
+    done: int
+    expected: int
+    passed: int
+    failed: int
+    errored: int
+    unscored: int
+    accuracy: float | None
+    interval: list[float] | None
+
+
+class RunEvent(TypedDict):
+    """Data of an event: the whole state of the run. `rate` is in responses per minute."""
+
+    run: int
+    status: str
+    message: str
+    evaluated: bool
+    done: int
+    expected: int
+    cost_usd: float | None
+    budget_usd: float | None
+    rate: float | None
+    seconds_left: int | None
+    cells: list[EventCell]
+    stages: list[dict[str, object]]
+
+
+def get_live_run(user: User | AnonymousUser, run: Run) -> LiveRun:
+    """Return the state of *run* for *user*, without the reasons that the user may not read."""
+    snapshot = get_snapshot(run)
+    withheld = set(withheld_environments(user, run).values_list("pk", flat=True))
+    latest, errors = _shown(snapshot.latest, withheld), _shown(snapshot.errors, withheld)
+    states, budget = stage_states(run), budget_of(run)
+    shown = [asdict(cell) for cell in snapshot.cells]
+    version = digest(
+        [
+            *(run.status, run.message, run.cancel_requested, str(run.retry_at), run.evaluated_at is not None, budget),
+            *(snapshot.progress["cost_usd"], _rounded(snapshot.rate), rough_duration(snapshot.seconds_left), shown),
+            *([asdict(item) for item in latest], [asdict(item) for item in errors], [asdict(item) for item in states]),
+        ]
+    )[:16]
+    return LiveRun(snapshot, budget, states, latest, errors, version)
+
+
+def event_of(run: Run) -> RunEvent:
+    """Return the state of *run* as the data of an event. It has no text of a model or a dataset."""
+    snapshot = get_snapshot(run)
+    left = snapshot.seconds_left
+    return {
+        "run": run.pk,
+        "status": run.status,
+        "message": run.message,
+        "evaluated": run.evaluated_at is not None,
+        "done": snapshot.progress["done"],
+        "expected": snapshot.progress["expected"],
+        "cost_usd": snapshot.progress["cost_usd"],
+        "budget_usd": budget_of(run),
+        "rate": _rounded(snapshot.rate),
+        "seconds_left": None if left is None else ceil(left),
+        "cells": [_event_cell(cell) for cell in snapshot.cells],
+        "stages": [asdict(state) for state in stage_states(run)],
+    }
+
+
+def get_snapshot(run: Run) -> Snapshot:
+    """Return the shared snapshot of *run*, computed now if there is none that is recent."""
+    # The status is part of the key: the first request after a change gets new numbers. So is the time of creation,
+    # because databases may assign the number of a deleted run again.
+    key = f"live-run:{run.pk}:{run.created_at.timestamp()}:{run.status}:{run.evaluated_at is not None}"
+    found = cache.get(key)
+    if found is None:
+        with _lock:  # threads that wait for it use the snapshot of the first one
+            found = cache.get(key)
+            if found is None:
+                started = time.monotonic()
+                found = _take_snapshot(run)
+                cache.set(key, found, max(_SECONDS, _TIMES * (time.monotonic() - started)))
+    assert isinstance(found, Snapshot)
+    return found
+
+
+def stage_states(run: Run) -> list[StageState]:
+    """Return the stages that *run* executes after its last response, in order."""
+    current = run.stage_progress.get("key")
+    configured = [stage for stage in stages() if _is_configured(run, stage.key)]
+    keys = [stage.key for stage in configured]
+    position = keys.index(current) if current in keys else 0
+    states = []
+    for i, stage in enumerate(configured):
+        if stage.key == current:
+            done, total = int(run.stage_progress.get("done", 0)), int(run.stage_progress.get("total", 0))
+            states.append(StageState(stage.key, stage.title, "running", done, total))
+        elif i < position:
+            summary = run.summaries.get(stage.key)
+            failed = isinstance(summary, dict) and bool(summary.get("error"))
+            states.append(StageState(stage.key, stage.title, "failed" if failed else "done"))
+        else:
+            states.append(StageState(stage.key, stage.title, "waiting"))
+    return states
+
+
+def budget_of(run: Run) -> float | None:
+    """Return the budget of *run* in USD, or None."""
+    limits = run.config.get("limits")
+    budget = limits.get("budget_usd") if isinstance(limits, dict) else None
+    return float(budget) if isinstance(budget, int | float) else None
+
+
+def rough_duration(seconds: float | None) -> str:
+    """Return an estimated time that does not change with every second: `less than a minute`, `12 min`, `2 h 10 min`."""
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return "less than a minute"
+    minutes = ceil(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(10 * ceil(minutes / 10), 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def _is_configured(run: Run, key: str) -> bool:
+    if key == "tracking":
+        return run.tracking_state != Run.TrackingState.OFF
+    return bool(run.config.get(key))
+
+
+def _take_snapshot(run: Run) -> Snapshot:
+    progress = get_progress(run)
+    rows = list_responses(run)
+    times = list(rows.order_by("-id").values_list("created_at", flat=True)[:_RATE_RESPONSES])
+    latest = [_live_response(row) for row in rows.order_by("-id")[:_LATEST]]
+    errors = []
+    if any(cell["errored"] for cell in progress["cells"]):
+        errored = rows.filter(status=Response.Status.ERRORED).order_by("-id")
+        errors = [_live_response(row) for row in errored[:_LATEST]]
+    cells = [_live_cell(cell, run.attempts) for cell in progress["cells"]]
+    return Snapshot(progress, cells, _rate(times, timezone.now()), latest, errors)
+
+
+def _rate(times: list[datetime], now: datetime) -> float | None:
+    """Return responses per minute, from the *times* of the latest responses, latest first."""
+    ages = [age for age in ((now - moment).total_seconds() for moment in times) if age <= _RATE_SECONDS]
+    return 60 * len(ages) / max(ages[-1], 1.0) if len(ages) > 1 else None
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 1) if rate < 10 else float(round(rate))
+
+
+def _live_cell(cell: CellProgress, attempts: int) -> LiveCell:
+    scored = cell["passed"] + cell["failed"]
+    if not scored:
+        return LiveCell(cell, None, None, None)
+    accuracy = cell["passed"] / scored
+    # Attempts at one case resemble each other. At worst they are all equal, and only the cases count.
+    low, high, _ = proportion_interval(accuracy, max(1.0, scored / attempts))
+    return LiveCell(cell, accuracy, low, high)
+
+
+def _live_response(row: Response) -> LiveResponse:
+    case = str(getattr(row, "case_name", ""))
+    reason = row.reason[:300]
+    return LiveResponse(row.pk, case, row.run_model.label, row.status, reason, row.error_kind, row.run_environment_id)
+
+
+def _shown(rows: list[LiveResponse], withheld: set[int]) -> list[LiveResponse]:
+    return [
+        LiveResponse(row.pk, row.case, row.model, row.status, REASON_WITHHELD, row.error_kind, row.run_environment)
+        if row.reason and row.run_environment in withheld and row.status != Response.Status.ERRORED
+        else row
+        for row in rows
+    ]
+
+
+def _event_cell(cell: LiveCell) -> EventCell:
+    counts = cell.counts
+    return {
+        "environment": counts["environment"],
+        "model": counts["model"],
+        "done": counts["done"],
+        "expected": counts["expected"],
+        "passed": counts["passed"],
+        "failed": counts["failed"],
+        "errored": counts["errored"],
+        "unscored": counts["unscored"],
+        "accuracy": cell.accuracy,
+        "interval": list(cell.bounds) if cell.bounds else None,
+    }

@@ -1,0 +1,153 @@
+"""Form of a registered model, in the admin and on the site, and its presets for common endpoints."""
+
+from dataclasses import dataclass
+
+from django import forms
+from django.conf import settings
+from pydantic import ValidationError
+
+from hub.protocols.messages import JSON
+from runs.config.endpoints import endpoint_spec
+from runs.models import ModelEndpoint
+from runs.providers.registry import PROVIDERS
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Values for the form of a model at a common endpoint. note: what the user must replace or know."""
+
+    key: str
+    title: str
+    base_url: str
+    api_key_env: str
+    example: str
+    note: str = ""
+
+
+PRESETS = [
+    Preset("openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-4.1-mini"),
+    Preset(
+        "azure",
+        "Azure OpenAI",
+        "https://RESOURCE.openai.azure.com/openai/v1",
+        "AZURE_OPENAI_API_KEY",
+        "the name of your deployment",
+        "Replace RESOURCE by the name of your resource. The model is the name of the deployment.",
+    ),
+    Preset("anthropic", "Anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-4-5"),
+    Preset(
+        "gemini",
+        "Gemini",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_API_KEY",
+        "gemini-2.5-flash",
+    ),
+    Preset(
+        "openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "meta-llama/llama-3.3-70b"
+    ),
+    Preset(
+        "vllm",
+        "vLLM",
+        "http://localhost:8000/v1",
+        "VLLM_API_KEY",
+        "Qwen/Qwen2.5-7B-Instruct",
+        "Replace localhost by the host that runs vLLM, as the workers see it. Without --api-key it needs no key.",
+    ),
+    Preset(
+        "ollama",
+        "Ollama",
+        "http://localhost:11434/v1",
+        "",
+        "llama3.2",
+        "Replace localhost by the host that runs Ollama, as the workers see it.",
+    ),
+    Preset(
+        "lmstudio",
+        "LM Studio",
+        "http://localhost:1234/v1",
+        "",
+        "the identifier that LM Studio shows",
+        "Replace localhost by the host that runs LM Studio, as the workers see it.",
+    ),
+]
+
+
+def _providers() -> list[tuple[str, str]]:
+    """Return the providers of registered models, as choices of a form: those that call an endpoint, and the demo."""
+    return [(name, name) for name, provider in PROVIDERS.items() if provider.live or name == "demo"]
+
+
+def _key_variables() -> list[tuple[str, str]]:
+    """Return the variables that may hold a key, as choices of a form.
+
+    Variables that registered models use are included even if they are no longer allowed, so that the form can show
+    them; saving such a variable is an error.
+    """
+    stored = ModelEndpoint.objects.exclude(api_key_env="").values_list("api_key_env", flat=True)
+    return [("", "none"), *((name, name) for name in sorted({*settings.API_KEY_VARIABLES, *stored}))]
+
+
+class ModelEndpointForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Form of a registered model. It rejects values that would make a run fail."""
+
+    provider = forms.ChoiceField(choices=_providers, initial="openai", help_text="Protocol of the endpoint.")
+    api_key_env = forms.ChoiceField(
+        choices=_key_variables,
+        required=False,
+        label="Key variable",
+        help_text="Name of the environment variable with the key, never the key itself.",
+    )
+
+    class Meta:
+        model = ModelEndpoint
+        labels = {
+            "enabled": "In use",
+            "model": "Model at the endpoint",
+            "base_url": "Address of the endpoint",
+            "price_input": "Price of input tokens",
+            "price_cached_input": "Price of cached input tokens",
+            "price_output": "Price of output tokens",
+        }
+        fields = [
+            "name",
+            "enabled",
+            "provider",
+            "model",
+            "base_url",
+            "api_key_env",
+            "parameters",
+            "family",
+            "price_input",
+            "price_cached_input",
+            "price_output",
+            "requests_per_minute",
+            "tokens_per_minute",
+        ]
+
+    def clean_parameters(self) -> dict[str, JSON]:
+        parameters = self.cleaned_data["parameters"] or {}
+        if not isinstance(parameters, dict):
+            raise forms.ValidationError('Enter a JSON object such as {"temperature": 0}.')
+        return parameters
+
+    def clean_api_key_env(self) -> str:
+        name: str = self.cleaned_data["api_key_env"]
+        if name and name not in settings.API_KEY_VARIABLES:
+            raise forms.ValidationError(f"{name} is no longer allowed; LLMEVAL_API_KEY_VARIABLES lists what is.")
+        return name
+
+    def clean(self) -> dict[str, object]:
+        data = super().clean() or {}
+        for name in ("price_input", "price_cached_input", "price_output"):
+            if (data.get(name) or 0) < 0:
+                self.add_error(name, "Must be zero or greater.")
+        if not self.errors:
+            try:
+                spec = endpoint_spec(ModelEndpoint(**data))
+                PROVIDERS[spec.provider].Options.model_validate(spec.options)
+            except ValidationError as error:
+                for item in error.errors():
+                    field = str(item["loc"][0]) if item["loc"] else ""
+                    message = item["msg"].removeprefix("Value error, ").replace("api_key_env", "the key variable")
+                    self.add_error(field if field in self.fields else None, message)
+        return data

@@ -1,0 +1,135 @@
+"""Runs of one environment that start with one click: a pilot of a few cases, then all cases."""
+
+from dataclasses import dataclass
+
+from django import forms
+from django.contrib.auth.models import User
+from pydantic import ValidationError
+
+from hub.models import EnvironmentVersion
+from runs.config.endpoints import endpoint_spec
+from runs.config.parsed import ConfigError
+from runs.config.registered import list_usable_models, resolve_registered
+from runs.config.resolve import ResolvedConfig
+from runs.models import ModelEndpoint, Run, RunModel
+from runs.results.forecast import RunEstimate, estimate_run
+from runs.selectors import visible_runs
+from runs.services import DEMO_MODELS
+from runs.web.forms import manifest_roles
+
+PILOT = 10  # cases
+CASES = [("pilot", f"a pilot of {PILOT} cases"), ("all", "all cases")]
+
+
+class StartForm(forms.Form):
+    """Model and cases of a run of one environment, with defaults. `resolved` is its config if the form is valid."""
+
+    model = forms.ChoiceField(required=False)
+    cases = forms.ChoiceField(required=False, choices=CASES)
+
+    resolved: ResolvedConfig
+
+    def __init__(self, data: dict[str, str] | None, *, user: User, version: EnvironmentVersion, model: str) -> None:
+        super().__init__(data, initial={"model": model})
+        self._user = user
+        self._version = version
+        self._model = model
+        names = [(endpoint.name, describe_model(endpoint)) for endpoint in list_usable_models()]
+        self.fields["model"].choices = names  # type: ignore[attr-defined]
+        self.roles = sorted(manifest_roles(version.manifest))
+        for role in self.roles:
+            self.fields[f"role_{role}"] = forms.ChoiceField(
+                required=False, choices=names, label=f"Model for the role {role}", initial=model
+            )
+
+    def clean(self) -> dict[str, object]:
+        data = self.cleaned_data
+        if not data.get("model") and not self._model and not self.errors:
+            self.add_error("model", "No model is registered yet.")
+        if not self.errors:
+            try:
+                self.resolved = resolve_registered(self._config(), user=self._user)
+            except ConfigError as error:
+                for problem in error.problems:
+                    field = "model" if problem.path.startswith("models") else None
+                    self.add_error(field, problem.message)
+        return data
+
+    def _config(self) -> dict[str, object]:
+        data = self.cleaned_data
+        model, slug = data.get("model") or self._model, self._version.environment.slug
+        pilot = data.get("cases") != "all" and self._version.case_count > PILOT
+        config: dict[str, object] = {
+            "name": f"{slug}{' pilot' if pilot else ''}, {model}"[:120],
+            "environments": [
+                {"environment": f"{slug}@{self._version.version}", **({"sample": PILOT} if pilot else {})}
+            ],
+            "models": [model],
+        }
+        roles = {role: data.get(f"role_{role}") or model for role in self.roles}
+        return {**config, "roles": roles} if roles else config
+
+
+def describe_model(endpoint: ModelEndpoint) -> str:
+    """Return the name of a registered model for a choice; models that replay recordings are labelled."""
+    return f"{endpoint.name} (recorded answers)" if endpoint.provider == "demo" else endpoint.name
+
+
+def last_used_model(user: User) -> str:
+    """Return the name of the registered model that *user* evaluated last, or else the demo model, or else the first.
+
+    Empty if no model is registered.
+    """
+    usable = [endpoint.name for endpoint in list_usable_models()]
+    own = RunModel.objects.filter(role="", label__in=usable, run__in=visible_runs(user).filter(created_by=user))
+    last = own.order_by("-run_id", "position").values_list("label", flat=True).first()
+    return last or next((name for name in (*DEMO_MODELS, *usable) if name in usable), "")
+
+
+@dataclass(frozen=True, slots=True)
+class StartChoice:
+    """One of the buttons that start a run: its value of `cases`, the number of cases, and what they need."""
+
+    value: str
+    cases: int
+    estimate: RunEstimate | None
+
+
+def start_choices(version: EnvironmentVersion, model: str) -> list[StartChoice]:
+    """Return the buttons for *version* and the registered *model*: a pilot unless there are few cases, and all."""
+    endpoint = ModelEndpoint.objects.filter(name=model, enabled=True).first()
+    found = []
+    for value, cases in (("pilot", PILOT), ("all", version.case_count)):
+        if value == "all" or cases < version.case_count:
+            found.append(StartChoice(value, cases, _estimate(version, endpoint, cases)))
+    return found
+
+
+def _estimate(version: EnvironmentVersion, endpoint: ModelEndpoint | None, cases: int) -> RunEstimate | None:
+    if endpoint is None:
+        return None
+    try:
+        return estimate_run(version, endpoint_spec(endpoint), cases=cases)
+    except ValidationError:  # the registration is invalid, which the form reports
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """What follows a pilot: the same model on all cases of the environment version."""
+
+    slug: str
+    model: str
+    cases: int
+
+
+def find_continuation(run: Run) -> Continuation | None:
+    """Return how to continue a pilot with all cases; None if *run* is no pilot of one environment and one model."""
+    environments = list(run.environments.select_related("version__environment")[:2])
+    models = list(run.models.filter(role="").values_list("label", flat=True)[:2])
+    if len(environments) != 1 or len(models) != 1 or "sample" not in environments[0].selection:
+        return None
+    version = environments[0].version
+    latest = version.environment.latest_id == version.pk
+    usable = ModelEndpoint.objects.filter(name=models[0], enabled=True).exists()
+    return Continuation(version.environment.slug, models[0], version.case_count) if latest and usable else None

@@ -1,0 +1,94 @@
+"""Pages of the cases of a run: the grid of cases and models, and accuracies on slices of the cases."""
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list
+from hub.models import Case
+from hub.selectors import may_see_content
+from runs.charts.plots import IntervalRow, interval_chart
+from runs.results.breakdown.slices import case_values, label_counts, slice_results
+from runs.results.case_grid import grid_cases, grid_rows
+from runs.selectors import models_under_test
+from runs.web import queries
+from runs.web.forms import GridFilter, SlicesFilter
+
+CASES_PER_PAGE = 50
+GRID_COLUMNS = {"case": "external_id", "solved": "share"}
+
+
+@require_safe
+def grid(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show which models passed which cases, of `?environment=`; filtered by `?solved=`, sorted by `?sort=`."""
+    run = queries.get_visible_run(request.user, pk)
+    parts = list(run.environments.select_related("version__environment").order_by("position"))
+    if not parts:
+        raise Http404(f"Run {pk} has no environment.")
+    form = GridFilter(request.GET, slugs=[part.version.environment.slug for part in parts])
+    chosen = form.chosen
+    part = next((part for part in parts if part.version.environment.slug == chosen["environment"]), parts[0])
+    order = order_of(request, GRID_COLUMNS)
+    rows = grid_cases(part, share=form.values()["solved"]) if form.is_valid() else Case.objects.none()
+    page = keyset_page(rows.defer("data"), request, by="position", size=CASES_PER_PAGE, order=order)
+    models = models_under_test(run)
+    context = {
+        "run": run,
+        "part": part,
+        "parts": parts,
+        "form": form,
+        "chosen": chosen,
+        "order": order,
+        "page": page,
+        "models": models,
+        "rows": grid_rows(part, models, page.rows),
+    }
+    return render_list(request, page_or_part(request, "runs/grid.html", "grid"), context, form)
+
+
+@require_safe
+def slices(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show the accuracy on the cases of `?environment=` by the values of `?by=`, a key of their metadata."""
+    run = queries.get_visible_run(request.user, pk)
+    parts = list(run.environments.select_related("version__environment").order_by("position"))
+    if not parts:
+        raise Http404(f"Run {pk} has no environment.")
+    form = SlicesFilter(request.GET, slugs=[part.version.environment.slug for part in parts])
+    chosen = form.chosen
+    part = next((part for part in parts if part.version.environment.slug == chosen["environment"]), parts[0])
+    may_see = may_see_content(request.user, part.version.environment)
+    values = case_values(part) if may_see else {}
+    keys = label_counts(values)
+    by = chosen["by"] if chosen["by"] in values else next(iter(keys), "")
+    models = models_under_test(run)
+    found = slice_results(run, part, models, values[by]) if by else []
+    rows = [(item, model, estimate) for item in found for model, estimate in zip(models, item.estimates, strict=True)]
+    several = len(models) > 1
+    chart = interval_chart(
+        "chart-slices",
+        f"Accuracy by {by}, with 95 % intervals",
+        [
+            IntervalRow(
+                label=f"{item.value}, {model.label}" if several else item.value,
+                n=estimate.n,
+                value=estimate.value,
+                low=estimate.low,
+                high=estimate.high,
+            )
+            for item, model, estimate in rows
+        ],
+        axis="accuracy, % of cases",
+    )
+    context = {
+        "run": run,
+        "part": part,
+        "parts": parts,
+        "form": form,
+        "keys": keys,
+        "by": by,
+        "unknown": chosen["by"] if chosen["by"] and chosen["by"] not in values else "",
+        "may_see": may_see,
+        "slices": found,
+        "chart": chart if rows else None,
+    }
+    return render(request, "runs/slices.html", context, status=200 if form.is_valid() else 400)

@@ -1,0 +1,40 @@
+"""Start a run of one environment from its page: a pilot or all cases, with the model that was used last."""
+
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods
+
+from hub.common.web.pagination import page_or_part, render_part
+from hub.web.queries import environment_of, version_of
+from runs.execution.dispatch import dispatch_run
+from runs.services import create_run
+from runs.web.starting import StartForm, last_used_model, start_choices
+
+ADD = "runs.add_run"
+
+
+@require_http_methods(["GET", "POST"])
+@permission_required(ADD, raise_exception=True)
+def start(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show what a run of the environment needs with `?model=`, or start it. All fields have defaults."""
+    assert request.user.is_authenticated
+    environment = environment_of(request.user, slug)
+    version = version_of(environment, None)
+    posted = request.method == "POST"
+    given = request.POST if posted else request.GET
+    model = given.get("model") or last_used_model(request.user)
+    form = StartForm(given.dict() if posted else None, user=request.user, version=version, model=model)
+    if posted and form.is_valid():
+        run = create_run(config=form.resolved.config, environments=form.resolved.environments, user=request.user)
+        dispatch_run(run=run)
+        return redirect("runs:run", pk=run.pk)
+    context = {
+        "environment": environment,
+        "version": version,
+        "form": form,
+        "model": model,
+        "choices": start_choices(version, model),
+    }
+    template = "runs/start.html" if posted else page_or_part(request, "runs/start.html", "start")
+    return render_part(request, template, context, status=422 if posted else 200)

@@ -1,1 +1,0 @@
-"""The roles that run tests and report a verdict."""

@@ -1,0 +1,128 @@
+"""Names that tests use without defining them: where each is taken from."""
+
+import ast
+import builtins
+import importlib
+import sys
+from collections.abc import Collection
+from typing import TypeGuard
+
+from ..proxies.errors import Missing
+from ..proxies.peer import Peer
+from ..proxies.proxy import Proxy, state_of
+from ..testing.recorder import BadTests
+from .imports import missing_package
+
+_ALIASES = {"np": "numpy", "pd": "pandas"}
+
+
+class NeedsSharedProcess(Exception):
+    """The tests can only run in the process of the code."""
+
+
+def bind_names(
+    tree: ast.Module,
+    namespace: dict[str, object],
+    peer: Peer,
+    entry_point: str | None,
+    modules: Collection[str],
+    stubs: set[str],
+) -> object:
+    """Define the names that the tests need from the code, and return the entry point.
+
+    modules  the modules of the code's project
+    stubs    names of functions and classes without a body in the prompt: the tests mean those of the code
+
+    Raises BadTests or NeedsSharedProcess.
+
+    A name that this process can define is never taken from the code. If there is an entry point, no other name is
+    either, except an exception class and a class that the entry point extends.
+    """
+    candidate = peer.find(entry_point) if entry_point else None
+    if entry_point:
+        namespace[entry_point.rpartition(":")[2].split(".")[0]] = candidate
+        namespace.setdefault("candidate", candidate)
+    for name in free_names(tree):
+        if name not in stubs and (name in namespace or hasattr(builtins, name) or name in modules):
+            continue
+        module = _ALIASES.get(name, name)
+        if module in sys.stdlib_module_names or name in _ALIASES:
+            try:
+                namespace[name] = importlib.import_module(module)
+                continue
+            except ImportError as error:
+                raise missing_package(module) from error
+        namespace[name] = _related_class(name, candidate, peer) if entry_point else peer.find(name)
+    return candidate
+
+
+def free_names(tree: ast.Module) -> list[str]:
+    """Return the names that the text uses and defines nowhere, in order."""
+    used: dict[str, None] = {}
+    bound: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                used[node.id] = None
+            else:
+                bound.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.add(node.name)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            bound.add(node.name)
+    return [name for name in used if name not in bound]
+
+
+def _related_class(name: str, candidate: object, peer: Peer) -> object:
+    """Return an exception class of the code, or a class that the entry point extends.
+
+    Raises NeedsSharedProcess for another class of the code, BadTests for every other name.
+    """
+    found: object = None
+    if name[:1].isupper():
+        on_lost, peer.on_lost = peer.on_lost, lambda signal: None
+        try:
+            found = peer.find(name)
+        except Missing:
+            pass  # reported below as a mistake of the tests
+        finally:
+            peer.on_lost = on_lost
+    if isinstance(found, type):
+        return found
+    if _is_class_of_code(found) and _is_class_of_code(candidate):
+        if state_of(found).class_name in state_of(candidate).names:
+            return found
+        raise NeedsSharedProcess(f"they use {name} of the code beside its entry point")
+    raise BadTests(f"The tests use {name}, which neither they nor their setup define.")
+
+
+def _is_class_of_code(value: object) -> TypeGuard[Proxy]:
+    return isinstance(value, Proxy) and state_of(value).kind == "class"
+
+
+# Names by which tests change or read the state of their process. Such tests must share it with the code.
+_SHARED_STATE = frozenset(
+    "patch monkeypatch capsys capfd caplog tmp_path redirect_stdout redirect_stderr redirect_stdin stdout stderr stdin "
+    "assertLogs assertWarns catch_warnings warns chdir environ tempfile NamedTemporaryFile TemporaryDirectory seed "
+    "setrecursionlimit getrecursionlimit setattr delattr open modules gc weakref getsource signature settrace "
+    "create_autospec autospec spy tracemalloc active_count enumerate_threads current_thread getsizeof".split()
+)
+
+
+def use_of_shared_state(tree: ast.Module) -> str:
+    """Return why the tests need the process of the code, by the first name that acts on a process; else ""."""
+    for node in ast.walk(tree):
+        name = ""
+        if isinstance(node, ast.Name):
+            name = node.id
+        elif isinstance(node, ast.Attribute):
+            name = node.attr
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        if name in _SHARED_STATE:
+            return f"they use `{name}`, which acts on its own process"
+    return ""

@@ -1,0 +1,181 @@
+"""Runs units of tests and builds the verdict that a test judge reports."""
+
+import ast
+import reprlib
+from collections.abc import Iterable
+from typing import NotRequired, TypedDict
+
+from ..protocol import codec
+from ..protocol.error_reports import ErrorReport, describe
+from ..proxies.conversion import ORIGIN
+from ..proxies.errors import CandidateGone, Missing, Tampered, TooLarge
+from ..proxies.peer import Peer
+from ..proxies.proxy import Proxy, state_of
+from ..testing.pytest_marks import Unsupported
+from ..testing.recorder import Recorder
+from ..testing.units import Unit, line_in_tests
+
+_MAX_SHOWN = 1000
+
+
+_LOST = {CandidateGone: "gone", Tampered: "tampered", Missing: "missing"}
+_FINAL = (*_LOST.values(), "bad_tests", "unsupported")
+_UNSURE = ("assertion", "raised", "test_error", "bad_tests")
+
+
+class TestFailure(TypedDict):
+    """The first failure of a job's tests. The keys that it has depend on its kind."""
+
+    kind: str
+    test: NotRequired[str]
+    expected: NotRequired[str]
+    got: NotRequired[str]
+    line: NotRequired[int | None]
+    message: NotRequired[str]
+    error: NotRequired[ErrorReport]
+
+
+class JudgeReport(TypedDict):
+    """The result of a job's tests. In tests that are one block, asserts are counted; in all others, named units."""
+
+    passed: int
+    total: int
+    failure: TestFailure | None
+
+
+class BadTestsReport(TypedDict):
+    """The reason why the tests cannot be run with any code."""
+
+    bad_tests: str
+
+
+class VerdictBuilder:
+    """Runs the units of one job's tests and counts their results."""
+
+    def __init__(self, recorder: Recorder, peer: Peer | None = None) -> None:
+        """`peer`: the connection to the candidate, if it is another process."""
+        self.reason = ""  # why the tests need the process of the code; if set, a failure is no failure of the code
+        self._recorder, self._peer = recorder, peer
+        self._unit, self._begun = Unit("", None, lambda: None), False
+        self._passed = self._total = 0
+        self._named = False
+        self._first: TestFailure | None = None
+
+    def run(self, found: Iterable[Unit]) -> JudgeReport:
+        """Run the units until the candidate is lost or the tests prove to be broken. Return the verdict."""
+        for unit in found:
+            self._unit, self._begun = unit, True
+            failure = self._failure_of(unit)
+            if failure is not None and failure["kind"] in _UNSURE and self._unsupported:
+                failure = {**failure, "kind": "unsupported", "message": self._unsupported}
+            self._count(unit, failure)
+            if failure is not None and (failure["kind"] in _FINAL or not unit.name):
+                break
+        return self._verdict()
+
+    def lost(self, signal: BaseException) -> JudgeReport:
+        """Return the verdict of tests that lost their candidate during a unit."""
+        failure = self._failure(_LOST[type(signal)], message=str(signal))
+        if not self._begun:
+            return {"passed": 0, "total": 0, "failure": failure}
+        self._count(self._unit, failure)
+        return self._verdict()
+
+    def _count(self, unit: Unit, failure: TestFailure | None) -> None:
+        if unit.name:
+            self._named = True
+            self._total += 1
+            self._passed += failure is None
+        self._first = self._first or failure
+
+    def _verdict(self) -> JudgeReport:
+        recorder, passed, total = self._recorder, self._passed, self._total
+        if not self._named and recorder.total:
+            passed, total = recorder.passed, recorder.total
+        elif not self._named:
+            total, passed = 1, int(self._first is None)  # tests that raise by other means than assert
+        if recorder.control is not None:
+            passed = recorder.held  # one assert that passes proves tampering
+        return {"passed": passed, "total": total, "failure": self._first}
+
+    @property
+    def _unsupported(self) -> str:
+        """The first thing in the tests that has another result here than in the code's process."""
+        return (self._peer.unsupported if self._peer else "") or self.reason
+
+    def _failure_of(self, unit: Unit) -> TestFailure | None:
+        """Run one unit. Return its failure, or None if it passed."""
+        recorder, peer = self._recorder, self._peer
+        recorder.failed = None
+        before = recorder.executed
+        if peer is not None:
+            peer.too_large = None
+        try:
+            unit.run()
+        except (CandidateGone, Tampered, Missing) as signal:
+            return self._failure(_LOST[type(signal)], message=str(signal))
+        except Unsupported as error:
+            return self._failure("unsupported", message=str(error))
+        except TooLarge as error:
+            return self._failure("large", message=str(error))
+        except BaseException as error:
+            described = getattr(error, ORIGIN, None)
+            line = line_in_tests(error)
+            if described is not None:
+                return self._failure("raised", error=described, line=line)
+            if isinstance(error, AssertionError):
+                return self._failure("assertion", message=str(error)[:_MAX_SHOWN], line=line)
+            # An error before anything of the candidate has reached the tests is their own mistake.
+            kind = "test_error" if peer is None or peer.influenced else "bad_tests"
+            return self._failure(kind, error=describe(error, "<tests>"), line=line)
+        if peer is not None and peer.too_large is not None:  # the tests caught it
+            return self._failure("large", message=str(peer.too_large))
+        if peer is not None and peer.inconsistent:  # such an object may pass contradictory conditions
+            return self._failure("unsupported", message=peer.inconsistent)
+        if unit.must_assert and recorder.executed == before:
+            return self._failure("assertion", message="none of its asserts was reached")
+        return None
+
+    def _failure(
+        self, kind: str, line: int | None = None, message: str | None = None, error: ErrorReport | None = None
+    ) -> TestFailure:
+        unit, recorder = self._unit, self._recorder
+        failure: TestFailure = {"kind": kind, "test": unit.name, "expected": "", "got": "", "line": line or unit.line}
+        if message is not None:
+            failure["message"] = message
+        if error is not None:
+            failure["error"] = error
+        if recorder.failed is None:
+            return failure
+        number, name, operands = recorder.failed
+        condition = recorder.asserts[number]
+        text = ast.unparse(condition)
+        named = unit.name and unit.name not in text and text not in unit.name
+        failure["test"] = f"{unit.name}: {text}" if named else text
+        failure["line"] = line or condition.lineno
+        failure["got"] = shown(operands[0])
+        if name == "Eq":
+            failure["expected"] = shown(operands[1])
+        return failure
+
+
+def shown(value: object) -> str:
+    """Return a value as text, without calling the code's `__repr__`."""
+    try:
+        return _repr.repr(value)[:_MAX_SHOWN]
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+class _Repr(reprlib.Repr):
+    def repr1(self, x: object, level: int) -> str:
+        if isinstance(x, Proxy):
+            return f"<{state_of(x).class_name} object>"
+        if isinstance(x, codec.Opaque):
+            return repr(x)
+        return super().repr1(x, level)
+
+
+_repr = _Repr()
+_repr.maxstring = _repr.maxother = _repr.maxlong = 200
+_repr.maxlist = _repr.maxtuple = _repr.maxset = _repr.maxdict = 20

@@ -1,0 +1,72 @@
+"""What the Docker engine of workspaces shares: labels, failures, images and limits of containers."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import docker
+import requests
+from docker.errors import APIError, DockerException, ImageNotFound
+from docker.types import Ulimit
+
+from sandbox.connections.transports.docker import Keywords
+from sandbox.errors import SandboxUnavailable, SandboxUnreachable
+from sandbox.workspaces.base import BoxSpec
+
+LABEL = "llmeval.workspace"  # of all containers and networks; its value is their kind
+OWNER_LABEL = "llmeval.workspace.owner"
+EXPIRES_LABEL = "llmeval.workspace.expires"
+GROUP_LABEL = "llmeval.workspace.group"  # the generation of the box that a service or network belongs to
+
+FAILURES = (DockerException, requests.RequestException, OSError)
+
+
+def container_limits(spec: BoxSpec, memory_mb: int, cpus: int) -> Keywords:
+    """Return what the host configurations of boxes and services have in common. *cpus* are those of the machine."""
+    return {
+        "read_only": True,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true"],
+        "pids_limit": spec.limits.pids,
+        "mem_limit": f"{memory_mb}m",
+        "memswap_limit": f"{memory_mb}m",
+        "nano_cpus": int(min(spec.limits.cpus, cpus) * 1e9),
+        "ipc_mode": "private",
+        "oom_score_adj": 500,
+    }
+
+
+def short_ulimits() -> list[Ulimit]:
+    """Return the limits of one process of a box: no core dumps, few open files."""
+    return [Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=1024, hard=4096)]
+
+
+def image_id(api: docker.APIClient, image: str) -> str:
+    """Return the digest of a local image. Raises SandboxUnavailable with the command that gets it."""
+    try:
+        inspect: Callable[[str], dict[str, object]] = api.inspect_image  # it has no types
+        return str(inspect(image)["Id"])
+    except ImageNotFound as error:
+        remedy = "`make sandbox-image`" if image.startswith("llmeval-sandbox") else f"`docker pull {image}`"
+        raise SandboxUnavailable(
+            f"The image {image} of the workspace is not on this Docker engine. Get it with {remedy}."
+        ) from error
+
+
+@contextlib.contextmanager
+def reported() -> Iterator[None]:
+    """Turn failures of the Docker engine into SandboxUnavailable."""
+    try:
+        yield
+    except APIError as error:
+        raise SandboxUnavailable(f"Docker refused: {sentence(error)}") from error
+    except FAILURES as error:
+        raise SandboxUnreachable(
+            f"Workspaces need a Docker engine, which cannot be reached: {sentence(error)} "
+            "Is it running, and may this user use it (DOCKER_HOST, the docker group)?"
+        ) from error
+
+
+def sentence(error: BaseException) -> str:
+    """Return the message of a failure with a final full stop."""
+    text = str(getattr(error, "explanation", None) or error).strip().replace("\n", " ")
+    return text if text.endswith(".") else f"{text}."

@@ -1,0 +1,417 @@
+"""The driver: process 1 of a box. Carries out requests from standard input and replies on standard output.
+
+Runs inside the box with any Python from 3.9 on, started with `python3 -I -S -c`: it imports only the standard library.
+Requests and replies are lines of JSON; a line that cannot be parsed is ignored. The driver is root without capabilities
+except those to change its user and to kill. Commands and file operations of the agent run as the agent's user, so the
+agent can neither kill the driver nor write to its streams.
+"""
+
+# mypy: allow-any-generics
+
+import base64
+import errno
+import json
+import os
+import select
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+Request = dict  # as JSON
+CONFIG: Request = {}  # set by `main`
+CHUNK = 192 * 1024
+MAX_LINE = 8 * 1024 * 1024
+FILE_SECONDS = 30
+
+
+class RequestRefused(Exception):
+    """A request that cannot be carried out; the message is the reply."""
+
+
+def send(message: Request) -> None:
+    data = json.dumps(dict(message, generation=CONFIG["generation"])).encode() + b"\n"
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def become(root: bool) -> None:
+    """Give up root permanently, unless *root*. Processes of the box are killed before the driver if memory is full."""
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    os.umask(0o022)
+    if not root:
+        os.setgroups([])
+        os.setgid(CONFIG["user"])
+        os.setuid(CONFIG["user"])
+
+
+def end_processes() -> None:
+    try:
+        os.kill(-1, signal.SIGKILL)  # all but this process
+    except ProcessLookupError:
+        pass
+    reap()
+
+
+def reap() -> None:
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return
+        except ChildProcessError:
+            return
+
+
+def with_room(start: Callable[[], T]) -> T:
+    """Call *start*, which starts a process. If the box is full, end all its processes and report it."""
+    try:
+        return start()
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.ENOMEM):
+            raise
+        end_processes()
+        raise RequestRefused("full") from None
+
+
+# ---- commands --------------------------------------------------------------------------------------------------------
+
+
+class Output:
+    """The first and the last bytes of what a command writes."""
+
+    def __init__(self, limit: int) -> None:
+        self.half = max(limit // 2, 1)
+        self.head = bytearray()
+        self.tail = bytearray()
+        self.total = 0
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        room = self.half - len(self.head)
+        if room > 0:
+            self.head += data[:room]
+            data = data[room:]
+        self.tail += data
+        if len(self.tail) > 2 * self.half:
+            del self.tail[: -self.half]
+
+    def parts(self) -> tuple[bytes, bytes, int]:
+        tail = self.tail[-self.half :]
+        return bytes(self.head), bytes(tail), self.total - len(self.head) - len(tail)
+
+
+def execute(request: Request) -> Request:
+    root = bool(request.get("root"))
+    environment = dict(os.environ, HOME="/tmp", USER="agent", TERM="dumb", LANG="C.UTF-8")  # noqa: S108
+    environment.update(request.get("environment") or {})
+    output = Output(CONFIG["output_kb"] * 1024)
+    reading, writing = os.pipe()
+
+    def prepare() -> None:
+        become(root)
+        try:
+            os.chdir(CONFIG["workdir"])
+        except OSError:
+            os.chdir("/")
+
+    shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+    started = time.monotonic()
+    try:
+        process = with_room(
+            lambda: subprocess.Popen(
+                [shell, "-c", request["command"]],
+                stdin=subprocess.DEVNULL,
+                stdout=writing,
+                stderr=writing,
+                env=environment,
+                preexec_fn=prepare,
+                start_new_session=True,
+            )
+        )
+    except OSError as error:
+        raise RequestRefused("the command cannot be started: " + str(error)) from None
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    timed_out = follow(process, reading, output, started + request["seconds"])
+    if timed_out:
+        end_session(process.pid)
+    code = process.wait()
+    drain(reading, output)
+    os.close(reading)
+    head, tail, cut = output.parts()
+    return {
+        "exit_code": code if code >= 0 else 128 - code,
+        "head": base64.b64encode(head).decode(),
+        "tail": base64.b64encode(tail).decode(),
+        "cut": cut,
+        "timed_out": timed_out,
+        "ms": (time.monotonic() - started) * 1000,
+    }
+
+
+def follow(process: "subprocess.Popen[bytes]", reading: int, output: Output, deadline: float) -> bool:
+    """Collect output until the command ends; return whether its time ran out first."""
+    ended = os.pidfd_open(process.pid)
+    watched = [reading, ended]
+    try:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return True
+            ready = select.select(watched, [], [], left)[0]
+            if reading in ready:
+                data = os.read(reading, CHUNK)
+                output.add(data)
+                if not data:
+                    watched.remove(reading)
+            if ended in ready:
+                return False
+    finally:
+        os.close(ended)
+
+
+def drain(reading: int, output: Output) -> None:
+    """Collect what is left in the pipe. Background processes may hold it open, so nothing is waited for."""
+    os.set_blocking(reading, False)
+    try:
+        for _ in range(64):
+            data = os.read(reading, CHUNK)
+            if not data:
+                return
+            output.add(data)
+    except BlockingIOError:
+        pass
+
+
+def end_session(leader: int) -> None:
+    """Kill the command's process group, and the other groups of its session."""
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and os.getsid(int(name)) == leader:
+                os.kill(int(name), signal.SIGKILL)
+        except OSError:
+            pass
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def as_user(root: bool, work: Callable[[], Request]) -> Request:
+    """Return what *work* returns in a child process of the agent's user (of root if *root*)."""
+    reading, writing = os.pipe()
+    try:
+        child = with_room(os.fork)
+    except BaseException:
+        os.close(reading)
+        os.close(writing)
+        raise
+    if child == 0:
+        try:
+            os.close(reading)
+            signal.alarm(FILE_SECONDS)
+            become(root)
+            os.chdir("/")
+            try:
+                reply = work()
+            except RequestRefused as refusal:
+                reply = {"error": str(refusal)}
+            except OSError as error:
+                reply = {"error": error.strerror or str(error)}
+            except Exception as error:
+                reply = {"error": type(error).__name__}
+            left = json.dumps(reply).encode()
+            while left:
+                left = left[os.write(writing, left) :]
+        finally:
+            os._exit(0)
+    os.close(writing)
+    data = bytearray()
+    while True:
+        part = os.read(reading, CHUNK)
+        if not part:
+            break
+        data += part
+    os.close(reading)
+    os.waitpid(child, 0)
+    if not data:
+        raise RequestRefused("the operation took too long or used too much memory")
+    found: Request = json.loads(bytes(data))
+    return found
+
+
+def absolute(path: str) -> str:
+    return os.path.normpath(os.path.join(CONFIG["workdir"], path))
+
+
+def open_regular(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    kind = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(descriptor)
+        raise RequestRefused("it is a folder" if stat.S_ISDIR(kind) else "it is not a regular file")
+    return descriptor
+
+
+def read(request: Request) -> Request:
+    descriptor = open_regular(absolute(request["path"]), os.O_RDONLY)
+    with os.fdopen(descriptor, "rb") as file:
+        data = file.read(request["max_bytes"])
+        return {"data": base64.b64encode(data).decode(), "size": os.fstat(descriptor).st_size}
+
+
+def write(request: Request) -> Request:
+    path = absolute(request["path"])
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if request.get("append") else os.O_TRUNC)
+    with os.fdopen(open_regular(path, flags), "wb") as file:
+        file.write(base64.b64decode(request["data"]))
+        if request.get("mode") is not None:
+            os.fchmod(file.fileno(), request["mode"] & 0o3777)
+    return {}
+
+
+def make_folder(request: Request) -> Request:
+    os.makedirs(request["path"], exist_ok=True)
+    return {}
+
+
+def change_mode(request: Request) -> Request:
+    os.chmod(request["path"], request["mode"] & 0o3777)
+    return {}
+
+
+class Export:
+    """Sends files below the declared paths. Links are never followed, and only regular files and folders are sent."""
+
+    def __init__(self, request: Request) -> None:
+        self.id = request["id"]
+        self.paths = request["paths"]
+        self.bytes_left = request["max_bytes"]
+        self.entries_left = request["max_entries"]
+
+    def run(self) -> Request:
+        for path in self.paths:
+            if not os.path.lexists(path):
+                self.send("missing", path)
+            else:
+                self.visit(path)
+        return {}
+
+    def visit(self, path: str) -> None:
+        self.entries_left -= 1
+        if self.entries_left < 0:
+            raise RequestRefused("too large")
+        kind = os.lstat(path).st_mode
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            self.send("refused", ascii(path))
+            return
+        if stat.S_ISDIR(kind):
+            self.send("folder", path, mode=stat.S_IMODE(kind))
+            try:
+                names = sorted(os.listdir(path))
+            except OSError:
+                self.send("refused", path)
+                return
+            for name in names:
+                self.visit(os.path.join(path, name))
+        elif stat.S_ISREG(kind):
+            self.copy(path)
+        else:
+            self.send("refused", path)
+
+    def copy(self, path: str) -> None:
+        try:
+            descriptor = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
+        except (OSError, RequestRefused):
+            self.send("refused", path)
+            return
+        with os.fdopen(descriptor, "rb") as file:
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+            self.send("file", path, mode=mode)
+            while True:
+                data = file.read(CHUNK)
+                if not data:
+                    return
+                self.bytes_left -= len(data)
+                if self.bytes_left < 0:
+                    raise RequestRefused("too large")
+                self.send("data", path, data=base64.b64encode(data).decode())
+
+    def send(self, kind: str, path: str, **values: object) -> None:
+        send(dict(values, id=self.id, part=kind, path=path))
+
+
+# ---- requests --------------------------------------------------------------------------------------------------------
+
+FILE_OPERATIONS = {"read": read, "write": write, "make_folder": make_folder, "change_mode": change_mode}
+
+
+def carry_out(request: Request) -> Request:
+    operation = request["operation"]
+    if operation == "execute":
+        return execute(request)
+    if operation == "end_processes":
+        end_processes()
+        return {}
+    if operation == "export":
+        end_processes()
+        return as_user(False, Export(request).run)
+    if operation in FILE_OPERATIONS:
+        return as_user(bool(request.get("root")), lambda: FILE_OPERATIONS[operation](request))
+    return {}
+
+
+def answer(line: bytes) -> None:
+    try:
+        request = json.loads(line)
+        identity = request["id"]
+    except (ValueError, TypeError, KeyError):
+        return
+    try:
+        reply = carry_out(request)
+    except RequestRefused as refusal:
+        reply = {"error": str(refusal)}
+    except Exception as error:
+        reply = {"error": type(error).__name__ + ": " + str(error)}
+    send(dict(reply, id=identity, done=True))
+
+
+def main() -> None:
+    CONFIG.update(json.loads(sys.argv[1]))
+    os.umask(0o022)
+    expires = time.monotonic() + CONFIG["expires_s"]
+    received = bytearray()
+    while time.monotonic() < expires:
+        if not select.select([0], [], [], 1.0)[0]:
+            reap()
+            continue
+        data = os.read(0, CHUNK)
+        if not data:
+            return
+        received += data
+        while b"\n" in data:
+            line, _, rest = bytes(received).partition(b"\n")
+            received = bytearray(rest)
+            data = rest
+            answer(line)
+            reap()
+        if len(received) > MAX_LINE:
+            received.clear()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Scoring stored responses again with another version of the environment."""
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from pytest_django import Settings
+
+from hub.services import import_bundle
+from runs.models import Response, Run
+from runs.rescoring import RescoreError, create_rescoring
+from tests.factories import stored_response, stored_run
+from tests.members import member
+from tests.runs import capitals
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def run(tmp_path: Path, settings: Settings) -> Run:
+    """A run of version 1.0.0. In 1.1.0 another answer is right, one case asks something else, and one is gone."""
+    settings.VAR_DIR = tmp_path / "var"
+    capitals.write_bundle(tmp_path / "bundle")
+    version = import_bundle(bundle=tmp_path / "bundle", owner=None)
+    run = stored_run(version, ["small"], name="first")
+    cases = {case.external_id: case for case in version.cases.all()}
+    for name, text in {"france": "Paris", "japan": "Kyoto", "kenya": "Nairobi", "norway": "Oslo"}.items():
+        passed = "failed" if name == "japan" else "passed"
+        messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": text}]
+        stored_response(run, cases[name], passed, messages=messages, text=text)
+    stored_response(run, cases["peru"], "errored", messages=[{"role": "user", "content": "?"}], text="")
+    manifest = (tmp_path / "bundle" / "environment.yaml").read_text().replace("1.0.0", "1.1.0")
+    (tmp_path / "bundle" / "environment.yaml").write_text(manifest)
+    rows = [json.loads(line) for line in (tmp_path / "bundle" / "cases.jsonl").read_text().splitlines()]
+    changed = {"japan": {"capital": "Kyoto"}, "kenya": {"country": "the Republic of Kenya"}}
+    rows = [{**row, **changed.get(row["id"], {})} for row in rows if row["id"] != "norway"]
+    (tmp_path / "bundle" / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    import_bundle(bundle=tmp_path / "bundle", owner=None)
+    return run
+
+
+def test_stored_responses_are_scored_with_the_current_version(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("rescore", str(run.pk), json=True)
+    said = json.loads(capsys.readouterr().out)
+    again = Run.objects.get(pk=said["run"])
+    assert again.rescored_from == run and again.environments.get().version.version == "1.1.0"
+    found = Response.objects.filter(run_environment__run=again).values_list("case__external_id", "status", "text")
+    assert {case: (status, text) for case, status, text in found if status != "errored"} == {
+        "france": ("passed", "Paris"),
+        "japan": ("passed", "Kyoto"),
+    }
+    assert said["left_out"] == {
+        "the case asks something else now": 1,
+        "the case is not in the current version any more": 1,
+        "errored, without an answer": 1,
+    }
+    assert Response.objects.get(run_environment__run=run, case__external_id="japan").status == "failed"
+
+
+def test_run_that_goes_on_is_not_scored_again(run: Run) -> None:
+    Run.objects.update(status=Run.Status.RUNNING)
+    run.refresh_from_db()
+    with pytest.raises(RescoreError, match="Wait until it has ended"):
+        create_rescoring(run=run)
+
+
+def test_run_without_answers_is_refused_and_leaves_no_files(run: Run, tmp_path: Path) -> None:
+    Response.objects.exclude(status="errored").delete()
+    with pytest.raises(RescoreError, match="no response with an answer"):
+        create_rescoring(run=run)
+    assert not [path for path in (tmp_path / "var").rglob("*") if path.is_file()]
+    Response.objects.all().delete()
+    with pytest.raises(RescoreError, match="no response that can be scored again"):
+        create_rescoring(run=run)
+
+
+def test_role_models_are_never_asked(run: Run) -> None:
+    spec = {"name": "judge", "provider": "openai", "model": "m"}
+    run.models.create(label="judge", role="rubric", position=0, provider="openai", spec=spec, fingerprint="x")
+    Run.objects.update(config={**run.config, "roles": {"rubric": [spec]}})
+    run.refresh_from_db()
+    with pytest.raises(RescoreError, match="role rubric are not stored"):
+        create_rescoring(run=run)
+
+
+def test_button_and_rest_queue_a_linked_run(run: Run, client: Client) -> None:
+    user = member("Runner", "Curator")
+    client.force_login(user)
+    assert "Score again" in client.get(f"/runs/{run.pk}/").content.decode()
+    answer = client.post(f"/runs/{run.pk}/rescore/")
+    again = Run.objects.latest("id")
+    assert answer["Location"] == f"/runs/{again.pk}/" and again.rescored_from == run and again.created_by == user
+    assert f"run {run.pk}</a> were scored again" in client.get(f"/runs/{again.pk}/").content.decode()
+    rest = client.post(f"/api/v1/runs/{run.pk}/rescore")
+    assert rest.status_code == 201 and Run.objects.get(pk=rest.json()["run"]).rescored_from == run
+    assert client.post(f"/api/v1/runs/{again.pk}/rescore").status_code == 400

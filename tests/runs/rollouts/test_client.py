@@ -1,0 +1,136 @@
+"""The package llmeval_client against the server over HTTP."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from django.contrib.auth.models import User
+
+from hub.models import Environment
+from hub.services import import_bundle
+from llmeval_client import AsyncClient, Client, EpisodeEnvironment, ServerError, Unreachable
+from llmeval_client.requests import get, pause_before_retry, post, post_turn
+from llmeval_site.accounts.tokens import create_token
+from runs.models import EpisodeSession
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def token(folder: Path) -> str:
+    import_bundle(bundle=folder / "capitals")
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    return create_token(user=User.objects.create_user("trainer"), scopes=["train"])[1]
+
+
+@pytest.fixture
+def client(live_server: Any, token: str) -> Iterator[Client]:
+    with Client(live_server.url, token) as client:
+        yield client
+
+
+def test_groups_are_played_scored_listed_and_exported(client: Client, tmp_path: Path) -> None:
+    ((one, two),) = client.batch("capitals", cases=["peru"], group_size=2, model="step-1")
+    result = one.step("Lima", tokens={"prompt_ids": [1], "completion_ids": [2], "logprobs": [-0.1]})
+    assert (result.reward, result.terminated, result.status, one.done, one.turn) == (1.0, True, "passed", True, 1)
+    assert [message["role"] for message in one.messages] == ["user", "assistant"]
+    two.step({"content": "Cusco"}, usage={"prompt_tokens": 5, "completion_tokens": 1})
+    assert (one.reward, two.reward, one.group == two.group is not None) == (1.0, 0.0, True)
+    assert len(client.list_episodes(done=True, group=one.group)) == 2
+    client.export(tmp_path / "out.jsonl", model="step-1")
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(row["reward"], row["group"]) for row in rows] == [(1.0, one.group), (0.0, one.group)]
+    scores = client.score("capitals", [("peru", one.messages), ("atlantis", one.messages)])
+    assert [(score.reward, bool(score.error)) for score in scores] == [(1.0, False), (None, True)]
+
+
+def test_cases_of_all_pages_are_listed(client: Client) -> None:
+    listed = client.cases("capitals", limit=2)
+    assert [case.id for case in listed] == [case.id for case in client.cases("capitals", opened=False)]
+    assert len(listed) > 2
+    assert listed[0].messages == client.start("capitals", case=listed[0].id).messages
+
+
+def test_episode_can_be_finished_and_open_one_is_deleted(client: Client) -> None:
+    result = client.start("capitals", case="peru").finish("tokens")
+    assert (result.truncated, result.stop, result.done) == (True, "tokens", True)
+    with pytest.raises(ZeroDivisionError), client.start("capitals"):
+        raise ZeroDivisionError
+    assert EpisodeSession.objects.count() == 1
+
+
+def test_lost_answers_are_requested_again_and_count_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    send = httpx2.Client.request
+    sent: list[str] = []
+
+    def lose_every_second(http: httpx2.Client, *args: Any, **kwargs: Any) -> httpx2.Response:
+        response = send(http, *args, **kwargs)
+        sent.append(args[1])
+        if len(sent) % 2:
+            raise httpx2.ReadError("The connection was reset.")
+        return response
+
+    monkeypatch.setattr(httpx2.Client, "request", lose_every_second)
+    episode = client.start("capitals", case="peru")
+    assert episode.step("Lima").reward == 1.0
+    assert len(sent) == 4
+    session = EpisodeSession.objects.get()
+    assert (session.revision, session.state["turns"]) == (1, 1)
+
+
+def test_errors_have_status_and_code(client: Client) -> None:
+    with pytest.raises(ServerError, match="atlantis") as error:
+        client.start("atlantis")
+    assert (error.value.status, error.value.code) == (400, "invalid")
+    episode = client.start("capitals")
+    episode.turn = 7
+    with pytest.raises(ServerError) as error:
+        episode.step("Lima")
+    assert (error.value.code, error.value.body["expected_turn"]) == ("wrong_turn", 0)
+    with pytest.raises(Unreachable), Client("http://127.0.0.1:9", "lle_none", retries=1) as nowhere:
+        nowhere.list_episodes()
+
+
+def test_environment_has_reset_and_step_of_gymnasium(client: Client) -> None:
+    environment = EpisodeEnvironment(client, "capitals", case="france")
+    observation, info = environment.reset(seed=3)
+    assert (observation["messages"][0]["content"], info["case"]) == ("Capital of France?", "france")
+    observation, reward, terminated, truncated, info = environment.step("Paris")
+    assert (observation["messages"], reward, terminated, truncated, info["status"]) == ([], 1.0, True, False, "passed")
+    environment.reset()
+    environment.close()
+    assert EpisodeSession.objects.count() == 1
+
+
+def test_asynchronous_client_plays_a_group_concurrently(live_server: Any, token: str) -> None:
+    async def play() -> list[float]:
+        async with AsyncClient(live_server.url, token) as client:
+            ((one, two),) = await client.batch("capitals", cases=["peru"], group_size=2)
+            results = await asyncio.gather(one.step("Lima"), two.step("Cusco"))
+            assert "peru" in {case.id for case in await client.cases("capitals")}
+            (score,) = await client.score("capitals", [("peru", one.messages)])
+            return [*(result.reward for result in results), score.reward or 0.0]
+
+    assert asyncio.run(play()) == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "retry_after", "pause"),
+    [
+        (429, "limit", "7", 7.0),
+        (503, "unavailable", None, 0.5),
+        (409, "in_progress", "2", 2.0),
+        (409, "wrong_turn", None, None),
+        (400, "invalid", None, None),
+    ],
+)
+def test_only_temporary_errors_are_repeated(status: int, code: str, retry_after: str | None, pause: float) -> None:
+    headers = {"Retry-After": retry_after} if retry_after else {}
+    response = httpx2.Response(status, json={"code": code}, headers=headers)
+    assert pause_before_retry(post_turn("episodes/1/step"), response, 1) == pause
+    assert pause_before_retry(get("episodes/"), None, 0) == 0.25
+    assert "Idempotency-Key" in post("episodes/").headers

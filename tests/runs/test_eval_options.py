@@ -1,0 +1,63 @@
+"""`manage.py eval --env SLUG --model NAME`: runs without a config."""
+
+import json
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+
+from hub.services import import_bundle
+from runs.models import ModelEndpoint, Run
+from runs.services import register_demo_models
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Provide demo models and two environments; `prepare` would load the whole catalog."""
+    real = call_command
+    monkeypatch.setattr(
+        "runs.management.commands.eval.call_command", lambda name: None if name == "prepare" else real(name)
+    )
+    register_demo_models()
+    for slug in ("changing-plans", "repair-desk"):
+        import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / slug)
+
+
+def test_environments_and_registered_models_run_without_config(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--env changing-plans --env repair-desk --model demo --model demo-hasty --limit 3 --json"
+    call_command("eval", *words.split())
+    run = Run.objects.get()
+    assert run.status == "completed" and run.name == "changing-plans, repair-desk with demo, demo-hasty"
+    rows = json.loads(capsys.readouterr().out)["results"]
+    assert {(row["model"], row["cases"]) for row in rows} == {("demo", 3), ("demo-hasty", 3)}
+    assert run.models.get(role="user").label == "demo"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"env": ["changing-plans"]}, "Name the model"),
+        ({"config": "x.yaml", "model": ["demo"]}, "--model belongs to --env"),
+        ({"env": ["changing-plans"], "model": ["dem"]}, "No model is registered as 'dem'; did you mean 'demo'?"),
+        ({"env": ["changing-plan"], "model": ["demo"]}, "did you mean 'changing-plans'?"),
+    ],
+)
+def test_wrong_options_exit_with_2_and_name_the_remedy(
+    options: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        call_command("eval", **{"model": [], "set": [], **options})
+    assert exit_.value.code == 2 and said in capsys.readouterr().err
+    assert not Run.objects.exists()
+
+
+def test_accuracy_below_floor_exits_with_4_and_switched_off_models_are_unknown() -> None:
+    with pytest.raises(SystemExit) as exit_:
+        call_command("eval", env=["changing-plans"], model=["demo-hasty"], limit=5, fail_under=1.0)
+    assert exit_.value.code == 4
+    ModelEndpoint.objects.update(enabled=False)
+    with pytest.raises(SystemExit) as exit_:
+        call_command("eval", env=["changing-plans"], model=["demo"])
+    assert exit_.value.code == 2

@@ -1,0 +1,185 @@
+"""A run in progress: what its page shows, what watching it costs, and its stream of events."""
+
+import json
+import threading
+from datetime import timedelta
+
+import httpx2
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django.live_server_helper import LiveServer
+
+from hub.models import Case, Environment
+from llmeval_site.accounts.tokens import create_token
+from runs.models import Response, Run
+from runs.web import live
+from runs.web.api import events
+from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
+from tests.members import member
+from tests.processes import wait_until
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def free_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Free all places for streams: tests of permissions open streams in this process and do not read them."""
+    monkeypatch.setattr(events, "_streams", threading.BoundedSemaphore(settings.EVENT_STREAMS))
+
+
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def run(db: None) -> Run:
+    version = stored_version(cases=10)
+    Environment.objects.update(latest=version, visibility=Environment.Visibility.PUBLISHED)
+    run = stored_run(
+        version,
+        ["alpha"],
+        status=Run.Status.RUNNING,
+        finished_at=None,
+        config={"name": "live", "attempts": 1, "limits": {"budget_usd": 2.0}},
+    )
+    stored_outcomes(run, "ppppffe---")
+    Response.objects.update(cost_usd=0.1)
+    return run
+
+
+def shown(client: Client, run: Run) -> str:
+    cache.clear()
+    return client.get(f"/runs/{run.pk}/progress/", headers=HTMX).content.decode()
+
+
+def test_progress_shows_accuracy_rate_time_left_budget_errors_and_latest(client: Client, run: Run) -> None:
+    client.force_login(member())
+    now = timezone.now()
+    for i, response in enumerate(Response.objects.order_by("-id")):
+        Response.objects.filter(pk=response.pk).update(created_at=now - timedelta(seconds=10 * i))
+    Response.objects.filter(status="errored").update(error_kind="timeout", reason="No reply within 60 s.")
+    page = shown(client, run)
+    assert "66.7 %" in page and "[29.6, 90.7]" in page  # 4 of 6; Wilson's interval
+    assert "less than a minute" in page  # 7 responses in a good minute, and 3 are missing
+    assert "$0.7000 of $2.00 <small>35.0 %</small>" in page
+    errors, _, latest = page.partition("Latest responses")
+    assert "timeout" in errors and "No reply within 60 s." in errors
+    assert [name for name in ("c6", "c5", "c4", "c3", "c2", "c1", "c0") if f">{name}</a>" in latest] == [
+        "c6",
+        "c5",
+        "c4",
+        "c3",
+        "c2",
+        "c1",
+    ]
+
+
+def test_rate_is_that_of_the_last_two_minutes_and_falls_while_nothing_is_stored() -> None:
+    now = timezone.now()
+    times = [now - timedelta(seconds=age) for age in (0, 10, 20, 30, 40, 50, 60, 3600)]
+    assert live._rate(times, now) == 7.0
+    assert live._rate(times, now + timedelta(seconds=59)) == pytest.approx(7 * 60 / 119)
+    assert live._rate(times, now + timedelta(hours=1)) is None
+
+
+def test_interval_of_several_attempts_counts_cases_only(client: Client, run: Run) -> None:
+    client.force_login(member())
+    once = shown(client, run)
+    run.config["attempts"] = 2
+    run.save()
+    twice = shown(client, run)
+    assert "[29.6, 90.7]" in once and "[30.0, 90.3]" not in twice and "66.7 %" in twice
+
+
+def test_unchanged_page_gets_nothing_and_watchers_share_one_computation(client: Client, run: Run) -> None:
+    client.force_login(member())
+    page = shown(client, run)
+    address = page.partition('hx-get="')[2].partition('"')[0].replace("&amp;", "&")
+    with CaptureQueriesContext(connection) as queries:
+        answer = client.get(address, headers=HTMX)
+    assert answer.status_code == 204 and answer.content == b""
+    assert not [query["sql"] for query in queries if "runs_response" in query["sql"]]
+    stored_response(run, Case.objects.get(external_id="c7"))
+    cache.clear()
+    assert client.get(address, headers=HTMX)["HX-Trigger"] == "responses-stored"
+
+
+def test_reasons_that_are_withheld_are_not_shown(client: Client, run: Run) -> None:
+    Environment.objects.update(held_out=True)
+    Response.objects.filter(status="failed").update(reason="The answer is 42.")
+    client.force_login(member("Curator", name="curator"))
+    assert "The answer is 42." in shown(client, run)
+    client.force_login(member(name="reader"))
+    page = shown(client, run)
+    assert "Held out" in page and "42" not in page.partition("Latest responses")[2]
+
+
+def test_stages_after_the_last_response_are_shown_with_their_progress(client: Client, run: Run) -> None:
+    client.force_login(member())
+    run.config |= {"judge": {"model": {}}, "review": {"pairs": "all"}}
+    run.evaluated_at = timezone.now()
+    run.tracking_state = Run.TrackingState.PENDING
+    run.summaries = {"judge": {"error": "no reply"}}
+    run.stage_progress = {"key": "review", "done": 3, "total": 8}
+    run.save()
+    page = shown(client, run)
+    states = [line.partition('"badge ')[2].partition('"')[0] for line in page.split("<li>")[1:]]
+    assert states == ["failed", "running", "waiting"]
+    assert "3 of 8" in page and "Tracking in MLflow" in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_events_are_sent_until_the_run_has_ended(live_server: LiveServer, run: Run) -> None:
+    _, key = create_token(user=member(), scopes=["read"])
+    headers = {"Authorization": f"Token {key}", "Accept": "text/event-stream"}
+    url = f"{live_server.url}/api/v1/runs/{run.pk}/events"
+    received: list[tuple[str, str, dict[str, object]]] = []
+    with httpx2.stream("GET", url, headers=headers, timeout=30) as answer:
+        assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/event-stream")
+        event = event_id = ""
+        for line in answer.iter_lines():
+            name, _, value = line.partition(": ")
+            event, event_id = (value if name == "event" else event), (value if name == "id" else event_id)
+            if name == "data":
+                received.append((event, event_id, json.loads(value)))
+                cache.clear()
+                Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED, finished_at=timezone.now())
+    assert [name for name, _, _ in received] == ["progress", "end"]
+    first, last = received[0][2], received[1][2]
+    assert (first["done"], first["expected"], first["budget_usd"]) == (7, 10, 2.0)
+    assert first["cells"][0]["accuracy"] == pytest.approx(4 / 6)  # type: ignore[index]
+    assert (first["status"], last["status"]) == ("running", "completed")
+
+
+def test_stream_does_not_repeat_the_last_event_and_places_are_limited(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "LASTS_S", 0.0)
+    user = member()
+    streams = [events.EventStream(user, run, "") for _ in range(3)]
+    with pytest.raises(events.TooManyRequests):
+        events.EventStream(user, run, "")
+    text = b"".join(streams[0]).decode()
+    for stream in streams:
+        stream.close()
+        stream.close()
+    event_id = text.partition("id: ")[2].partition("\n")[0]
+    again = events.EventStream(user, run, event_id)
+    assert b"".join(again) == b"retry: 2000\n\n"
+    again.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_place_is_free_again_after_a_client_has_left(live_server: LiveServer, run: Run) -> None:
+    _, key = create_token(user=member(), scopes=["read"])
+    url = f"{live_server.url}/api/v1/runs/{run.pk}/events"
+    headers = {"Authorization": f"Token {key}"}
+    with httpx2.stream("GET", url, headers=headers, timeout=30) as answer:
+        next(answer.iter_lines())
+        before = events._streams._value
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.COMPLETED, finished_at=timezone.now())
+    wait_until(lambda: events._streams._value == before + 1)

@@ -1,0 +1,151 @@
+"""Tests of the pages that show responses: rendered texts, source, target, tools, blamed lines, earlier runs."""
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from hub.models import Environment
+from runs.models import Response
+from runs.reports import render_html
+from runs.web import queries
+from tests.factories import stored_response, stored_run, stored_score, stored_version
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+
+TEXT = "<think>Let me **see**.</think>It is *four*:\n\n```python\ndef f(x):\n    return x / 0\n```\n"
+CALL = {"id": "1", "type": "function", "function": {"name": "look_up", "arguments": '{"country":"Spain"}'}}
+
+
+@pytest.fixture
+def user(client: Client) -> User:
+    found = member(name="ann")
+    client.force_login(found)
+    return found
+
+
+def answered(text: str = TEXT, status: str = "failed", *, held_out: bool = False, **fields: Any) -> Response:
+    version = stored_version(cases=[{"id": "c0", "input": "2 + 2?", "target": "the target"}], held_out=held_out)
+    Environment.objects.update(visibility="published")
+    run = stored_run(version, provider="openai")
+    messages = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": text}]
+    return stored_response(run, version.cases.get(), status, text=text, messages=messages, **fields)
+
+
+def page(client: Client, url: str) -> str:
+    answer = client.get(url)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def words(html: str) -> str:
+    return unescape(re.sub(r"<template.*?</template>|<[^>]*>", "", html, flags=re.DOTALL))
+
+
+def test_pages_and_report_render_markdown_code_and_reasoning(client: Client, user: User) -> None:
+    response = answered()
+    run = response.run_environment.run
+    for shown in (
+        page(client, f"/responses/{response.pk}/"),
+        page(client, f"/runs/{run.pk}/cases/{response.case_id}/"),
+        render_html(run),
+    ):
+        assert "It is <em>four</em>" in shown
+        assert '<span class="k">def</span>' in shown
+        assert "<summary>Reasoning, 15 characters</summary>" in shown
+        assert "&lt;think&gt;" not in re.sub(r"<template.*?</template>", "", shown, flags=re.DOTALL)
+
+
+def test_source_is_shown_by_url_and_by_cookie(client: Client, user: User) -> None:
+    url = f"/responses/{answered().pk}/"
+    assert "It is *four*" in words(page(client, f"{url}?view=source"))
+    client.cookies["view"] = "source"
+    assert "It is *four*" in words(page(client, url))
+    assert "It is *four*" not in words(page(client, f"{url}?view=rendered"))
+
+
+def test_tool_calls_are_cards_with_indented_arguments(client: Client, user: User) -> None:
+    response = answered()
+    response.messages = [
+        {"role": "user", "content": "Where?"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "1", "content": '{"capital":"Madrid"}'},
+    ]
+    response.save()
+    shown = words(page(client, f"/responses/{response.pk}/"))
+    assert '{\n  "country": "Spain"\n}' in shown
+    assert '{\n  "capital": "Madrid"\n}' in shown
+    assert re.search(r"result of\s+look_up", shown)
+
+
+def test_failed_test_and_blamed_line_are_shown(client: Client, user: User) -> None:
+    response = answered()
+    message = "The code raised ZeroDivisionError (line 2)"
+    failure = {"test": "f(1) == 2", "line": 1, "expected": "2", "got": ""}
+    ran = {"status": "exception", "message": message, "failure": failure}
+    stored_score(response, "tests", 0.0, reason=message, detail={"code": "fence"}, execution=ran)
+    shown = page(client, f"/responses/{response.pk}/")
+    assert "first failed test" in shown
+    marked = re.findall(r'<mark class="blamed"[^>]*>(.*?)</mark>', shown)
+    assert unescape(re.sub(r"<[^>]*>", "", "".join(marked))) == "    return x / 0"
+    assert 'data-note="f(1) == 2' in shown
+
+
+def test_target_is_shown_unless_held_out(client: Client, user: User) -> None:
+    assert "the target" in page(client, f"/responses/{answered().pk}/")
+
+
+def test_held_out_target_and_failed_test_are_withheld(client: Client, user: User) -> None:
+    response = answered(held_out=True)
+    failure = {"test": "f(1) == 2", "line": 1, "expected": "2", "got": ""}
+    ran = {"status": "exception", "message": "It raised (line 2)", "failure": failure}
+    stored_score(response, "tests", 0.0, detail={"code": "fence"}, execution=ran)
+    shown = page(client, f"/responses/{response.pk}/")
+    assert "the target" not in shown and "f(1) == 2" not in shown
+    assert "Held out" in shown
+
+
+def test_parameters_are_shown_without_endpoint_to_users_who_are_not_staff(client: Client, user: User) -> None:
+    response = answered()
+    response.run_model.spec |= {
+        "parameters": {"temperature": 0.25},
+        "base_url": "http://secret",
+        "api_key_env": "K_E_Y",
+    }
+    response.run_model.save()
+    shown = page(client, f"/responses/{response.pk}/")
+    assert "0.25" in shown
+    assert "secret" not in shown and "K_E_Y" not in shown
+
+
+def test_earlier_responses_to_the_case_are_listed_and_bounded(client: Client, user: User, monkeypatch: Any) -> None:
+    monkeypatch.setattr(queries, "OTHER_RUNS", 2)
+    first = answered()
+    version = first.case.version
+    later = [stored_response(stored_run(version), first.case) for _ in range(4)]
+    shown = page(client, f"/responses/{later[-1].pk}/")
+    assert [f"/responses/{item.pk}/" in shown for item in [first, *later[:-1]]] == [False, False, True, True]
+    assert "No earlier run" in page(client, f"/responses/{first.pk}/")
+
+
+def test_responses_of_runs_that_the_user_may_not_see_are_not_listed(client: Client, user: User) -> None:
+    hidden = answered()
+    version = hidden.case.version
+    Environment.objects.update(visibility="private", owner=member(name="other"))
+    public = stored_version("open", [{"id": "c0", "input": "2 + 2?"}])
+    Environment.objects.filter(pk=public.environment_id).update(visibility="published")
+    shown = stored_response(stored_run(public), public.cases.get())
+    assert queries.list_responses_of_other_runs(user, shown) == []
+    assert queries.list_responses_of_other_runs(user, stored_response(stored_run(version), version.cases.get())) == []
+
+
+def test_response_page_shows_served_model_and_request_id(client: Client, user: User) -> None:
+    response = answered(served_model="small-<1>", request_id="req-1")
+    shown = page(client, f"/responses/{response.pk}/")
+    assert "small-&lt;1&gt;" in shown and "req-1" in shown
+    Response.objects.update(served_model="", request_id="")
+    assert "Request id" not in page(client, f"/responses/{response.pk}/")

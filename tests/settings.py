@@ -1,0 +1,17 @@
+"""Settings of the tests: those of the site, with a data folder and environment of their own."""
+
+import atexit
+import os
+import tempfile
+
+# Each worker of pytest-xdist, and each test session running at the same time, has its own data folder.
+_var = tempfile.TemporaryDirectory(prefix="llmeval-tests-")
+atexit.register(_var.cleanup)
+os.environ["LLMEVAL_VAR"] = _var.name
+for _name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MLFLOW_TRACKING_URI", "LLMEVAL_API_KEY_VARIABLES"):
+    os.environ.pop(_name, None)
+
+from llmeval_site.settings import *  # noqa: E402, F403
+
+# Processes that tests start use the settings of the site, in the environment made above.
+os.environ["DJANGO_SETTINGS_MODULE"] = "llmeval_site.settings"

@@ -1,0 +1,111 @@
+"""The audit log."""
+
+import json
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from hub.models import Environment
+from hub.services import import_bundle
+from llmeval_site.accounts.tokens import create_token
+from llmeval_site.middleware.audit import DOWNLOADS, FREQUENT
+from llmeval_site.models import AuditEntry
+from runs.models import ModelEndpoint, Run
+from tests.hub.bundle_files import write_bundle
+from tests.members import member
+
+pytestmark = pytest.mark.django_db
+REQUEST_ID = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> User:
+    version = import_bundle(bundle=write_bundle(tmp_path / "capitals"))
+    Environment.objects.filter(pk=version.environment_id).update(visibility=Environment.Visibility.PUBLISHED)
+    ModelEndpoint.objects.create(name="small", model="m", base_url="http://127.0.0.1:9/v1")
+    return member("Runner")
+
+
+def start(client: Client, **headers: str) -> int:
+    config = {"name": "one", "environments": ["capitals"], "models": ["small"], "tracking": {"mlflow": False}}
+    body = json.dumps(config)
+    return client.post("/api/v1/runs/", body, content_type="application/json", headers=headers).status_code
+
+
+def test_run_started_with_a_token_is_recorded_with_user_token_and_request_id(client: Client, runner: User) -> None:
+    token, key = create_token(user=runner, scopes=["run"])
+    assert start(client, **{"Authorization": f"Token {key}", "X-Request-ID": REQUEST_ID}) == 201
+    entry = AuditEntry.objects.get()
+    assert (entry.user, entry.username, entry.token) == (runner, runner.username, token.prefix)
+    assert (entry.action, entry.method, entry.path, entry.status) == ("api-runs", "POST", "/api/v1/runs/", 201)
+    assert entry.request_id == REQUEST_ID
+
+
+def test_cancelling_a_run_on_its_page_is_recorded(client: Client, runner: User) -> None:
+    client.force_login(runner)
+    start(client)
+    run = Run.objects.get()
+    client.post(f"/runs/{run.pk}/cancel/")
+    entry = AuditEntry.objects.latest("id")
+    assert (entry.action, entry.path, entry.user) == ("runs:cancel", f"/runs/{run.pk}/cancel/", runner)
+
+
+def test_signing_in_and_out_is_recorded(client: Client) -> None:
+    User.objects.create_user("ann", password="a long enough password")
+    client.post("/login/", {"username": "ann", "password": "wrong"})
+    client.post("/login/", {"username": "ann", "password": "a long enough password"})
+    client.post("/logout/")
+    found = list(AuditEntry.objects.order_by("id").values_list("action", "username"))
+    assert found == [("login", "ann"), ("logout", "ann")]
+
+
+def test_downloads_are_recorded_and_other_reading_is_not(client: Client, runner: User) -> None:
+    client.force_login(runner)
+    client.get("/runs/")
+    client.get("/hub/capitals/")
+    assert not AuditEntry.objects.exists()
+    version = Environment.objects.get(slug="capitals").versions.get()
+    client.get(f"/hub/capitals/{version.version}/bundle")
+    assert AuditEntry.objects.get().action == "hub:bundle"
+
+
+def test_refused_requests_and_anonymous_requests_are_not_recorded(client: Client, runner: User) -> None:
+    assert start(client) == 401
+    client.force_login(User.objects.create_user("guest"))
+    assert start(client) == 403
+    assert not AuditEntry.objects.exists()
+
+
+def test_entries_outlive_their_user(client: Client, runner: User) -> None:
+    client.force_login(runner)
+    start(client)
+    Run.objects.all().delete()
+    name = runner.username
+    runner.delete()
+    entry = AuditEntry.objects.get()
+    assert (entry.user, entry.username) == (None, name)
+
+
+def test_administrators_can_read_but_not_change_the_audit_log(admin_client: Client) -> None:
+    entry = AuditEntry.objects.create(username="ann", action="runs:cancel", method="POST", path="/runs/1/", status=302)
+    page = admin_client.get("/admin/llmeval_site/auditentry/")
+    assert b"runs:cancel" in page.content
+    assert admin_client.post(f"/admin/llmeval_site/auditentry/{entry.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert admin_client.post(f"/admin/llmeval_site/auditentry/{entry.pk}/change/", {"status": 1}).status_code == 403
+
+
+def test_names_of_views_in_the_lists_exist() -> None:
+    assert set(view_names(get_resolver())) >= DOWNLOADS | FREQUENT
+
+
+def view_names(resolver: URLResolver, namespace: str = "") -> list[str]:
+    names = []
+    for pattern in resolver.url_patterns:
+        if isinstance(pattern, URLPattern):
+            names.append(f"{namespace}{pattern.name}")
+        else:
+            names += view_names(pattern, f"{namespace}{pattern.namespace}:" if pattern.namespace else namespace)
+    return names
