@@ -34,12 +34,31 @@ def main() -> int:
         print(
             "Set LLMEVAL_TEST_POSTGRES=postgres://user:password@host/name to a server on which databases may be created"
         )
+    summary = []
     for title, arguments, environment in passes:
         print(f"\n{title}:", flush=True)
-        command = [sys.executable, "-m", "pytest", *arguments]
-        code = subprocess.run(command, env={**os.environ, **environment}, check=False).returncode
+        code, failures = run_pytest(arguments, environment)
         failed = failed or code not in (0, _NO_TESTS_COLLECTED)
+        summary += [
+            f"{title}: {'passed' if code in (0, _NO_TESTS_COLLECTED) else f'pytest ended with {code}'}",
+            *failures,
+        ]
+    print("\nSummary of the passes:", *summary, sep="\n", flush=True)
     return int(failed)
+
+
+def run_pytest(arguments: list[str], environment: dict[str, str]) -> tuple[int, list[str]]:
+    """Run pytest, pass on its output, and return its exit code and the lines that name what failed."""
+    command = [sys.executable, "-m", "pytest", *arguments]
+    parts = []
+    with subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        while output := process.stdout.read1():  # what is there, so that progress shows while a line is incomplete
+            sys.stdout.buffer.write(output)
+            sys.stdout.flush()
+            parts.append(output)
+    lines = b"".join(parts).decode(errors="replace").splitlines()
+    return process.returncode, [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
 
 
 if __name__ == "__main__":

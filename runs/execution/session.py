@@ -5,7 +5,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -132,29 +132,35 @@ class RunSession:
     async def _execute(self) -> tuple[Run.Status, str]:
         models = {row.label: self._connect(row) for row in self._models}
         roles = {role: [self._connect(row) for row in rows] for role, rows in self._roles.items()}
-        reader = Reader()
         share = self._context.share
-        writer = Writer(self._run.pk, self._context.owner, divided=share.divided)
-        budget = await self._budget(reader)
-        model_client = ModelClient(
-            models=models,
-            roles=roles,
-            cache=DatabaseCache(reader, writer) if self._use_cache else None,
-            budget=budget,
-            seed_of=partial(_attempt_seed, self._config.seed),
-            holds_lease=lambda: time.time() < self._leased_until,
-        )
-        executor = Executor(
-            self._plan(models),
-            source=self._source(reader, budget),
-            model_client=model_client,
-            pool=self._context.pool,
-            reader=reader,
-            writer=writer,
-            listener=self._listener,
-        )
-        heartbeat = asyncio.create_task(self._keep_lease(executor, reader, models))
-        try:
+        async with AsyncExitStack() as stack:  # closes everything that was opened, also if closing a part of it fails
+            connections = [*models.values(), *(item for items in roles.values() for item in items)]
+            stack.push_async_callback(close_all, connections)
+            reader = Reader()
+            stack.push_async_callback(reader.close)
+            budget = await self._budget(reader)
+            stack.push_async_callback(self._store_spent, reader, budget)
+            writer = Writer(self._run.pk, self._context.owner, divided=share.divided)
+            stack.push_async_callback(writer.close)
+            model_client = ModelClient(
+                models=models,
+                roles=roles,
+                cache=DatabaseCache(reader, writer) if self._use_cache else None,
+                budget=budget,
+                seed_of=partial(_attempt_seed, self._config.seed),
+                holds_lease=lambda: time.time() < self._leased_until,
+            )
+            executor = Executor(
+                self._plan(models),
+                source=self._source(reader, budget),
+                model_client=model_client,
+                pool=self._context.pool,
+                reader=reader,
+                writer=writer,
+                listener=self._listener,
+            )
+            heartbeat = asyncio.create_task(self._keep_lease(executor, reader, models))
+            stack.push_async_callback(_cancel, heartbeat)
             with _stop_on_signals(executor) if self._signals else nullcontext():
                 while True:
                     await self._execute_plan(executor, writer, reader)
@@ -167,16 +173,12 @@ class RunSession:
                     # Results can be shown from now on. Stages such as judging may take much longer.
                     await reader.run(self._store_evaluated_at)
                     status, message = await self._execute_stages(executor, model_client, reader)
-        finally:
-            heartbeat.cancel()
-            await asyncio.gather(heartbeat, return_exceptions=True)
-            await writer.close()
-            self._run.cost_usd = budget.total
-            if share.divided:
-                await reader.run(self._leave_shards, budget)
-            await reader.close()
-            await close_all([*models.values(), *(item for items in roles.values() for item in items)])
         return status, message
+
+    async def _store_spent(self, reader: Reader, budget: Budget) -> None:
+        self._run.cost_usd = budget.total
+        if self._context.share.divided:
+            await reader.run(self._leave_shards, budget)
 
     def _connect(self, row: RunModel) -> Connection:
         environments = self._context.environments
@@ -434,6 +436,11 @@ def _earlier_costs(run: Run) -> tuple[float, bool]:
 
 def _attempt_seed(seed: int, key: CallKey) -> int:
     return attempt_seed(seed, key.environment, key.case, key.attempt)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @contextmanager

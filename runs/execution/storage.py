@@ -147,6 +147,7 @@ class Reader(_DatabaseThread):
                 for future in wanted.values():
                     if not future.done():
                         future.set_exception(error)
+                        future.exception()  # those who asked may have been cancelled; asyncio would log that as an error
                 continue
             for key, future in wanted.items():
                 if not future.done():

@@ -140,6 +140,7 @@ def test_sandbox_that_stops_in_the_middle_returns_the_run_to_the_queue(code_fold
     assert run.status == "completed", run.message
     assert list(statuses(run).values()) == ["passed"] * len(CAPITALS)
     assert len(server.requests) == len(CAPITALS), "a reply that had arrived was requested again"
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("runs-")]
 
 
 def test_run_is_interrupted_when_its_retries_have_no_success_for_hours(code_folder: Path, socket_path: Path) -> None:

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import OperationalError, connection
 
 from hub.common.leases import new_owner
-from runs.execution import storage
+from runs.execution import session, storage
 from runs.execution.runner import execute_run
 from runs.execution.storage import Reader
 from runs.leases import LeaseLost, take_lease
@@ -107,3 +107,14 @@ def test_process_that_lost_its_lease_stores_no_responses(folder: Path) -> None:
     run.refresh_from_db()
     assert (run.status, run.lease_owner) == ("running", "elsewhere:1:a")
     assert Response.objects.count() <= 2
+
+
+def test_threads_end_when_a_run_fails_at_its_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Run) -> tuple[float, bool]:
+        raise ValueError("not a cost")
+
+    monkeypatch.setattr(session, "_earlier_costs", fail)
+    with endpoint(answer_capital) as server, pytest.raises(ValueError, match="not a cost"):
+        run = create_queued_run(folder, server.url)
+        execute_run(run=run, config=config_of(run), listener=SilentListener())
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("runs-")]
