@@ -17,7 +17,7 @@ _NO_TESTS_COLLECTED = 5  # exit code of pytest
 
 def main() -> int:
     """Run every pass and return the exit code."""
-    passes = [
+    passes: list[tuple[str, list[str], dict[str, str]]] = [
         ("Exhaustive tests", ["-m", "exhaustive", "--dist", "worksteal"], {}),
         ("Tests that count processes and containers of the whole machine", ["-m", "alone", "-n", "0"], {}),
     ]
@@ -38,11 +38,9 @@ def main() -> int:
     for title, arguments, environment in passes:
         print(f"\n{title}:", flush=True)
         code, failures = run_pytest(arguments, environment)
-        failed = failed or code not in (0, _NO_TESTS_COLLECTED)
-        summary += [
-            f"{title}: {'passed' if code in (0, _NO_TESTS_COLLECTED) else f'pytest ended with {code}'}",
-            *failures,
-        ]
+        passed = code in (0, _NO_TESTS_COLLECTED)
+        failed = failed or not passed
+        summary += [f"{title}: {'passed' if passed else f'pytest ended with {code}'}", *failures]
     print("\nSummary of the passes:", *summary, sep="\n", flush=True)
     return int(failed)
 
@@ -53,7 +51,9 @@ def run_pytest(arguments: list[str], environment: dict[str, str]) -> tuple[int, 
     parts = []
     with subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        while output := process.stdout.read1():  # what is there, so that progress shows while a line is incomplete
+        while output := os.read(
+            process.stdout.fileno(), 65_536
+        ):  # what is there, so that progress shows while a line is incomplete
             sys.stdout.buffer.write(output)
             sys.stdout.flush()
             parts.append(output)

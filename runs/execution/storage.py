@@ -147,7 +147,7 @@ class Reader(_DatabaseThread):
                 for future in wanted.values():
                     if not future.done():
                         future.set_exception(error)
-                        future.exception()  # those who asked may have been cancelled; asyncio would log that as an error
+                        future.exception()  # asyncio logs it otherwise if those who asked were cancelled
                 continue
             for key, future in wanted.items():
                 if not future.done():
