@@ -69,7 +69,7 @@ class Installation:
     def start(cls, postgres: str) -> Iterator["Installation"]:
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="llmeval-scaling-")))
-            redis_port, endpoint_port = _free_port(), _free_port()
+            redis_port, endpoint_port = free_port(), free_port()
             redis = ["redis-server", "--port", str(redis_port), "--dir", str(folder), "--save", ""]
             stack.enter_context(_process(redis))
             endpoint = [*PYTHON, str(ROOT / "benchmarks" / "endpoint.py"), "--port", str(endpoint_port)]
@@ -175,7 +175,7 @@ class Installation:
     def _execute(self, config: str) -> tuple[float, float]:
         """Let the workers execute a run, and return when its first response was stored and when its last one was."""
         self.manage("eval", "--config", config, "--enqueue", "--json")
-        first, last = self._query(
+        first, last = self.query(
             """SELECT extract(epoch FROM min(r.created_at)), extract(epoch FROM max(r.created_at))
             FROM runs_response r JOIN runs_runenvironment e ON e.id = r.run_environment_id WHERE e.run_id = %s""",
             self._latest_run(config.removesuffix(".yaml")),
@@ -183,12 +183,16 @@ class Installation:
         return first - LATENCY_S, last
 
     def _latest_run(self, name: str) -> int:
-        return int(self._query("SELECT max(id) FROM runs_run WHERE name = %s", name)[0])
+        return int(self.query("SELECT max(id) FROM runs_run WHERE name = %s", name)[0])
 
-    def _query(self, query: LiteralString, value: str | int) -> list[float]:
+    def query(self, query: LiteralString, value: str | int) -> list[float]:
         with psycopg.connect(self.environment["DATABASE_URL"]) as connection:
             row = connection.execute(query, [value]).fetchone()
         return [float(item) for item in row or ()]
+
+    def execute(self, statement: LiteralString) -> None:
+        with psycopg.connect(self.environment["DATABASE_URL"]) as connection:
+            connection.execute(statement)
 
     def measure_queue(self, cases: int) -> None:
         long, short = self.write_config("long", cases, PER_WORKER), self.write_config("short", 10, PER_WORKER)
@@ -271,7 +275,7 @@ def _process(command: list[str]) -> Iterator[None]:
         process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
