@@ -267,7 +267,9 @@ def crumbs(*steps: object) -> SafeString:
     """Return a breadcrumb navigation. *steps* alternates between titles and URLs; the last title may have no URL."""
     pairs = zip(steps[::2], [*steps[1::2], ""], strict=False)
     items = [
-        format_html('<li><a href="{}">{}</a></li>', url, title) if url else format_html("<li>{}</li>", title)
+        format_html('<li title="{}"><a href="{}">{}</a></li>', title, url, title)
+        if url
+        else format_html('<li title="{}">{}</li>', title, title)
         for title, url in pairs
     ]
     return format_html(

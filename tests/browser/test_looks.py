@@ -1,179 +1,149 @@
-"""Accessibility and layout of every page, wide and narrow, light and dark: no violations, no horizontal scrolling."""
+"""Accessibility and layout of every page, wide and narrow, light and dark: no findings of axe, and nothing cut."""
 
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from django.contrib.auth.models import User
 from django.template.loader import render_to_string
-from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect
 
-from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
-from hub.services import import_bundle
-from runs.models import ModelEndpoint, Response, Run
+from hub.models import EnvironmentVersion
+from review.queue import assignments
+from runs.models import Response
 from runs.reports import render_html
 from tests.browser.conftest import Visit
-from tests.factories import stored_outcomes, stored_run, stored_score
-from tests.hub.bundle_files import write_bundle
+from tests.browser.looks.checks import accessibility_findings, findings, layout_findings
+from tests.browser.looks.full_site import FullSite, build_site
 from tests.members import member
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-GATES = [
-    {"name": name, "what": f"{name}: what it checks.", "status": status, "checked": 3, "failed": failed, "note": ""}
-    for name, status, failed in (("gold", "passed", 0), ("wrong", "failed", 1), ("leak", "not_run", 0))
-]
+WIDTHS = [390, 768, 1440, 1920]
+# By default a page is checked in one of these two, because axe takes most of the time; `-m exhaustive` checks all.
+USUAL = [(1440, "light"), (390, "dark")]
+EVERY = [(width, scheme) for width in WIDTHS for scheme in ("light", "dark")]
+COMBINATIONS = pytest.mark.parametrize(
+    "combinations",
+    [pytest.param(USUAL, id="one-each"), pytest.param(EVERY, id="all", marks=pytest.mark.exhaustive)],
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_drawn(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
+    """Show the first response of each pair as A, and no suggestion hidden."""
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
 
 
 @pytest.fixture
-def pages(capitals: Environment, tmp_path: Path) -> tuple[User, list[str]]:
-    """A site with something on every page, and the addresses of all of them."""
-    EnvironmentVersion.objects.update(certificate={"gates": GATES})
-    second = import_bundle(bundle=write_bundle(tmp_path / "two", version="1.1.0", summary="Changed."))
-    Environment.objects.update(held_out=True, featured=True, tags=["geography", "short-answers"])
-    ModelEndpoint.objects.create(name="small", model="gpt-5-mini", price_input=0.25, price_output=2.0)
-    run = stored_run(
-        second, ["small", "a-model-with-a-rather-long-name-of-its-own"], name="Nightly run " * 5, attempts=2
-    )
-    stored_outcomes(run, "pfe", model="small")
-    stored_outcomes(run, "ppf", model="a-model-with-a-rather-long-name-of-its-own")
-    failed = Response.objects.filter(status="failed")[0]
-    call = {"id": "call-1", "type": "function", "function": {"name": "look_up", "arguments": '{"country": "Spain"}'}}
-    failed.messages = [
-        {"role": "system", "content": "Answer."},
-        {"role": "user", "content": "word" * 2000 + "\nline" * 60},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "call-1", "content": "x" * 400},
-    ]
-    failed.truncated = failed.refused = True
-    failed.save()
-    stored_score(failed, reason="Not Madrid.", detail={"expected": "Madrid"}, execution={"status": "timeout"})
-    going = stored_run(second, name="going on", status=Run.Status.RUNNING, finished_at=None)
-    broken = stored_run(second, name="broken", status=Run.Status.FAILED, message="No disk.", config_hash="1" * 64)
-    Run.objects.filter(pk=run.pk).update(finished_at=timezone.now())
-    case = Case.objects.filter(version=second)[0]
-    CaseDefect.objects.create(case=case, description="Wrong.")
-    cells = f"a={run.pk}&model_a=small&model_b=a-model-with-a-rather-long-name-of-its-own&environment=capitals"
-    user = member("Curator", "Runner", name="ann", staff=True)
-    return user, [
-        "/",
-        "/search/?q=capitals",
-        "/account/",
-        "/hub/",
-        "/hub/?q=zebra",
-        "/hub/upload/",
-        "/hub/capitals/",
-        "/hub/capitals/1.0.0/",
-        "/hub/capitals/1.1.0/changes/",
-        "/hub/capitals/1.1.0/cases/Spain/",
-        "/hub/capitals/1.1.0/defects/Spain/",
-        "/hub/?sort=-cases",
-        "/runs/",
-        "/runs/new/",
-        f"/runs/{run.pk}/",
-        f"/runs/{run.pk}/cases/",
-        f"/runs/{run.pk}/?sort=-score&q=zebra",
-        f"/runs/{going.pk}/",
-        f"/runs/{broken.pk}/",
-        f"/runs/{run.pk}/cases/{case.pk}/",
-        f"/responses/{failed.pk}/",
-        f"/compare/?a={run.pk}&b={run.pk}",
-        f"/compare/cases/?{cells}",
-        f"/compare/case/?{cells}&case={failed.case.external_id}",
-        "/models/",
-        "/models/small/",
-        "/runs/past/capitals/",
-        "/compare/",
-        "/no/such/page/",
-    ]
+def site(tmp_path: Path, transactional_db: None) -> FullSite:
+    return build_site(tmp_path)
 
 
-def violations(page: Page) -> list[str]:
-    """What axe finds that is serious or worse."""
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{page.url}: {item['id']}: {node['target']} {node['failureSummary'][:200]}"
-        for item in found
-        if item["impact"] in ("serious", "critical")
-        for node in item["nodes"][:3]
-    ]
+def open_parts(page: Page) -> None:
+    """Wait for the parts that the page loads by itself, and unfold everything."""
+    expect(page.locator("[hx-trigger=load]:not([hx-swap=none])")).to_have_count(0)
+    page.evaluate("document.querySelectorAll('main details').forEach((fold) => { fold.open = true; })")
 
 
-def cut_off(page: Page) -> list[str]:
-    """Pages that would have to be scrolled sideways."""
-    wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    return [f"{page.url}: {wider} pixels too wide"] if wider > 0 else []
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_every_page_is_accessible_and_fits(
-    visit: Visit, pages: tuple[User, list[str]], width: int, scheme: str
-) -> None:
-    user, urls = pages
-    page = visit("/login/", width=width, scheme=scheme)
-    found = violations(page) + cut_off(page)
-    page = visit("/", user, width=width, scheme=scheme)
-    for url in urls:
-        page.goto(url)
-        if url == "/hub/capitals/":
-            page.wait_for_selector("#past table")
-            page.wait_for_selector("#changed:not([hx-get])")
-        found += violations(page) + cut_off(page)
-    assert found == []
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_curator_pages_are_accessible(visit: Visit, pages: tuple[User, list[str]], width: int, scheme: str) -> None:
-    # Without the site's policy: on forms, axe writes styles of its own into the page.
-    page = visit("/admin/", pages[0], width=width, scheme=scheme, bypass_csp=True)
-    version = EnvironmentVersion.objects.order_by("pk")[0]
-    found = violations(page) + cut_off(page)
-    for url in [
-        "/admin/hub/environment/",
-        f"/admin/hub/environment/{version.environment_id}/change/",
-        f"/admin/hub/environmentversion/{version.pk}/change/",
-        "/admin/hub/casedefect/",
-        "/admin/runs/modelendpoint/add/",
-    ]:
-        page.goto(url)
-        found += violations(page) + cut_off(page)
-    assert found == []
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_empty_pages_are_accessible(visit: Visit, width: int, scheme: str) -> None:
-    page = visit("/", member("Curator", "Runner"), width=width, scheme=scheme)
+def findings_in(page: Page, combinations: list[tuple[int, str]]) -> list[str]:
+    """Return findings of axe in *combinations* of width and colour scheme, and what does not fit at any width."""
     found = []
-    for url in ["/", "/search/", "/hub/", "/hub/upload/", "/runs/", "/runs/new/", "/compare/", "/models/"]:
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        found += layout_findings(page)
+        for scheme in [scheme for checked, scheme in combinations if checked == width]:
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.evaluate("Promise.all(document.getAnimations().map((transition) => transition.finished))")
+            found += [f"{width}, {scheme}: {text}" for text in accessibility_findings(page)]
+    return found
+
+
+@COMBINATIONS
+def test_every_page_is_accessible_and_fits(visit: Visit, site: FullSite, combinations: list[tuple[int, str]]) -> None:
+    found = []
+    page = visit("/login/")
+    for url in site.public_pages():
         page.goto(url)
-        assert page.locator(".empty").count() or url == "/hub/upload/", url
-        found += violations(page) + cut_off(page)
-    page = visit("/hub/upload/", member(), width=width, scheme=scheme)
+        found += findings_in(page, combinations)
+    page = visit("/", site.user)
+    for i, url in enumerate([*site.pages(), *site.variants()]):
+        page.goto(url)
+        open_parts(page)
+        found += findings_in(page, combinations if combinations == EVERY else [USUAL[i % 2]])
+    assert not found, "\n".join(found)
+
+
+def test_pages_include_every_address_that_responds_with_html(site: FullSite) -> None:
+    pages = {page.partition("?")[0] for page in site.pages()}
+    assert len(pages) >= 35
+    sent = {"/runs/1/report", "/responses/1/raw", "/hub/sums/1.0.0/bundle", "/preferences/export/"}  # files
+    assert pages.isdisjoint({site.address(sample) for sample in sent})
+
+
+def test_long_names_and_texts_fit(visit: Visit, tmp_path: Path) -> None:
+    site = build_site(tmp_path, long=True)
+    page = visit("/", site.user)
+    found = []
+    for url in [*site.pages(), *site.variants()]:
+        page.goto(url)
+        open_parts(page)
+        found += findings_in(page, [])
+    assert not found, "\n".join(found)
+
+
+@COMBINATIONS
+def test_curator_pages_are_accessible(visit: Visit, site: FullSite, combinations: list[tuple[int, str]]) -> None:
+    # Without the site's policy: on forms, axe writes styles of its own into the page.
+    page = visit("/admin/", site.user, bypass_csp=True)
+    version = EnvironmentVersion.objects.order_by("pk")[0]
+    found = findings_in(page, combinations)
+    for i, url in enumerate(
+        [
+            "/admin/hub/environment/",
+            f"/admin/hub/environment/{version.environment_id}/change/",
+            f"/admin/hub/environmentversion/{version.pk}/change/",
+            "/admin/hub/casedefect/",
+            "/admin/runs/modelendpoint/add/",
+        ]
+    ):
+        page.goto(url)
+        found += findings_in(page, combinations if combinations == EVERY else [USUAL[i % 2]])
+    assert not found, "\n".join(found)
+
+
+@COMBINATIONS
+def test_empty_pages_are_accessible(visit: Visit, combinations: list[tuple[int, str]]) -> None:
+    page = visit("/", member("Curator", "Runner", "Reviewer"))
+    found = []
+    empty = ["/", "/search/", "/hub/", "/runs/", "/runs/new/", "/compare/", "/models/", "/review/", "/preferences/"]
+    for i, url in enumerate([*empty, "/agreement/", "/ranking/"]):
+        page.goto(url)
+        assert page.locator(".empty").count() or url not in empty, url
+        found += findings_in(page, combinations if combinations == EVERY else [USUAL[i % 2]])
+    page = visit("/hub/upload/", member())
     expect(page.get_by_role("heading", name="Permission required")).to_be_visible()
-    assert found + violations(page) + cut_off(page) == []
+    found += findings_in(page, combinations)
+    assert not found, "\n".join(found)
 
 
 def test_server_error_page_is_accessible(visit: Visit) -> None:
     page = visit("/login/", scheme="dark")
     page.set_content(render_to_string("site/broken.html"))
-    assert violations(page) + cut_off(page) == []
+    assert findings(page) == []
 
 
-def test_form_with_errors_is_accessible(visit: Visit, pages: tuple[User, list[str]]) -> None:
-    page = visit("/runs/new/", pages[0])
+def test_form_with_errors_is_accessible(visit: Visit, site: FullSite) -> None:
+    page = visit("/runs/new/", site.user)
     page.get_by_label("Name").fill("x")
     page.get_by_role("button", name="Start the run").click()
     expect(page.get_by_role("alert").first).to_be_visible()
-    assert violations(page) == []
+    assert accessibility_findings(page) == []
 
 
-def test_shortcut_dialog_and_open_details_are_accessible(visit: Visit, pages: tuple[User, list[str]]) -> None:
-    user, urls = pages
-    page = visit(next(url for url in urls if url.startswith("/responses/")), user)
+def test_shortcut_dialog_and_open_details_are_accessible(visit: Visit, site: FullSite) -> None:
+    page = visit(f"/responses/{site.response.pk}/", site.user)
     page.locator("details.folded summary").first.click()
     page.get_by_role("button", name="Keyboard shortcuts").click()
-    assert violations(page) == []
+    assert accessibility_findings(page) == []
 
 
 def test_rest_documentation_loads_under_content_security_policy(visit: Visit) -> None:
@@ -183,9 +153,8 @@ def test_rest_documentation_loads_under_content_security_policy(visit: Visit) ->
 
 
 @pytest.mark.parametrize("width", [390, 640, 1280])
-def test_menu_of_failing_cases_fits_the_screen(visit: Visit, pages: tuple[User, list[str]], width: int) -> None:
-    run = Run.objects.get(name__startswith="Nightly")
-    page = visit(f"/runs/{run.pk}/", pages[0], width=width)
+def test_menu_of_failing_cases_fits_the_screen(visit: Visit, site: FullSite, width: int) -> None:
+    page = visit(f"/runs/{site.run.pk}/", site.user, width=width)
     page.get_by_text("Failing cases", exact=True).click()
     box = page.locator("details.menu[open] > ul").bounding_box()
     assert box is not None
@@ -196,9 +165,9 @@ def test_menu_of_failing_cases_fits_the_screen(visit: Visit, pages: tuple[User, 
 
 @pytest.mark.parametrize("width", [1024, 1280, 1440, 1920])
 def test_report_shows_all_columns_at_desktop_widths(
-    browser: Browser, pages: tuple[User, list[str]], tmp_path: Path, width: int
+    browser: Browser, site: FullSite, tmp_path: Path, width: int
 ) -> None:
-    run = Run.objects.get(name__startswith="Nightly")
+    run = site.run
     Response.objects.filter(run_environment__run=run).update(
         latency_ms=123_456.0, input_tokens=98_765_432, output_tokens=1_234_567, cost_usd=123.4567
     )

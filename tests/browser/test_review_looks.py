@@ -3,14 +3,13 @@
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
 
 from preferences.models import Issue, IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote
 from review.models import Guideline, Pair
 from review.queue import assignments
+from tests.browser.looks.checks import findings
 from tests.browser.review_fixtures import SignIn, browser, sign_in
 from tests.review.pages import reviewer, suggest, waiting_pairs
 
@@ -55,18 +54,6 @@ def pairs() -> tuple[Pair, Pair, Pair]:
     return code, tools, done
 
 
-def violations(page: Page) -> list[str]:
-    """What axe finds that is serious or worse, and whether the page has to be scrolled sideways."""
-    found = [
-        f"{page.url}: {item['id']}: {node['html'][:160]} {node['failureSummary'][:160]}"
-        for item in Axe().run(page).response["violations"]
-        if item["impact"] in ("serious", "critical")
-        for node in item["nodes"][:3]
-    ]
-    wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    return found + ([f"{page.url}: {wider} pixels too wide"] if wider > 0 else [])
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_every_page_is_accessible_and_fits(sign_in: SignIn, width: int, scheme: Any) -> None:
     code, tools, done = pairs()
@@ -81,7 +68,7 @@ def test_every_page_is_accessible_and_fits(sign_in: SignIn, width: int, scheme: 
     assert Issue.objects.filter(preference=stored).exists()
     other, third = sign_in(reviewer("bob"), **options), sign_in(reviewer("cat"), **options)
     third.goto(f"/review/{tools.pk}/")
-    found = violations(third)  # to look at
+    found = findings(third)  # to look at
     third.get_by_role("button", name="Review this pair").click()
     third.locator("#decision").wait_for()
     for who, address in (
@@ -101,10 +88,10 @@ def test_every_page_is_accessible_and_fits(sign_in: SignIn, width: int, scheme: 
         (page, "/ranking/"),
     ):
         who.goto(address)
-        found += violations(who)
+        found += findings(who)
         who.evaluate("document.querySelectorAll('main details').forEach((fold) => { fold.open = true; })")
-        found += violations(who)
-    assert found == []
+        found += findings(who)
+    assert not found, "\n".join(found)
 
 
 def test_mark_dialog_error_and_shortcuts_are_accessible(sign_in: SignIn) -> None:
@@ -114,12 +101,13 @@ def test_mark_dialog_error_and_shortcuts_are_accessible(sign_in: SignIn) -> None
     page.get_by_role("button", name="Review this pair").click()
     page.locator("#decision").wait_for()
     page.keyboard.press("m")
-    found = violations(page)
+    found = findings(page)
     page.get_by_role("button", name="Cancel").click()
     page.keyboard.press("?")
-    found += violations(page)
+    found += findings(page)
     page.get_by_role("button", name="Close").click()
     page.keyboard.press("b")
     page.keyboard.press("Enter")
     page.get_by_role("alert").wait_for()
-    assert found + violations(page) == []
+    found += findings(page)
+    assert not found, "\n".join(found)
