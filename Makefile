@@ -5,7 +5,7 @@ BIN := .venv/bin
 CONFIG ?= configs/eval_v1.yaml
 ARGS ?=
 
-.PHONY: help eval test test-all test-adapters test-adapters-training chaos serve check format setup dev-setup requirements sandbox-image clean
+.PHONY: help eval test test-all test-adapters test-adapters-training chaos lighthouse docs-images screenshots serve check format setup dev-setup requirements sandbox-image clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -27,6 +27,15 @@ test-adapters-training: dev-setup ## also two steps of GRPO with TRL, which inst
 
 chaos: dev-setup ## a run on three workers while processes are killed and services fail; ARGS=--full for 5,000 cases
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+lighthouse: dev-setup ## accessibility and best practices of the main pages in Lighthouse, which npm installs into var/
+	@$(BIN)/python -m tests.browser.looks.lighthouse $(ARGS)
+
+docs-images: dev-setup ## take the images of README.md and the tutorial anew
+	@$(BIN)/python -m tests.browser.looks.docs_images
+
+screenshots: dev-setup ## write the images that tests/browser/looks/test_screenshots.py compares pages with
+	@LLMEVAL_WRITE_SCREENSHOTS=1 $(BIN)/python -m pytest -q -n 0 tests/browser/looks/test_screenshots.py
 
 serve: setup ## the web site and its worker; prints the address and how to sign in
 	@$(BIN)/python manage.py serve $(ARGS)
