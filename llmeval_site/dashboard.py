@@ -12,9 +12,9 @@ from django.views.decorators.http import require_safe
 from hub.selectors import is_curator, list_open_defects
 from hub.web.queries import filter_environments
 from review.queue.backlog import review_progress
-from runs.models import ACTIVE, Run
+from runs.models import ACTIVE
 from runs.results.figures import CellResult
-from runs.results.history import latest_results, result_before, same_cases
+from runs.results.history import PastResult, latest_results, results_before, same_cases
 from runs.results.outcomes import outcomes_of
 from runs.selectors import visible_runs
 from runs.web.queries import get_progress, list_incomplete_runs
@@ -51,16 +51,20 @@ def _trouble(user: User) -> Context | None:
 
 
 def _latest(user: User) -> Context:
-    found = [(run, [_with_change(user, run, cell) for cell in cells]) for run, cells in latest_results(user, SHOWN)]
+    latest = latest_results(user, SHOWN)
+    before = results_before(user, [run for run, _ in latest])
+    found = [
+        (run, [_with_change(cell, before.get((cell.run_environment.pk, cell.run_model.pk))) for cell in cells])
+        for run, cells in latest
+    ]
     return {"results": found, "may_add": user.has_perm("runs.add_run")}
 
 
-def _with_change(user: User, run: Run, cell: CellResult) -> Context:
+def _with_change(cell: CellResult, before: PastResult | None) -> Context:
     """Return a result, the one of the same model and environment before it, and the change of the accuracy.
 
     There is no change if the two results are of different cases; comparing the runs case by case shows the difference.
     """
-    before = result_before(user, run, cell)
     change = None
     if before is not None and same_cases(cell, before.cell):
         now, then = cell.accuracy.value, before.cell.accuracy.value

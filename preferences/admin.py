@@ -52,6 +52,7 @@ class PreferenceAdmin(ForCurators):
     list_display = ["pk", "source", "verdict", "judge", "reviewer", "run", "created_at"]
     list_filter = ["source", "verdict"]
     list_select_related = ["run", "reviewer"]
+    show_full_result_count = False
     search_fields = ["=reviewer__username", "=judge", "=case__external_id"]
     fields = ["source", "verdict", "critique_text", "confidence", "judge", "reviewer", "run", "case", "created_at"]
     readonly_fields = ["critique_text"]

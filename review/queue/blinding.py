@@ -37,6 +37,11 @@ def withheld(user: User | AnonymousUser) -> Q | None:
     if not user.is_authenticated or not user.has_perm(DECIDE):
         return None
     undecided = undecided_pairs(user)
+    if not _is_reviewer(user):  # few pairs: those that the user holds
+        hidden = Q()
+        for first, second in undecided.values_list("first", "second"):
+            hidden |= Q(first=first, second=second) | Q(first=second, second=first)
+        return hidden or None
     as_stored = undecided.filter(first=OuterRef("first"), second=OuterRef("second"))
     exchanged = undecided.filter(first=OuterRef("second"), second=OuterRef("first"))
     return Q(Exists(as_stored)) | Q(Exists(exchanged))

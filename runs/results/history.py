@@ -1,17 +1,23 @@
 """Results of past runs: by environment, by model, and the one before a given run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import Count, Exists, F, Max, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, Max, OuterRef, QuerySet, Subquery
 
-from hub.models import Environment
+from hub.models import Environment, EnvironmentVersion
 from runs.models import Run, RunEnvironment, RunModel, RunResult
 from runs.providers.registry import PROVIDERS
 from runs.results.figures import CellResult
-from runs.results.stored import current_rows, get_results_of, result_of, store_missing_results
+from runs.results.stored import (
+    DEFERRED_OF_VERSIONS,
+    current_rows,
+    get_results_of,
+    result_of,
+    store_missing_results,
+)
 from runs.selectors import visible_runs
 
 # Runs whose missing rows one page computes at most. Only runs of earlier releases have none.
@@ -76,12 +82,23 @@ def best_results(user: Viewer, slugs: Iterable[str]) -> list[BestResult]:
     return list(best.values())
 
 
-def model_results(user: Viewer, label: str) -> list[PastResult]:
-    """Return the latest result of the model *label* on each environment version, by environment."""
+def versions_of_model(user: Viewer, label: str) -> QuerySet[EnvironmentVersion]:
+    """Return the environment versions on which the model *label* has a result."""
     evaluated = RunModel.objects.filter(run=OuterRef("pk"), role="", label=label)
     store_missing_results(_completed_runs(user).filter(Exists(evaluated)), limit=_COMPUTED_AT_ONCE)
-    rows = _past_rows(user).filter(run_model__label=label, responses__gt=0)
-    return sorted(_latest(rows), key=lambda past: past.cell.environment)
+    versions = _model_rows(user, label).order_by().values("run_environment__version")
+    return EnvironmentVersion.objects.filter(pk__in=versions).only("environment")
+
+
+def model_results(user: Viewer, label: str, versions: Sequence[EnvironmentVersion]) -> list[PastResult]:
+    """Return the latest result of the model *label* on each of *versions*, in their order."""
+    order = [version.pk for version in versions]
+    rows = _model_rows(user, label).filter(run_environment__version__in=order)
+    return sorted(_latest(rows), key=lambda past: order.index(past.cell.run_environment.version_id))
+
+
+def _model_rows(user: Viewer, label: str) -> QuerySet[RunResult]:
+    return _past_rows(user).filter(run_model__label=label, responses__gt=0)
 
 
 def latest_results(user: Viewer, limit: int) -> list[tuple[Run, list[CellResult]]]:
@@ -92,19 +109,30 @@ def latest_results(user: Viewer, limit: int) -> list[tuple[Run, list[CellResult]
     return [(run, results[run.pk]) for run in runs]
 
 
-def result_before(user: Viewer, run: Run, cell: CellResult) -> PastResult | None:
-    """Return the result of the same model and environment as *cell* in the last completed run before *run*."""
-    row = (
+def results_before(user: Viewer, runs: Iterable[Run]) -> dict[tuple[int, int], PastResult]:
+    """Return the result before each result of *runs*, by the ids of environment and model of the run.
+
+    That is the result of the same model and environment in the last completed run before it.
+    """
+    environment = "run_environment__version__environment"
+    earlier = (
         _past_rows(user)
         .filter(
-            run__lt=run.pk,
-            run_environment__version__environment=cell.run_environment.version.environment_id,
-            run_model__label=cell.model,
+            run__lt=OuterRef("run"),
+            run_model__label=OuterRef("run_model__label"),
+            **{environment: OuterRef(environment)},
         )
         .order_by("-run_id")
-        .first()
     )
-    return PastResult(row.run, result_of(row)) if row else None
+    shown = current_rows().filter(run__in=runs).order_by().annotate(before=Subquery(earlier.values("pk")[:1]))
+    before = {
+        (part, model): pk
+        for part, model, pk in shown.values_list("run_environment", "run_model", "before")
+        if pk is not None
+    }
+    rows = {row.pk: row for row in _past_rows(user).filter(pk__in=set(before.values()))}
+    found = {pk: PastResult(row.run, result_of(row)) for pk, row in rows.items()}
+    return {cell: found[pk] for cell, pk in before.items()}
 
 
 def same_cases(cell: CellResult, other: CellResult) -> bool:
@@ -119,7 +147,8 @@ def _completed_runs(user: Viewer) -> QuerySet[Run]:
 
 def _past_rows(user: Viewer) -> QuerySet[RunResult]:
     """Return the rows of completed runs that *user* may see."""
-    return current_rows().filter(run__in=_completed_runs(user).order_by().values("pk")).select_related("run")
+    rows = current_rows().filter(run__in=_completed_runs(user).order_by().values("pk")).select_related("run")
+    return rows.defer(*DEFERRED_OF_VERSIONS, "run__config", "run__host", "run__summaries", "run__tracking")
 
 
 def _latest(rows: QuerySet[RunResult]) -> Iterable[PastResult]:

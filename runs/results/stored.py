@@ -14,6 +14,8 @@ from runs.results.figures import CellFigures, CellResult
 
 # Increase it if CellFigures changes. Rows of another revision are computed again when they are read.
 REVISION = 4
+# Large columns of environment versions, not loaded with results.
+DEFERRED_OF_VERSIONS = ("run_environment__version__manifest", "run_environment__version__readme")
 
 
 def get_results(run: Run) -> list[CellResult]:
@@ -114,7 +116,4 @@ def _figures_adapter() -> TypeAdapter[CellFigures]:
 
 
 def _with_relations(rows: QuerySet[RunResult]) -> QuerySet[RunResult]:
-    version = "run_environment__version"
-    return rows.select_related(f"{version}__environment", "run_model").defer(
-        f"{version}__manifest", f"{version}__readme"
-    )
+    return rows.select_related("run_environment__version__environment", "run_model").defer(*DEFERRED_OF_VERSIONS)

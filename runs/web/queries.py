@@ -231,14 +231,11 @@ def list_responses_of_other_runs(user: User | AnonymousUser, response: Response)
     """Return the latest responses of earlier runs to the same case, latest first; at most OTHER_RUNS."""
     visible = visible_runs(user).order_by().filter(pk=OuterRef("run_environment__run_id"))
     case = response.case
+    same = Case.objects.filter(version__environment_id=case.version.environment_id, external_id=case.external_id)
     rows = (
-        Response.objects.filter(
-            Exists(visible),
-            case__in=Case.objects.filter(
-                version__environment_id=case.version.environment_id, external_id=case.external_id
-            ).values("pk"),
-            pk__lt=response.pk,
-        )
+        # With the ids as literals, PostgreSQL uses the index of the case. With a subquery it reads all earlier
+        # responses in the order of their ids: 2 to 4 s among a million.
+        Response.objects.filter(Exists(visible), case__in=list(same.values_list("pk", flat=True)), pk__lt=response.pk)
         .exclude(run_environment__run_id=response.run_environment.run_id)
         .select_related("run_model", "run_environment__version__environment", "case")
         .defer(*DEFERRED_FIELDS, "run_environment__version__manifest", "run_environment__version__readme", "case__data")

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from hub.common.web.pagination import page_or_part, render_part
+from hub.common.web.pagination import Order, keyset_page, page_or_part, render_part
 from hub.selectors import may_see_content
 from hub.web.queries import environment_of
 from runs.models import ModelEndpoint
@@ -13,6 +13,7 @@ from runs.web.queries import may_register_models
 from runs.web.views.endpoints import is_key_set
 
 _ENVIRONMENTS = 100  # in one request for their best results
+_RESULTS_PER_PAGE = 50
 
 
 @require_safe
@@ -35,14 +36,18 @@ def models(request: HttpRequest) -> HttpResponse:
 def model(request: HttpRequest, name: str) -> HttpResponse:
     """Show one model: its registration, and its latest result on each environment."""
     endpoint = ModelEndpoint.objects.filter(name=name).first()
+    versions = history.versions_of_model(request.user, name)
+    by_environment = Order("environment", "environment__slug")
+    page = keyset_page(versions, request, by="id", size=_RESULTS_PER_PAGE, order=by_environment)
     context = {
         "name": name,
         "endpoint": endpoint,
         "key_set": is_key_set(endpoint.api_key_env) if endpoint and endpoint.api_key_env else None,
         "may_register": may_register_models(request.user),
-        "results": history.model_results(request.user, name),
+        "results": history.model_results(request.user, name, page.rows),
+        "page": page,
     }
-    return render(request, "runs/model.html", context)
+    return render_part(request, page_or_part(request, "runs/model.html", "results"), context)
 
 
 @require_safe
