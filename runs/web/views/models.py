@@ -39,7 +39,7 @@ def model(request: HttpRequest, name: str) -> HttpResponse:
     versions = history.versions_of_model(request.user, name)
     by_environment = Order("environment", "environment__slug")
     page = keyset_page(versions, request, by="id", size=_RESULTS_PER_PAGE, order=by_environment)
-    context = {
+    context: dict[str, object] = {
         "name": name,
         "endpoint": endpoint,
         "key_set": is_key_set(endpoint.api_key_env) if endpoint and endpoint.api_key_env else None,
