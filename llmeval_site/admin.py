@@ -1,4 +1,4 @@
-"""Admin pages for users, for REST tokens, which administrators can list and revoke, and for the audit log."""
+"""Admin pages for users, for REST tokens and webhooks of all users, and for the audit log."""
 
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from llmeval_site.accounts.passwords import invite_user
 from llmeval_site.accounts.tokens import revoke_token
-from llmeval_site.models import ApiToken, AuditEntry
+from llmeval_site.models import ApiToken, AuditEntry, Webhook
 
 admin.site.unregister(User)
 
@@ -51,6 +51,21 @@ class ApiTokenAdmin(admin.ModelAdmin):
         return obj is None and super().has_change_permission(request, obj)  # allow actions, but no edits
 
     def has_delete_permission(self, request: HttpRequest, obj: ApiToken | None = None) -> bool:
+        return False
+
+
+@admin.register(Webhook)
+class WebhookAdmin(admin.ModelAdmin):
+    """List of all webhooks, which administrators can delete."""
+
+    list_display = ["url", "user", "events", "created_at", "disabled_at"]
+    search_fields = ["url", "user__username"]
+    exclude = ["secret"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False  # only the user of a webhook may see its secret
+
+    def has_change_permission(self, request: HttpRequest, obj: Webhook | None = None) -> bool:
         return False
 
 

@@ -4,6 +4,7 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from hub.web import api as hub
+from llmeval_site.webhooks import api as webhooks
 from preferences.web import api as preferences
 from review.web import api as review
 from runs.web.api import batches, comparison, episodes, events, exports, models, responses, runs
@@ -40,6 +41,10 @@ urlpatterns = [
     path("episodes/<uuid:pk>/finish", episodes.EpisodeFinish.as_view(), name="api-episode-finish"),
     path("episodes/<uuid:pk>/turns/<int:turn>", episodes.EpisodeTurn.as_view(), name="api-episode-turn"),
     path("compare/", comparison.CompareRuns.as_view(), name="api-compare"),
+    # webhooks
+    path("webhooks/", webhooks.WebhookList.as_view(), name="api-webhooks"),
+    path("webhooks/<int:pk>/", webhooks.WebhookDetail.as_view(), name="api-webhook"),
+    path("webhooks/<int:pk>/deliveries/", webhooks.DeliveryList.as_view(), name="api-webhook-deliveries"),
     # review and preferences
     path("pairs/next", review.PairNext.as_view(), name="api-pair-next"),
     path("pairs/<int:pk>/", review.PairDetail.as_view(), name="api-pair"),

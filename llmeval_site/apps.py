@@ -9,6 +9,10 @@ class LlmevalSiteConfig(AppConfig):
     verbose_name = "LLM-Eval"
 
     def ready(self) -> None:
+        from llmeval_site.webhooks.deliveries import record_run_end  # models can be imported only now
+        from runs.transitions import on_end
+
+        on_end(record_run_end)
         if settings.TRACES_URL:
             from llmeval_site.tracing import start_tracing  # needs the extra traces
 

@@ -1,4 +1,4 @@
-"""Models that belong to no single app: REST tokens, the audit log, and responses stored for `Idempotency-Key`."""
+"""Models that belong to no single app: tokens, webhooks, the audit log, and responses for `Idempotency-Key`."""
 
 from django.conf import settings
 from django.db import models
@@ -85,3 +85,57 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.username}: {self.method} {self.path}"
+
+
+class Webhook(models.Model):
+    """An address that receives a signed request for each chosen event of the runs that its user may see."""
+
+    class Event(models.TextChoices):
+        COMPLETED = "run.completed", "run.completed: a run has completed"
+        FAILED = "run.failed", "run.failed: a run has failed"
+        CANCELLED = "run.cancelled", "run.cancelled: a user cancelled a run"
+        STOPPED = "run.stopped", "run.stopped: a run reached its budget"
+        INTERRUPTED = "run.interrupted", "run.interrupted: the process of a run was interrupted"
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="webhooks")
+    url = models.CharField(max_length=500)
+    secret = models.CharField(max_length=100, help_text="Key of the signature.")
+    events = OrderedJSONField(default=list)
+    failures = models.PositiveIntegerField(default=0, help_text="Deliveries in a row that were given up.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    disabled_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class WebhookDelivery(models.Model):
+    """One event for one webhook, with the result of the last attempt to send it."""
+
+    class Status(models.TextChoices):
+        WAITING = "waiting", "waiting"
+        DELIVERED = "delivered", "delivered"
+        FAILED = "failed", "given up"
+
+    webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries")
+    event_id = models.UUIDField(unique=True)
+    event = models.CharField(max_length=40)
+    body = models.TextField()
+    status = models.CharField(max_length=12, choices=Status.choices, default=Status.WAITING)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_attempt_at = models.DateTimeField()
+    attempted_at = models.DateTimeField(null=True, blank=True)
+    response_status = models.PositiveSmallIntegerField(null=True, blank=True)
+    problem = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name_plural = "webhook deliveries"
+        indexes = [models.Index(fields=["status", "next_attempt_at"], name="due_deliveries")]
+
+    def __str__(self) -> str:
+        return f"{self.event} to {self.webhook}"

@@ -6,14 +6,21 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from llmeval_site.models import AuditEntry
+from llmeval_site.models import AuditEntry, WebhookDelivery
 from runs.retention import Removal, cached_calls, deleted_runs, ended_rollouts, gate_leftovers, rows_removal
+
+KEEP_DELIVERIES_DAYS = 30
 
 
 def audit_entries(*, before: datetime) -> Removal:
     """Return the removal of the entries of the audit log from before *before*."""
     rows = AuditEntry.objects.filter(created_at__lt=before)
     return rows_removal("audit entries", rows, ("username", "action", "path"))
+
+
+def webhook_deliveries(*, before: datetime) -> Removal:
+    """Return the removal of the deliveries of webhooks from before *before*."""
+    return rows_removal("deliveries of webhooks", WebhookDelivery.objects.filter(created_at__lt=before), ("body",))
 
 
 def removals_by_settings() -> Iterator[Removal]:
@@ -24,6 +31,7 @@ def removals_by_settings() -> Iterator[Removal]:
     if settings.KEEP_CALLS_DAYS:
         yield cached_calls(before=now - timedelta(days=settings.KEEP_CALLS_DAYS), max_characters=None)
     yield ended_rollouts()
+    yield webhook_deliveries(before=now - timedelta(days=KEEP_DELIVERIES_DAYS))
     if settings.KEEP_GATES_DAYS:
         yield gate_leftovers(before=now - timedelta(days=settings.KEEP_GATES_DAYS))
     if settings.KEEP_AUDIT_DAYS:

@@ -296,6 +296,9 @@ API_KEY_VARIABLES = ENV.words(
 # Hosts that requests to models may go to (all if empty), and whether other hosts may be in private networks.
 ENDPOINT_HOSTS = ENV.words("LLMEVAL_ENDPOINT_HOSTS")
 PRIVATE_ENDPOINTS = ENV.flag("LLMEVAL_PRIVATE_ENDPOINTS", not HTTPS)
+# Whether webhooks may use http://, and hosts in private networks.
+WEBHOOK_HTTP = ENV.flag("LLMEVAL_WEBHOOK_HTTP", False)
+PRIVATE_WEBHOOKS = ENV.flag("LLMEVAL_PRIVATE_WEBHOOKS", False)
 CONFIG_VARIABLES = ENV.words("LLMEVAL_CONFIG_VARIABLES", ["OPENAI_BASE_URL", "VLLM_BASE_URL"])
 
 # After an infrastructure fault: hours for which workers retry a run, seconds for which `manage.py eval` does.
@@ -356,6 +359,7 @@ CELERY_BEAT_SCHEDULE = {
         ("sweep gates", "hub.gates", 15.0),
         ("sync tracking", "runs.sync_tracking", 600.0),
         ("close workspaces", "site.close_workspaces", 60.0),
+        ("deliver webhooks", "site.deliver_webhooks", 15.0),
         ("prune", "site.prune", 3600.0),
     )
 }

@@ -1,4 +1,4 @@
-"""Celery tasks that close boxes without an owner, and that permanently remove what the settings no longer keep."""
+"""Celery tasks: close boxes without an owner, send webhooks, permanently remove what the settings no longer keep."""
 
 import logging
 
@@ -6,6 +6,7 @@ from celery import shared_task
 
 from hub.common.shutdown import is_shutting_down
 from llmeval_site.retention import removals_by_settings
+from llmeval_site.webhooks.deliveries import DELIVER, deliver_due
 from runs.rollouts.sessions import close_expired_rollouts
 from sandbox.workspaces.shared import get_workspaces, has_docker
 
@@ -20,6 +21,12 @@ def close_workspaces() -> None:
         removed = get_workspaces().sweep()
         if closed or removed:
             logger.info("closed %d expired episodes of workspaces and removed %d boxes", closed, len(removed))
+
+
+@shared_task(name=DELIVER, ignore_result=True)
+def deliver_webhooks() -> None:
+    """Send the deliveries of webhooks that are due."""
+    deliver_due()
 
 
 @shared_task(name="site.prune", ignore_result=True)

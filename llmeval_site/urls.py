@@ -11,6 +11,7 @@ from llmeval_site.metrics import metrics
 from llmeval_site.pages.icon import favicon
 from llmeval_site.pages.search import search
 from llmeval_site.pages.styleguide import styleguide
+from llmeval_site.webhooks import views as webhook_views
 
 admin.site.site_header = admin.site.site_title = "LLM-Eval"
 admin.site.index_title = "Administration"
@@ -32,6 +33,8 @@ urlpatterns = [
     path("password/", include("llmeval_site.accounts.passwords")),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("account/", account, name="account"),
+    path("account/webhooks/", webhook_views.webhooks, name="webhooks"),
+    path("account/webhooks/<int:pk>/", webhook_views.webhook, name="webhook"),
     path("hub/", include("hub.urls")),
     path("", include("runs.urls")),
     path("", include("preferences.urls")),

@@ -1,7 +1,7 @@
 """Status of a run: which changes are allowed, and the one function that makes them."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TypedDict, Unpack
 
@@ -34,6 +34,8 @@ TRANSITIONS: Mapping[Run.Status, Mapping[Run.Status, str]] = {
     **{status: {Status.QUEUED: "resumed"} for status in ENDED},
 }
 
+_end_listeners: list[Callable[[int, Run.Status], None]] = []
+
 
 class StatusConflict(Conflict):
     """The status of the run does not allow the change."""
@@ -64,6 +66,11 @@ class _Waiting(TypedDict, total=False):
     remaining: int
     faults: int
     failing_since: datetime | None
+
+
+def on_end(listener: Callable[[int, Run.Status], None]) -> None:
+    """Call *listener* with the id and status of each run that ends, in the transaction that stores the status."""
+    _end_listeners.append(listener)
 
 
 def change_status(run: Run, to: Run.Status, *, owner: str = "", **changes: Unpack[RunChanges]) -> None:
@@ -101,6 +108,8 @@ def change_status(run: Run, to: Run.Status, *, owner: str = "", **changes: Unpac
         stored = rows.update(**values)
         if stored and to in ENDED:
             run.shards.all().delete()  # a process that still executes one cannot store any more
+            for listener in _end_listeners:
+                listener(run.pk, to)
     if not stored:
         _check_lease(run, owner)
         raise StatusConflict(f"Run {run.pk} was changed by another process.")

@@ -8,6 +8,8 @@ Addresses of the admin are for staff, and are checked by their prefix. An addres
 ROLES = {
     "/": ("user", "user"),
     "/account/": ("user", "user"),
+    "/account/webhooks/": ("user", "user"),
+    "/account/webhooks/1/": ("user", "user"),
     "/agreement/": ("user", "user"),
     "/api/v1/agreement/": ("user", "user"),
     "/api/v1/compare/": ("user", "user"),
@@ -43,6 +45,9 @@ ROLES = {
     "/api/v1/runs/1/rollouts": ("user", "user"),
     "/api/v1/schema/": ("user", "user"),
     "/api/v1/score": ("user", "user"),
+    "/api/v1/webhooks/": ("user", "user"),
+    "/api/v1/webhooks/1/": ("user", "user"),
+    "/api/v1/webhooks/1/deliveries/": ("user", "user"),
     "/compare/": ("user", "user"),
     "/compare/case/": ("user", "user"),
     "/compare/cases/": ("user", "user"),
@@ -142,4 +147,7 @@ SCOPES: dict[str, tuple[str, str | None]] = {
     "/api/v1/runs/1/rollouts": ("read", None),
     "/api/v1/schema/": ("read", None),
     "/api/v1/score": ("train", "train"),
+    "/api/v1/webhooks/": ("read", "run"),
+    "/api/v1/webhooks/1/": ("read", "run"),
+    "/api/v1/webhooks/1/deliveries/": ("read", None),
 }

@@ -1,0 +1,107 @@
+"""REST API of webhooks. Each user sees and changes only their own."""
+
+from typing import cast
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from hub.common.rest.errors import ErrorBody
+from hub.common.web.filters import FilterForm
+from llmeval_site.models import Webhook, WebhookDelivery
+from llmeval_site.webhooks.deliveries import create_webhook
+from llmeval_site.webhooks.sending import MAX_URL
+
+
+class WebhookItem(serializers.ModelSerializer[Webhook]):
+    """A webhook without its secret. `disabled_at` is set if it was disabled after failed deliveries."""
+
+    webhook = serializers.IntegerField(source="pk", help_text="The webhook's number.")
+    events = serializers.ListField(child=serializers.ChoiceField(choices=Webhook.Event.choices))
+
+    class Meta:
+        model = Webhook
+        fields = ["webhook", "url", "events", "created_at", "disabled_at"]
+
+
+class CreatedWebhook(WebhookItem):
+    """A new webhook with its secret, which is not shown again."""
+
+    class Meta(WebhookItem.Meta):
+        fields = [*WebhookItem.Meta.fields, "secret"]
+
+
+class NewWebhook(serializers.Serializer[Webhook]):
+    """What a webhook is created from."""
+
+    url = serializers.CharField(max_length=MAX_URL)
+    events = serializers.MultipleChoiceField(choices=Webhook.Event.choices, allow_empty=False)
+
+
+class DeliveryItem(serializers.ModelSerializer[WebhookDelivery]):
+    """A delivery. `response_status` and `problem` are those of the last attempt."""
+
+    class Meta:
+        model = WebhookDelivery
+        fields = ["event_id", "event", "status", "attempts", "attempted_at", "response_status", "problem", "created_at"]
+
+
+class WebhookList(ListAPIView[Webhook]):
+    """List your webhooks. POST creates one."""
+
+    serializer_class = WebhookItem
+    write_scope = "run"
+    filter_backends = ()
+
+    def get_queryset(self) -> QuerySet[Webhook]:
+        FilterForm(self.request.query_params).values()
+        return cast(User, self.request.user).webhooks.all()
+
+    @extend_schema(
+        operation_id="webhooks_create",
+        request=NewWebhook,
+        responses={201: CreatedWebhook, 400: ErrorBody, 409: ErrorBody},
+    )
+    def post(self, request: Request) -> Response:
+        given = NewWebhook(data=request.data)
+        given.is_valid(raise_exception=True)
+        webhook = create_webhook(
+            user=cast(User, request.user), url=given.validated_data["url"], events=given.validated_data["events"]
+        )
+        return Response(CreatedWebhook(webhook).data, status=201)
+
+
+class WebhookDetail(APIView):
+    """Show or delete one of your webhooks."""
+
+    write_scope = "run"
+
+    @extend_schema(operation_id="webhooks_read", responses=WebhookItem)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(WebhookItem(get_object_or_404(cast(User, request.user).webhooks, pk=pk)).data)
+
+    @extend_schema(operation_id="webhooks_delete", responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        get_object_or_404(cast(User, request.user).webhooks, pk=pk).delete()
+        return Response(status=204)
+
+
+class DeliveryList(ListAPIView[WebhookDelivery]):
+    """List the deliveries of one of your webhooks, the latest first."""
+
+    serializer_class = DeliveryItem
+    filter_backends = ()
+
+    @extend_schema(operation_id="webhooks_deliveries")
+    def get(self, request: Request, *args: object, **kwargs: object) -> Response:
+        return super().get(request, *args, **kwargs)
+
+    def get_queryset(self) -> QuerySet[WebhookDelivery]:
+        FilterForm(self.request.query_params).values()
+        return get_object_or_404(cast(User, self.request.user).webhooks, pk=self.kwargs["pk"]).deliveries.all()
