@@ -13,7 +13,8 @@ from django.conf import settings
 
 from tests.services import unavailable
 
-pytestmark = [pytest.mark.docker, pytest.mark.alone]
+# Images are built and workers are stopped: minutes on a machine without a build cache.
+pytestmark = [pytest.mark.docker, pytest.mark.alone, pytest.mark.timeout(1500)]
 
 STARTED_WITHIN_S = 300
 
