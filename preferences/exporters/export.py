@@ -13,7 +13,7 @@ from preferences.exporters.linter import HELD_OUT, Checks, LintedVerdict, LintRe
 from preferences.exporters.records import preference_record
 from preferences.exporters.reports import PreferenceReport
 from preferences.models import Preference
-from preferences.selectors import current_preferences, with_related_objects
+from preferences.selectors import case_has_accepted_defect, current_preferences, with_related_objects
 from runs.exports.protocol import ExportError, Row, export_items, json_line, write_json_lines
 
 _FILE_SUFFIXES = {".json", ".jsonl", ".parquet", ".csv", ".txt", ".zip", ".gz"}  # a name that ends so is no folder
@@ -34,7 +34,7 @@ def export_preferences(rows: QuerySet[Preference], out: Path, *, format: str, fo
         names = [f"data{export_format.suffix}", "provenance.jsonl", "ties.jsonl", "README.md"]
         places = [folder / (_beside(out, name) if single else name) for name in names]
         data, provenance, ties, card = (outputs.file(place) for place in places)
-        found = lint(_read(rows), attention_checks())
+        found = lint(_read_for_linter(rows), attention_checks())
         if not export_format.decisive_only:
             found.kept = sorted([*found.kept, *found.ties])
         report = PreferenceReport(left_out=found.dropped, lint=found)
@@ -96,6 +96,17 @@ def _read(rows: QuerySet[Preference], *, cases: bool = False) -> Iterator[Prefer
     if cases:
         found = found.defer(None).defer("version__readme", "run__host")
     return found.iterator(chunk_size=_CHUNK)
+
+
+def _read_for_linter(rows: QuerySet[Preference]) -> Iterator[Preference]:
+    """Yield *rows* in order of creation with what the linter reads."""
+    own = ["source", "verdict", "check_result", "reviewer", "evidence", "disputes_tests", "saw_evidence"]
+    related = ["version__environment__held_out", "case__held_out", "defect__status"]
+    texts = [f"{side}__{field}" for side in ("first", "second") for field in ("messages", "text")]
+    found = rows.annotate(case_found_wrong=case_has_accepted_defect()).select_related(
+        "first", "second", "version__environment", "case", "defect"
+    )
+    return found.only(*own, *related, *texts).order_by("id").iterator(chunk_size=_CHUNK)
 
 
 def _read_preferences(verdicts: list[LintedVerdict], *, cases: bool = False) -> Iterator[Preference]:
