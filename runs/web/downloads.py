@@ -24,6 +24,7 @@ from runs.exports import (
 )
 from runs.models import Run
 from runs.reports.files import Reader, ReportFile
+from runs.results.case_selection import select_cases
 
 BUFFERED = 1000  # rows that are made before a download begins
 
@@ -38,6 +39,11 @@ class Download:
     left_out: str = ""
 
 
+def failure_formats() -> dict[str, str]:
+    """Return the summary of each format of failing cases, for the menu of exports."""
+    return {name: item.summary for name, item in FORMATS.items()}
+
+
 def download_failures(
     run: Run,
     *,
@@ -49,14 +55,19 @@ def download_failures(
     reason: str = "",
     status: str = "",
     completion: str = "",
+    by: str = "",
+    value: str = "",
+    solved: str = "",
     cases: Collection[str] | None = None,
 ) -> Download:
     """Return the failing cases of *run* as a download. Raises ExportError, also if there is nothing to write.
 
-    *format* is `jsonl` by default. *status* is empty or `failed`, which FailuresFilter checks. *cases*: ids of the only
-    cases that are exported.
+    *format* is `jsonl` by default. *status* is empty or `failed`, which FailuresFilter checks. *by*, *value* and
+    *solved* select cases as `select_cases` does, which may raise UnknownCases; *cases*: ids of the only cases exported.
     """
     format = format or "jsonl"
+    if cases is None:
+        cases = select_cases(run, environment, by=by, value=value, solved=solved)
     name = f"run-{run.pk}-failures-{format}{FORMATS.require(format).suffix}"
 
     export = failures_export(

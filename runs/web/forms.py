@@ -19,6 +19,7 @@ from runs.reports.files import REPORT_FILES
 from runs.results.comparison.flips import Change
 
 _ALL = ("", "all")
+SOLVED = [_ALL, ("none", "by no model"), ("some", "by some"), ("all", "by all")]
 
 
 class RunsFilter(FilterForm):
@@ -60,9 +61,7 @@ class EnvironmentFilter(FilterForm):
 class GridFilter(EnvironmentFilter):
     """Filters of the grid of cases and models."""
 
-    solved = forms.ChoiceField(
-        required=False, choices=[_ALL, ("none", "by no model"), ("some", "by some"), ("all", "by all")]
-    )
+    solved = forms.ChoiceField(required=False, choices=SOLVED)
 
 
 class SlicesFilter(EnvironmentFilter):
@@ -86,9 +85,13 @@ class EpisodesFilter(FilterForm):
 
 
 class FailuresFilter(ResponsesFilter):
-    """Format of an export of failing cases, and the filters of the list of responses."""
+    """Format of an export of failing cases, the filters of the list of responses, and those of slices and the grid."""
 
     ignored = frozenset()
+
+    by = forms.CharField(required=False, max_length=200)
+    value = forms.CharField(required=False, max_length=200)
+    solved = forms.ChoiceField(required=False, choices=SOLVED)
 
     format = forms.CharField(required=False, max_length=32)
     completion = forms.ChoiceField(required=False, choices=[("", ""), *((value, value) for value in COMPLETIONS)])
@@ -283,6 +286,15 @@ class ComparedCasesFilter(CompareForm):
     environment = forms.CharField(max_length=64)
     change = forms.ChoiceField(required=False, choices=[_ALL, *Change.choices])
     q = forms.CharField(required=False, max_length=200, label="Case")
+
+
+class ComparedFailuresFilter(ComparedCasesFilter):
+    """Side whose failed responses are exported, and the format."""
+
+    ignored = frozenset()
+
+    side = forms.ChoiceField(required=False, choices=[("a", "A"), ("b", "B")])
+    format = forms.CharField(required=False, max_length=32)
 
 
 class ComparedCaseForm(ComparedCasesFilter):

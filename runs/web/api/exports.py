@@ -11,7 +11,7 @@ from runs.exports import COMPLETIONS, FORMATS, ROLLOUT_FORMATS, RolloutSelection
 from runs.web.api.episodes import EpisodeEndpoint, get_visible_version, requesting_user
 from runs.web.api.parameters import text_parameters
 from runs.web.downloads import download_episodes, download_failures, download_run_rollouts
-from runs.web.forms import FailuresFilter, RolloutsFilter
+from runs.web.forms import SOLVED, FailuresFilter, RolloutsFilter
 from runs.web.queries import get_exportable_run
 
 
@@ -22,7 +22,8 @@ class RunFailures(APIView):
         operation_id="runs_failures",
         parameters=[
             OpenApiParameter("format", str, enum=list(FORMATS), required=True),
-            *text_parameters("model", "environment", "q", "flag", "reason", "status"),
+            *text_parameters("model", "environment", "q", "flag", "reason", "status", "by", "value"),
+            OpenApiParameter("solved", str, enum=[value for value, _ in SOLVED if value]),
             OpenApiParameter("completion", str, enum=list(COMPLETIONS)),
         ],
         responses={(200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY), 400: ErrorBody},

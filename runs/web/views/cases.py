@@ -1,5 +1,7 @@
 """Pages of the cases of a run: the grid of cases and models, and accuracies on slices of the cases."""
 
+from urllib.parse import urlencode
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -12,6 +14,7 @@ from runs.results.breakdown.slices import case_values, label_counts, slice_resul
 from runs.results.case_grid import grid_cases, grid_rows
 from runs.selectors import models_under_test
 from runs.web import queries
+from runs.web.downloads import failure_formats
 from runs.web.forms import GridFilter, SlicesFilter
 
 CASES_PER_PAGE = 50
@@ -42,8 +45,14 @@ def grid(request: HttpRequest, pk: int) -> HttpResponse:
         "page": page,
         "models": models,
         "rows": grid_rows(part, models, page.rows),
+        "formats": failure_formats(),
+        "shown": _query(environment=part.version.environment.slug, solved=chosen["solved"]),
     }
     return render_list(request, page_or_part(request, "runs/grid.html", "grid"), context, form)
+
+
+def _query(**values: str) -> str:
+    return urlencode({name: value for name, value in values.items() if value})
 
 
 @require_safe
@@ -90,5 +99,9 @@ def slices(request: HttpRequest, pk: int) -> HttpResponse:
         "may_see": may_see,
         "slices": found,
         "chart": chart if rows else None,
+        "formats": failure_formats(),
+        "exports": [
+            (item, _query(environment=part.version.environment.slug, by=by, value=item.value)) for item in found
+        ],
     }
     return render(request, "runs/slices.html", context, status=200 if form.is_valid() else 400)

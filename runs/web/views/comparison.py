@@ -23,8 +23,8 @@ from runs.results.comparison.several import compare_all
 from runs.results.counting import cell_responses
 from runs.selectors import visible_runs
 from runs.web import queries
-from runs.web.downloads import download_failures
-from runs.web.forms import ComparedCaseForm, ComparedCasesFilter, CompareForm
+from runs.web.downloads import download_failures, failure_formats
+from runs.web.forms import ComparedCaseForm, ComparedCasesFilter, ComparedFailuresFilter, CompareForm
 
 CASES_PER_PAGE = 50
 
@@ -80,18 +80,23 @@ def _comparison(runs: list[Run], form: CompareForm) -> dict[str, object]:
 
 
 @require_safe
-def regressions(request: HttpRequest) -> HttpResponseBase:
-    """Return the failed responses of A to the cases of `?environment=` that B solved better, as JSON lines."""
-    form = ComparedCasesFilter(request.GET)
+def failures(request: HttpRequest) -> HttpResponseBase:
+    """Return the failed responses of `?side=` to the cases that the list of differing cases shows, in `?format=`."""
+    form = ComparedFailuresFilter(request.GET)
     if not form.is_valid():
         return render(request, "runs/compared_cases.html", {"form": form, "chosen": form.chosen}, status=400)
     try:
         cells = _cells(request, form)
-        queries.get_exportable_run(request.user, cells.run_a.pk)
-        better = [flip.case for flip in list_flips(cells).values() if flip.change == Change.BETTER_B]
-        environment = form.cleaned_data["environment"]
-        model = cells.model_a.label
-        return download_failures(cells.run_a, model=model, environment=environment, cases=better).response
+        given = form.cleaned_data
+        run, model = (cells.run_b, cells.model_b) if given["side"] == "b" else (cells.run_a, cells.model_a)
+        shown = set(_cases(cells, list_flips(cells), form).values_list("external_id", flat=True))
+        return download_failures(
+            queries.get_exportable_run(request.user, run.pk),
+            format=given["format"],
+            model=model.label,
+            environment=given["environment"],
+            cases=shown,
+        ).response
     except UserError as error:
         context = {"form": form, "chosen": form.chosen, "error": str(error)}
         return render(request, "runs/compared_cases.html", context, status=400)
@@ -114,6 +119,7 @@ def cases(request: HttpRequest) -> HttpResponse:
             "page": keyset_page(_cases(cells, flips, form), request, by="position", size=CASES_PER_PAGE),
             "flips": flips,
             "counts": counts,
+            "formats": failure_formats(),
             "state": _state(form.chosen),
             "several": max(cells.run_a.attempts, cells.run_b.attempts) > 1,
         }

@@ -15,7 +15,7 @@ from hub.common.web.pagination import keyset_page, order_of, page_or_part, rende
 from runs.config.resolve import ResolvedConfig
 from runs.description import describe_run, may_describe, tags_of
 from runs.execution.dispatch import WorkersNotNotified, dispatch_run
-from runs.exports import FORMATS, ROLLOUT_FORMATS, RolloutSelection
+from runs.exports import ROLLOUT_FORMATS, RolloutSelection
 from runs.missing import count_missing, is_run_complete
 from runs.models import ENDED, ModelEndpoint, Response, Run
 from runs.reports import stage_sentences
@@ -28,7 +28,7 @@ from runs.selectors import may_delete, shown_config, withheld_environments
 from runs.services import RunActive, cancel_run, create_run, delete_run, resume_run
 from runs.tracking.mlflow_links import mlflow_url
 from runs.web import queries
-from runs.web.downloads import download_failures, download_report, download_run_rollouts
+from runs.web.downloads import download_failures, download_report, download_run_rollouts, failure_formats
 from runs.web.forms import (
     ConfigForm,
     DescriptionForm,
@@ -132,7 +132,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "several": found.environments.count() > 1,
         "ended": found.status in ENDED,
         "report_files": REPORT_FILES,
-        "formats": {key: item.summary for key, item in FORMATS.items()},
+        "formats": failure_formats(),
         "rollout_formats": {key: item.summary for key, item in ROLLOUT_FORMATS.items()},
         "filters": urlencode({name: value for name, value in chosen.items() if value}),
     }

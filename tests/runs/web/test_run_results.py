@@ -1,5 +1,6 @@
 """Result part of the page of a run: verdict, charts, groups of reasons, slices."""
 
+import json
 import re
 
 import pytest
@@ -172,8 +173,37 @@ def test_compare_page_shows_verdict_gate_and_matrix(client: Client, user: User) 
 def test_regressions_are_exported_in_one_click(client: Client, user: User) -> None:
     run = _run({"alpha": "pffp", "beta": "ppff"})
     page = body(client, f"/compare/?a={run.pk}&model_a=alpha&b={run.pk}&model_b=beta")
-    links = re.findall(r'href="(/compare/regressions.*?)"', page)
+    links = re.findall(r'href="(/compare/failures.*?)"', page)
     answer = client.get(links[0].replace("&amp;", "&"))
     assert answer.status_code == 200
     lines = b"".join(answer.streaming_content).decode().splitlines()  # type: ignore[attr-defined]
     assert len(lines) == 1 and '"c1"' in lines[0]
+
+
+def exported_cases(client: Client, page: str, *, format: str = "jsonl") -> list[set[str]]:
+    """Return the cases in the file of each link of *page* to an export in *format*."""
+    links = re.findall(rf'href="(/[^"]*/failures\?format={format}[^"]*)"', page)
+    files = [client.get(link.replace("&amp;", "&")) for link in links]
+    assert [answer.status_code for answer in files] == [200] * len(files), links
+    return [{json.loads(line)["case"] for line in answer.getvalue().splitlines()} for answer in files]
+
+
+def test_slices_export_the_failing_cases_of_each_value(client: Client, user: User) -> None:
+    run = _run({"alpha": "ffpf"})
+    page = body(client, f"/runs/{run.pk}/slices/?by=level")
+    assert exported_cases(client, page) == [{"c0", "c1"}, {"c3"}]
+    wrong = client.get(f"/runs/{run.pk}/failures?environment=sums&by=level&value=7", follow=True)
+    assert "No case of sums has level: 7 in its metadata." in wrong.content.decode()
+
+
+def test_grid_exports_the_failing_cases_that_it_shows(client: Client, user: User) -> None:
+    run = _run({"alpha": "pffp", "beta": "ppff"})
+    assert exported_cases(client, body(client, f"/runs/{run.pk}/cases/")) == [{"c1", "c2", "c3"}]
+    assert exported_cases(client, body(client, f"/runs/{run.pk}/cases/?solved=none")) == [{"c2"}]
+
+
+def test_cases_that_differ_are_exported_for_each_side(client: Client, user: User) -> None:
+    run = _run({"alpha": "pffp", "beta": "ppff"})
+    address = f"/compare/cases/?a={run.pk}&model_a=alpha&b={run.pk}&model_b=beta&environment=sums"
+    assert exported_cases(client, body(client, f"{address}&change=better_b")) == [{"c1"}]
+    assert exported_cases(client, body(client, f"{address}&change=better_a")) == [{"c3"}]

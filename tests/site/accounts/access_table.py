@@ -54,7 +54,7 @@ ROLES = {
     "/endpoints/1/": ("registrar", "registrar"),
     "/endpoints/1/test/": ("registrar", "registrar"),
     "/endpoints/new/": ("registrar", "registrar"),
-    "/compare/regressions": ("user", "user"),
+    "/compare/failures": ("user", "user"),
     "/favicon.ico": ("anyone", "anyone"),
     "/hub/": ("user", "user"),
     "/hub/sums/": ("user", "user"),
