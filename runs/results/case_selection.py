@@ -7,24 +7,24 @@ from runs.results.breakdown.slices import case_values
 from runs.results.case_grid import grid_cases
 
 
-class UnknownCases(UserError):
+class UnknownSlice(UserError):
     """The run has no such environment or slice. The path is the name of the parameter."""
 
 
 def select_cases(run: Run, environment: str, *, by: str = "", value: str = "", solved: str = "") -> set[str] | None:
     """Return the ids of the cases of *environment* whose metadata *by* is *value*, and of the given part of the grid.
 
-    *solved* as `share` in `grid_cases`. Returns None, for all cases, if neither is given. Raises UnknownCases.
+    *solved* as `share` in `grid_cases`. Returns None, for all cases, if neither is given. Raises UnknownSlice.
     """
     if not by and not solved:
         return None
     part = run.environments.filter(version__environment__slug=environment).first()
     if part is None:
-        raise UnknownCases("Select an environment of the run to export a part of its cases.", "environment")
+        raise UnknownSlice("Select an environment of the run to export a part of its cases.", "environment")
     rows = grid_cases(part, share=solved) if solved else Case.objects.filter(version_id=part.version_id)
     if by:
         values = case_values(part).get(by, {})
         if value not in values:
-            raise UnknownCases(f"No case of {environment} has {by}: {value} in its metadata.", "value")
+            raise UnknownSlice(f"No case of {environment} has {by}: {value} in its metadata.", "value")
         rows = rows.filter(pk__in=values[value])
     return set(rows.values_list("external_id", flat=True))

@@ -63,7 +63,7 @@ def download_failures(
     """Return the failing cases of *run* as a download. Raises ExportError, also if there is nothing to write.
 
     *format* is `jsonl` by default. *status* is empty or `failed`, which FailuresFilter checks. *by*, *value* and
-    *solved* select cases as `select_cases` does, which may raise UnknownCases; *cases*: ids of the only cases exported.
+    *solved* select cases as `select_cases` does, which may raise UnknownSlice; *cases*: ids of the only cases exported.
     """
     format = format or "jsonl"
     if cases is None:
