@@ -23,6 +23,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from load_data import SERVER, USER, use_database
 
 HOST = "localhost"
+_FORM, _CHANGE = "a form without rows of runs", "changes something, or redirects"
+_EPISODES = "the data has no episodes of trainers"
+# Addresses of tests/site/accounts/access_table.py that are not measured, by the name of their view.
+EXCLUDED = {
+    "llmeval_site.pages.icon.favicon": "an icon",
+    **dict.fromkeys(("login", "logout", "password_reset", "password_reset_done", "runs:endpoint_new"), _FORM),
+    **dict.fromkeys(("password_reset_complete", "password_reset_confirm", "hub:upload", "hub:defect"), _FORM),
+    **dict.fromkeys(("runs:endpoint_edit", "runs:endpoint_test", "hub:publish", "hub:gates"), _CHANGE),
+    **dict.fromkeys(("runs:cancel", "runs:resume", "runs:rescore", "runs:describe", "runs:delete"), _CHANGE),
+    **dict.fromkeys(("api-run-cancel", "api-run-resume", "api-run-rescore", "api-pair-decision"), _CHANGE),
+    **dict.fromkeys(("review:take", "review:decide", "review:skip", "review:draft", "review:undo"), _CHANGE),
+    **dict.fromkeys(("api-episodes", "api-episode", "api-episode-step", "api-episode-finish"), _EPISODES),
+    **dict.fromkeys(("api-episode-turn", "api-episodes-export"), _EPISODES),
+    **dict.fromkeys(("api-episodes-batch", "api-episodes-cases", "api-score"), "computes what a trainer sends"),
+    **dict.fromkeys(("api-docs", "api-schema"), "does not depend on rows"),
+    "api-bundle": "the same file as that of the page",
+    "api-run-events": "a stream without end",
+    "hub:environment": "the same page as hub:version",
+    "metrics": "for Prometheus, with a token of its own",
+    "runs:regressions": "the export of failures, with the cases of compare",
+}
 
 
 def main() -> None:
@@ -76,7 +97,10 @@ def pages() -> dict[str, str]:
     response = Response.objects.filter(run_environment=environment)[0]
     preference = Preference.objects.all()[0].pk
     run = reverse("runs:run", args=[largest.pk])
+    waiting = Pair.objects.filter(free__gt=0).order_by("id")[0].pk
+    compared = f"?a={largest.pk}&model_a=model-a&b={largest.pk}&model_b=model-b&environment={slug}"
     paths = {
+        "account": reverse("account"),
         "dashboard": reverse("dashboard"),
         "search": reverse("search") + "?q=bench",
         "hub": reverse("hub:catalogue"),
@@ -84,6 +108,8 @@ def pages() -> dict[str, str]:
         "environment": reverse("hub:version", args=[slug, version]),
         "environment, files": reverse("hub:files", args=[slug, version]),
         "environment, case": reverse("hub:case", args=[slug, version, "c1"]),
+        "environment, changes": reverse("hub:changes", args=[slug, version]),
+        "environment, bundle": reverse("hub:bundle", args=[slug, version]),
         "environment, past results": reverse("runs:past_results", args=[small]),
         "start a run": reverse("runs:start", args=[slug]),
         "new run": reverse("runs:new"),
@@ -96,25 +122,36 @@ def pages() -> dict[str, str]:
         "run, grid": reverse("runs:grid", args=[largest.pk]),
         "run, case": reverse("runs:case", args=[largest.pk, response.case_id]),
         "run of 1,000": reverse("runs:run", args=[first.pk]),
+        "run, progress": reverse("runs:progress", args=[largest.pk]),
         "response": reverse("runs:response", args=[response.pk]),
+        "response, raw": reverse("runs:raw", args=[response.pk]),
+        "response, pairs": reverse("review:of_response", args=[response.pk]),
         "compare two runs": reverse("runs:compare") + f"?a={first.pk}&b={second.pk}",
         "compare models of a run": reverse("runs:compare")
         + f"?a={largest.pk}&model_a=model-a&b={largest.pk}&model_b=model-b",
+        "compare, cases": reverse("runs:compared_cases") + compared,
+        "compare, one case": reverse("runs:compared_case") + compared + "&case=c1",
         "models": reverse("runs:models"),
         "model": reverse("runs:model", args=["model-a"]),
         "best results": reverse("runs:best_results"),
         "review": reverse("review:next"),
         "review of a run": reverse("review:of_run", args=[largest.pk]),
-        "review of a pair": reverse("review:pair", args=[Pair.objects.filter(free__gt=0).order_by("id")[0].pk]),
+        "review of a pair": reverse("review:pair", args=[waiting]),
         "preferences": reverse("preferences:list"),
         "preference": reverse("preferences:preference", args=[preference]),
+        "preference, calls of the judge": reverse("review:judge_calls", args=[preference]),
         "agreement": reverse("preferences:agreement"),
         "ranking": reverse("preferences:ranking"),
         "REST environments": reverse("api-environments"),
+        "REST environment": reverse("api-environment", args=[slug]),
+        "REST version": reverse("api-version", args=[slug, version]),
         "REST cases": reverse("api-cases", args=[slug, version]),
         "REST models": reverse("api-models"),
         "REST runs": reverse("api-runs"),
         "REST run": reverse("api-run", args=[largest.pk]),
+        "REST compare": reverse("api-compare") + f"?a={first.pk}&b={second.pk}",
+        "REST pair": reverse("api-pair", args=[waiting]),
+        "REST next pair": reverse("api-pair-next"),
         "REST responses": reverse("api-run-responses", args=[largest.pk]),
         "REST preferences": reverse("api-preferences"),
         "REST agreement": reverse("api-agreement"),
@@ -145,6 +182,10 @@ def exports() -> dict[str, str]:
     return {
         "failures, jsonl": reverse("runs:failures", args=[largest]),
         "rollouts, jsonl": reverse("runs:rollouts", args=[largest]),
+        "report": reverse("runs:report", args=[largest]),
+        "REST failures, jsonl": reverse("api-run-failures", args=[largest]),
+        "REST rollouts, jsonl": reverse("api-run-rollouts", args=[largest]),
+        "REST report": reverse("api-run-report", args=[largest]),
         "preferences, jsonl": reverse("preferences:export") + "?format=jsonl",
         "REST preferences, jsonl": reverse("api-preferences-export") + "?format=jsonl",
     }
