@@ -42,7 +42,10 @@ EXCLUDED = {
     "api-run-events": "a stream without end",
     "hub:environment": "the same page as hub:version",
     "metrics": "for Prometheus, with a token of its own",
-    "runs:regressions": "the export of failures, with the cases of compare",
+    "runs:compared_failures": "the export of failures, with the cases of compare",
+    **dict.fromkeys(
+        ("webhooks", "webhook", "api-webhooks", "api-webhook", "api-webhook-deliveries"), "the data has no webhooks"
+    ),
 }
 
 
