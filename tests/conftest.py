@@ -1,6 +1,5 @@
 """Fixtures and hooks for all tests."""
 
-import os
 from collections.abc import Iterator
 from importlib import import_module
 
@@ -30,11 +29,6 @@ def _empty_cache() -> Iterator[None]:
     """Throttles and cached results are keyed by ids of users and runs, which start again in each test."""
     cache.clear()
     yield
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """Start three workers for two cores: half of the time a test waits for a container, a browser or a server."""
-    return max(1, len(os.sched_getaffinity(0)) * 3 // 2)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,7 +9,7 @@ from sandbox.verdicts.jobs import ProgramJob
 from tests.sandbox.conformance.case import ADD_TESTS, function_job
 
 LIGHT = [function_job("def add(a, b): return a + b\n", tests) for tests in ADD_TESTS.values()]
-LONG = Limits(cpu_s=60, wall_s=300)
+LONG = Limits(cpu_s=290, wall_s=300)
 HEAVY = [
     ProgramJob("while True: pass", limits=LONG),
     ProgramJob("x = bytearray(b'x') * (200 << 20)\nwhile True: sum(x[::4096])", limits=LONG),
