@@ -47,12 +47,20 @@ def open_parts(page: Page) -> None:
     page.evaluate("document.querySelectorAll('main details').forEach((fold) => { fold.open = true; })")
 
 
+def open_menus(page: Page, opened: bool) -> None:
+    page.evaluate(
+        "(opened) => document.querySelectorAll('details.menu').forEach((menu) => { menu.open = opened; })", opened
+    )
+
+
 def findings_in(page: Page, combinations: list[tuple[int, str]]) -> list[str]:
     """Return findings of axe in *combinations* of width and colour scheme, and what does not fit at any width."""
     found = []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
+        open_menus(page, True)
         found += layout_findings(page)
+        open_menus(page, False)  # they cover what is below them, which axe reports
         for scheme in [scheme for checked, scheme in combinations if checked == width]:
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             page.evaluate("Promise.all(document.getAnimations().map((transition) => transition.finished))")
