@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from processes import processor_seconds
 
 ROOT = Path(__file__).resolve().parent.parent
 PORT = 9934
@@ -83,22 +84,6 @@ def _tell(what: str, count: int, driven: Driven) -> None:
     )
 
 
-def _processor_seconds(pid: int) -> float:
-    """Return the processor time of *pid* and its descendants, ended ones included; 0 if it is unknown."""
-    processes = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it has just ended
-        processes[int(path.parent.name)] = (int(fields[1]), sum(int(field) for field in fields[11:15]))
-    tree, size = {pid}, 0
-    while len(tree) > size:
-        size = len(tree)
-        tree |= {child for child, (parent, _) in processes.items() if parent in tree}
-    return sum(processes[item][1] for item in tree if item in processes) / os.sysconf("SC_CLK_TCK")
-
-
 def _gold(slug: str) -> dict[str, list[dict[str, Any]]]:
     """The assistant's turns of each case's gold answer."""
     turns = {}
@@ -128,10 +113,10 @@ def _drive(site: Site, slug: str, gold: dict[str, list[dict[str, Any]]], episode
     for case in cases[:clients]:
         play(case)  # the workers and their sandboxes are warm before the clock starts
     steps.clear()
-    started, used = time.monotonic(), _processor_seconds(site.pid)
+    started, used = time.monotonic(), processor_seconds(site.pid)
     with ThreadPoolExecutor(clients) as pool:
         list(pool.map(play, cases))
-    took, used = time.monotonic() - started, _processor_seconds(site.pid) - used
+    took, used = time.monotonic() - started, processor_seconds(site.pid) - used
     times, calls = map(list, zip(*steps, strict=True))
     return Driven(took, times, calls, used * 1000 / (len(steps) + episodes))
 

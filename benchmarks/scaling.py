@@ -31,13 +31,13 @@ from typing import LiteralString
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+from processes import processor_seconds
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = [sys.executable]
 LATENCY_S, PER_WORKER = 0.5, 16
 PACE = PER_WORKER / LATENCY_S  # cases a second of one worker that takes no time
 SECONDS = 20  # of each measured run, at that pace
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
@@ -149,9 +149,9 @@ class Installation:
         start, total = (self._eval_alone(name) for name in (few, many))
         alone = (total - start) / 5000
         with self.workers(1) as pids:
-            before = sum(map(_processor_seconds, pids))
+            before = sum(map(processor_seconds, pids))
             self._execute(config)
-            worker = (sum(map(_processor_seconds, pids)) - before) / 5000
+            worker = (sum(map(processor_seconds, pids)) - before) / 5000
         print(
             f"processor time a case: {alone * 1000:.2f} ms in one process without its start, "
             f"{worker * 1000:.2f} ms on a worker ({worker / alone:.2f} times)"
@@ -237,18 +237,6 @@ class Installation:
         with urllib.request.urlopen(f"{self.endpoint}/stats{'?reset' if reset else ''}") as answer:
             stats: dict[str, float] = json.load(answer)
         return stats
-
-
-def _processor_seconds(pid: int) -> float:
-    """Return the processor time of a process and of those that it has started."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    own = sum(map(int, fields[11:15])) / TICKS  # with its children that have ended
-    children = [
-        int(child)
-        for thread in Path(f"/proc/{pid}/task").iterdir()
-        for child in (thread / "children").read_text().split()
-    ]
-    return own + sum(map(_processor_seconds, children))
 
 
 @contextmanager

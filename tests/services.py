@@ -1,11 +1,13 @@
 """Servers and programs that some tests need. Such tests are skipped if one is missing, unless it is required."""
 
 import os
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import urlsplit, urlunsplit
 
+import psycopg
 import pytest
 import redis
+from django.conf import settings
 
 _REDIS_DATABASES = 16  # of a Redis server with the default configuration
 
@@ -16,6 +18,19 @@ def unavailable(service: str, why: str) -> NoReturn:
     if service in required:
         pytest.fail(f"{service} is required (LLMEVAL_REQUIRE) but not available: {why}", pytrace=False)
     pytest.skip(f"{service}: {why}")
+
+
+def database_server() -> psycopg.Connection[Any]:
+    """Return a connection to the PostgreSQL server of the test database, but to another database on it."""
+    given = settings.DATABASES["default"]
+    return psycopg.connect(
+        host=given["HOST"],
+        port=given["PORT"] or 5432,
+        user=given["USER"],
+        password=given["PASSWORD"],
+        dbname="postgres",
+        autocommit=True,
+    )
 
 
 def redis_url() -> str:

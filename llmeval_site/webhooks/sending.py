@@ -5,7 +5,6 @@ import base64
 import hashlib
 import hmac
 import secrets
-import socket
 import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -13,8 +12,8 @@ from urllib.parse import urlsplit
 import httpx2
 from django.conf import settings
 
+from hub.common.addresses import AddressRefused, resolve_host
 from hub.common.errors import UserError
-from runs.providers.openai_api.addresses import AddressRefused, is_public
 
 TIMEOUT_S = 15.0  # for all of a request, so that a slow server cannot occupy a worker
 MAX_URL = 500
@@ -76,7 +75,12 @@ async def send(url: str, secret: str, event_id: str, body: str) -> Result:
 
 async def _post(url: httpx2.URL, secret: str, event_id: str, body: str) -> int:
     host = url.raw_host.decode("ascii")
-    address = await _resolve(host, url.port or (443 if url.scheme == "https" else 80))
+    address = await resolve_host(
+        host,
+        url.port or (443 if url.scheme == "https" else 80),
+        private=settings.PRIVATE_WEBHOOKS,
+        permission="set LLMEVAL_PRIVATE_WEBHOOKS=1",
+    )
     timestamp = int(time.time())
     headers = {
         "Host": url.netloc.decode("ascii"),
@@ -98,14 +102,3 @@ async def _post(url: httpx2.URL, secret: str, event_id: str, body: str) -> int:
         ) as response,
     ):
         return response.status_code
-
-
-async def _resolve(host: str, port: int) -> str:
-    """Return an address of *host*. Raises AddressRefused if one of its addresses is not allowed, and OSError."""
-    results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = [str(item[4][0]) for item in results]
-    if not settings.PRIVATE_WEBHOOKS and not all(is_public(address) for address in addresses):
-        raise AddressRefused(
-            "its host is in a private, loopback or link-local network; an operator can set LLMEVAL_PRIVATE_WEBHOOKS=1"
-        )
-    return addresses[0]

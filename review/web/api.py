@@ -223,9 +223,7 @@ class PairDecision(APIView):
         responses={200: OpenApiTypes.OBJECT, 400: OpenApiResponse(ErrorBody), 409: OpenApiResponse(ErrorBody)},
     )
     def post(self, request: Request, pk: int) -> Answer:
-        given = DecisionIn(data=request.data)
-        given.is_valid(raise_exception=True)
-        data = given.validated_data
+        data = DecisionIn.read(request)
         assignment = _claimed(request, pk)
         sides = Sides(assignment.swapped)
         decision = Decision(

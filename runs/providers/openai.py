@@ -7,12 +7,13 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
+from hub.common.addresses import AddressRefused
 from hub.common.problems import Problem
 from hub.protocols.calls import ModelError, Reply
 from hub.protocols.messages import JSON
 from runs.config_source import ConfigSource
 from runs.providers.base import ModelRequest, ModelSpec, Provider, ProviderContext
-from runs.providers.openai_api.addresses import AddressRefused, are_addresses_restricted, resolve_allowed_address
+from runs.providers.openai_api.addresses import are_addresses_restricted, resolve_allowed_address
 from runs.providers.openai_api.errors import connection_error, refusal_reply, status_error
 from runs.providers.openai_api.http import BoundedClient
 from runs.providers.openai_api.options import OpenAIOptions, describe_wrong_key_variable

@@ -1,17 +1,20 @@
 """Fixtures of browser tests: Chromium, a running site, signed-in users. Errors on a page's console fail the test."""
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from hub.models import Environment
 from hub.services import import_bundle
+from runs.tasks import execute_queued_runs
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
 from tests.services import unavailable
@@ -33,6 +36,21 @@ def browser() -> Iterator[Browser]:
             unavailable("browser", str(error))
         yield browser
         browser.close()
+
+
+def execute_queue() -> None:
+    """Execute the queued runs as a worker does, in a thread without Playwright's event loop."""
+
+    def work() -> None:
+        try:
+            execute_queued_runs()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(120)
+    assert not thread.is_alive()
 
 
 @pytest.fixture

@@ -1,20 +1,17 @@
 """Browser tests of a fresh installation: the first run on the demo model, counted in clicks."""
 
 import re
-import threading
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import connection
 from playwright.sync_api import expect
 
 from hub.models import Environment
 from hub.services import import_bundle
 from runs.models import Run
 from runs.services import register_demo_models
-from runs.tasks import execute_queued_runs
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Visit, execute_queue
 from tests.members import member
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -26,12 +23,6 @@ def runner(transactional_db: None) -> User:
     environment = import_bundle(bundle=settings.BASE_DIR / "hub" / "catalog" / "changing-plans").environment
     Environment.objects.filter(pk=environment.pk).update(visibility=Environment.Visibility.PUBLISHED)
     return member("Runner")
-
-
-def execute_and_close() -> None:
-    """Execute the queued runs, in a thread without Playwright's event loop."""
-    execute_queued_runs()
-    connection.close()
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with-script", "without-script"])
@@ -56,9 +47,7 @@ def test_panel_shows_needs_of_pilot_and_of_all_cases_and_pilot_continues_with_al
     expect(page.locator("#start").get_by_label("Model")).to_have_value("demo-hasty")
     page.get_by_role("button", name="Run a pilot: 10 cases").click()
     page.wait_for_url(re.compile(r"/runs/\d+/$"))
-    thread = threading.Thread(target=execute_and_close)
-    thread.start()
-    thread.join()
+    execute_queue()
     page.goto(page.url)
     page.get_by_role("button", name="Run all 25 cases").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("changing-plans, demo-hasty")

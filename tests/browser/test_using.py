@@ -2,18 +2,15 @@
 
 import json
 import re
-import threading
 from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from playwright.sync_api import Page, expect
 
 from hub.models import Environment, EnvironmentVersion
 from runs.models import ModelEndpoint, Run
-from runs.tasks import execute_queued_runs
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Visit, execute_queue
 from tests.endpoint import endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
 from tests.hub.bundle_files import write_bundle
@@ -129,9 +126,10 @@ def test_run_is_started_followed_and_read_down_to_one_response(
         expect(page.get_by_label("Capitals (3 cases)")).to_be_checked()
         page.get_by_role("button", name="Start the run").click()
         expect(page.locator("#progress")).to_contain_text("Waiting for a worker")
-        _work()
-    # The page asks for its progress by itself, and loads anew once the run has ended.
+        execute_queue()
+    # The page asks for its progress by itself. It loads anew when all responses are stored and when the run has ended.
     expect(page.get_by_text("small passes 66.7 %")).to_be_visible()
+    expect(page.locator("#progress")).to_have_count(0)
     assert Run.objects.get().status == Run.Status.COMPLETED
     page.get_by_role("cell", name="1", exact=True).get_by_role("link").first.click()
     expect(page.locator("#responses tbody tr")).to_have_count(1)
@@ -139,21 +137,6 @@ def test_run_is_started_followed_and_read_down_to_one_response(
     expect(page.locator(".transcript")).to_contain_text("Bergen")
     page.get_by_role("link", name="Responses of all models to this case").click()
     expect(page.get_by_role("heading", name="small")).to_be_visible()
-
-
-def _work() -> None:
-    """A worker's look, in a thread of its own as there."""
-
-    def once() -> None:
-        try:
-            execute_queued_runs()
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=once)
-    thread.start()
-    thread.join(60)
-    assert not thread.is_alive()
 
 
 def test_run_is_cancelled_after_confirmation(visit: Visit, everything: User) -> None:

@@ -1,38 +1,20 @@
 """Browser tests without JavaScript: one walk from signing in to the exported preferences."""
 
 import re
-import threading
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import connection
 from playwright.sync_api import expect
 
 from hub.models import Environment
 from hub.services import import_bundle
 from runs.models import Run
 from runs.services import register_demo_models
-from runs.tasks import execute_queued_runs
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Visit, execute_queue
 from tests.review.pages import waiting_pairs
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-def execute() -> None:
-    """Execute the queued runs, in a thread without Playwright's event loop."""
-
-    def work() -> None:
-        try:
-            execute_queued_runs()
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join(120)
-    assert not thread.is_alive()
 
 
 @pytest.mark.exhaustive
@@ -55,7 +37,7 @@ def test_models_are_run_read_compared_and_reviewed_without_javascript(visit: Vis
         page.get_by_label("Model").select_option(model)
         page.get_by_role("button", name=re.compile("^Run all")).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(f"changing-plans, {model}")
-        execute()
+        execute_queue()
         page.get_by_role("link", name="Reload").click()
         expect(page.locator("#outcome")).to_contain_text("completed")
     first, second = (f"changing-plans, {model}" for model in ("demo", "demo-hasty"))

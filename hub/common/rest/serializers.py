@@ -1,15 +1,26 @@
 """Base class of serializers for request bodies."""
 
 from collections.abc import Mapping
+from typing import Any, cast
 
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
 
 from hub.common.wording import unknown_key
+
+Body = dict[str, Any]  # the values have the types of the serializer's fields
 
 
 class StrictSerializer(serializers.Serializer[object]):
     """A request body whose unknown keys are errors, so that a misspelt key is not ignored."""
+
+    @classmethod
+    def read(cls, request: Request) -> Body:
+        """Return the validated body of *request*. Raises ValidationError."""
+        serializer = cls(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return cast(Body, serializer.validated_data)
 
     def to_internal_value(self, data: object) -> object:
         if isinstance(data, Mapping):

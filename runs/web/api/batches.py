@@ -11,14 +11,13 @@ from hub.common.rest.serializers import StrictSerializer
 from hub.selectors import may_see_content
 from runs.rollouts.batches import MAX_EPISODES, RolloutGroup, create_batch
 from runs.rollouts.conversations import MAX_ITEMS, Conversation, ConversationScore, score_conversations
-from runs.rollouts.errors import RolloutError, RolloutFailed
 from runs.rollouts.openings import MAX_CASES, CaseOpening, list_openings
 from runs.web.api.episodes import (
     EpisodeEndpoint,
-    Unavailable,
     get_trainable_version,
     observation_body,
     requesting_user,
+    rollout_errors,
     score_body,
 )
 
@@ -77,11 +76,9 @@ class EpisodeCases(EpisodeEndpoint):
 
     @extend_schema(operation_id="episodes_cases", request=CasesSerializer, responses={200: dict, 400: ErrorBody})
     def post(self, request: Request) -> Response:
-        serializer = CasesSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = CasesSerializer.read(request)
         version = get_trainable_version(request, data["environment"])
-        try:
+        with rollout_errors():
             page = list_openings(
                 user=requesting_user(request),
                 version=version,
@@ -92,10 +89,6 @@ class EpisodeCases(EpisodeEndpoint):
                 roles=data.get("roles"),
                 opened=data["opened"],
             )
-        except RolloutError as error:
-            raise ValidationError({error.path: str(error)} if error.path else str(error)) from None
-        except RolloutFailed as error:
-            raise Unavailable(str(error)) from None
         cases = [_case_body(item) for item in page.cases]
         return Response({"environment": str(version), "total": page.total, "cases": cases})
 
@@ -109,11 +102,9 @@ class EpisodeBatch(EpisodeEndpoint):
         responses={201: dict, 400: ErrorBody, 429: ErrorBody},
     )
     def post(self, request: Request) -> Response:
-        serializer = BatchSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = BatchSerializer.read(request)
         version = get_trainable_version(request, data["environment"])
-        try:
+        with rollout_errors():
             groups = create_batch(
                 user=requesting_user(request),
                 version=version,
@@ -125,10 +116,6 @@ class EpisodeBatch(EpisodeEndpoint):
                 model=data["model"],
                 roles=data.get("roles"),
             )
-        except RolloutError as error:
-            raise ValidationError({error.path: str(error)} if error.path else str(error)) from None
-        except RolloutFailed as error:
-            raise Unavailable(str(error)) from None
         body = {"environment": str(version), "groups": [_group_body(group) for group in groups]}
         return Response(body, status=201)
 
@@ -138,12 +125,10 @@ class ConversationScores(EpisodeEndpoint):
 
     @extend_schema(operation_id="score", request=ScoreSerializer, responses={200: dict, 400: ErrorBody})
     def post(self, request: Request) -> Response:
-        serializer = ScoreSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = ScoreSerializer.read(request)
         version = get_trainable_version(request, data["environment"])
         user = requesting_user(request)
-        try:
+        with rollout_errors():
             scores = score_conversations(
                 user=user,
                 version=version,
@@ -151,8 +136,6 @@ class ConversationScores(EpisodeEndpoint):
                 seed=data["seed"],
                 roles=data.get("roles"),
             )
-        except RolloutError as error:
-            raise ValidationError({error.path: str(error)} if error.path else str(error)) from None
         readable = may_see_content(user, version.environment)
         items = [_score_body(score, readable=readable) for score in scores]
         return Response({"environment": str(version), "items": items})

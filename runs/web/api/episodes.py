@@ -1,6 +1,7 @@
 """REST API of episodes for trainers: create, list, show, step, finish, delete."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import cast, get_args
 from uuid import UUID
 
@@ -151,11 +152,9 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
 
     @extend_schema(request=NewEpisodeSerializer, responses={201: dict, 400: ErrorBody, 429: ErrorBody})
     def post(self, request: Request) -> Response:
-        serializer = NewEpisodeSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = NewEpisodeSerializer.read(request)
         version = get_trainable_version(request, data["environment"])
-        try:
+        with rollout_errors():
             rollout = create_rollout(
                 user=requesting_user(request),
                 version=version,
@@ -167,10 +166,6 @@ class EpisodeList(EpisodeEndpoint, ListAPIView[EpisodeSession]):
                 recordings=data.get("recordings"),
                 fixed_seed=data.get("attempt_seed"),
             )
-        except RolloutError as error:
-            raise ValidationError({error.path: str(error)} if error.path else str(error)) from None
-        except RolloutFailed as error:
-            raise Unavailable(str(error)) from None
         body = {
             "id": str(rollout.session.pk),
             "case": rollout.session.case.external_id,
@@ -224,32 +219,23 @@ class EpisodeStep(EpisodeEndpoint):
         responses={200: dict, 202: dict, 400: ErrorBody, 409: ErrorBody, 410: ErrorBody},
     )
     def post(self, request: Request, pk: UUID) -> Response:
-        serializer = StepSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = StepSerializer.read(request)
         usage = data.get("usage")
-        try:
+        with rollout_errors(unnamed="message"):
             tokens = None if data.get("tokens") is None else validate_tokens(data["tokens"])
-        except RolloutError as error:
-            raise ValidationError({error.path: str(error)}) from None
         session = get_own_session(request, pk)
         try:
-            answer = step_rollout(
-                session=session,
-                message=data["message"],
-                usage=parse_usage(usage) if usage else None,
-                tokens=tokens,
-                turn=data.get("turn"),
-                wait_s=requested_wait(request),
-            )
+            with rollout_errors(unnamed="message"):
+                answer = step_rollout(
+                    session=session,
+                    message=data["message"],
+                    usage=parse_usage(usage) if usage else None,
+                    tokens=tokens,
+                    turn=data.get("turn"),
+                    wait_s=requested_wait(request),
+                )
         except StepRunning as running:
             return _running_response(session, running)
-        except (EpisodeEnded, EpisodeExpired):
-            raise
-        except RolloutError as error:
-            raise ValidationError({error.path or "message": str(error)}) from None
-        except RolloutFailed as error:
-            raise Unavailable(str(error)) from None
         return Response(_answer_body(request, session, answer))
 
 
@@ -262,9 +248,7 @@ class EpisodeFinish(EpisodeEndpoint):
         responses={200: dict, 202: dict, 400: ErrorBody, 409: ErrorBody, 410: ErrorBody},
     )
     def post(self, request: Request, pk: UUID) -> Response:
-        serializer = FinishSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = FinishSerializer.read(request)
         session = get_own_session(request, pk)
         try:
             answer = finish_rollout(
@@ -288,16 +272,30 @@ class EpisodeTurn(EpisodeEndpoint):
     def get(self, request: Request, pk: UUID, turn: int) -> Response:
         session = get_own_session(request, pk)
         try:
-            answer = wait_for_answer(session=session, turn=turn, wait_s=parse_wait(request) or 0.0)
+            with rollout_errors(unnamed="message"):
+                answer = wait_for_answer(session=session, turn=turn, wait_s=parse_wait(request) or 0.0)
         except StepRunning as running:
             return _running_response(session, running)
-        except RolloutError as error:
-            raise ValidationError({error.path or "message": str(error)}) from None
-        except RolloutFailed as error:
-            raise Unavailable(str(error)) from None
         except StepCrashed as error:
             raise StepCrash(str(error)) from None
         return Response(_answer_body(request, session, answer))
+
+
+@contextmanager
+def rollout_errors(unnamed: str = "") -> Iterator[None]:
+    """Answer errors of a rollout with 400 or 503. unnamed: the key of errors that name none.
+
+    EpisodeEnded and EpisodeExpired pass; their answers are 409 and 410.
+    """
+    try:
+        yield
+    except (EpisodeEnded, EpisodeExpired):
+        raise
+    except RolloutError as error:
+        path = error.path or unnamed
+        raise ValidationError({path: str(error)} if path else str(error)) from None
+    except RolloutFailed as error:
+        raise Unavailable(str(error)) from None
 
 
 def _running_response(session: EpisodeSession, running: StepRunning) -> Response:

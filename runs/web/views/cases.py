@@ -10,6 +10,7 @@ from hub.common.web.pagination import keyset_page, order_of, page_or_part, rende
 from hub.models import Case
 from hub.selectors import may_see_content
 from runs.charts.plots import IntervalRow, interval_chart
+from runs.models import Run, RunEnvironment
 from runs.results.breakdown.slices import case_values, label_counts, slice_results
 from runs.results.case_grid import grid_cases, grid_rows
 from runs.selectors import models_under_test
@@ -24,13 +25,10 @@ GRID_COLUMNS = {"case": "external_id", "solved": "share"}
 @require_safe
 def grid(request: HttpRequest, pk: int) -> HttpResponse:
     """Show which models passed which cases, of `?environment=`; filtered by `?solved=`, sorted by `?sort=`."""
-    run = queries.get_visible_run(request.user, pk)
-    parts = list(run.environments.select_related("version__environment").order_by("position"))
-    if not parts:
-        raise Http404(f"Run {pk} has no environment.")
-    form = GridFilter(request.GET, slugs=[part.version.environment.slug for part in parts])
+    run, parts = _run_with_environments(request, pk)
+    form = GridFilter(request.GET, slugs=[_slug(part) for part in parts])
     chosen = form.chosen
-    part = next((part for part in parts if part.version.environment.slug == chosen["environment"]), parts[0])
+    part = _chosen_part(parts, chosen["environment"])
     order = order_of(request, GRID_COLUMNS)
     rows = grid_cases(part, share=form.values()["solved"]) if form.is_valid() else Case.objects.none()
     page = keyset_page(rows.defer("data"), request, by="position", size=CASES_PER_PAGE, order=order)
@@ -46,9 +44,27 @@ def grid(request: HttpRequest, pk: int) -> HttpResponse:
         "models": models,
         "rows": grid_rows(part, models, page.rows),
         "formats": failure_formats(),
-        "shown": _query(environment=part.version.environment.slug, solved=chosen["solved"]),
+        "shown": _query(environment=_slug(part), solved=chosen["solved"]),
     }
     return render_list(request, page_or_part(request, "runs/grid.html", "grid"), context, form)
+
+
+def _run_with_environments(request: HttpRequest, pk: int) -> tuple[Run, list[RunEnvironment]]:
+    """Return run *pk*, if the user may see it, and its environments in order. Raises Http404, also without any."""
+    run = queries.get_visible_run(request.user, pk)
+    parts = list(run.environments.select_related("version__environment").order_by("position"))
+    if not parts:
+        raise Http404(f"Run {pk} has no environment.")
+    return run, parts
+
+
+def _slug(part: RunEnvironment) -> str:
+    return part.version.environment.slug
+
+
+def _chosen_part(parts: list[RunEnvironment], slug: str) -> RunEnvironment:
+    """Return the environment with *slug*, or the first one. A run may have two versions of an environment."""
+    return next((part for part in parts if _slug(part) == slug), parts[0])
 
 
 def _query(**values: str) -> str:
@@ -58,13 +74,10 @@ def _query(**values: str) -> str:
 @require_safe
 def slices(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the accuracy on the cases of `?environment=` by the values of `?by=`, a key of their metadata."""
-    run = queries.get_visible_run(request.user, pk)
-    parts = list(run.environments.select_related("version__environment").order_by("position"))
-    if not parts:
-        raise Http404(f"Run {pk} has no environment.")
-    form = SlicesFilter(request.GET, slugs=[part.version.environment.slug for part in parts])
+    run, parts = _run_with_environments(request, pk)
+    form = SlicesFilter(request.GET, slugs=[_slug(part) for part in parts])
     chosen = form.chosen
-    part = next((part for part in parts if part.version.environment.slug == chosen["environment"]), parts[0])
+    part = _chosen_part(parts, chosen["environment"])
     may_see = may_see_content(request.user, part.version.environment)
     values = case_values(part) if may_see else {}
     keys = label_counts(values)
@@ -100,8 +113,6 @@ def slices(request: HttpRequest, pk: int) -> HttpResponse:
         "slices": found,
         "chart": chart if rows else None,
         "formats": failure_formats(),
-        "exports": [
-            (item, _query(environment=part.version.environment.slug, by=by, value=item.value)) for item in found
-        ],
+        "exports": [(item, _query(environment=_slug(part), by=by, value=item.value)) for item in found],
     }
     return render(request, "runs/slices.html", context, status=200 if form.is_valid() else 400)

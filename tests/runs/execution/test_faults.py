@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
-import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -29,6 +28,7 @@ from tests.members import member
 from tests.processes import start_eval, wait_until
 from tests.runs.capitals import CAPITALS, MANIFEST, answer_capital, config_text, load, statuses
 from tests.runs.execution.test_worker import create_queued_run
+from tests.services import database_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -219,16 +219,8 @@ def test_eval_continues_when_the_sandbox_service_is_started(code_folder: Path, s
 
 def set_database_accessible(accessible: bool) -> None:
     """Let the server accept connections to the test database, or end them all and accept no new ones."""
-    given = settings.DATABASES["default"]
     name = connection.settings_dict["NAME"]
-    with psycopg.connect(
-        host=given["HOST"],
-        port=given["PORT"] or 5432,
-        user=given["USER"],
-        password=given["PASSWORD"],
-        dbname="postgres",
-        autocommit=True,
-    ) as admin:
+    with database_server() as admin:
         admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS {accessible}')  # type: ignore[arg-type]
         if not accessible:
             admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])

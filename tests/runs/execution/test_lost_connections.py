@@ -5,7 +5,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from django.conf import settings
 from django.db import OperationalError, connection
 
 from hub.common.leases import new_owner
@@ -19,21 +18,14 @@ from tests.endpoint import endpoint
 from tests.listeners import SilentListener
 from tests.runs.capitals import CAPITALS, answer_capital
 from tests.runs.execution.test_worker import create_queued_run
+from tests.services import database_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def terminate_connections() -> None:
     """End every connection to the test database, as a restart of the server does."""
-    database = settings.DATABASES["default"]
-    with psycopg.connect(
-        host=database["HOST"],
-        port=database["PORT"] or 5432,
-        user=database["USER"],
-        password=database["PASSWORD"],
-        dbname="postgres",
-        autocommit=True,
-    ) as admin:
+    with database_server() as admin:
         query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
         assert admin.execute(query, [connection.settings_dict["NAME"]]).rowcount > 0
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from hub.common.addresses import is_public
 from hub.protocols.calls import CallKey, ModelError
 from runs.providers.base import ModelRequest, ModelSpec, ProviderContext
 from runs.providers.openai import OpenAI
-from runs.providers.openai_api.addresses import is_public
 from runs.providers.openai_api.options import OpenAIOptions
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 

@@ -1,0 +1,40 @@
+"""Checks of network addresses to which this installation sends requests at the wish of a user.
+
+A host name is resolved, its addresses are checked, and the request is then sent to the checked address.
+"""
+
+import asyncio
+import ipaddress
+import socket
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class AddressRefused(Exception):
+    """The settings of this installation do not allow requests to an address. The message is the reason."""
+
+
+async def resolve_host(host: str, port: int, *, private: bool, permission: str) -> str:
+    """Resolve *host* and return an address that requests may use. Raises AddressRefused and OSError.
+
+    private: whether addresses outside the public internet are allowed. permission: what an operator can do to allow
+    them, for the message.
+    """
+    results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = [str(item[4][0]) for item in results]
+    if not private and not all(is_public(address) for address in addresses):
+        raise AddressRefused(f"its host is in a private, loopback or link-local network; an operator can {permission}")
+    return addresses[0]
+
+
+def is_public(text: str) -> bool:
+    """Return whether the address *text* is on the public internet. An IPv4 address within an IPv6 one is unwrapped."""
+    address: _Address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        wrapped = address.ipv4_mapped or address.sixtofour or (address.teredo and address.teredo[1])
+        if address in _NAT64:
+            wrapped = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if wrapped:
+            address = wrapped
+    return address.is_global and not address.is_multicast
