@@ -18,16 +18,12 @@ from tests.members import member
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 WIDTHS = [390, 768, 1440, 1920]
+ALL = [
+    pytest.param([(width, "light"), (width, "dark")], id=str(width), marks=pytest.mark.exhaustive) for width in WIDTHS
+]
 # By default a page is checked in one of these two, because axe takes most of the time; `-m exhaustive` checks all.
 USUAL = [(1440, "light"), (390, "dark")]
-COMBINATIONS = pytest.mark.parametrize(
-    "combinations",
-    [pytest.param(USUAL, id="one-each")]
-    + [
-        pytest.param([(width, "light"), (width, "dark")], id=str(width), marks=pytest.mark.exhaustive)
-        for width in WIDTHS
-    ],
-)
+COMBINATIONS = pytest.mark.parametrize("combinations", [pytest.param(USUAL, id="one-each"), *ALL])
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +64,7 @@ def findings_in(page: Page, combinations: list[tuple[int, str]]) -> list[str]:
     return found
 
 
-@COMBINATIONS
+@pytest.mark.parametrize("combinations", ALL)
 def test_every_page_is_accessible_and_fits(visit: Visit, site: FullSite, combinations: list[tuple[int, str]]) -> None:
     found = []
     page = visit("/login/")
@@ -76,10 +72,10 @@ def test_every_page_is_accessible_and_fits(visit: Visit, site: FullSite, combina
         page.goto(url)
         found += findings_in(page, combinations)
     page = visit("/", site.user)
-    for i, url in enumerate([*site.pages(), *site.variants()]):
+    for url in [*site.pages(), *site.variants()]:
         page.goto(url)
         open_parts(page)
-        found += findings_in(page, [USUAL[i % 2]] if combinations == USUAL else combinations)
+        found += findings_in(page, combinations)
     assert not found, "\n".join(found)
 
 
@@ -90,6 +86,7 @@ def test_pages_include_every_address_that_responds_with_html(site: FullSite) -> 
     assert pages.isdisjoint({site.address(sample) for sample in sent})
 
 
+@pytest.mark.exhaustive
 def test_long_names_and_texts_fit(visit: Visit, tmp_path: Path) -> None:
     site = build_site(tmp_path, long=True)
     page = visit("/", site.user)

@@ -113,6 +113,7 @@ def addresses(preference: Preference) -> list[str]:
     return site
 
 
+@pytest.mark.exhaustive
 def test_texts_are_shown_as_text_on_every_page(sign_in: SignIn, tricky: Preference) -> None:
     holder = sign_in(reviewer())  # who holds the pair sees no preference of it
     everyone_else = sign_in(User.objects.create_superuser("root"))

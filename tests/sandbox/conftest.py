@@ -6,6 +6,7 @@ import pytest
 
 from sandbox.client.options import PoolOptions
 from sandbox.client.pool import Pool
+from tests.sandbox.conformance.bench import Setup
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -15,8 +16,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     The others are exhaustive.
     """
     for item in items:
-        setup = getattr(item, "callspec", None) and item.callspec.params.get("engines")  # type: ignore[attr-defined]
-        if setup is None or setup.name == "local-A":
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        setup = params.get("engines") or params.get("setup")
+        if not isinstance(setup, Setup) or setup.name == "local-A":
             continue
         if setup.landlock_abi is None or item.path.name != "test_conformance.py":
             item.add_marker(pytest.mark.exhaustive)

@@ -97,6 +97,7 @@ def database() -> Iterator[str]:
             connection.execute(f"drop database if exists {name} with (force)")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.postgres
 def test_nothing_is_missing_after_backup_loss_and_restore_on_postgresql(tmp_path: Path, database: str) -> None:
     installation = Installation(tmp_path / "var", database)
@@ -133,6 +134,7 @@ def test_nothing_is_missing_after_backup_loss_and_restore_on_postgresql(tmp_path
     assert "before the backup" in installation.manage("runs", "show", "2")
 
 
+@pytest.mark.exhaustive
 def test_copy_of_an_embedded_installation_in_use_is_a_data_folder(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "var", "")
     installation.create_content(tmp_path)

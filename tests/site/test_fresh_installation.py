@@ -93,6 +93,7 @@ def test_concurrent_prepare_on_an_empty_database(tmp_path: Path, empty_database:
     assert [result.returncode for result in done] == [0, 0, 0], "".join(result.stderr for result in done)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.postgres
 def test_every_migration_can_be_reversed_on_postgresql(tmp_path: Path, empty_database: str) -> None:
     for words in (["migrate"], *(["migrate", app, "zero"] for app in ("review", "preferences", "runs", "hub"))):

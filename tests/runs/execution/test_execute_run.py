@@ -32,7 +32,7 @@ from runs.web.queries import get_progress
 from sandbox.errors import SandboxUnavailable
 from tests.endpoint import Answer, Endpoint, completion, endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
-from tests.processes import start_eval, wait_until
+from tests.processes import database_environment, start_eval, wait_until
 from tests.runs.capitals import (
     CAPITALS,
     MANIFEST,
@@ -627,7 +627,10 @@ def interrupt_after(folder: Path, server: Endpoint, number: int, how: signal.Sig
     return process
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how",
+    [signal.SIGINT, *(pytest.param(how, marks=pytest.mark.exhaustive) for how in (signal.SIGTERM, signal.SIGKILL))],
+)
 def test_interrupted_run_keeps_stored_responses_and_resumes(folder: Path, how: signal.Signals) -> None:
     continue_replies = threading.Event()
 
@@ -708,8 +711,7 @@ def test_unreachable_database_is_reported_in_one_line(folder: Path) -> None:
 @pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True)])
 def test_no_color_disables_colours_on_a_terminal(folder: Path, value: str, coloured: bool) -> None:
     terminal, side = os.openpty()
-    environment = {**os.environ, "NO_COLOR": value, "TERM": "xterm-256color", "LLMEVAL_VAR": str(folder / "v")}
-    environment |= {"DATABASE_URL": f"sqlite:///{folder / 'db'}"}
+    environment = {**database_environment(), "NO_COLOR": value, "TERM": "xterm-256color"}
     command = [sys.executable, "manage.py", "eval", "--config", "no-such.yaml"]
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, stdout=side, stderr=side, timeout=60)
     os.close(side)
@@ -727,7 +729,7 @@ def test_closed_pipe_ends_the_command_without_output(folder: Path) -> None:
         ["validate_bundle", "hub/catalog/word-problems", "--json"],
     ):
         words = [sys.executable, "manage.py", *command]
-        environment = {**os.environ, "LLMEVAL_VAR": str(folder / "v"), "DATABASE_URL": f"sqlite:///{folder / 'db'}"}
+        environment = database_environment()
         environment.pop("PYTHONUNBUFFERED", None)  # it would write each line at once, unlike for most users
         done = subprocess.run(
             words, cwd=settings.BASE_DIR, env=environment, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60

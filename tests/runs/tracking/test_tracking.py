@@ -24,6 +24,7 @@ from runs.tracking.job import build_job
 from runs.tracking.stage import TrackingStage
 from runs.tracking.sync import pending_runs
 from tests.factories import stored_outcomes, stored_response, stored_run, stored_version
+from tests.processes import database_environment
 from tests.tracking import Reader, Start, tracked
 
 pytestmark = pytest.mark.django_db
@@ -252,11 +253,15 @@ def test_only_the_tracking_process_imports_mlflow() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Finding a process by its environment reads /proc.")
+@pytest.mark.django_db(transaction=True)
 def test_invalid_command_line_starts_no_process(tmp_path: Path) -> None:
     mark = f"LLMEVAL_TEST_MARK={tmp_path}"
     command = [sys.executable, "manage.py", "eval", "--config", str(tmp_path / "missing.yaml")]
     done = subprocess.run(
-        command, check=False, capture_output=True, env={**os.environ, "LLMEVAL_TEST_MARK": str(tmp_path)}
+        command,
+        check=False,
+        capture_output=True,
+        env={**database_environment(), "LLMEVAL_TEST_MARK": str(tmp_path)},
     )
     assert done.returncode == 2
     left = [process for process in Path("/proc").glob("[0-9]*") if mark.encode() in _environment(process)]
