@@ -48,6 +48,7 @@ class EpisodeState:
             truncated=bool(answer["truncated"]),
             stop=answer["stop"],
             info=dict(answer["info"]),
+            step_reward=answer.get("step_reward"),
         )
         return self.result
 

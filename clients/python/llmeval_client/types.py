@@ -24,7 +24,10 @@ class Tokens(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """Answer to a step. `messages` has the new messages only; `status` is passed, failed, unscored, or empty."""
+    """Answer to a step. `messages` has the new messages only; `status` is passed, failed, unscored, or empty.
+
+    step_reward: the reward of this step from a custom harness; None if it gave none.
+    """
 
     messages: list[Message]
     tools: list[Tool]
@@ -33,6 +36,7 @@ class StepResult:
     truncated: bool
     stop: str | None
     info: dict[str, object]
+    step_reward: float | None = None
 
     @property
     def done(self) -> bool:

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from pytest_django.live_server_helper import LiveServer
 from rest_framework.test import APIClient
 
+import llmeval_client
 from hub.models import Environment
 from hub.services import import_bundle
+from llmeval_site.accounts.tokens import create_token
 from runs.exports import RolloutSelection, export_episodes, export_run_rollouts
 from runs.models import Response
 from tests.endpoint import Answer, completion, endpoint
@@ -84,3 +87,14 @@ def test_rewards_of_steps_are_kept_with_the_responses_of_a_run(bundle: Path, tmp
     assert "-, 0.25, -, 0.75" in client.get(f"/responses/{response.pk}/").content.decode()
     results = client.get(f"/api/v1/runs/{run.pk}/responses/").json()["results"]
     assert [item["step_rewards"] for item in results] == [REWARDS]
+
+
+def test_client_has_the_rewards_of_steps(bundle: Path, live_server: LiveServer) -> None:
+    import_bundle(bundle=bundle)
+    Environment.objects.update(visibility=Environment.Visibility.PUBLISHED)
+    _, token = create_token(user=User.objects.create_user("trainer"), scopes=["train"])
+    with llmeval_client.Client(live_server.url, token) as client:
+        episode = client.start("counting")
+        results = [episode.step("1") for _ in range(4)]
+    assert [result.step_reward for result in results] == [None, 0.25, None, 0.75]
+    assert [result.reward for result in results] == [0.0, 0.0, 0.0, 0.75]
