@@ -722,10 +722,11 @@ def test_no_color_disables_colours_on_a_terminal(folder: Path, value: str, colou
 
 
 def test_closed_pipe_ends_the_command_without_output(folder: Path) -> None:
+    (folder / "run.yaml").write_text(config_text("http://x/v1"))
     read, write = os.pipe()
     os.close(read)
     for command in (
-        ["eval", "--config", "configs/eval_v1.yaml", "--dry-run"],
+        ["eval", "--config", str(folder / "run.yaml"), "--dry-run"],
         ["validate_bundle", "hub/catalog/word-problems", "--json"],
     ):
         words = [sys.executable, "manage.py", *command]
