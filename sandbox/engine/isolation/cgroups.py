@@ -6,12 +6,14 @@ a group was delegated to the user.
 """
 
 import os
+import signal
 from collections.abc import Iterable
 from typing import NamedTuple
 
 _PREFIX = "llmeval-"
 _HEADROOM = 16 << 20  # bytes beyond the limit of one process: the fork of the zygote that a run begins as
 _NEEDED = ("memory", "pids")
+_CPU_PERIOD_US = 100_000
 
 
 class _Files(NamedTuple):
@@ -189,6 +191,77 @@ class Groups:
                 if fd >= 0:
                     os.close(fd)
         self._parents, self._folders = {}, {}
+
+
+BOX_CONTROLLERS = ("memory", "pids", "cpu")
+
+
+def box_folders() -> dict[str, str]:
+    """Return controller -> folder in which groups of boxes can be made. Raises OSError with what is missing."""
+    mounts, own = _mounts(), _own_groups()
+    if all(name in mounts and name in own for name in BOX_CONTROLLERS):
+        return {name: mounts[name] + own[name] for name in BOX_CONTROLLERS}
+    if "" in mounts and "" in own:
+        path = mounts[""] + own[""]
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _write(folder, "cgroup.subtree_control", " ".join(f"+{name}" for name in BOX_CONTROLLERS))
+        finally:
+            os.close(folder)
+        return dict.fromkeys(BOX_CONTROLLERS, path)
+    raise OSError("no control groups for memory, pids and cpu are mounted")
+
+
+def make_box_group(name: str, paths: dict[str, str], memory: int, processes: int, cpus: float) -> list[int]:
+    """Make the group of a box with all of its limits, and return descriptors by which a process joins it."""
+    version_1 = len(set(paths.values())) > 1
+    folders = {key: os.open(path, os.O_RDONLY | os.O_DIRECTORY) for key, path in paths.items()}
+    try:
+        joining = Group(name, folders, _V1 if version_1 else _V2).make(memory, processes)
+        quota = int(cpus * _CPU_PERIOD_US)
+        if version_1:
+            _write(folders["cpu"], f"{name}/cpu.cfs_period_us", _CPU_PERIOD_US)
+            _write(folders["cpu"], f"{name}/cpu.cfs_quota_us", quota)
+        else:
+            _write(folders["cpu"], f"{name}/cpu.max", f"{quota} {_CPU_PERIOD_US}")
+    finally:
+        for folder in folders.values():
+            os.close(folder)
+    return joining
+
+
+def end_box_group(name: str, paths: dict[str, str]) -> bool:
+    """Kill the processes of a box's group and remove it. Return False if some have not ended yet."""
+    done = True
+    for path in set(paths.values()):
+        folder = f"{path}/{name}"
+        try:
+            with open(f"{folder}/cgroup.procs") as file:
+                members = [int(word) for word in file.read().split()]
+            for pid in members:
+                _kill_member(pid, name)
+            os.rmdir(folder)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            done = False
+    return done
+
+
+def _kill_member(pid: int, group: str) -> None:
+    """Kill a process if it is still in the group: its number may belong to another one by now."""
+    try:
+        process = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        with open(f"/proc/{pid}/cgroup") as file:
+            if f"/{group}\n" in file.read():
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+    except OSError:
+        pass  # it has ended
+    finally:
+        os.close(process)
 
 
 def sweep(engine: int) -> None:

@@ -121,13 +121,18 @@ def _new_user(process: int, flags: int) -> None:
             os.close(fd)
 
 
-def _change_root(trees: list[str]) -> None:
-    """Make a small read-only root out of `trees` and move into it; detach the old one."""
-    syscalls.mount("none", "/", flags=MS_REC | MS_PRIVATE)
+def find_stage(trees: list[str]) -> str:
+    """Return a folder that a new root can be mounted over, because none of the trees is below it."""
     stages = [path for path in _STAGES if os.path.isdir(path) and not any(t.startswith(path) for t in trees)]
     if not stages:
         raise OSError(f"None of {', '.join(_STAGES)} is there to build a new root in")
-    stage = stages[0]
+    return stages[0]
+
+
+def _change_root(trees: list[str]) -> None:
+    """Make a small read-only root out of `trees` and move into it; detach the old one."""
+    syscalls.mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    stage = find_stage(trees)
     syscalls.mount("llmeval", stage, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=2k")
     for tree in trees:
         os.makedirs(stage + tree, exist_ok=True)

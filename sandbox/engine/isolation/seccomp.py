@@ -46,6 +46,21 @@ _CLONE_NEW = 0x7E020000  # every CLONE_NEW* flag that clone takes
 _IOCTLS = [0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451]  # TCGETS TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
 _PRCTLS = [syscalls.PR_SET_NAME, 16, 21, 39]  # set and get name, get seccomp, get no_new_privs
 _AF_UNIX, _SOCK_STREAM = 1, 1
+_AF_INET, _AF_INET6, _SOCK_DGRAM, _SOCK_SEQPACKET = 2, 10, 2, 5
+_PROTOCOLS = [0, 6, 17]  # the default, TCP, UDP
+
+_BOX = """
+socketpair bind listen accept accept4 connect sendmmsg recvmmsg chown fchown lchown fchownat setuid setgid setreuid
+setregid setresuid setresgid setgroups inotify_init inotify_init1 inotify_add_watch inotify_rm_watch pidfd_open
+pidfd_send_signal rt_sigqueueinfo rt_tgsigqueueinfo splice tee sync syncfs sync_file_range readahead setpriority mlock
+munlock mmap truncate flock prlimit64 sched_setaffinity setsockopt timer_create timer_settime timer_gettime
+timer_getoverrun timer_delete
+""".split()
+# Parent's death, dumpable, name, seccomp, timer slack, subreaper, no_new_privs, names of memory.
+_BOX_PRCTLS = [1, 2, 3, 4, 15, 16, 21, 23, 29, 30, 36, 37, 38, 39, 0x53564D41]
+# Attributes, process groups and sizes of terminals, descriptors, and queries of network interfaces.
+_BOX_IOCTLS = [0x5401, 0x5402, 0x5403, 0x5404, 0x540F, 0x5410, 0x5413, 0x5414, 0x541B, 0x5421, 0x5450, 0x5451]
+_BOX_IOCTLS += [0x8912, 0x8913, 0x8915, 0x8927, 0x8933]
 
 # Allowed commands of fcntl: descriptors, flags, the size of a pipe, seals, and queries of locks. F_SETOWN,
 # F_SETOWN_EX and F_SETSIG would signal other processes, which Landlock prevents only from version 6 on; F_SETLEASE and
@@ -54,6 +69,7 @@ _F_GETLK, _F_SETLK, _F_SETLKW, _F_OFD_GETLK, _F_OFD_SETLK, _F_OFD_SETLKW = 5, 6,
 _FCNTLS = [0, 1, 2, 3, 4, _F_GETLK, _F_OFD_GETLK, 1030, 1031, 1032, 1033, 1034]
 
 _O_TRUNC, _O_ACCMODE, _O_WRONLY, _O_RDWR = 0x200, 3, 1, 2
+_FARTHEST = 255
 _MAP_TYPE, _MAP_PRIVATE, _MAP_ANONYMOUS, _MAP_GROWSDOWN = 0xF, 2, 0x20, 0x100
 
 
@@ -134,6 +150,8 @@ def _decide(steps: list[tuple[int, list[bytes]]]) -> list[bytes]:
         return steps[0][1]
     middle = len(steps) // 2
     below, above = _decide(steps[:middle]), _decide(steps[middle:])
+    if len(below) > _FARTHEST:  # a conditional jump has eight bits, another one 32
+        return [_statement(0x35, steps[middle][0], 0, 1), _statement(0x05, len(below)), *below, *above]
     return [_statement(0x35, steps[middle][0], len(below), 0), *below, *above]
 
 
@@ -184,7 +202,41 @@ def build(
     truncation  whether files may be truncated by path, if something else restricts that to the run's files
     shared      whether anonymous memory may be shared, which the limit of the data segment does not count
     """
-    rules = _rules(own_pid, processes, metadata, signals, truncation, shared)
+    return _assemble(_rules(own_pid, processes, metadata, signals, truncation, shared))
+
+
+def build_for_box() -> bytes:
+    """Return the BPF program of a box of a workspace, whose file system, network and processes are its own.
+
+    It allows what programs of a shell need, also local sockets and a change of the user. New namespaces, mounts,
+    tracing, keys, io_uring, bpf and every call that is not listed fail.
+    """
+    rules = {name: [_return(_ALLOW)] for name in (*_ALWAYS, *_METADATA, *_PROCESSES, *_SIGNALS, *_BOX)}
+    rules |= dict.fromkeys(("clone3", "openat2", "fchmodat2"), [_return(_ERRNO | errno.ENOSYS)])
+    rules["clone"] = _unless(_CLONE_NEW)
+    locks = [_F_SETLK, _F_SETLKW, _F_OFD_SETLK, _F_OFD_SETLKW]
+    rules["fcntl"] = _one_of(1, [*_FCNTLS, *locks])
+    rules["prctl"] = _one_of(0, _BOX_PRCTLS)
+    unknown = _return(_ERRNO | errno.ENOTTY)
+    rules["ioctl"] = [*_only(1, _BOX_IOCTLS, otherwise=unknown), _return(_ALLOW)]
+    types = [_SOCK_STREAM, _SOCK_DGRAM]
+    rules["socket"] = [
+        *_only(0, [_AF_UNIX, _AF_INET, _AF_INET6]),
+        *_only(1, types, mask=0xF),
+        *_only(2, _PROTOCOLS),
+        _return(_ALLOW),
+    ]
+    rules["socketpair"] = [*_only(0, [_AF_UNIX]), *_only(1, [*types, _SOCK_SEQPACKET], mask=0xF), _return(_ALLOW)]
+    return _assemble(rules)
+
+
+def _only(index: int, values: list[int], *, mask: int = 0xFFFFFFFF, otherwise: bytes = _DENY) -> list[bytes]:
+    """Go on if the masked low word of the argument is one of `values`."""
+    tests = [_equal(value, len(values) - i, 0) for i, value in enumerate(values)]
+    return [_load(_argument(index)), _statement(0x54, mask), *tests, otherwise]
+
+
+def _assemble(rules: dict[str, list[bytes]]) -> bytes:
     by_number = {syscalls.NUMBERS[name]: rule for name, rule in rules.items() if name in syscalls.NUMBERS}
     steps: list[tuple[int, list[bytes]]] = [(0, [_DENY])]
     for number in range(max(by_number) + 2):

@@ -50,6 +50,12 @@ mount_setattr=442/442 pidfd_open=434/434 landlock_create_ruleset=444/444 landloc
 landlock_restrict_self=446/446 socket=41/198 ptrace=101/117 bpf=321/280 keyctl=250/219
 io_uring_setup=425/425 userfaultfd=323/282 perf_event_open=298/241 process_vm_readv=310/270
 pidfd_getfd=438/438 shmget=29/194 connect=42/203
+bind=49/200 listen=50/201 accept=43/202 accept4=288/242 sendmmsg=307/269 recvmmsg=299/243 chown=92/- fchown=93/55
+lchown=94/- fchownat=260/54 setuid=105/146 setgid=106/144 setreuid=113/145 setregid=114/143 setresuid=117/147
+setresgid=119/149 setgroups=116/159 inotify_init=253/- inotify_init1=294/26 inotify_add_watch=254/27
+inotify_rm_watch=255/28 pidfd_send_signal=424/424 rt_sigqueueinfo=129/138 rt_tgsigqueueinfo=297/240 splice=275/76
+tee=276/77 sync=162/81 syncfs=306/267 sync_file_range=277/84 readahead=187/213 setpriority=141/140
+fchmodat2=452/452 mlock=149/228 munlock=150/229
 """
 
 _COLUMN = {"x86_64": 0, "aarch64": 1}
@@ -104,6 +110,7 @@ PR_SET_DUMPABLE = 4
 PR_SET_NO_NEW_PRIVS = 38
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NAME = 15
+_PR_CAPBSET_DROP = 24
 
 # unshare, setns and clone flags
 CLONE_NEWNS = 0x00020000
@@ -143,6 +150,18 @@ def set_mount_attributes(target: str, attributes: int, recursive: bool = True) -
     size = ctypes.sizeof(ctypes.c_uint64 * 4)
     structure = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
     call("mount_setattr", -100, target.encode(), 0x8000 if recursive else 0, ctypes.byref(structure), size)
+
+
+def keep_capabilities(*numbers: int) -> None:
+    """Drop all capabilities but these, also from what a program can get. Raises OSError."""
+    with open("/proc/sys/kernel/cap_last_cap") as file:
+        last = int(file.read())
+    for number in range(last + 1):
+        if number not in numbers:
+            prctl(_PR_CAPBSET_DROP, number)
+    kept = sum(1 << number for number in numbers)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    call("capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)))
 
 
 def dropped_capabilities() -> Prepared:
