@@ -372,6 +372,10 @@ SANDBOX_BACKEND = ENV.choice("LLMEVAL_SANDBOX_BACKEND", "auto", BACKEND_CHOICES)
 SANDBOX_SOCKET = ENV.text("LLMEVAL_SANDBOX_SOCKET", "/run/llmeval/sandbox.sock")
 SANDBOX_IMAGE = ENV.text("LLMEVAL_SANDBOX_IMAGE")
 SANDBOX_RUNTIME = ENV.text("LLMEVAL_SANDBOX_RUNTIME")
+WORKSPACES = ENV.choice("LLMEVAL_WORKSPACES", "auto", ("auto", "docker", "native"))
+WORKSPACES_DIR = ENV.text(
+    "LLMEVAL_WORKSPACES_DIR", str(VAR_DIR / "workspaces")
+)  # images and boxes of the native engine
 WORKSPACE_BUILDS = ENV.flag("LLMEVAL_WORKSPACE_BUILDS", False)
 WORKSPACE_NETWORK = ENV.text("LLMEVAL_WORKSPACE_NETWORK")  # Docker network of egress proxies; "": boxes reach no host
 SANDBOX_PACKAGES = ENV.text("LLMEVAL_SANDBOX_PACKAGES", str(VAR_DIR / "packages"))

@@ -8,15 +8,15 @@ from hub.common.shutdown import is_shutting_down
 from llmeval_site.retention import removals_by_settings
 from llmeval_site.webhooks.deliveries import DELIVER, deliver_due
 from runs.rollouts.sessions import close_expired_rollouts
-from sandbox.workspaces.shared import get_workspaces, has_docker
+from sandbox.workspaces.shared import get_workspaces, has_workspaces
 
 logger = logging.getLogger(__name__)
 
 
 @shared_task(name="site.close_workspaces", ignore_result=True)
 def close_workspaces() -> None:
-    """Close the boxes of expired episodes, and remove those whose process was killed. Needs no Docker engine."""
-    if has_docker():
+    """Close the boxes of expired episodes, and remove those whose process was killed. Needs no engine."""
+    if has_workspaces():
         closed = close_expired_rollouts()
         removed = get_workspaces().sweep()
         if closed or removed:

@@ -1,4 +1,4 @@
-"""Requests to the driver of a box over the container's attached streams."""
+"""Requests to the driver of a box: over a container's attached streams, or a socket."""
 
 import contextlib
 import json
@@ -21,9 +21,11 @@ Reply = Keywords
 class Connection:
     """Connection to one driver, for one or several requests. Replies to requests of other connections are ignored."""
 
-    def __init__(self, stream: socket.socket, generation: str) -> None:
+    def __init__(self, stream: socket.socket, generation: str, *, framed: bool = True) -> None:
+        """framed: whether the output has the headers of an attached container."""
         self._stream = stream
         self._generation = generation
+        self._framed = framed
         self._received = bytearray()
         self._line = bytearray()
 
@@ -98,6 +100,11 @@ class Connection:
 
     def _lines(self) -> Iterator[bytes]:
         """Yield the complete lines received, without the daemon's headers."""
+        if not self._framed:
+            self._line += self._received
+            self._received.clear()
+            yield from self._complete_lines()
+            return
         while len(self._received) >= _HEADER.size:
             stream, length = _HEADER.unpack_from(self._received)
             end = _HEADER.size + length
@@ -106,11 +113,14 @@ class Connection:
             if stream == _STDOUT:
                 self._line += self._received[_HEADER.size : end]
             del self._received[:end]
-            *complete, rest = self._line.split(b"\n")
-            self._line = bytearray(rest)
-            if len(self._line) > _MAX_LINE:
-                raise WorkspaceLost("The workspace sent a line that is too long.")
-            yield from (bytes(line) for line in complete)
+            yield from self._complete_lines()
+
+    def _complete_lines(self) -> Iterator[bytes]:
+        *complete, rest = self._line.split(b"\n")
+        self._line = bytearray(rest)
+        if len(self._line) > _MAX_LINE:
+            raise WorkspaceLost("The workspace sent a line that is too long.")
+        yield from (bytes(line) for line in complete)
 
 
 def _refusal(error: str) -> WorkspaceError:

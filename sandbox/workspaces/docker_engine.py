@@ -1,15 +1,11 @@
 """Boxes as containers: one container per box, with the driver as its first process."""
 
-import base64
 import contextlib
 import json
-import posixpath
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from uuid import uuid4
 
 import docker
@@ -19,15 +15,9 @@ from docker.types import LogConfig
 from sandbox.connections.transports.docker import DEFAULT_IMAGE, Keywords, plain_socket, remove
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import (
-    SEED,
     VERIFY,
-    Artifact,
-    Artifacts,
     BoxSpec,
-    CommandResult,
     Handle,
-    WorkspaceEngine,
-    WorkspaceError,
     WorkspaceLost,
 )
 from sandbox.workspaces.builds import ImageBuilder
@@ -43,6 +33,7 @@ from sandbox.workspaces.docker_api import (
     sentence,
     short_ulimits,
 )
+from sandbox.workspaces.driven import TMP_MB, VERIFY_MB, DriverWorkspaces, driver_config, driver_source
 from sandbox.workspaces.egress import PROXY_NAME, proxy_environment, read_refusals, start_proxy
 from sandbox.workspaces.services import (
     NO_NAME_SERVER,
@@ -54,25 +45,19 @@ from sandbox.workspaces.services import (
 )
 
 _API_TIMEOUT_S = 60
-_START_S = 60.0
-_REPLY_S = 30.0  # for the driver to reply after a command has ended
-_TMP_MB = 64
-_VERIFY_MB = 64
-_CHUNK = 1024 * 1024
-_MAX_ARTIFACTS = 20_000
 
 
 def container_options(spec: BoxSpec, cpus: int, network: BoxNetwork | None = None) -> Keywords:
     """Return the host configuration of a box, as keyword arguments of `create_host_config`."""
     limits = spec.limits
-    memory = limits.memory_mb + limits.disk_mb + _TMP_MB + (_VERIFY_MB if spec.verify else 0)
+    memory = limits.memory_mb + limits.disk_mb + TMP_MB + (VERIFY_MB if spec.verify else 0)
     owned = f"rw,exec,nosuid,nodev,uid={spec.user},gid={spec.user},mode=0755"
     tmpfs = {
         spec.workdir: f"{owned},size={limits.disk_mb}m,nr_inodes=64k",
-        "/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={_TMP_MB}m,nr_inodes=16k",  # noqa: S108
+        "/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={TMP_MB}m,nr_inodes=16k",  # noqa: S108
     }
     if spec.verify:
-        tmpfs[VERIFY] = f"rw,exec,nosuid,nodev,mode=0700,size={_VERIFY_MB}m,nr_inodes=16k"
+        tmpfs[VERIFY] = f"rw,exec,nosuid,nodev,mode=0700,size={VERIFY_MB}m,nr_inodes=16k"
     connected: Keywords = {"network_mode": "none"}
     if network is not None:
         connected = {"network_mode": network.name, "extra_hosts": dict(network.addresses), **NO_NAME_SERVER}
@@ -87,7 +72,7 @@ def container_options(spec: BoxSpec, cpus: int, network: BoxNetwork | None = Non
     }
 
 
-class DockerWorkspaces(WorkspaceEngine):
+class DockerWorkspaces(DriverWorkspaces):
     """Workspaces on the Docker engine that the environment variables of this process name."""
 
     def __init__(self, runtime: str | None = None, *, outside: str = "", proxy_image: str = DEFAULT_IMAGE) -> None:
@@ -126,13 +111,7 @@ class DockerWorkspaces(WorkspaceEngine):
     def open(self, spec: BoxSpec) -> Handle:
         generation = uuid4().hex
         expires = int(time.time()) + spec.limits.episode_s
-        config = {
-            "generation": generation,
-            "user": spec.user,
-            "workdir": spec.workdir,
-            "expires_s": spec.limits.episode_s,
-            "output_kb": spec.limits.output_kb,
-        }
+        config = driver_config(spec, generation)
         with reported():
             api = self._api
             image, info = image_id(api, spec.image), api.info()
@@ -155,7 +134,7 @@ class DockerWorkspaces(WorkspaceEngine):
                     network = BoxNetwork(network.name, {**network.addresses, PROXY_NAME: address})
                 container = api.create_container(
                     image,
-                    command=["-I", "-S", "-c", _driver_source(), json.dumps(config)],
+                    command=["-I", "-S", "-c", driver_source(), json.dumps(config)],
                     entrypoint=["python3"],
                     user="0:0",
                     stdin_open=True,
@@ -177,111 +156,12 @@ class DockerWorkspaces(WorkspaceEngine):
 
     def _start(self, handle: Handle, spec: BoxSpec) -> None:
         try:
-            with reported(), self._connect(handle, start=True) as connection:
-                connection.call("ping", _START_S)
-                if spec.seeded:
-                    connection.call("execute", _START_S, command=f"cp -R -p {SEED}/. .", seconds=_START_S / 2)
+            with reported(), self.connect(handle, start=True) as connection:
+                self.wait_for_driver(connection, spec)
         except SandboxUnavailable as error:
             raise SandboxUnavailable(
                 f"No workspace of the image {spec.image} could be started: {error} It must have python3, 3.9 or later."
             ) from error
-
-    def execute(
-        self,
-        handle: Handle,
-        command: str,
-        seconds: float,
-        *,
-        root: bool = False,
-        environment: Mapping[str, str] | None = None,
-    ) -> CommandResult:
-        with self._connect(handle) as connection:
-            reply = connection.call(
-                "execute",
-                seconds + _REPLY_S,
-                command=command,
-                seconds=seconds,
-                root=root,
-                environment=dict(environment or {}),
-            )
-        cut = int(reply["cut"])
-        head, tail = (base64.b64decode(reply[key]).decode("utf-8", "replace") for key in ("head", "tail"))
-        marker = f"\n[{cut:,} bytes of output cut here]\n" if cut else ""
-        return CommandResult(
-            exit_code=int(reply["exit_code"]),
-            output=f"{head}{marker}{tail}",
-            cut=cut,
-            timed_out=bool(reply["timed_out"]),
-            wall_ms=float(reply["ms"]),
-        )
-
-    def read(self, handle: Handle, path: str, max_bytes: int, *, root: bool = False) -> bytes:
-        with self._connect(handle) as connection:
-            reply = connection.call("read", path=path, max_bytes=max_bytes, root=root)
-        return base64.b64decode(reply["data"])
-
-    def write(self, handle: Handle, files: Mapping[str, bytes], *, root: bool = False, mode: int | None = None) -> None:
-        if not files:
-            return
-        with self._connect(handle) as connection:
-            for path, content in files.items():
-                _write_file(connection, path, content, root=root, mode=mode)
-
-    def end_processes(self, handle: Handle) -> None:
-        with self._connect(handle) as connection:
-            connection.call("end_processes")
-
-    def export_artifacts(self, handle: Handle, paths: Sequence[str], max_mb: int) -> Artifacts:
-        entries: list[Artifact] = []
-        contents: dict[str, bytearray] = {}
-        refused: list[str] = []
-        missing: list[str] = []
-        with self._connect(handle) as connection:
-            parts = connection.stream(
-                "export",
-                60.0,
-                paths=[posixpath.normpath(path) for path in paths],
-                max_bytes=max_mb * 1024 * 1024,
-                max_entries=_MAX_ARTIFACTS,
-            )
-            for part in parts:
-                kind, path = part.get("part"), str(part.get("path", ""))
-                if kind in ("file", "folder", "data") and not _is_below(path, paths):
-                    raise WorkspaceLost("The workspace sent a file outside of the declared artifacts.")
-                if kind == "folder":
-                    entries.append(Artifact(path=path, mode=int(part["mode"]) & 0o3777, content=None))
-                elif kind == "file":
-                    entries.append(Artifact(path=path, mode=int(part["mode"]) & 0o3777, content=b""))
-                    contents[path] = bytearray()
-                elif kind == "data":
-                    if not entries or entries[-1].path != path or entries[-1].content is None:
-                        raise WorkspaceLost("The workspace sent the parts of its artifacts in a wrong order.")
-                    contents[path] += base64.b64decode(part["data"])
-                elif kind == "refused":
-                    refused.append(path)
-                elif kind == "missing":
-                    missing.append(path)
-        entries = [
-            replace(item, content=bytes(contents[item.path])) if item.path in contents else item for item in entries
-        ]
-        return Artifacts(entries=entries, refused=refused, missing=missing)
-
-    def open_from(self, spec: BoxSpec, artifacts: Artifacts) -> Handle:
-        handle = self.open(spec)
-        try:
-            with self._connect(handle) as connection:
-                folders = [entry for entry in artifacts.entries if entry.content is None]
-                for folder in folders:
-                    connection.call("make_folder", path=folder.path)
-                for entry in artifacts.entries:
-                    if entry.content is not None:
-                        _write_file(connection, entry.path, entry.content, mode=entry.mode)
-                for folder in reversed(folders):  # inner folders first, because an outer one may become read-only
-                    connection.call("change_mode", path=folder.path, mode=folder.mode)
-        except BaseException:
-            self.close(handle)
-            raise
-        return handle
 
     def close(self, handle: Handle) -> None:
         with contextlib.suppress(*FAILURES):  # the sweep removes it
@@ -303,7 +183,7 @@ class DockerWorkspaces(WorkspaceEngine):
             api = self._local.api = docker.from_env(timeout=_API_TIMEOUT_S).api
         return api
 
-    def _connect(self, handle: Handle, *, start: bool = False) -> Connection:
+    def connect(self, handle: Handle, *, start: bool = False) -> Connection:
         """Attach to the box. Raises WorkspaceLost."""
         try:
             api = self._api
@@ -316,25 +196,3 @@ class DockerWorkspaces(WorkspaceEngine):
         except FAILURES as error:
             raise WorkspaceLost(f"The workspace cannot be reached: {sentence(error)}") from error
         return connection
-
-
-def _write_file(
-    connection: Connection, path: str, content: bytes, *, root: bool = False, mode: int | None = None
-) -> None:
-    for start in range(0, max(len(content), 1), _CHUNK):
-        part = base64.b64encode(content[start : start + _CHUNK]).decode()
-        last = start + _CHUNK >= len(content)
-        try:
-            connection.call("write", path=path, data=part, append=start > 0, root=root, mode=mode if last else None)
-        except WorkspaceError as error:
-            raise type(error)(f"{path}: {error}") from None
-
-
-def _is_below(path: str, roots: Sequence[str]) -> bool:
-    tops = [posixpath.normpath(root) for root in roots]
-    return posixpath.normpath(path) == path and any(path == top or path.startswith(f"{top}/") for top in tops)
-
-
-@cache
-def _driver_source() -> str:
-    return Path(__file__).with_name("driver.py").read_text(encoding="utf-8")

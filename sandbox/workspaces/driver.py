@@ -1,7 +1,7 @@
 """The driver: process 1 of a box. Carries out requests from standard input and replies on standard output.
 
 Runs inside the box with any Python from 3.9 on, started with `python3 -I -S -c`: it imports only the standard library.
-Requests and replies are lines of JSON; a line that cannot be parsed is ignored. The driver is root without capabilities
+In a native box, requests come from the connections of a socket, and replies go to them. Requests and replies are lines of JSON; a line that cannot be parsed is ignored. The driver is root without capabilities
 except those to change its user and to kill. Commands and file operations of the agent run as the agent's user, so the
 agent can neither kill the driver nor write to its streams.
 """
@@ -14,7 +14,9 @@ import json
 import os
 import select
 import signal
+import socket
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -27,6 +29,8 @@ CONFIG: Request = {}  # set by `main`
 CHUNK = 192 * 1024
 MAX_LINE = 8 * 1024 * 1024
 FILE_SECONDS = 30
+SEND_SECONDS = 30
+MAX_CONNECTIONS = 64
 
 
 class RequestRefused(Exception):
@@ -36,7 +40,7 @@ class RequestRefused(Exception):
 def send(message: Request) -> None:
     data = json.dumps(dict(message, generation=CONFIG["generation"])).encode() + b"\n"
     while data:
-        data = data[os.write(1, data) :]
+        data = data[os.write(CONFIG.get("output", 1), data) :]
 
 
 def become(root: bool) -> None:
@@ -394,6 +398,14 @@ def main() -> None:
     CONFIG.update(json.loads(sys.argv[1]))
     os.umask(0o022)
     expires = time.monotonic() + CONFIG["expires_s"]
+    if "listen" in CONFIG:
+        serve_socket(socket.socket(fileno=CONFIG["listen"]), expires)
+    else:
+        serve_streams(expires)
+
+
+def serve_streams(expires: float) -> None:
+    """Carry out requests from standard input until it ends."""
     received = bytearray()
     while time.monotonic() < expires:
         if not select.select([0], [], [], 1.0)[0]:
@@ -402,15 +414,45 @@ def main() -> None:
         data = os.read(0, CHUNK)
         if not data:
             return
-        received += data
-        while b"\n" in data:
-            line, _, rest = bytes(received).partition(b"\n")
-            received = bytearray(rest)
-            data = rest
-            answer(line)
-            reap()
-        if len(received) > MAX_LINE:
-            received.clear()
+        carry_out_lines(received, data)
+
+
+def serve_socket(listener: socket.socket, expires: float) -> None:
+    """Carry out the requests of each connection, one at a time, and reply to the connection."""
+    received: dict[socket.socket, bytearray] = {}
+    while time.monotonic() < expires:
+        watched = [*received, *([listener] if len(received) < MAX_CONNECTIONS else [])]
+        ready = select.select(watched, [], [], 1.0)[0]
+        reap()
+        for connection in ready:
+            if connection is listener:
+                accepted = listener.accept()[0]
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
+                received[accepted] = bytearray()
+                continue
+            CONFIG["output"] = connection.fileno()
+            try:
+                data = connection.recv(CHUNK)
+                if data:
+                    carry_out_lines(received[connection], data)
+            except OSError:  # the other side has ended
+                data = b""
+            if not data:
+                del received[connection]
+                connection.close()
+
+
+def carry_out_lines(received: bytearray, data: bytes) -> None:
+    """Carry out the requests that are complete with *data*, and keep the rest in *received*."""
+    received += data
+    while b"\n" in data:
+        line, _, rest = bytes(received).partition(b"\n")
+        received[:] = rest
+        data = rest
+        answer(line)
+        reap()
+    if len(received) > MAX_LINE:
+        received.clear()
 
 
 if __name__ == "__main__":

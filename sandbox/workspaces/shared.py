@@ -28,24 +28,37 @@ _executor: ThreadPoolExecutor | None = None
 
 def get_workspaces() -> WorkspaceEngine:
     """Return the process's engine. The first call starts the sweep, now and every minute."""
-    from sandbox.connections.transports.docker import DEFAULT_IMAGE
-    from sandbox.workspaces.docker_engine import DockerWorkspaces  # the Docker SDK takes long to import
-
     global _engine
     with _lock:
         if _engine is None:
-            _engine = DockerWorkspaces(
-                settings.SANDBOX_RUNTIME or None,
-                outside=settings.WORKSPACE_NETWORK,
-                proxy_image=settings.SANDBOX_IMAGE or DEFAULT_IMAGE,
-            )
+            _engine = _make_engine()
             threading.Thread(target=_sweep, args=(_engine,), name="workspaces-sweep", daemon=True).start()
         return _engine
+
+
+def _make_engine() -> WorkspaceEngine:
+    from sandbox.connections.transports.docker import DEFAULT_IMAGE
+    from sandbox.workspaces.docker_engine import DockerWorkspaces  # the Docker SDK takes long to import
+    from sandbox.workspaces.native_engine import NativeWorkspaces, missing_protection
+
+    chosen = settings.WORKSPACES
+    if chosen == "native" or (chosen == "auto" and not has_docker() and not missing_protection()):
+        return NativeWorkspaces(Path(settings.WORKSPACES_DIR))
+    return DockerWorkspaces(
+        settings.SANDBOX_RUNTIME or None,
+        outside=settings.WORKSPACE_NETWORK,
+        proxy_image=settings.SANDBOX_IMAGE or DEFAULT_IMAGE,
+    )
 
 
 def has_docker() -> bool:
     """Return whether a Docker engine seems to be configured, without a connection to it."""
     return bool(os.environ.get("DOCKER_HOST")) or Path("/var/run/docker.sock").exists()
+
+
+def has_workspaces() -> bool:
+    """Return whether this process may have boxes to sweep, without a connection to a Docker engine."""
+    return settings.WORKSPACES == "native" or has_docker() or Path(settings.WORKSPACES_DIR, "boxes").is_dir()
 
 
 def allow_builds() -> None:

@@ -43,9 +43,7 @@ def main() -> None:
 
 def _start(plan: BoxPlan) -> tuple[int, bytes]:
     """Start the first process of the box. Return its id, and why it failed."""
-    join = cgroups.make_box_group(
-        plan["name"], plan["groups"], plan["memory"], plan["processes"], plan["cpus"]
-    )
+    join = cgroups.make_box_group(plan["name"], plan["groups"], plan["memory"], plan["processes"], plan["cpus"])
     faults, fault = os.pipe()
     go, start = os.pipe()
     syscalls.call("unshare", syscalls.CLONE_NEWPID)
@@ -54,7 +52,8 @@ def _start(plan: BoxPlan) -> tuple[int, bytes]:
         _become_first(plan, join, fault, go)
     for fd in (*join, fault, go, LISTEN_FD):
         os.close(fd)
-    if os.read(faults, 1) == setup.WANTS_IDS:
+    first = os.read(faults, 1)
+    if first == setup.WANTS_IDS:
         uid, user = plan["uid"], plan["user"]
         for name in ("uid_map", "gid_map"):
             with open(f"/proc/{pid}/{name}", "w") as file:
@@ -65,6 +64,8 @@ def _start(plan: BoxPlan) -> tuple[int, bytes]:
         found += data
     os.close(faults)
     os.close(start)
+    if not first:
+        found += b"its first process was killed"
     return pid, bytes(found[:_FAULT_BYTES])
 
 

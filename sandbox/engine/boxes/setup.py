@@ -20,7 +20,18 @@ _NOEXEC = 8
 _RDONLY, _NOSUID, _NODEV = 1, 2, 4  # MOUNT_ATTR_*
 _DEVICES = {"null": (1, 3), "zero": (1, 5), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 _DEVICE_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
-_HIDDEN_FILES = ("kcore", "keys", "key-users", "kallsyms", "latency_stats", "timer_list", "sched_debug", "modules")
+_HIDDEN_FILES = (
+    "kcore",
+    "kmsg",
+    "keys",
+    "key-users",
+    "kallsyms",
+    "latency_stats",
+    "timer_list",
+    "sched_debug",
+    "modules",
+)
+_HIDDEN_FILES += ("config.gz", "iomem", "ioports", "slabinfo", "vmallocinfo", "kpagecount", "kpageflags", "kpagecgroup")
 _HIDDEN_FOLDERS = ("acpi", "asound", "scsi", "driver", "fs", "bus", "irq", "sysvipc")
 _READ_ONLY = ("sys", "sysrq-trigger", "interrupts", "mtrr")
 _CAP_KILL, _CAP_SETGID, _CAP_SETUID = 5, 6, 7
@@ -125,6 +136,7 @@ def _mount_folders(plan: BoxPlan) -> None:
     syscalls.set_mount_attributes("/dev", _RDONLY | _NOSUID, recursive=False)
     for folder in plan["folders"]:
         syscalls.mount("llmeval", folder["path"], "tmpfs", MS_NOSUID | MS_NODEV, folder["options"])
+    syscalls.set_mount_attributes("/sys", _RDONLY | _NOSUID | _NODEV, recursive=False)
     for name in _HIDDEN_FILES:
         if os.path.exists(f"/proc/{name}"):
             syscalls.mount("/dev/null", f"/proc/{name}", flags=MS_BIND)
@@ -135,7 +147,6 @@ def _mount_folders(plan: BoxPlan) -> None:
         if os.path.exists(f"/proc/{name}"):
             syscalls.mount(f"/proc/{name}", f"/proc/{name}", flags=MS_BIND)
             syscalls.set_mount_attributes(f"/proc/{name}", _RDONLY | _NOSUID | _NODEV, recursive=False)
-    syscalls.set_mount_attributes("/sys", _RDONLY | _NOSUID | _NODEV, recursive=False)
     syscalls.set_mount_attributes("/", _RDONLY | _NOSUID | _NODEV, recursive=False)
 
 
@@ -167,5 +178,7 @@ def _set_limits(processes: int) -> None:
         (resource.RLIMIT_MEMLOCK, 65536, 65536),
         (resource.RLIMIT_SIGPENDING, 1024, 1024),
         (resource.RLIMIT_MSGQUEUE, 0, 0),
+        (resource.RLIMIT_RTPRIO, 0, 0),
+        (resource.RLIMIT_NICE, 0, 0),
     ):
         resource.setrlimit(number, (soft, hard))

@@ -1,12 +1,14 @@
 """Boxes of workspaces: what commands can do, what hostile ones cannot, and what scoring sees."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
-import docker
 import pytest
 
 from sandbox.errors import SandboxUnavailable
@@ -17,21 +19,24 @@ from sandbox.workspaces.base import (
     CommandResult,
     Handle,
     TooManyProcesses,
+    WorkspaceEngine,
     WorkspaceError,
     WorkspaceLost,
 )
-from sandbox.workspaces.docker_api import LABEL
 from sandbox.workspaces.docker_engine import DockerWorkspaces
 from tests.sandbox import containers
+from tests.sandbox.workspaces.engines import make_engine
 
 pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
 LIMITS = BoxLimits(pids=48, disk_mb=16, memory_mb=128, output_kb=4)
 
 
-@pytest.fixture(scope="module")
-def engine() -> DockerWorkspaces:
-    containers.daemon().close()
-    return DockerWorkspaces()
+@pytest.fixture(scope="module", params=["docker", "native"])
+def engine(request: pytest.FixtureRequest) -> Iterator[WorkspaceEngine]:
+    containers.daemon().close()  # native boxes take the files of their image from it
+    made = make_engine(request.param)
+    yield made
+    made.sweep()
 
 
 def spec(**values: object) -> BoxSpec:
@@ -39,37 +44,37 @@ def spec(**values: object) -> BoxSpec:
 
 
 @pytest.fixture
-def box(engine: DockerWorkspaces) -> Iterator[Handle]:
+def box(engine: WorkspaceEngine) -> Iterator[Handle]:
     handle = engine.open(spec())
     yield handle
     engine.close(handle)
 
 
 @pytest.fixture
-def verify_box(engine: DockerWorkspaces) -> Iterator[Handle]:
+def verify_box(engine: WorkspaceEngine) -> Iterator[Handle]:
     handle = engine.open(spec(verify=True))
     yield handle
     engine.close(handle)
 
 
-def run(engine: DockerWorkspaces, box: Handle, command: str, seconds: float = 20) -> CommandResult:
+def run(engine: WorkspaceEngine, box: Handle, command: str, seconds: float = 20) -> CommandResult:
     return engine.execute(box, command, seconds)
 
 
 # ---- commands --------------------------------------------------------------------------------------------------------
 
 
-def test_command_returns_output_exit_code_and_work_folder(engine: DockerWorkspaces, box: Handle) -> None:
+def test_command_returns_output_exit_code_and_work_folder(engine: WorkspaceEngine, box: Handle) -> None:
     result = run(engine, box, "pwd; echo wrong >&2; exit 3")
     assert (result.exit_code, result.output, result.timed_out) == (3, "/app\nwrong\n", False)
 
 
-def test_files_and_background_processes_outlive_a_command(engine: DockerWorkspaces, box: Handle) -> None:
+def test_files_and_background_processes_outlive_a_command(engine: WorkspaceEngine, box: Handle) -> None:
     run(engine, box, "echo kept > file; sleep 300 & echo $! > pid")
     assert run(engine, box, "cat file; test -d /proc/$(cat pid) && echo alive").output == "kept\nalive\n"
 
 
-def test_long_output_keeps_both_ends_and_states_how_much_is_cut(engine: DockerWorkspaces, box: Handle) -> None:
+def test_long_output_keeps_both_ends_and_states_how_much_is_cut(engine: WorkspaceEngine, box: Handle) -> None:
     result = run(engine, box, "echo first; head -c 100000 /dev/zero | tr '\\0' x; echo; echo last")
     assert result.output.startswith("first\n")
     assert result.output.endswith("last\n")
@@ -78,14 +83,14 @@ def test_long_output_keeps_both_ends_and_states_how_much_is_cut(engine: DockerWo
 
 
 def test_command_beyond_its_time_is_killed_with_its_group_also_if_it_ignores_signals(
-    engine: DockerWorkspaces, box: Handle
+    engine: WorkspaceEngine, box: Handle
 ) -> None:
     result = run(engine, box, "trap '' TERM INT HUP; (sleep 299; :) & echo $$ > pid; while :; do :; done", seconds=1)
     assert (result.timed_out, result.exit_code) == (True, 137)
     assert "sleep" not in run(engine, box, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").output
 
 
-def test_files_are_read_and_written_by_path(engine: DockerWorkspaces, box: Handle) -> None:
+def test_files_are_read_and_written_by_path(engine: WorkspaceEngine, box: Handle) -> None:
     content = os.urandom(3_000_000)
     engine.write(box, {"deep/er/file.bin": content})
     assert engine.read(box, "/app/deep/er/file.bin", 4_000_000) == content
@@ -96,7 +101,7 @@ def test_files_are_read_and_written_by_path(engine: DockerWorkspaces, box: Handl
         engine.read(box, "pipe", 10)
 
 
-def test_missing_image_is_reported_with_its_remedy(engine: DockerWorkspaces) -> None:
+def test_missing_image_is_reported_with_its_remedy(engine: WorkspaceEngine) -> None:
     with pytest.raises(SandboxUnavailable, match="no-such-image:1 of the workspace is not on this Docker engine"):
         engine.open(spec(image="no-such-image:1"))
 
@@ -104,7 +109,7 @@ def test_missing_image_is_reported_with_its_remedy(engine: DockerWorkspaces) -> 
 # ---- hostile commands ------------------------------------------------------------------------------------------------
 
 
-def test_agent_has_no_capabilities_and_cannot_reach_the_driver(engine: DockerWorkspaces, box: Handle) -> None:
+def test_agent_has_no_capabilities_and_cannot_reach_the_driver(engine: WorkspaceEngine, box: Handle) -> None:
     status = run(engine, box, "grep -E '^(CapEff|CapPrm|CapInh|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status").output
     found = dict(line.split(":\t") for line in status.splitlines())
     assert {found[name] for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {"0" * 16}
@@ -115,18 +120,18 @@ def test_agent_has_no_capabilities_and_cannot_reach_the_driver(engine: DockerWor
     assert run(engine, box, "echo alive").output == "alive\n"
 
 
-def test_programs_of_the_image_cannot_be_replaced(engine: DockerWorkspaces, box: Handle) -> None:
+def test_programs_of_the_image_cannot_be_replaced(engine: WorkspaceEngine, box: Handle) -> None:
     for path in ("/bin/sh", "/usr/local/bin/python3", "/etc/ld.so.preload", "/etc/profile", "/root/x"):
         assert run(engine, box, f"echo evil > {path}").exit_code != 0, path
 
 
-def test_box_has_no_network(engine: DockerWorkspaces, box: Handle) -> None:
+def test_box_has_no_network(engine: WorkspaceEngine, box: Handle) -> None:
     attempt = "python3 -c \"import socket; socket.create_connection(('1.1.1.1', 53), 3)\""
     assert "unreachable" in run(engine, box, attempt).output
     assert run(engine, box, "tail -n +3 /proc/net/dev | grep -vc ' lo:'").output.strip() == "0"
 
 
-def test_fork_bomb_stays_inside_the_limit_and_the_box_answers_afterwards(engine: DockerWorkspaces, box: Handle) -> None:
+def test_fork_bomb_stays_inside_the_limit_and_the_box_answers_afterwards(engine: WorkspaceEngine, box: Handle) -> None:
     try:
         run(engine, box, "bomb() { bomb | bomb & }; bomb; sleep 60", seconds=3)
     except TooManyProcesses:
@@ -140,7 +145,7 @@ def test_fork_bomb_stays_inside_the_limit_and_the_box_answers_afterwards(engine:
     assert result.output == "alive\n"
 
 
-def test_disk_and_memory_are_limited_and_the_box_answers_afterwards(engine: DockerWorkspaces, box: Handle) -> None:
+def test_disk_and_memory_are_limited_and_the_box_answers_afterwards(engine: WorkspaceEngine, box: Handle) -> None:
     assert "No space left" in run(engine, box, "head -c 50M /dev/zero > big").output
     assert int(run(engine, box, "stat -c %s big; rm big").output) == 16 * 1024 * 1024
     assert run(engine, box, "for i in $(seq 70000); do : > f$i || exit 9; done", seconds=60).exit_code != 0
@@ -151,7 +156,7 @@ def test_disk_and_memory_are_limited_and_the_box_answers_afterwards(engine: Dock
 # ---- artifacts and scoring boxes -------------------------------------------------------------------------------------
 
 
-def test_artifacts_leave_out_links_devices_and_what_is_not_declared(engine: DockerWorkspaces, box: Handle) -> None:
+def test_artifacts_leave_out_links_devices_and_what_is_not_declared(engine: WorkspaceEngine, box: Handle) -> None:
     run(engine, box, "mkdir out; echo a > out/a; chmod 640 out/a; ln -s /etc/passwd out/link; mkfifo out/pipe")
     run(engine, box, "ln -s /etc folder; echo b > b; ln -s out/a top")
     found = engine.export_artifacts(box, ["/app/out", "/app/folder", "/app/top", "/app/none"], 1)
@@ -163,13 +168,13 @@ def test_artifacts_leave_out_links_devices_and_what_is_not_declared(engine: Dock
     assert found.missing == ["/app/none"]
 
 
-def test_artifacts_beyond_their_limit_are_refused(engine: DockerWorkspaces, box: Handle) -> None:
+def test_artifacts_beyond_their_limit_are_refused(engine: WorkspaceEngine, box: Handle) -> None:
     run(engine, box, "head -c 2M /dev/zero > big")
     with pytest.raises(ArtifactsTooLarge):
         engine.export_artifacts(box, ["/app"], 1)
 
 
-def test_fresh_box_has_the_artifacts_and_nothing_else_of_the_live_box(engine: DockerWorkspaces, box: Handle) -> None:
+def test_fresh_box_has_the_artifacts_and_nothing_else_of_the_live_box(engine: WorkspaceEngine, box: Handle) -> None:
     run(engine, box, "mkdir -p a/b; echo x > a/b/f; chmod 2750 a; chmod 500 a/b; chmod 400 a/b/f; echo t > /tmp/trace")
     run(engine, box, "setsid sh -c 'while :; do echo forged > /app/a/b/f; done' > /dev/null 2>&1 &")
     fresh = engine.open_from(spec(image=box.image, verify=True), engine.export_artifacts(box, ["/app"], 4))
@@ -180,7 +185,7 @@ def test_fresh_box_has_the_artifacts_and_nothing_else_of_the_live_box(engine: Do
         engine.close(fresh)
 
 
-def test_agent_cannot_read_or_write_below_verify(engine: DockerWorkspaces, verify_box: Handle) -> None:
+def test_agent_cannot_read_or_write_below_verify(engine: WorkspaceEngine, verify_box: Handle) -> None:
     engine.write(verify_box, {"/verify/tests/test.sh": b"secret"}, root=True, mode=0o700)
     for attempt in ("cat /verify/tests/test.sh", "ls /verify", "echo 1 > /verify/reward.json", "mv /verify /tmp/v"):
         result = run(engine, verify_box, attempt)
@@ -191,7 +196,7 @@ def test_agent_cannot_read_or_write_below_verify(engine: DockerWorkspaces, verif
 # ---- life ------------------------------------------------------------------------------------------------------------
 
 
-def test_closed_box_is_reported_as_lost(engine: DockerWorkspaces) -> None:
+def test_closed_box_is_reported_as_lost(engine: WorkspaceEngine) -> None:
     handle = engine.open(spec())
     engine.close(handle)
     engine.close(handle)
@@ -199,7 +204,7 @@ def test_closed_box_is_reported_as_lost(engine: DockerWorkspaces) -> None:
         run(engine, handle, "true")
 
 
-def test_box_of_another_generation_is_reported_as_lost(engine: DockerWorkspaces, box: Handle) -> None:
+def test_box_of_another_generation_is_reported_as_lost(engine: WorkspaceEngine, box: Handle) -> None:
     other = Handle(host=box.host, id=box.id, generation="other", image=box.image)
     with pytest.raises(WorkspaceLost, match="started again"):
         run(engine, other, "true")
@@ -209,16 +214,18 @@ _OPEN_AND_WAIT = """
 import sys, time
 from sandbox.connections.owners import owner
 from sandbox.workspaces.base import BoxSpec
-from sandbox.workspaces.docker_engine import DockerWorkspaces
-handle = DockerWorkspaces().open(BoxSpec(image=sys.argv[1], owner=owner()))
+from tests.sandbox.workspaces.engines import make_engine
+handle = make_engine(sys.argv[2]).open(BoxSpec(image=sys.argv[1], owner=owner()))
+make_engine(sys.argv[2]).execute(handle, "setsid sleep 9876 > /dev/null 2>&1 &", 5)
 print(handle.id, flush=True)
 time.sleep(300)
 """
 
 
-def test_sweep_removes_boxes_of_a_killed_process_and_no_others(engine: DockerWorkspaces, box: Handle) -> None:
+def test_sweep_removes_boxes_of_a_killed_process_and_no_others(engine: WorkspaceEngine, box: Handle) -> None:
+    name = "docker" if isinstance(engine, DockerWorkspaces) else "native"
     process = subprocess.Popen(
-        [sys.executable, "-c", _OPEN_AND_WAIT, containers.image()], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _OPEN_AND_WAIT, containers.image(), name], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     left_behind = process.stdout.readline().strip()
@@ -228,19 +235,25 @@ def test_sweep_removes_boxes_of_a_killed_process_and_no_others(engine: DockerWor
     process.wait()
     assert left_behind in engine.sweep()
     assert run(engine, box, "echo alive").output == "alive\n"
-    api = docker.from_env().api
-    assert left_behind not in [found["Id"] for found in api.containers(all=True, filters={"label": f"{LABEL}=box"})]
-    api.close()
+    assert not commands_with("sleep\0009876")
+    assert left_behind not in engine.sweep()
 
 
-def test_box_ends_by_itself_when_it_expires(engine: DockerWorkspaces) -> None:
+def commands_with(text: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_text())
+    return [line for line in found if text in line]
+
+
+def test_box_ends_by_itself_when_it_expires(engine: WorkspaceEngine) -> None:
     handle = engine.open(spec(limits=BoxLimits(episode_s=3)))
-    api = docker.from_env().api
-    try:
-        api.wait(handle.id, timeout=30)  # the driver ends by itself, also if no process sweeps
-    except Exception as error:
-        assert "No such container" in str(error)
-    api.close()
+    deadline = time.monotonic() + 30  # the box ends by itself, also if no process sweeps
+    with pytest.raises(WorkspaceLost):
+        while time.monotonic() < deadline:
+            run(engine, handle, "true")
+            time.sleep(0.2)
     engine.sweep()
     with pytest.raises(WorkspaceLost):
         run(engine, handle, "true")

@@ -1,0 +1,175 @@
+"""What engines share whose boxes have the driver as their first process."""
+
+import base64
+import posixpath
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from sandbox.connections.transports.docker import Keywords
+from sandbox.workspaces.base import (
+    SEED,
+    Artifact,
+    Artifacts,
+    BoxSpec,
+    CommandResult,
+    Handle,
+    WorkspaceEngine,
+    WorkspaceError,
+    WorkspaceLost,
+)
+from sandbox.workspaces.connection import Connection
+
+TMP_MB = 64
+VERIFY_MB = 64
+_START_S = 60.0
+_REPLY_S = 30.0  # for the driver to reply after a command has ended
+_CHUNK = 1024 * 1024
+_MAX_ARTIFACTS = 20_000
+
+
+def driver_config(spec: BoxSpec, generation: str) -> Keywords:
+    """Return what the driver of a box is told."""
+    return {
+        "generation": generation,
+        "user": spec.user,
+        "workdir": spec.workdir,
+        "expires_s": spec.limits.episode_s,
+        "output_kb": spec.limits.output_kb,
+    }
+
+
+@cache
+def driver_source() -> str:
+    """Return the program of the driver."""
+    return Path(__file__).with_name("driver.py").read_text(encoding="utf-8")
+
+
+class DriverWorkspaces(WorkspaceEngine):
+    """Engine whose boxes carry out the requests of a connection."""
+
+    @abstractmethod
+    def connect(self, handle: Handle, *, start: bool = False) -> Connection:
+        """Connect to the driver of a box, which is started first if *start*. Raises WorkspaceLost."""
+
+    def wait_for_driver(self, connection: Connection, spec: BoxSpec) -> None:
+        """Wait until the driver replies, and fill the work folder of a seeded box."""
+        connection.call("ping", _START_S)
+        if spec.seeded:
+            connection.call("execute", _START_S, command=f"cp -R -p {SEED}/. .", seconds=_START_S / 2)
+
+    def execute(
+        self,
+        handle: Handle,
+        command: str,
+        seconds: float,
+        *,
+        root: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> CommandResult:
+        with self.connect(handle) as connection:
+            reply = connection.call(
+                "execute",
+                seconds + _REPLY_S,
+                command=command,
+                seconds=seconds,
+                root=root,
+                environment=dict(environment or {}),
+            )
+        cut = int(reply["cut"])
+        head, tail = (base64.b64decode(reply[key]).decode("utf-8", "replace") for key in ("head", "tail"))
+        marker = f"\n[{cut:,} bytes of output cut here]\n" if cut else ""
+        return CommandResult(
+            exit_code=int(reply["exit_code"]),
+            output=f"{head}{marker}{tail}",
+            cut=cut,
+            timed_out=bool(reply["timed_out"]),
+            wall_ms=float(reply["ms"]),
+        )
+
+    def read(self, handle: Handle, path: str, max_bytes: int, *, root: bool = False) -> bytes:
+        with self.connect(handle) as connection:
+            reply = connection.call("read", path=path, max_bytes=max_bytes, root=root)
+        return base64.b64decode(reply["data"])
+
+    def write(self, handle: Handle, files: Mapping[str, bytes], *, root: bool = False, mode: int | None = None) -> None:
+        if not files:
+            return
+        with self.connect(handle) as connection:
+            for path, content in files.items():
+                _write_file(connection, path, content, root=root, mode=mode)
+
+    def end_processes(self, handle: Handle) -> None:
+        with self.connect(handle) as connection:
+            connection.call("end_processes")
+
+    def export_artifacts(self, handle: Handle, paths: Sequence[str], max_mb: int) -> Artifacts:
+        entries: list[Artifact] = []
+        contents: dict[str, bytearray] = {}
+        refused: list[str] = []
+        missing: list[str] = []
+        with self.connect(handle) as connection:
+            parts = connection.stream(
+                "export",
+                60.0,
+                paths=[posixpath.normpath(path) for path in paths],
+                max_bytes=max_mb * 1024 * 1024,
+                max_entries=_MAX_ARTIFACTS,
+            )
+            for part in parts:
+                kind, path = part.get("part"), str(part.get("path", ""))
+                if kind in ("file", "folder", "data") and not _is_below(path, paths):
+                    raise WorkspaceLost("The workspace sent a file outside of the declared artifacts.")
+                if kind == "folder":
+                    entries.append(Artifact(path=path, mode=int(part["mode"]) & 0o3777, content=None))
+                elif kind == "file":
+                    entries.append(Artifact(path=path, mode=int(part["mode"]) & 0o3777, content=b""))
+                    contents[path] = bytearray()
+                elif kind == "data":
+                    if not entries or entries[-1].path != path or entries[-1].content is None:
+                        raise WorkspaceLost("The workspace sent the parts of its artifacts in a wrong order.")
+                    contents[path] += base64.b64decode(part["data"])
+                elif kind == "refused":
+                    refused.append(path)
+                elif kind == "missing":
+                    missing.append(path)
+        entries = [
+            replace(item, content=bytes(contents[item.path])) if item.path in contents else item for item in entries
+        ]
+        return Artifacts(entries=entries, refused=refused, missing=missing)
+
+    def open_from(self, spec: BoxSpec, artifacts: Artifacts) -> Handle:
+        handle = self.open(spec)
+        try:
+            with self.connect(handle) as connection:
+                folders = [entry for entry in artifacts.entries if entry.content is None]
+                for folder in folders:
+                    connection.call("make_folder", path=folder.path)
+                for entry in artifacts.entries:
+                    if entry.content is not None:
+                        _write_file(connection, entry.path, entry.content, mode=entry.mode)
+                for folder in reversed(folders):  # inner folders first, because an outer one may become read-only
+                    connection.call("change_mode", path=folder.path, mode=folder.mode)
+        except BaseException:
+            self.close(handle)
+            raise
+        return handle
+
+
+def _write_file(
+    connection: Connection, path: str, content: bytes, *, root: bool = False, mode: int | None = None
+) -> None:
+    for start in range(0, max(len(content), 1), _CHUNK):
+        part = base64.b64encode(content[start : start + _CHUNK]).decode()
+        last = start + _CHUNK >= len(content)
+        try:
+            connection.call("write", path=path, data=part, append=start > 0, root=root, mode=mode if last else None)
+        except WorkspaceError as error:
+            raise type(error)(f"{path}: {error}") from None
+
+
+def _is_below(path: str, roots: Sequence[str]) -> bool:
+    tops = [posixpath.normpath(root) for root in roots]
+    return posixpath.normpath(path) == path and any(path == top or path.startswith(f"{top}/") for top in tops)

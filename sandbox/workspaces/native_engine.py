@@ -1,0 +1,253 @@
+"""Boxes without containers: namespaces, control groups and a system call filter, over the files of a local image."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from uuid import uuid4
+
+from sandbox.connections.owners import is_gone
+from sandbox.connections.transports.local import ENGINE, interpreter
+from sandbox.engine.boxes.keeper import remove
+from sandbox.engine.boxes.setup import LISTEN_FD, BoxPlan
+from sandbox.engine.isolation import cgroups, seccomp
+from sandbox.errors import SandboxUnavailable
+from sandbox.workspaces.base import VERIFY, BoxSpec, Handle, WorkspaceLost
+from sandbox.workspaces.connection import Connection
+from sandbox.workspaces.driven import TMP_MB, VERIFY_MB, DriverWorkspaces, driver_config, driver_source
+from sandbox.workspaces.native_roots import RootCache
+
+_SHM_MB = 16
+_START_S = 60
+_CONNECT_S = 10.0
+_FIRST_UID = 0x72000000  # no distribution assigns these; engines use those from namespaces.UID_BASE on
+_SLOTS = 1 << 20
+_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from engine.boxes import keeper; keeper.main()"
+_ONLY_DOCKER = "only the Docker engine of workspaces offers. Set LLMEVAL_WORKSPACES=docker on a machine with Docker."
+
+
+class NativeWorkspaces(DriverWorkspaces):
+    """Workspaces in namespaces of this machine. Needs root and control groups."""
+
+    def __init__(self, folder: Path) -> None:
+        """folder: where the files of images and the sockets of boxes are kept; only root may enter it."""
+        self._roots = RootCache(folder / "images")
+        self._boxes = folder / "boxes"
+
+    def check(self, image: str = "") -> None:
+        if problem := missing_protection():
+            raise SandboxUnavailable(f"Native workspaces cannot be used on this machine: {problem}")
+        if image:
+            self._roots.get(image)
+
+    def check_outside(self) -> None:
+        raise SandboxUnavailable(f"This environment lets its boxes connect to hosts outside, which {_ONLY_DOCKER}")
+
+    def refusals(self, handle: Handle, after: int) -> Sequence[str]:
+        return []
+
+    def build(self, context: Mapping[str, bytes], workdir: str, seconds: float, *, allowed: bool) -> str:
+        raise SandboxUnavailable(f"The image of this environment is built from a Dockerfile, which {_ONLY_DOCKER}")
+
+    def open(self, spec: BoxSpec) -> Handle:
+        if spec.services:
+            raise SandboxUnavailable(f"This environment has services beside its boxes, which {_ONLY_DOCKER}")
+        if spec.allowed:
+            self.check_outside()
+        self.check()
+        root = self._roots.get(spec.image)
+        generation = uuid4().hex
+        handle = Handle(host=socket.gethostname(), id=generation, generation=generation, image=root.digest)
+        state = self._boxes / generation
+        self._boxes.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state.mkdir(mode=0o700)
+        try:
+            groups = cgroups.box_folders()
+            config = {**driver_config(spec, generation), "listen": LISTEN_FD}
+            memory = spec.limits.memory_mb + spec.limits.disk_mb + TMP_MB + (VERIFY_MB if spec.verify else 0)
+            with _claimed_uid(self._boxes.parent, state) as uid:
+                plan: BoxPlan = {
+                    "root": str(root.folder),
+                    "name": f"llmeval-box-{generation}",
+                    "state": str(state),
+                    "uid": uid,
+                    "user": spec.user,
+                    "folders": [
+                        {"path": path, "options": options} for path, options in _folders(spec, uid + 1).items()
+                    ],
+                    "groups": groups,
+                    "memory": memory << 20,
+                    "processes": spec.limits.pids,
+                    "cpus": min(spec.limits.cpus, os.cpu_count() or 1),
+                    "expires_s": spec.limits.episode_s,
+                    "environment": {"PATH": os.defpath, **root.environment},
+                    "command": ["python3", "-I", "-S", "-c", driver_source(), json.dumps(config)],
+                }
+                facts = {
+                    "owner": spec.owner,
+                    "expires": time.time() + spec.limits.episode_s,
+                    "name": plan["name"],
+                    "groups": groups,
+                    "uid": uid,
+                }
+                (state / "box.json").write_text(json.dumps(facts), encoding="utf-8")
+            _start_keeper(plan, state, spec.image)
+            with self.connect(handle) as connection:
+                self.wait_for_driver(connection, spec)
+        except BaseException as error:
+            self.close(handle)
+            if isinstance(error, OSError):
+                raise SandboxUnavailable(
+                    f"No workspace of the image {spec.image} could be started: {error}."
+                ) from error
+            raise
+        return handle
+
+    def connect(self, handle: Handle, *, start: bool = False) -> Connection:
+        state = self._state(handle)
+        connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connected.settimeout(_CONNECT_S)
+            with _folder_descriptor(state) as folder:
+                connected.connect(f"/proc/self/fd/{folder}/socket")  # paths of sockets are short
+        except OSError:
+            connected.close()
+            raise WorkspaceLost("The workspace does not exist any more, or is on another host.") from None
+        return Connection(connected, handle.generation, framed=False)
+
+    def close(self, handle: Handle) -> None:
+        with contextlib.suppress(OSError, WorkspaceLost, ValueError):  # the sweep removes it
+            _remove(self._state(handle))
+
+    def sweep(self) -> list[str]:
+        removed = []
+        for state in sorted(self._boxes.glob("*")):
+            with contextlib.suppress(OSError, ValueError):
+                if _is_left(state) and _remove(state):
+                    removed.append(state.name)
+        return removed
+
+    def _state(self, handle: Handle) -> Path:
+        """Return the folder of a box. Its name comes from the database, so it must not be a path."""
+        if not handle.id.isalnum():
+            raise WorkspaceLost("The workspace does not exist any more, or is on another host.")
+        return self._boxes / handle.id
+
+
+@cache
+def missing_protection() -> str:
+    """Return why boxes would not be protected on this machine; "" if nothing is missing."""
+    if os.name != "posix" or os.uname().sysname != "Linux":
+        return "only Linux has namespaces."
+    if os.geteuid() != 0:
+        return (
+            "the process that opens boxes must be root, which gives them users of their own and limits them. "
+            "Use the Docker engine (LLMEVAL_WORKSPACES=docker) or run the workers as root."
+        )
+    if not seccomp.works():
+        return f"there is no system call filter for {os.uname().machine}."
+    if "overlay" not in Path("/proc/filesystems").read_text(encoding="utf-8"):
+        return "the kernel does not offer overlayfs (`modprobe overlay`)."
+    try:
+        cgroups.box_folders()
+    except OSError as error:
+        return f"memory, processes and processor time of a box cannot be limited: {error}. Delegate a control group."
+    return ""
+
+
+def _folders(spec: BoxSpec, user: int) -> dict[str, str]:
+    """Return path -> options of the writable folders of a box; `user` as the machine sees it."""
+    found = {
+        spec.workdir: f"uid={user},gid={user},mode=0755,size={spec.limits.disk_mb}m,nr_inodes=64k",
+        "/tmp": f"mode=1777,size={TMP_MB}m,nr_inodes=16k",  # noqa: S108
+        "/dev/shm": f"mode=1777,size={_SHM_MB}m,nr_inodes=1k",  # noqa: S108
+    }
+    if spec.verify:
+        root = user - 1
+        found[VERIFY] = f"uid={root},gid={root},mode=0700,size={VERIFY_MB}m,nr_inodes=16k"
+    return found
+
+
+def _start_keeper(plan: BoxPlan, state: Path, image: str) -> None:
+    """Start the keeper of a box, and return once the driver runs. Raises SandboxUnavailable."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, _folder_descriptor(state) as folder:
+        listener.bind(f"/proc/self/fd/{folder}/socket")
+        listener.listen(64)
+        command = [
+            interpreter(),
+            "-I",
+            "-S",
+            "-X",
+            "utf8",
+            "-c",
+            _KEEPER.format(fd=listener.fileno()),
+            str(ENGINE.parent),
+        ]
+        started = subprocess.run(
+            command,
+            input=json.dumps(plan).encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[listener.fileno()],
+            env={},
+            cwd="/",
+            timeout=_START_S,
+            check=False,
+        )
+    if started.stdout or started.returncode != 0:
+        reason = started.stdout.decode("utf-8", "replace") or f"its keeper ended with code {started.returncode}"
+        raise SandboxUnavailable(
+            f"No workspace of the image {image} could be started: {reason}. It must have python3, 3.9 or later."
+        )
+
+
+_KEEPER = f"import os; os.dup2({{fd}}, {LISTEN_FD}); {_PROGRAM}"
+
+
+@contextlib.contextmanager
+def _claimed_uid(folder: Path, state: Path) -> Iterator[int]:
+    """Give a user that no other box has. It is free again when the folder of the box is removed."""
+    import fcntl
+
+    with (folder / ".users").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        taken = {_facts(other).get("uid") for other in state.parent.glob("*")}
+        yield next(uid for uid in range(_FIRST_UID, _FIRST_UID + _SLOTS, 2) if uid not in taken)
+
+
+@contextlib.contextmanager
+def _folder_descriptor(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _facts(state: Path) -> dict[str, object]:
+    try:
+        found: dict[str, object] = json.loads((state / "box.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def _is_left(state: Path) -> bool:
+    facts = _facts(state)
+    if not facts:  # another process is just making it, or was killed while it did
+        return time.time() - state.stat().st_mtime > _START_S
+    owner, expires = str(facts["owner"]), facts["expires"]
+    return not isinstance(expires, float) or expires < time.time() or bool(owner and is_gone(owner))
+
+
+def _remove(state: Path) -> bool:
+    facts = _facts(state)
+    groups = facts.get("groups")
+    if not state.is_dir():
+        return False
+    return remove(str(state), str(facts.get("name", "")), dict(groups) if isinstance(groups, dict) else {})

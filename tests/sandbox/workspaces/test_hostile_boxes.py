@@ -1,0 +1,183 @@
+"""Attacks of an agent on its box, on both engines: what must fail, and that the box answers afterwards."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox.errors import SandboxUnavailable
+from sandbox.workspaces.base import (
+    BoxLimits,
+    BoxSpec,
+    Handle,
+    ServiceSpec,
+    TooManyProcesses,
+    WorkspaceEngine,
+    WorkspaceLost,
+)
+from sandbox.workspaces.native_engine import NativeWorkspaces
+from tests.sandbox import containers
+from tests.sandbox.workspaces.engines import make_engine
+
+pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
+LIMITS = BoxLimits(pids=48, disk_mb=16, memory_mb=128, output_kb=16)
+
+
+@pytest.fixture(scope="module", params=["docker", "native"])
+def engine(request: pytest.FixtureRequest) -> WorkspaceEngine:
+    containers.daemon().close()
+    return make_engine(request.param)
+
+
+@pytest.fixture(scope="module")
+def native() -> WorkspaceEngine:
+    containers.daemon().close()
+    return make_engine("native")
+
+
+@pytest.fixture
+def box(engine: WorkspaceEngine) -> Iterator[Handle]:
+    handle = engine.open(BoxSpec(image=containers.image(), limits=LIMITS, verify=True))
+    yield handle
+    engine.close(handle)
+
+
+@pytest.fixture
+def native_box(native: WorkspaceEngine) -> Iterator[Handle]:
+    handle = native.open(BoxSpec(image=containers.image(), limits=LIMITS, verify=True))
+    yield handle
+    native.close(handle)
+
+
+DENIED = {
+    "mount": "import ctypes; assert ctypes.CDLL(None).mount(b'none', b'/tmp', b'tmpfs', 0, None) == 0",
+    "unmount a mask": "import ctypes; assert ctypes.CDLL(None).umount2(b'/proc/sys', 2) == 0",
+    "user namespace": "import ctypes; assert ctypes.CDLL(None).unshare(0x10000000) == 0",
+    "namespace of process 1": "import os, ctypes; assert ctypes.CDLL(None).setns(os.open('/proc/1/ns/mnt', 0), 0) == 0",
+    "become root": "import os; os.setuid(0)",
+    "block device": "import os; os.mknod('/tmp/disk', 0o60666, os.makedev(254, 0)); open('/tmp/disk', 'rb').read(1)",
+    "memory device": "import os; os.mknod('/tmp/mem', 0o20666, os.makedev(1, 1)); open('/tmp/mem', 'rb').read(1)",
+    "device of the host": "open('/dev/vda', 'rb')",
+    "kernel setting": "open('/proc/sys/kernel/core_pattern', 'w').write('|/app/x')",
+    "system request": "open('/proc/sysrq-trigger', 'w').write('b')",
+    "kernel memory": "assert open('/proc/kcore', 'rb').read(1)",
+    "memory of process 1": "open('/proc/1/mem', 'rb').read(1)",
+    "root of process 1": "import os; os.listdir('/proc/1/root')",
+    "raw socket": "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)",
+    "packet socket": "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
+    "bpf": "import ctypes; assert ctypes.CDLL(None).syscall(321, 0, bytes(64), 64) >= 0",
+    "io_uring": "import ctypes; assert ctypes.CDLL(None).syscall(425, 1, bytes(120)) >= 0",
+    "keyring": "import ctypes; assert ctypes.CDLL(None).syscall(250, 0, -3, 0) >= 0",
+    "higher priority": "import os; os.nice(-5)",
+    "host name": "import socket; socket.sethostname('host')",
+    "control groups": "import os; os.mkdir('/sys/fs/cgroup/memory/mine')",
+    "wider limit": "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (99999, 99999))",
+    "docker socket": "import socket; socket.socket(socket.AF_UNIX).connect('/var/run/docker.sock')",
+    "write to the root": "open('/etc/attack', 'w')",
+}
+
+
+@pytest.mark.parametrize("attack", DENIED)
+def test_attack_fails(engine: WorkspaceEngine, box: Handle, attack: str) -> None:
+    engine.write(box, {"attack.py": DENIED[attack].encode()})
+    result = engine.execute(box, "python3 attack.py", 20)
+    assert result.exit_code != 0, attack
+    assert "SyntaxError" not in result.output
+    assert engine.execute(box, "echo alive", 20).output == "alive\n"
+
+
+def test_attacks_are_tried_for_real(native: WorkspaceEngine, native_box: Handle) -> None:
+    """A control: what is not an attack works by the same means."""
+    script = (
+        b"import os, socket, ctypes; socket.socketpair(); os.mkfifo('p'); os.fork() or os._exit(0); os.wait(); "
+        b"s = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockname()); print('works')"
+    )
+    native.write(native_box, {"control.py": script})
+    assert native.execute(native_box, "python3 control.py", 20).output == "works\n"
+
+
+def test_only_harmless_devices_are_there(native: WorkspaceEngine, native_box: Handle) -> None:
+    found = native.execute(native_box, "find / -xdev -type b -o -type c 2>/dev/null; find /dev -type c -o -type b", 20)
+    assert sorted(found.output.split()) == [f"/dev/{name}" for name in ("null", "random", "tty", "urandom", "zero")]
+
+
+def test_no_descriptor_of_the_host_reaches_a_command(native: WorkspaceEngine, native_box: Handle) -> None:
+    found = native.execute(native_box, "ls -l /proc/self/fd | awk 'NR > 1 {print $NF}' | grep -v '^/proc'", 20)
+    assert all(name == "/dev/null" or name.startswith("pipe:") for name in found.output.split()), found.output
+
+
+def test_host_environment_and_files_do_not_reach_a_command(
+    native: WorkspaceEngine, native_box: Handle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLMEVAL_SECRET", "s3cret")
+    assert "s3cret" not in native.execute(native_box, "env; cat /proc/*/environ 2>/dev/null", 20).output
+    assert native.execute(native_box, "ls /work /mnt/lower /mnt/upper 2>/dev/null; true", 20).output == ""
+
+
+def test_daemon_is_ended_before_scoring(engine: WorkspaceEngine, box: Handle) -> None:
+    daemon = "import os, time\nfor _ in range(2):\n    if os.fork(): os._exit(0)\n    os.setsid()\ntime.sleep(999)\n"
+    engine.write(box, {"daemon.py": daemon.encode()})
+    engine.execute(box, "python3 daemon.py > /dev/null 2>&1", 20)
+    assert "daemon.py" in engine.execute(box, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '", 20).output
+    engine.end_processes(box)
+    assert "daemon.py" not in engine.execute(box, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '", 20).output
+
+
+def test_path_and_preload_of_the_agent_do_not_reach_the_script_of_tests(engine: WorkspaceEngine, box: Handle) -> None:
+    fake = b"#!/bin/sh\necho forged\n"
+    engine.write(box, {"cat": fake, "ls": fake, "sitecustomize.py": b"print('forged')"}, mode=0o755)
+    engine.execute(
+        box, "export PATH=/app:$PATH LD_PRELOAD=/app/x.so PYTHONPATH=/app; echo 'PATH=/app:$PATH' > ~/.profile", 20
+    )
+    engine.write(box, {"/verify/test.sh": b"cat /verify/fact; python3 -c 'print(1)'"}, root=True, mode=0o700)
+    engine.write(box, {"/verify/fact": b"true\n"}, root=True)
+    assert engine.execute(box, "sh /verify/test.sh", 20, root=True).output == "true\n1\n"
+
+
+def test_memory_spread_over_processes_is_limited(engine: WorkspaceEngine, box: Handle) -> None:
+    program = (
+        b"import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        x = bytearray(90 << 20); time.sleep(3)\n"
+    )
+    engine.write(box, {"spread.py": program + b"        print('kept', flush=True); os._exit(0)\ntime.sleep(5)\n"})
+    try:
+        kept = engine.execute(box, "python3 spread.py", 20).output.count("kept")
+    except TooManyProcesses:
+        kept = 0
+    assert kept < 6
+    assert engine.execute(box, "echo alive", 20).output == "alive\n"
+
+
+def test_boxes_do_not_share_users(native: WorkspaceEngine, native_box: Handle) -> None:
+    other = native.open(BoxSpec(image=containers.image(), limits=LIMITS))
+    try:
+        maps = {native.execute(handle, "cat /proc/self/uid_map", 20).output for handle in (native_box, other)}
+        assert len(maps) == 2
+        assert " 0 " not in " ".join(" ".join(line.split()[1:2]) for text in maps for line in text.splitlines())
+    finally:
+        native.close(other)
+
+
+def test_native_engine_refuses_what_only_docker_does(native: WorkspaceEngine) -> None:
+    spec = {"image": containers.image(), "limits": LIMITS}
+    with pytest.raises(SandboxUnavailable, match=r"services.*only the Docker engine"):
+        native.open(BoxSpec(**spec, services=[ServiceSpec(name="db", image="postgres:17")]))  # type: ignore[arg-type]
+    with pytest.raises(SandboxUnavailable, match=r"hosts outside.*only the Docker engine"):
+        native.open(BoxSpec(**spec, allowed=["example.org:443"]))  # type: ignore[arg-type]
+    with pytest.raises(SandboxUnavailable, match=r"Dockerfile.*LLMEVAL_WORKSPACES=docker"):
+        native.build({"Dockerfile": b"FROM scratch"}, "/app", 10, allowed=True)
+
+
+def test_native_engine_refuses_to_start_without_root(native: WorkspaceEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "sandbox.workspaces.native_engine.missing_protection", lambda: "the process that opens boxes must be root"
+    )
+    with pytest.raises(SandboxUnavailable, match="must be root"):
+        native.check()
+    with pytest.raises(SandboxUnavailable, match="must be root"):
+        native.open(BoxSpec(image=containers.image(), limits=LIMITS))
+
+
+@pytest.mark.parametrize("name", ["../..", "/etc", "", "0" * 32])
+def test_handle_of_no_box_is_lost(native: WorkspaceEngine, name: str) -> None:
+    assert isinstance(native, NativeWorkspaces)
+    with pytest.raises(WorkspaceLost):
+        native.execute(Handle(host="", id=name, generation=name, image=""), "true", 5)
