@@ -1,9 +1,10 @@
 """The driver: process 1 of a box. Carries out requests from standard input and replies on standard output.
 
 Runs inside the box with any Python from 3.9 on, started with `python3 -I -S -c`: it imports only the standard library.
-In a native box, requests come from the connections of a socket, and replies go to them. Requests and replies are lines of JSON; a line that cannot be parsed is ignored. The driver is root without capabilities
-except those to change its user and to kill. Commands and file operations of the agent run as the agent's user, so the
-agent can neither kill the driver nor write to its streams.
+Requests and replies are lines of JSON; a line that cannot be parsed is ignored. In a native box, requests come from the
+connections of a socket, and replies go to them. The driver is root without capabilities except those to change its user
+and to kill. Commands and file operations of the agent run as the agent's user, so the agent can neither kill the driver
+nor write to its streams.
 """
 
 # mypy: allow-any-generics

@@ -1,6 +1,7 @@
 """Boxes without containers: namespaces, control groups and a system call filter, over the files of a local image."""
 
 import contextlib
+import fcntl
 import json
 import os
 import socket
@@ -101,7 +102,7 @@ class NativeWorkspaces(DriverWorkspaces):
                 self.wait_for_driver(connection, spec)
         except BaseException as error:
             self.close(handle)
-            if isinstance(error, OSError):
+            if isinstance(error, OSError | subprocess.TimeoutExpired):
                 raise SandboxUnavailable(
                     f"No workspace of the image {spec.image} could be started: {error}."
                 ) from error
@@ -212,8 +213,6 @@ _KEEPER = f"import os; os.dup2({{fd}}, {LISTEN_FD}); {_PROGRAM}"
 @contextlib.contextmanager
 def _claimed_uid(folder: Path, state: Path) -> Iterator[int]:
     """Give a user that no other box has. It is free again when the folder of the box is removed."""
-    import fcntl
-
     with (folder / ".users").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         taken = {_facts(other).get("uid") for other in state.parent.glob("*")}

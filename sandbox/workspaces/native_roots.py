@@ -78,7 +78,7 @@ class RootCache:
             if (self._folder / image.replace(":", "-") / "config.json").exists() and image.startswith("sha256:"):
                 return image
             raise SandboxUnavailable(
-                f"The files of the image {image} are not on this machine yet, and are copied from a Docker engine: {error}"
+                f"The files of the image {image} are not on this machine, and are copied from a Docker engine: {error}"
             ) from error
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         written = name.with_name(f".{uuid4().hex}")
@@ -125,5 +125,5 @@ def _export(digest: str, target: Path) -> dict[str, str]:
     finally:
         api.remove_container(container, force=True, v=True)
         api.close()
-    os.chmod(target, 0o755)
+    target.chmod(0o755)  # noqa: S103 - agents read it; the folder above it is closed
     return dict(item.split("=", 1) for item in environment if "=" in item)

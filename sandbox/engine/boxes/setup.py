@@ -20,18 +20,10 @@ _NOEXEC = 8
 _RDONLY, _NOSUID, _NODEV = 1, 2, 4  # MOUNT_ATTR_*
 _DEVICES = {"null": (1, 3), "zero": (1, 5), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 _DEVICE_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
-_HIDDEN_FILES = (
-    "kcore",
-    "kmsg",
-    "keys",
-    "key-users",
-    "kallsyms",
-    "latency_stats",
-    "timer_list",
-    "sched_debug",
-    "modules",
-)
-_HIDDEN_FILES += ("config.gz", "iomem", "ioports", "slabinfo", "vmallocinfo", "kpagecount", "kpageflags", "kpagecgroup")
+_HIDDEN_FILES = """
+kcore kmsg keys key-users kallsyms latency_stats timer_list sched_debug modules config.gz iomem ioports slabinfo
+vmallocinfo kpagecount kpageflags kpagecgroup
+""".split()
 _HIDDEN_FOLDERS = ("acpi", "asound", "scsi", "driver", "fs", "bus", "irq", "sysvipc")
 _READ_ONLY = ("sys", "sysrq-trigger", "interrupts", "mtrr")
 _CAP_KILL, _CAP_SETGID, _CAP_SETUID = 5, 6, 7

@@ -212,7 +212,7 @@ def build_for_box() -> bytes:
     tracing, keys, io_uring, bpf and every call that is not listed fail.
     """
     rules = {name: [_return(_ALLOW)] for name in (*_ALWAYS, *_METADATA, *_PROCESSES, *_SIGNALS, *_BOX)}
-    rules |= dict.fromkeys(("clone3", "openat2", "fchmodat2"), [_return(_ERRNO | errno.ENOSYS)])
+    rules |= {name: [_return(_ERRNO | errno.ENOSYS)] for name in ("clone3", "openat2", "fchmodat2")}
     rules["clone"] = _unless(_CLONE_NEW)
     locks = [_F_SETLK, _F_SETLKW, _F_OFD_SETLK, _F_OFD_SETLKW]
     rules["fcntl"] = _one_of(1, [*_FCNTLS, *locks])

@@ -1,5 +1,7 @@
 """Attacks of an agent on its box, on both engines: what must fail, and that the box answers afterwards."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -65,7 +67,6 @@ DENIED = {
     "raw socket": "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)",
     "packet socket": "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
     "bpf": "import ctypes; assert ctypes.CDLL(None).syscall(321, 0, bytes(64), 64) >= 0",
-    "io_uring": "import ctypes; assert ctypes.CDLL(None).syscall(425, 1, bytes(120)) >= 0",
     "keyring": "import ctypes; assert ctypes.CDLL(None).syscall(250, 0, -3, 0) >= 0",
     "higher priority": "import os; os.nice(-5)",
     "host name": "import socket; socket.sethostname('host')",
@@ -166,14 +167,30 @@ def test_native_engine_refuses_what_only_docker_does(native: WorkspaceEngine) ->
         native.build({"Dockerfile": b"FROM scratch"}, "/app", 10, allowed=True)
 
 
-def test_native_engine_refuses_to_start_without_root(native: WorkspaceEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "sandbox.workspaces.native_engine.missing_protection", lambda: "the process that opens boxes must be root"
-    )
-    with pytest.raises(SandboxUnavailable, match="must be root"):
-        native.check()
-    with pytest.raises(SandboxUnavailable, match="must be root"):
-        native.open(BoxSpec(image=containers.image(), limits=LIMITS))
+def test_io_uring_is_denied(native: WorkspaceEngine, native_box: Handle) -> None:
+    """Older Docker engines allow it."""
+    attack = "import ctypes; assert ctypes.CDLL(None).syscall(425, 1, bytes(120)) >= 0"
+    native.write(native_box, {"attack.py": attack.encode()})
+    assert native.execute(native_box, "python3 attack.py", 20).exit_code != 0
+
+
+_CHECK = """
+import os, sys
+from pathlib import Path
+from sandbox.errors import SandboxUnavailable
+from sandbox.workspaces.native_engine import NativeWorkspaces
+os.setgid(65534); os.setuid(65534)
+try:
+    NativeWorkspaces(Path("/nonexistent")).check()
+except SandboxUnavailable as error:
+    print(error)
+"""
+
+
+def test_native_engine_refuses_to_start_without_root(native: WorkspaceEngine) -> None:
+    found = subprocess.run([sys.executable, "-c", _CHECK], capture_output=True, text=True, check=True)
+    assert "must be root" in found.stdout
+    assert "LLMEVAL_WORKSPACES=docker" in found.stdout
 
 
 @pytest.mark.parametrize("name", ["../..", "/etc", "", "0" * 32])
