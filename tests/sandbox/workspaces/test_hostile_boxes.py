@@ -73,6 +73,7 @@ DENIED = {
     "control groups": "import os; os.mkdir('/sys/fs/cgroup/memory/mine')",
     "wider limit": "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (99999, 99999))",
     "docker socket": "import socket; socket.socket(socket.AF_UNIX).connect('/var/run/docker.sock')",
+    "write to a folder of the image that is open to all": "open('/var/tmp/attack', 'w')",
     "write to the root": "open('/etc/attack', 'w')",
 }
 
@@ -165,6 +166,17 @@ def test_native_engine_refuses_what_only_docker_does(native: WorkspaceEngine) ->
         native.open(BoxSpec(**spec, allowed=["example.org:443"]))  # type: ignore[arg-type]
     with pytest.raises(SandboxUnavailable, match=r"Dockerfile.*LLMEVAL_WORKSPACES=docker"):
         native.build({"Dockerfile": b"FROM scratch"}, "/app", 10, allowed=True)
+
+
+def test_facts_about_the_kernel_are_masked(native: WorkspaceEngine, native_box: Handle) -> None:
+    command = (
+        "cat /proc/keys /proc/config.gz /proc/timer_list /proc/kallsyms 2>/dev/null | wc -c; ls -A /sys /proc/acpi"
+    )
+    assert native.execute(native_box, command, 20).output.split() == ["0", "/proc/acpi:", "/sys:"]
+    mounts = native.execute(native_box, "grep -E ' (/|/proc/sys|/sys|/dev) ' /proc/self/mounts", 20).output
+    assert {line.split()[1]: line.split()[3].split(",")[0] for line in mounts.splitlines()} == dict.fromkeys(
+        ("/", "/proc/sys", "/sys", "/dev"), "ro"
+    )
 
 
 def test_io_uring_is_denied(native: WorkspaceEngine, native_box: Handle) -> None:

@@ -1,0 +1,106 @@
+"""Speed of boxes of workspaces: the native and the Docker engine, in turns.
+
+    python benchmarks/workspaces.py [--at-once 8] [--episodes 32] [--commands 10] [--rounds 3] [--json FILE]
+
+An episode opens a box (its reset), runs commands that write and read a file, and closes the box. The engines alternate
+in each round, so that other load on the machine affects both; compare them only with each other. Needs root, Docker,
+and the sandbox's image, which is built. Exits with 1 if a command fails or a box is left behind.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from sandbox.workspaces.base import BoxLimits, BoxSpec, WorkspaceEngine
+from sandbox.workspaces.docker_engine import DockerWorkspaces
+from sandbox.workspaces.native_engine import NativeWorkspaces
+from tests.sandbox import containers
+
+_COMMAND = "echo line >> notes; wc -l < notes"
+
+
+class Times:
+    """Milliseconds of each operation of one engine, and its episodes per second in each round."""
+
+    def __init__(self) -> None:
+        self.reset: list[float] = []
+        self.command: list[float] = []
+        self.close: list[float] = []
+        self.rates: list[float] = []
+
+    def summary(self) -> dict[str, float]:
+        """Return the medians, 95th percentiles and the median rate."""
+        found = {}
+        for name in ("reset", "command", "close"):
+            cuts = statistics.quantiles(getattr(self, name), n=20)
+            found |= {f"{name}_p50_ms": cuts[9], f"{name}_p95_ms": cuts[18]}
+        return found | {"episodes_per_s": statistics.median(self.rates)}
+
+
+def run_episode(engine: WorkspaceEngine, image: str, commands: int, times: Times) -> None:
+    """Open a box, run the commands and close it. Raises AssertionError if a command fails."""
+    started = time.perf_counter()
+    box = engine.open(BoxSpec(image=image, limits=BoxLimits(disk_mb=16, memory_mb=64, episode_s=300)))
+    try:
+        times.reset.append((time.perf_counter() - started) * 1000)
+        for number in range(commands):
+            started = time.perf_counter()
+            result = engine.execute(box, _COMMAND, 30)
+            times.command.append((time.perf_counter() - started) * 1000)
+            assert result.output.strip() == str(number + 1), result
+    finally:
+        started = time.perf_counter()
+        engine.close(box)
+        times.close.append((time.perf_counter() - started) * 1000)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--at-once", type=int, default=8)
+    parser.add_argument("--episodes", type=int, default=32)
+    parser.add_argument("--commands", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    image = containers.image()
+    with tempfile.TemporaryDirectory(prefix="llmeval-bench-") as folder:
+        native = NativeWorkspaces(Path(folder))
+        native.check(image)
+        engines: dict[str, WorkspaceEngine] = {"native": native, "docker": DockerWorkspaces()}
+        times = {name: Times() for name in engines}
+        for engine in engines.values():  # not measured
+            run_episode(engine, image, 1, Times())
+        for _ in range(options.rounds):
+            for name, engine in engines.items():
+                started = time.perf_counter()
+                with ThreadPoolExecutor(options.at_once) as threads:
+                    made = [
+                        threads.submit(run_episode, engine, image, options.commands, times[name])
+                        for _ in range(options.episodes)
+                    ]
+                    for episode in made:
+                        episode.result()
+                times[name].rates.append(options.episodes / (time.perf_counter() - started))
+        left = list(Path(folder, "boxes").iterdir())
+    found = {name: measured.summary() for name, measured in times.items()}
+    for figure in found["native"]:
+        values = [found[name][figure] for name in engines]
+        print(
+            f"{figure:18} native {values[0]:9.1f}   docker {values[1]:9.1f}   docker/native {values[1] / values[0]:6.2f}"
+        )
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
+    if left:
+        print(f"{len(left)} boxes are left behind")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
