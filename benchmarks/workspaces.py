@@ -92,9 +92,8 @@ def main() -> int:
     found = {name: measured.summary() for name, measured in times.items()}
     for figure in found["native"]:
         values = [found[name][figure] for name in engines]
-        print(
-            f"{figure:18} native {values[0]:9.1f}   docker {values[1]:9.1f}   docker/native {values[1] / values[0]:6.2f}"
-        )
+        ratio = values[1] / values[0]
+        print(f"{figure:18} native {values[0]:9.1f}   docker {values[1]:9.1f}   docker/native {ratio:6.2f}")
     if options.json:
         options.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
     if left:
