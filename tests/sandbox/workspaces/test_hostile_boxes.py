@@ -1,8 +1,12 @@
 """Attacks of an agent on its box, on both engines: what must fail, and that the box answers afterwards."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -210,3 +214,30 @@ def test_handle_of_no_box_is_lost(native: WorkspaceEngine, name: str) -> None:
     assert isinstance(native, NativeWorkspaces)
     with pytest.raises(WorkspaceLost):
         native.execute(Handle(host="", id=name, generation=name, image=""), "true", 5)
+
+
+def test_box_ends_with_its_keeper_and_is_swept(native: WorkspaceEngine) -> None:
+    limits = BoxLimits(pids=48, disk_mb=16, memory_mb=128, episode_s=6)
+    handle = native.open(BoxSpec(image=containers.image(), limits=limits))
+    native.execute(handle, "setsid sleep 98765 > /dev/null 2>&1 &", 5)
+    first = [int(path.name) for path in Path("/proc").glob("[0-9]*") if _has(path / "cmdline", handle.generation)]
+    assert len(first) == 1  # the driver; the plan of the keeper is not in its arguments
+    keeper = int(Path(f"/proc/{first[0]}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(keeper, signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    with pytest.raises(WorkspaceLost):
+        while time.monotonic() < deadline:
+            native.execute(handle, "true", 5)
+            time.sleep(0.05)
+    assert not [path for path in Path("/proc").glob("[0-9]*") if _has(path / "cmdline", "98765")]
+    while time.monotonic() < deadline and handle.id not in native.sweep():
+        time.sleep(0.2)
+    assert native.sweep() == []
+    assert not list(Path("/sys/fs/cgroup").rglob(f"llmeval-box-{handle.id}"))
+
+
+def _has(path: Path, text: str) -> bool:
+    try:
+        return text in path.read_text(errors="replace")
+    except OSError:
+        return False
