@@ -372,7 +372,7 @@ SANDBOX_BACKEND = ENV.choice("LLMEVAL_SANDBOX_BACKEND", "auto", BACKEND_CHOICES)
 SANDBOX_SOCKET = ENV.text("LLMEVAL_SANDBOX_SOCKET", "/run/llmeval/sandbox.sock")
 SANDBOX_IMAGE = ENV.text("LLMEVAL_SANDBOX_IMAGE")
 SANDBOX_RUNTIME = ENV.text("LLMEVAL_SANDBOX_RUNTIME")
-WORKSPACES = ENV.choice("LLMEVAL_WORKSPACES", "auto", ("auto", "docker", "native"))
+WORKSPACES = ENV.choice("LLMEVAL_WORKSPACES", "docker", ("docker", "native"))
 WORKSPACES_DIR = ENV.text(
     "LLMEVAL_WORKSPACES_DIR", str(VAR_DIR / "workspaces")
 )  # images and boxes of the native engine

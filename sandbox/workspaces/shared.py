@@ -39,10 +39,9 @@ def get_workspaces() -> WorkspaceEngine:
 def _make_engine() -> WorkspaceEngine:
     from sandbox.connections.transports.docker import DEFAULT_IMAGE
     from sandbox.workspaces.docker_engine import DockerWorkspaces  # the Docker SDK takes long to import
-    from sandbox.workspaces.native_engine import NativeWorkspaces, missing_protection
+    from sandbox.workspaces.native_engine import NativeWorkspaces
 
-    chosen = settings.WORKSPACES
-    if chosen == "native" or (chosen == "auto" and not has_docker() and not missing_protection()):
+    if settings.WORKSPACES == "native":
         return NativeWorkspaces(Path(settings.WORKSPACES_DIR))
     return DockerWorkspaces(
         settings.SANDBOX_RUNTIME or None,

@@ -1,9 +1,7 @@
 """Engines that the tests of boxes run on."""
 
-import tempfile
-from pathlib import Path
-
 import pytest
+from django.conf import settings
 
 from sandbox.workspaces.base import WorkspaceEngine
 from sandbox.workspaces.docker_engine import DockerWorkspaces
@@ -16,4 +14,4 @@ def make_engine(name: str) -> WorkspaceEngine:
         return DockerWorkspaces()
     if problem := missing_protection():
         pytest.skip(f"native workspaces: {problem}")
-    return NativeWorkspaces(Path(tempfile.gettempdir(), "llmeval-test-workspaces"))
+    return NativeWorkspaces(settings.BASE_DIR / "var" / "test-workspaces")  # keeps the files of images for later tests

@@ -116,7 +116,7 @@ def test_host_environment_and_files_do_not_reach_a_command(
 ) -> None:
     monkeypatch.setenv("LLMEVAL_SECRET", "s3cret")
     assert "s3cret" not in native.execute(native_box, "env; cat /proc/*/environ 2>/dev/null", 20).output
-    assert native.execute(native_box, "ls /work /mnt/lower /mnt/upper 2>/dev/null; true", 20).output == ""
+    assert native.execute(native_box, "ls /mnt/lower /mnt/upper 2>/dev/null; true", 20).output == ""
 
 
 def test_daemon_is_ended_before_scoring(engine: WorkspaceEngine, box: Handle) -> None:
