@@ -107,7 +107,12 @@ class EnginePool:
             if pair is None:
                 pair = self._open_pair(cgroups)
                 with self._lock:
-                    self.leased.add(pair)
+                    closed = self._closed  # while the engine was opened, so `close` did not disconnect it
+                    if not closed:
+                        self.leased.add(pair)
+                if closed:
+                    pair.close()
+                    raise EngineFailed("The pool is closed.")
                 return pair
             if time.monotonic() - since < _IDLE_CHECK_S or all(engine.is_responsive() for engine in pair.engines):
                 return pair

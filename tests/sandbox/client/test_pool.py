@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from sandbox.client import self_test
 from sandbox.client.options import PoolOptions
 from sandbox.client.pool import EngineLost, Pool
 from sandbox.client.shared_pools import close_shared_pools, get_shared_pool
+from sandbox.connections.engine_connection import EngineConnection
 from sandbox.connections.transports.local import LocalTransport
 from sandbox.errors import EngineFailed, SandboxUnavailable
 from sandbox.limits import Limits
@@ -51,6 +53,26 @@ def test_closing_the_pool_ends_a_running_job_with_infra_error() -> None:
             pass
         pool.close()
         assert heavy.result().status is Status.INFRA_ERROR
+
+
+def test_engine_that_opens_while_the_pool_is_closed_runs_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, closed = threading.Event(), threading.Event()
+    open_engine = EngineConnection.open
+
+    def open_slowly(engine: EngineConnection) -> None:
+        open_engine(engine)
+        opened.set()
+        closed.wait(30)
+
+    options = PoolOptions(backend="local", accept=frozenset("ABC"), workers=1)
+    with Pool.open(options) as pool, ThreadPoolExecutor(1) as thread:
+        monkeypatch.setattr(EngineConnection, "open", open_slowly)
+        # A job with child processes needs another engine than the one that is idle.
+        run = thread.submit(pool.run, ProgramJob("while True: pass", limits=Limits(cpu_s=40, wall_s=40, processes=1)))
+        assert opened.wait(30)
+        pool.close()
+        closed.set()
+        assert run.result(20).status is Status.INFRA_ERROR
 
 
 def test_arun_works_in_consecutive_event_loops() -> None:
