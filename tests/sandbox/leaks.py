@@ -5,6 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,19 +51,29 @@ class Left:
     containers: int
 
 
+def children(pid: int) -> list[int]:
+    """The processes that the threads of one started. A thread or a process that ends meanwhile has none."""
+    found = []
+    with suppress(FileNotFoundError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found += map(int, (task / "children").read_text().split())
+    return found
+
+
 def descendants(pid: int) -> list[int]:
     """The processes below one."""
     found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
-            found += [child, *descendants(child)]
+    for child in children(pid):
+        found += [child, *descendants(child)]
     return found
 
 
 def groups() -> int:
     """The control groups of engines below this process or of none that is alive: others' are their own affair."""
     own = descendants(os.getpid())
-    engines = [int(path.name.rpartition("-")[2]) for path in Path("/sys/fs/cgroup").glob("**/llmeval-*")]
+    names = [path.name.removeprefix("llmeval-") for path in Path("/sys/fs/cgroup").glob("**/llmeval-*")]
+    engines = [int(name) for name in names if name.isdigit()]  # boxes of workspaces have other names
     return sum(pid in own or not Path(f"/proc/{pid}").exists() for pid in engines)
 
 
@@ -86,11 +97,8 @@ def left(setup: Setup, users: set[int]) -> Left:
 
 def memory_mb(pool: Pool) -> float:
     """Resident memory of this process and of a local engine's, MiB."""
-    pids = [os.getpid()]
-    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
-        pids += map(int, (task / "children").read_text().split())
     pages = 0
-    for pid in pids:
+    for pid in [os.getpid(), *children(os.getpid())]:
         pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGESIZE") / 2**20
 

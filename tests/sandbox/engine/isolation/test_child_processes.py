@@ -23,7 +23,7 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
 
 
 def groups() -> list[Path]:
-    return [path for path in Path("/sys/fs/cgroup").glob("**/llmeval-*") if path.is_dir()]
+    return [path for path in Path("/sys/fs/cgroup").glob("**/llmeval-[0-9]*") if path.is_dir()]
 
 
 def test_child_processes_are_denied_by_default(pool: Pool) -> None:
