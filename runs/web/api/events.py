@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import Http404, StreamingHttpResponse
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -23,6 +22,16 @@ from runs.web.queries import get_visible_run
 LOOK_EVERY_S = 1.0
 HEARTBEAT_S = 15.0
 LASTS_S = 300.0  # a client connects again after that, so that a process can shut down and permissions are checked
+# One event of the stream, as OpenAPI describes `text/event-stream`.
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"type": "string", "enum": ["progress", "end"]},
+        "data": {"type": "string", "description": "The state of the run as JSON."},
+        "retry": {"type": "integer"},
+    },
+}
 _streams = threading.BoundedSemaphore(settings.EVENT_STREAMS)
 
 
@@ -70,7 +79,7 @@ class RunEvents(APIView):
         "when it has changed; a last event `end` is sent when the run has ended. A stream lasts at most five minutes: "
         "connect again with the id of the last event in `Last-Event-ID`, and it is not sent twice.",
         parameters=[OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER)],
-        responses={(200, "text/event-stream"): OpenApiResponse(OpenApiTypes.STR)},
+        responses={(200, "text/event-stream"): OpenApiResponse(_EVENT)},
     )
     def get(self, request: Request, pk: int) -> StreamingHttpResponse:
         run = get_visible_run(request.user, pk)

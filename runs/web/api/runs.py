@@ -57,7 +57,12 @@ class RunItem(serializers.ModelSerializer[Run]):
     """A run in a list."""
 
     run = serializers.IntegerField(source="pk", help_text="The run's number.")
-    created_by = serializers.CharField(source="created_by.username", default=None)
+    created_by = serializers.CharField(
+        source="created_by.username",
+        default=None,
+        allow_null=True,
+        help_text="The user who created it; null for a run of a command.",
+    )
     tags = serializers.SlugRelatedField[RunTag](slug_field="name", many=True, read_only=True)
     retry_at = serializers.DateTimeField(
         read_only=True,
