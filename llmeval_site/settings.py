@@ -254,8 +254,14 @@ REST_FRAMEWORK = {
         "rest_framework.throttling.UserRateThrottle",
         "hub.common.rest.throttling.WriteThrottle",
     ],
-    # Per user and per process of the site.
-    "DEFAULT_THROTTLE_RATES": {"user": "1200/min", "write": "120/min", "failed_token": "30/min"},
+    # For each user, client or mail address, and for each process of the site.
+    "DEFAULT_THROTTLE_RATES": {
+        "user": "1200/min",
+        "write": "120/min",
+        "failed_token": "30/min",
+        "password_mail": "10/hour",
+        "password_mailbox": "3/hour",
+    },
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "LLM-Eval",

@@ -1,12 +1,14 @@
-"""Commands in separate processes that use the database of the tests."""
+"""Commands in separate processes that use the database of the tests, and environments with other packages."""
 
+import hashlib
 import os
 import subprocess
 import sys
 import time
 import uuid
+import venv
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from celery import Celery
@@ -22,6 +24,24 @@ def database_environment() -> dict[str, str]:
     return {**os.environ, "LLMEVAL_VAR": str(settings.VAR_DIR), "DATABASE_URL": url}
 
 
+def python_with(requirements: Path, *, alone: bool = True) -> Path:
+    """Return the interpreter of a virtual environment with *requirements*, which is created once for their content.
+
+    alone  the file lists all packages, so that no others are installed
+    """
+    digest = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    folder = settings.BASE_DIR / "var" / "adapters" / f"{requirements.stem}-{digest}"
+    python: Path = folder / "bin" / "python"
+    if not (folder / "installed").exists():
+        venv.create(folder, with_pip=True, clear=True)
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        install += ["--no-deps"] if alone else []
+        done = subprocess.run([*install, "-r", requirements], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-4000:]
+        (folder / "installed").touch()
+    return python
+
+
 def start_eval(folder: Path, *arguments: str, extra: dict[str, str] | None = None) -> subprocess.Popen[str]:
     return start_command("eval", *arguments, extra=extra)
 
@@ -35,6 +55,24 @@ def start_command(*arguments: str, extra: dict[str, str] | None = None) -> subpr
         text=True,
         env={**database_environment(), **(extra or {})},
     )
+
+
+def child_processes(pid: int) -> list[int]:
+    """Return the processes that the threads of *pid* started. A thread or process that ends meanwhile has none."""
+    found = []
+    with suppress(FileNotFoundError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found += map(int, (thread / "children").read_text().split())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Return all processes below *pid*, parents first."""
+    found = []
+    for child in child_processes(pid):
+        found += [child, *descendants(child)]
+    return found
 
 
 def wait_until(condition: Callable[[], bool], each_second: Callable[[], None] | None = None) -> None:

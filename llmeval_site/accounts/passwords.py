@@ -1,6 +1,7 @@
 """Passwords by mail: reset by the user, and invitations by an administrator. Both mail a link that is valid once."""
 
 from collections.abc import Iterable
+from hashlib import sha256
 
 from django.contrib.auth.forms import PasswordResetForm
 from django.contrib.auth.models import User
@@ -10,15 +11,61 @@ from django.contrib.auth.views import (
     PasswordResetDoneView,
     PasswordResetView,
 )
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
+from rest_framework.request import Request
+from rest_framework.throttling import SimpleRateThrottle
+from rest_framework.views import APIView
+
+from llmeval_site.accounts.sign_in import ClientThrottle
+from llmeval_site.pages.errors import error_page
 
 _TEMPLATE = "registration/password_page.html"
+
+
+class PasswordMailThrottle(ClientThrottle):
+    """Limit on how many links one client may request."""
+
+    scope = "password_mail"
+
+
+class PasswordMailboxThrottle(SimpleRateThrottle):
+    """Limit on how many links are mailed to one address, whoever requests them."""
+
+    scope = "password_mailbox"
+
+    def __init__(self, email: str) -> None:
+        super().__init__()
+        self._ident = sha256(email.casefold().encode()).hexdigest()
+
+    def get_cache_key(self, request: Request, view: object) -> str:
+        return self.cache_format % {"scope": self.scope, "ident": self._ident}
+
+
+class LimitedPasswordResetView(PasswordResetView):
+    """Mails links, with limits for each client and each address.
+
+    Beyond the limit of an address no more mail is sent, and the page is the same, so that it does not show whether an
+    account has the address.
+    """
+
+    def post(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        if not PasswordMailThrottle().allow_request(Request(request), APIView()):
+            return error_page(
+                request, 429, "Too many requests for a link", "Look at your mail, or try again in an hour."
+            )
+        return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: PasswordResetForm) -> HttpResponse:
+        if PasswordMailboxThrottle(form.cleaned_data["email"]).allow_request(Request(self.request), APIView()):
+            return super().form_valid(form)
+        return HttpResponseRedirect(self.get_success_url())
+
 
 urlpatterns = [
     path(
         "reset/",
-        PasswordResetView.as_view(
+        LimitedPasswordResetView.as_view(
             template_name=_TEMPLATE,
             email_template_name="registration/password_reset_email.txt",
             subject_template_name="registration/password_reset_subject.txt",

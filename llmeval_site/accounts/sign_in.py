@@ -1,4 +1,4 @@
-"""Limits on failed sign-ins: the settings of django-axes name two of these functions, tokens use the throttle."""
+"""Limits for each client. The settings of django-axes name two of these functions, which limit failed sign-ins."""
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -26,10 +26,14 @@ def locked_out(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
     )
 
 
-class FailedTokenThrottle(SimpleRateThrottle):
-    """Limit on how often one address may send invalid tokens."""
-
-    scope = "failed_token"
+class ClientThrottle(SimpleRateThrottle):
+    """Limit for each address of clients. Subclasses set `scope`."""
 
     def get_cache_key(self, request: Request, view: object) -> str:
         return self.cache_format % {"scope": self.scope, "ident": client_address(request)}
+
+
+class FailedTokenThrottle(ClientThrottle):
+    """Limit on how often one client may send invalid tokens."""
+
+    scope = "failed_token"

@@ -1,7 +1,6 @@
 """Boxes as containers: one container per box, with the driver as its first process."""
 
 import contextlib
-import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -14,12 +13,7 @@ from docker.types import LogConfig
 
 from sandbox.connections.transports.docker import DEFAULT_IMAGE, Keywords, plain_socket, remove
 from sandbox.errors import SandboxUnavailable
-from sandbox.workspaces.base import (
-    VERIFY,
-    BoxSpec,
-    Handle,
-    WorkspaceLost,
-)
+from sandbox.workspaces.base import BoxSpec, Handle, WorkspaceLost
 from sandbox.workspaces.builds import ImageBuilder
 from sandbox.workspaces.connection import Connection
 from sandbox.workspaces.docker_api import (
@@ -33,7 +27,14 @@ from sandbox.workspaces.docker_api import (
     sentence,
     short_ulimits,
 )
-from sandbox.workspaces.driven import TMP_MB, VERIFY_MB, DriverWorkspaces, driver_config, driver_source
+from sandbox.workspaces.driven import (
+    DriverWorkspaces,
+    driver_arguments,
+    lost,
+    not_started,
+    total_memory_mb,
+    writable_folders,
+)
 from sandbox.workspaces.egress import PROXY_NAME, proxy_environment, read_refusals, start_proxy
 from sandbox.workspaces.services import (
     NO_NAME_SERVER,
@@ -49,24 +50,16 @@ _API_TIMEOUT_S = 60
 
 def container_options(spec: BoxSpec, cpus: int, network: BoxNetwork | None = None) -> Keywords:
     """Return the host configuration of a box, as keyword arguments of `create_host_config`."""
-    limits = spec.limits
-    memory = limits.memory_mb + limits.disk_mb + TMP_MB + (VERIFY_MB if spec.verify else 0)
-    owned = f"rw,exec,nosuid,nodev,uid={spec.user},gid={spec.user},mode=0755"
-    tmpfs = {
-        spec.workdir: f"{owned},size={limits.disk_mb}m,nr_inodes=64k",
-        "/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={TMP_MB}m,nr_inodes=16k",  # noqa: S108
-    }
-    if spec.verify:
-        tmpfs[VERIFY] = f"rw,exec,nosuid,nodev,mode=0700,size={VERIFY_MB}m,nr_inodes=16k"
+    folders = writable_folders(spec, root=0, user=spec.user)
     connected: Keywords = {"network_mode": "none"}
     if network is not None:
         connected = {"network_mode": network.name, "extra_hosts": dict(network.addresses), **NO_NAME_SERVER}
     return {
-        **container_limits(spec, memory, cpus),
+        **container_limits(spec, total_memory_mb(spec), cpus),
         **connected,
         "cap_add": ["SETUID", "SETGID", "KILL"],  # of the driver; the agent's processes lose them with its user
         "shm_size": "16m",
-        "tmpfs": tmpfs,
+        "tmpfs": {path: f"rw,exec,nosuid,nodev,{options}" for path, options in folders.items()},
         "ulimits": short_ulimits(),
         "log_config": LogConfig(type="none"),
     }
@@ -111,7 +104,6 @@ class DockerWorkspaces(DriverWorkspaces):
     def open(self, spec: BoxSpec) -> Handle:
         generation = uuid4().hex
         expires = int(time.time()) + spec.limits.episode_s
-        config = driver_config(spec, generation)
         with reported():
             api = self._api
             image, info = image_id(api, spec.image), api.info()
@@ -134,7 +126,7 @@ class DockerWorkspaces(DriverWorkspaces):
                     network = BoxNetwork(network.name, {**network.addresses, PROXY_NAME: address})
                 container = api.create_container(
                     image,
-                    command=["-I", "-S", "-c", driver_source(), json.dumps(config)],
+                    command=driver_arguments(spec, generation),
                     entrypoint=["python3"],
                     user="0:0",
                     stdin_open=True,
@@ -159,9 +151,7 @@ class DockerWorkspaces(DriverWorkspaces):
             with reported(), self.connect(handle, start=True) as connection:
                 self.wait_for_driver(connection, spec)
         except SandboxUnavailable as error:
-            raise SandboxUnavailable(
-                f"No workspace of the image {spec.image} could be started: {error} It must have python3, 3.9 or later."
-            ) from error
+            raise not_started(spec.image, error) from error
 
     def close(self, handle: Handle) -> None:
         with contextlib.suppress(*FAILURES):  # the sweep removes it
@@ -192,7 +182,7 @@ class DockerWorkspaces(DriverWorkspaces):
             if start:
                 api.start(handle.id)
         except NotFound:
-            raise WorkspaceLost("The workspace does not exist any more, or is on another host.") from None
+            raise lost() from None
         except FAILURES as error:
             raise WorkspaceLost(f"The workspace cannot be reached: {sentence(error)}") from error
         return connection

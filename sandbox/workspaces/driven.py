@@ -1,6 +1,7 @@
 """What engines share whose boxes have the driver as their first process."""
 
 import base64
+import json
 import posixpath
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -8,9 +9,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from sandbox.connections.transports.docker import Keywords
+from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import (
     SEED,
+    VERIFY,
     Artifact,
     Artifacts,
     BoxSpec,
@@ -22,28 +24,61 @@ from sandbox.workspaces.base import (
 )
 from sandbox.workspaces.connection import Connection
 
-TMP_MB = 64
-VERIFY_MB = 64
+_TMP_MB = 64
+_VERIFY_MB = 64
 _START_S = 60.0
 _REPLY_S = 30.0  # for the driver to reply after a command has ended
 _CHUNK = 1024 * 1024
 _MAX_ARTIFACTS = 20_000
 
 
-def driver_config(spec: BoxSpec, generation: str) -> Keywords:
-    """Return what the driver of a box is told."""
-    return {
+def driver_arguments(spec: BoxSpec, generation: str, **more: int) -> list[str]:
+    """Return the arguments of Python with which a box starts its driver. *more*: configuration of one engine."""
+    config = {
         "generation": generation,
         "user": spec.user,
         "workdir": spec.workdir,
         "expires_s": spec.limits.episode_s,
         "output_kb": spec.limits.output_kb,
+        **more,
     }
+    return ["-I", "-S", "-c", _driver_source(), json.dumps(config)]
+
+
+def writable_folders(spec: BoxSpec, root: int, user: int) -> dict[str, str]:
+    """Return path -> tmpfs options of the writable folders of a box.
+
+    root, user: the numeric users, as the engine mounts the folders, of root in the box and of the agent.
+    """
+    folders = {
+        spec.workdir: f"uid={user},gid={user},mode=0755,size={spec.limits.disk_mb}m,nr_inodes=64k",
+        "/tmp": f"mode=1777,size={_TMP_MB}m,nr_inodes=16k",  # noqa: S108
+    }
+    if spec.verify:
+        folders[VERIFY] = f"uid={root},gid={root},mode=0700,size={_VERIFY_MB}m,nr_inodes=16k"
+    return folders
+
+
+def total_memory_mb(spec: BoxSpec) -> int:
+    """Return how much memory a box may use, in MiB: its processes and its writable folders, which are in memory."""
+    return spec.limits.memory_mb + spec.limits.disk_mb + _TMP_MB + (_VERIFY_MB if spec.verify else 0)
+
+
+def not_started(image: str, reason: object) -> SandboxUnavailable:
+    """Return the error of a box whose driver does not reply."""
+    return SandboxUnavailable(
+        f"No workspace of the image {image} could be started: {str(reason).rstrip('.')}. "
+        "The image must have python3, 3.9 or later."
+    )
+
+
+def lost() -> WorkspaceLost:
+    """Return the error of a box that is not there."""
+    return WorkspaceLost("The workspace does not exist any more, or is on another host.")
 
 
 @cache
-def driver_source() -> str:
-    """Return the program of the driver."""
+def _driver_source() -> str:
     return Path(__file__).with_name("driver.py").read_text(encoding="utf-8")
 
 
@@ -58,7 +93,7 @@ class DriverWorkspaces(WorkspaceEngine):
         """Wait until the driver replies, and fill the work folder of a seeded box."""
         connection.call("ping", _START_S)
         if spec.seeded:
-            connection.call("execute", _START_S, command=f"cp -R -p {SEED}/. .", seconds=_START_S / 2)
+            connection.call("execute", _START_S, command=f"cp -a {SEED}/. .", seconds=_START_S / 2)
 
     def execute(
         self,

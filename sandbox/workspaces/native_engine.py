@@ -18,12 +18,19 @@ from sandbox.engine.boxes.keeper import remove
 from sandbox.engine.boxes.setup import LISTEN_FD, BoxPlan
 from sandbox.engine.isolation import cgroups, seccomp
 from sandbox.errors import SandboxUnavailable
-from sandbox.workspaces.base import VERIFY, BoxSpec, Handle, WorkspaceLost
+from sandbox.workspaces.base import BoxSpec, Handle, WorkspaceLost
 from sandbox.workspaces.connection import Connection
-from sandbox.workspaces.driven import TMP_MB, VERIFY_MB, DriverWorkspaces, driver_config, driver_source
+from sandbox.workspaces.driven import (
+    DriverWorkspaces,
+    driver_arguments,
+    lost,
+    not_started,
+    total_memory_mb,
+    writable_folders,
+)
 from sandbox.workspaces.native_roots import RootCache
 
-_SHM_MB = 16
+_SHM = {"/dev/shm": "mode=1777,size=16m,nr_inodes=1k"}  # noqa: S108
 _START_S = 60
 _CONNECT_S = 10.0
 _FIRST_UID = 0x72000000  # no distribution assigns these; engines use those from namespaces.UID_BASE on
@@ -69,25 +76,22 @@ class NativeWorkspaces(DriverWorkspaces):
         state.mkdir(mode=0o700)
         try:
             groups = cgroups.box_folders()
-            config = {**driver_config(spec, generation), "listen": LISTEN_FD}
-            memory = spec.limits.memory_mb + spec.limits.disk_mb + TMP_MB + (VERIFY_MB if spec.verify else 0)
             with _claimed_uid(self._boxes.parent, state) as uid:
+                folders = {**writable_folders(spec, root=uid, user=uid + 1), **_SHM}
                 plan: BoxPlan = {
                     "root": str(root.folder),
                     "name": f"llmeval-box-{generation}",
                     "state": str(state),
                     "uid": uid,
                     "user": spec.user,
-                    "folders": [
-                        {"path": path, "options": options} for path, options in _folders(spec, uid + 1).items()
-                    ],
+                    "folders": [{"path": path, "options": options} for path, options in folders.items()],
                     "groups": groups,
-                    "memory": memory << 20,
+                    "memory": total_memory_mb(spec) << 20,
                     "processes": spec.limits.pids,
                     "cpus": min(spec.limits.cpus, os.cpu_count() or 1),
                     "expires_s": spec.limits.episode_s,
                     "environment": {"PATH": os.defpath, **root.environment},
-                    "command": ["python3", "-I", "-S", "-c", driver_source(), json.dumps(config)],
+                    "command": ["python3", *driver_arguments(spec, generation, listen=LISTEN_FD)],
                 }
                 facts = {
                     "owner": spec.owner,
@@ -103,9 +107,7 @@ class NativeWorkspaces(DriverWorkspaces):
         except BaseException as error:
             self.close(handle)
             if isinstance(error, OSError | subprocess.TimeoutExpired):
-                raise SandboxUnavailable(
-                    f"No workspace of the image {spec.image} could be started: {error}."
-                ) from error
+                raise not_started(spec.image, error) from error
             raise
         return handle
 
@@ -118,7 +120,7 @@ class NativeWorkspaces(DriverWorkspaces):
                 connected.connect(f"/proc/self/fd/{folder}/socket")  # paths of sockets are short
         except OSError:
             connected.close()
-            raise WorkspaceLost("The workspace does not exist any more, or is on another host.") from None
+            raise lost() from None
         return Connection(connected, handle.generation, framed=False)
 
     def close(self, handle: Handle) -> None:
@@ -136,7 +138,7 @@ class NativeWorkspaces(DriverWorkspaces):
     def _state(self, handle: Handle) -> Path:
         """Return the folder of a box. Its name comes from the database, so it must not be a path."""
         if not handle.id.isalnum():
-            raise WorkspaceLost("The workspace does not exist any more, or is on another host.")
+            raise lost()
         return self._boxes / handle.id
 
 
@@ -159,19 +161,6 @@ def missing_protection() -> str:
     except OSError as error:
         return f"memory, processes and processor time of a box cannot be limited: {error}. Delegate a control group."
     return ""
-
-
-def _folders(spec: BoxSpec, user: int) -> dict[str, str]:
-    """Return path -> options of the writable folders of a box; `user` as the machine sees it."""
-    found = {
-        spec.workdir: f"uid={user},gid={user},mode=0755,size={spec.limits.disk_mb}m,nr_inodes=64k",
-        "/tmp": f"mode=1777,size={TMP_MB}m,nr_inodes=16k",  # noqa: S108
-        "/dev/shm": f"mode=1777,size={_SHM_MB}m,nr_inodes=1k",  # noqa: S108
-    }
-    if spec.verify:
-        root = user - 1
-        found[VERIFY] = f"uid={root},gid={root},mode=0700,size={VERIFY_MB}m,nr_inodes=16k"
-    return found
 
 
 def _start_keeper(plan: BoxPlan, state: Path, image: str) -> None:
@@ -202,9 +191,7 @@ def _start_keeper(plan: BoxPlan, state: Path, image: str) -> None:
         )
     if started.stdout or started.returncode != 0:
         reason = started.stdout.decode("utf-8", "replace") or f"its keeper ended with code {started.returncode}"
-        raise SandboxUnavailable(
-            f"No workspace of the image {image} could be started: {reason}. It must have python3, 3.9 or later."
-        )
+        raise not_started(image, reason)
 
 
 _KEEPER = f"import os; os.dup2({{fd}}, {LISTEN_FD}); {_PROGRAM}"

@@ -4,7 +4,8 @@ import fcntl
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +17,7 @@ from sandbox.connections.transports.local import interpreter
 from sandbox.errors import SandboxUnavailable, SandboxUnreachable
 from sandbox.workspaces.docker_api import image_id, reported
 
+_API_TIMEOUT_S = 60
 _EXTRACT_S = 900
 # Reads the archive in a process whose root is the folder, so that no link of the image leads out of it.
 _EXTRACT = """
@@ -63,19 +65,15 @@ class RootCache:
         return Root(folder / "root", digest, found["environment"])
 
     def _digest(self, image: str) -> str:
+        if image.startswith("sha256:") and (self._folder / image.replace(":", "-") / "config.json").exists():
+            return image
         name = self._folder / f"name-{sha256(image.encode()).hexdigest()}"
         try:
-            with reported():
-                api = docker.from_env(timeout=60).api
-                try:
-                    digest = image_id(api, image)
-                finally:
-                    api.close()
+            with reported(), _docker_api() as api:
+                digest = image_id(api, image)
         except SandboxUnreachable as error:
             if name.exists():
                 return name.read_text(encoding="utf-8")
-            if (self._folder / image.replace(":", "-") / "config.json").exists() and image.startswith("sha256:"):
-                return image
             raise SandboxUnavailable(
                 f"The files of the image {image} are not on this machine, and are copied from a Docker engine: {error}"
             ) from error
@@ -93,8 +91,8 @@ class RootCache:
             made = self._folder / f".{uuid4().hex}"
             try:
                 (made / "root").mkdir(parents=True)
-                with reported():
-                    environment = _export(digest, made / "root")
+                with reported(), _docker_api() as api:
+                    environment = _export(api, digest, made / "root")
                 config = json.dumps({"environment": environment})
                 (made / "config.json").write_text(config, encoding="utf-8")
                 made.rename(folder)
@@ -102,9 +100,17 @@ class RootCache:
                 shutil.rmtree(made, ignore_errors=True)
 
 
-def _export(digest: str, target: Path) -> dict[str, str]:
+@contextmanager
+def _docker_api() -> Iterator[docker.APIClient]:
+    api = docker.from_env(timeout=_API_TIMEOUT_S).api
+    try:
+        yield api
+    finally:
+        api.close()
+
+
+def _export(api: docker.APIClient, digest: str, target: Path) -> dict[str, str]:
     """Extract the files of an image and return its environment."""
-    api = docker.from_env(timeout=60).api
     inspect: Callable[[str], dict[str, dict[str, list[str] | None]]] = api.inspect_image  # it has no types
     environment = inspect(digest)["Config"].get("Env") or []
     container = api.create_container(digest, command=["/bin/true"], network_disabled=True)["Id"]
@@ -112,17 +118,14 @@ def _export(digest: str, target: Path) -> dict[str, str]:
         command = [interpreter(), "-I", "-c", _EXTRACT, str(target)]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):  # it has ended, and its exit code and message follow
             for part in api.export(container):
                 process.stdin.write(part)
-        except BrokenPipeError:
-            pass  # the reason follows
         _, reason = process.communicate(timeout=_EXTRACT_S)
         if process.returncode != 0:
             last = reason.decode("utf-8", "replace").strip().splitlines()[-1:]
             raise SandboxUnavailable(f"The files of the image {digest} cannot be extracted: {' '.join(last)}")
     finally:
         api.remove_container(container, force=True, v=True)
-        api.close()
     target.chmod(0o755)
     return dict(item.split("=", 1) for item in environment if "=" in item)

@@ -37,12 +37,14 @@ def get_workspaces() -> WorkspaceEngine:
 
 
 def _make_engine() -> WorkspaceEngine:
+    if settings.WORKSPACES == "native":
+        from sandbox.workspaces.native_engine import NativeWorkspaces
+
+        return NativeWorkspaces(Path(settings.WORKSPACES_DIR))
+
     from sandbox.connections.transports.docker import DEFAULT_IMAGE
     from sandbox.workspaces.docker_engine import DockerWorkspaces  # the Docker SDK takes long to import
-    from sandbox.workspaces.native_engine import NativeWorkspaces
 
-    if settings.WORKSPACES == "native":
-        return NativeWorkspaces(Path(settings.WORKSPACES_DIR))
     return DockerWorkspaces(
         settings.SANDBOX_RUNTIME or None,
         outside=settings.WORKSPACE_NETWORK,
@@ -57,7 +59,7 @@ def has_docker() -> bool:
 
 def has_workspaces() -> bool:
     """Return whether this process may have boxes to sweep, without a connection to a Docker engine."""
-    return settings.WORKSPACES == "native" or has_docker() or Path(settings.WORKSPACES_DIR, "boxes").is_dir()
+    return settings.WORKSPACES == "native" or has_docker()
 
 
 def allow_builds() -> None:

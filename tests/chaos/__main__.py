@@ -22,9 +22,10 @@ from pathlib import Path
 import django
 
 from tests.chaos.faults import Chaos
-from tests.chaos.services import ROOT, Cluster, command_of, descendants_of, make_cluster, own_database
+from tests.chaos.services import ROOT, Cluster, command_of, make_cluster, own_database
 from tests.chaos.workload import FULL, SHORT, CountingScript, Size, write_work
 from tests.endpoint import endpoint
+from tests.processes import descendants
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -134,7 +135,7 @@ def _left_processes() -> list[str]:
                     break
             except ChildProcessError:
                 break
-        left = descendants_of(os.getpid())
+        left = descendants(os.getpid())
         if not left or time.monotonic() > deadline:
             return [f"Process {pid} is left: {command_of(pid)}" for pid in left]
         time.sleep(0.2)

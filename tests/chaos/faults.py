@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tests.chaos.services import Cluster, children_of, command_of, descendants_of, terminate_connections
+from tests.chaos.services import Cluster, command_of, terminate_connections
 from tests.chaos.workload import CountingScript
+from tests.processes import child_processes, descendants
 
 OUTAGE_S = 10.0  # of the endpoint
 PAUSE_S = 65.0  # of a worker; its leases lapse after 60
@@ -68,9 +69,9 @@ class Chaos:
         # Leases of the third worker lapse after a minute, since nobody else sees its lock files.
         workers = self.cluster.workers if self.full else self.cluster.workers[:2]
         executing = self.holders()
-        busy = [worker for worker in workers if executing & {worker.pid, *children_of(worker.pid)}]
+        busy = [worker for worker in workers if executing & {worker.pid, *child_processes(worker.pid)}]
         worker = self.chooser.choice(busy or workers)
-        pool = [pid for pid in children_of(worker.pid) if "celery" in command_of(pid)]
+        pool = [pid for pid in child_processes(worker.pid) if "celery" in command_of(pid)]
         kind = self.chooser.choice(["all", "main", "pool"]) if pool else "all"
         at = time.time()
         if kind == "pool":
@@ -89,9 +90,9 @@ class Chaos:
     def pause_worker(self) -> Fault:
         """Stop all processes of a worker that executes the run for longer than its leases live, then continue them."""
         executing = self.holders()
-        busy = [w for w in self.cluster.workers if executing & {w.pid, *children_of(w.pid)}]
+        busy = [w for w in self.cluster.workers if executing & {w.pid, *child_processes(w.pid)}]
         worker = self.chooser.choice(busy or self.cluster.workers)
-        processes = [worker.pid, *children_of(worker.pid)]
+        processes = [worker.pid, *child_processes(worker.pid)]
         at = time.time()
         self._paused[worker.name] = processes
         _signal_all(processes, signal.SIGSTOP)
@@ -117,7 +118,7 @@ class Chaos:
         """Kill the sandbox service, and an engine of a worker that has its own."""
         at = time.time()
         self.cluster.sandbox.kill()
-        engines = [pid for worker in self.cluster.workers for pid in descendants_of(worker.pid) if _is_engine(pid)]
+        engines = [pid for worker in self.cluster.workers for pid in descendants(worker.pid) if _is_engine(pid)]
         engine = self.chooser.choice(engines) if engines else None
         if engine is not None:
             with suppress(ProcessLookupError):

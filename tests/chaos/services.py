@@ -53,23 +53,6 @@ def terminate_connections(database_url: str) -> int:
         return admin.execute(query, [parts.path.strip("/")]).rowcount
 
 
-def children_of(pid: int) -> list[int]:
-    """Return the processes whose parent is *pid*."""
-    try:
-        threads = list(Path(f"/proc/{pid}/task").iterdir())
-        return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
-    except OSError:
-        return []
-
-
-def descendants_of(pid: int) -> list[int]:
-    """Return all processes below *pid*, parents first."""
-    found = []
-    for child in children_of(pid):
-        found += [child, *descendants_of(child)]
-    return found
-
-
 def command_of(pid: int) -> str:
     """Return the command line of a process; empty if it has ended."""
     try:

@@ -5,7 +5,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from sandbox.connections.transports.docker import OWNER_LABEL, owner
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import Job
 from sandbox.verdicts.results import Status
+from tests.processes import child_processes, descendants
 from tests.sandbox import containers
 from tests.sandbox.conformance.bench import Setup, bench, engine_user
 from tests.sandbox.conformance.case import ADD_TESTS, call_job, function_job, program_job
@@ -51,24 +51,6 @@ class Left:
     containers: int
 
 
-def children(pid: int) -> list[int]:
-    """The processes that the threads of one started. A thread or a process that ends meanwhile has none."""
-    found = []
-    with suppress(FileNotFoundError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(FileNotFoundError, ProcessLookupError):
-                found += map(int, (task / "children").read_text().split())
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    """The processes below one."""
-    found = []
-    for child in children(pid):
-        found += [child, *descendants(child)]
-    return found
-
-
 def groups() -> int:
     """The control groups of engines below this process or of none that is alive: others' are their own affair."""
     own = descendants(os.getpid())
@@ -98,7 +80,7 @@ def left(setup: Setup, users: set[int]) -> Left:
 def memory_mb(pool: Pool) -> float:
     """Resident memory of this process and of a local engine's, MiB."""
     pages = 0
-    for pid in [os.getpid(), *children(os.getpid())]:
+    for pid in [os.getpid(), *child_processes(os.getpid())]:
         pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGESIZE") / 2**20
 

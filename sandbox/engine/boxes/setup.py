@@ -38,7 +38,7 @@ class Folder(TypedDict):
 
 
 class BoxPlan(TypedDict):
-    """What the keeper is told about a box.
+    """How the keeper sets up a box.
 
     root         folder with the files of the image
     name         name of the control group, and of the folder of the box
@@ -70,7 +70,7 @@ def become_driver(plan: BoxPlan, join: list[int]) -> None:
     """Build the box and execute its driver. Raises OSError; the process must end then.
 
     It is process 1 of a pid namespace already, as root of the machine. All namespaces but the user namespace belong to
-    that root, so nobody inside has power over mounts or the network, whatever his capabilities.
+    that root, so no process inside can change mounts or the network, even with capabilities of its own.
     """
     for group in join:
         os.write(group, b"0")

@@ -8,6 +8,7 @@ a group was delegated to the user.
 import os
 import signal
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 _PREFIX = "llmeval-"
@@ -255,11 +256,9 @@ def _kill_member(pid: int, group: str) -> None:
     except OSError:
         return
     try:
-        with open(f"/proc/{pid}/cgroup") as file:
+        with suppress(OSError), open(f"/proc/{pid}/cgroup") as file:  # it may have ended
             if f"/{group}\n" in file.read():
                 signal.pidfd_send_signal(process, signal.SIGKILL)
-    except OSError:
-        pass  # it has ended
     finally:
         os.close(process)
 

@@ -16,6 +16,7 @@ from sandbox.client.pool import Pool
 from sandbox.connections.transports import TransportOptions
 from sandbox.errors import SandboxUnavailable
 from sandbox.verdicts.results import Status
+from tests.processes import child_processes
 from tests.sandbox.conformance.case import ADD_TESTS, function_job
 
 SERVE = str(Path(sandbox.__file__).parent / "image" / "serve.py")
@@ -41,7 +42,7 @@ def start(path: Path) -> Iterator[Start]:
         started.append(service)
         while check(path) != 0:
             assert service.poll() is None, "The service ended by itself."
-        while children(service.pid):
+        while child_processes(service.pid):
             assert service.poll() is None, "The service ended by itself."
         return service
 
@@ -58,11 +59,6 @@ def service(start: Start) -> Service:
 
 def open_pool(path: Path, workers: int = 1) -> Pool:
     return Pool.open(PoolOptions(backend="socket", workers=workers, transport=TransportOptions(socket=str(path))))
-
-
-def children(pid: int) -> list[int]:
-    """The engines that a service has running."""
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def runs(pid: int) -> bool:
@@ -85,9 +81,9 @@ def test_job_runs_over_the_socket(service: Service, path: Path) -> None:
 
 def test_each_connection_has_its_own_engine_that_ends_with_it(service: Service, path: Path) -> None:
     with open_pool(path) as first, open_pool(path) as second:
-        assert len(children(service.pid)) == 2
+        assert len(child_processes(service.pid)) == 2
         assert first.run(JOB).status is second.run(JOB).status is Status.PASSED
-    while children(service.pid):
+    while child_processes(service.pid):
         assert service.poll() is None
 
 
@@ -110,7 +106,7 @@ def test_lost_service_is_infra_error(service: Service, path: Path) -> None:
 
 def test_stopped_service_removes_socket_and_engines(service: Service, path: Path) -> None:
     with open_pool(path):
-        (engine,) = children(service.pid)
+        (engine,) = child_processes(service.pid)
         service.send_signal(signal.SIGTERM)
         service.wait()
         assert not path.exists()
@@ -129,10 +125,10 @@ def test_socket_left_by_a_killed_service_is_replaced(start: Start, service: Serv
 def test_connections_beyond_the_limit_wait_for_one_to_end(start: Start, path: Path) -> None:
     service = start("1")
     first = open_pool(path)
-    assert len(children(service.pid)) == 1
+    assert len(child_processes(service.pid)) == 1
     waiting = subprocess.Popen([sys.executable, "-I", SERVE, "--check", str(path)])
     assert first.run(JOB).status is Status.PASSED
-    assert waiting.poll() is None and len(children(service.pid)) == 1
+    assert waiting.poll() is None and len(child_processes(service.pid)) == 1
     first.close()
     assert waiting.wait() == 0
 

@@ -6,10 +6,12 @@ from django.conf import settings
 from sandbox.workspaces.base import WorkspaceEngine
 from sandbox.workspaces.docker_engine import DockerWorkspaces
 from sandbox.workspaces.native_engine import NativeWorkspaces, missing_protection
+from tests.sandbox import containers
 
 
 def make_engine(name: str) -> WorkspaceEngine:
-    """Return an engine by name; the running test is skipped if this machine has not what it needs."""
+    """Return an engine by name. The running test is skipped if this machine lacks what the engine needs."""
+    containers.daemon().close()  # native boxes take the files of their image from Docker too
     if name == "docker":
         return DockerWorkspaces()
     if problem := missing_protection():

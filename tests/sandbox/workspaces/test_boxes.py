@@ -25,18 +25,9 @@ from sandbox.workspaces.base import (
 )
 from sandbox.workspaces.docker_engine import DockerWorkspaces
 from tests.sandbox import containers
-from tests.sandbox.workspaces.engines import make_engine
 
 pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
 LIMITS = BoxLimits(pids=48, disk_mb=16, memory_mb=128, output_kb=4)
-
-
-@pytest.fixture(scope="module", params=["docker", "native"])
-def engine(request: pytest.FixtureRequest) -> Iterator[WorkspaceEngine]:
-    containers.daemon().close()  # native boxes take the files of their image from it
-    made = make_engine(request.param)
-    yield made
-    made.sweep()
 
 
 def spec(**values: object) -> BoxSpec:

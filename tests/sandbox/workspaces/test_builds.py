@@ -49,6 +49,16 @@ def test_image_is_built_once_and_boxes_begin_with_its_work_folder(engine: Docker
     assert engine.build(folder("RUN echo other > /opt/kept"), "/app", 120, allowed=True) != name
 
 
+def test_hard_links_of_the_work_folder_are_kept(engine: DockerWorkspaces) -> None:
+    context = folder("RUN mkdir -p /app/data && echo kept > /app/data/first && ln /app/data/first /app/second")
+    box = engine.open(BoxSpec(image=engine.build(context, "/app", 120, allowed=True), seeded=True))
+    try:
+        result = engine.execute(box, "find . -samefile second | sort; echo more >> second; cat data/first", 10)
+        assert result.output == "./data/first\n./second\nkept\nmore\n"
+    finally:
+        engine.close(box)
+
+
 def test_concurrent_builds_of_one_folder_build_it_once(engine: DockerWorkspaces) -> None:
     context = folder("RUN sleep 1; cat /proc/sys/kernel/random/uuid > /opt/unique")
     names: list[str] = []

@@ -21,23 +21,11 @@ from sandbox.workspaces.base import (
     WorkspaceLost,
 )
 from sandbox.workspaces.native_engine import NativeWorkspaces
+from tests.processes import wait_until
 from tests.sandbox import containers
-from tests.sandbox.workspaces.engines import make_engine
 
 pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
 LIMITS = BoxLimits(pids=48, disk_mb=16, memory_mb=128, output_kb=16)
-
-
-@pytest.fixture(scope="module", params=["docker", "native"])
-def engine(request: pytest.FixtureRequest) -> WorkspaceEngine:
-    containers.daemon().close()
-    return make_engine(request.param)
-
-
-@pytest.fixture(scope="module")
-def native() -> WorkspaceEngine:
-    containers.daemon().close()
-    return make_engine("native")
 
 
 @pytest.fixture
@@ -123,9 +111,10 @@ def test_daemon_is_ended_before_scoring(engine: WorkspaceEngine, box: Handle) ->
     daemon = "import os, time\nfor _ in range(2):\n    if os.fork(): os._exit(0)\n    os.setsid()\ntime.sleep(999)\n"
     engine.write(box, {"daemon.py": daemon.encode()})
     engine.execute(box, "python3 daemon.py > /dev/null 2>&1", 20)
-    assert "daemon.py" in engine.execute(box, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '", 20).output
+    list_commands = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"
+    wait_until(lambda: "daemon.py" in engine.execute(box, list_commands, 20).output)  # it forks after its parent ended
     engine.end_processes(box)
-    assert "daemon.py" not in engine.execute(box, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '", 20).output
+    assert "daemon.py" not in engine.execute(box, list_commands, 20).output
 
 
 def test_path_and_preload_of_the_agent_do_not_reach_the_script_of_tests(engine: WorkspaceEngine, box: Handle) -> None:
@@ -229,7 +218,7 @@ def test_box_ends_with_its_keeper_and_is_swept(native: WorkspaceEngine) -> None:
         while time.monotonic() < deadline:
             native.execute(handle, "true", 5)
             time.sleep(0.05)
-    assert not [path for path in Path("/proc").glob("[0-9]*") if _has(path / "cmdline", "98765")]
+    wait_until(lambda: not [path for path in Path("/proc").glob("[0-9]*") if _has(path / "cmdline", "98765")])
     while time.monotonic() < deadline and handle.id not in native.sweep():
         time.sleep(0.2)
     assert native.sweep() == []

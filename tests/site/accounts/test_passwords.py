@@ -59,3 +59,22 @@ def test_a_user_without_a_password_cannot_reset_it_uninvited(client: Client) -> 
     User.objects.create_user("bob", "bob@example.org")
     client.post("/password/reset/", {"email": "bob@example.org"})
     assert mail.outbox == []
+
+
+def test_an_address_gets_three_mails_an_hour_and_the_page_does_not_tell(client: Client) -> None:
+    User.objects.create_user("ann", "ann@example.org", "the-old-passphrase")
+    for email in ["ann@example.org", "ANN@example.org", " ann@example.org", "ann@example.org"]:
+        sent = client.post("/password/reset/", {"email": email}, follow=True)
+        assert "is on its way" in sent.content.decode()
+    assert len(mail.outbox) == 3
+
+
+def test_a_client_may_request_ten_links_an_hour(client: Client) -> None:
+    User.objects.create_user("ann", "ann@example.org", "the-old-passphrase")
+    statuses = [client.post("/password/reset/", {"email": f"{n}@example.org"}).status_code for n in range(11)]
+    assert statuses == [302] * 10 + [429]
+    refused = client.post("/password/reset/", {"email": "ann@example.org"})
+    assert "try again in an hour" in refused.content.decode()
+    assert mail.outbox == []
+    other = client.post("/password/reset/", {"email": "ann@example.org"}, REMOTE_ADDR="192.0.2.7")
+    assert (other.status_code, len(mail.outbox)) == (302, 1)

@@ -4,12 +4,9 @@ The packages exclude each other (verifiers and OpenEnv need different versions o
 `clients/python/tests` run in a process per adapter, against the server of this test.
 """
 
-import hashlib
 import json
 import os
 import subprocess
-import sys
-import venv
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ from django.contrib.auth.models import User
 from hub.models import Environment
 from llmeval_site.accounts.tokens import create_token
 from runs.models import Response
+from tests.processes import python_with
 from tests.runs.rollouts.adapters.catalog_runs import evaluated
 
 CLIENT = settings.BASE_DIR / "clients" / "python"
@@ -36,21 +34,6 @@ pytestmark = [
 training = pytest.mark.skipif(
     "LLMEVAL_ADAPTER_TRAINING" not in os.environ, reason="needs torch: make test-adapters-training"
 )
-
-
-def python_with(requirements: Path) -> Path:
-    """Return the interpreter of a virtual environment with *requirements*, which is created once for their content."""
-    options = [] if "torch" in requirements.read_text() else ["--no-deps"]  # what torch needs depends on its build
-    digest = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    folder = settings.BASE_DIR / "var" / "adapters" / f"{requirements.stem}-{digest}"
-    python: Path = folder / "bin" / "python"
-    if not (folder / "installed").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *options]
-        done = subprocess.run([*install, "-r", requirements], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-4000:]
-        (folder / "installed").touch()
-    return python
 
 
 def exchange(url: str, folder: Path) -> Path:
@@ -90,7 +73,10 @@ def exchange(url: str, folder: Path) -> Path:
     ],
 )
 def test_adapter_with_the_real_package(live_server: Any, tmp_path: Path, adapter: str) -> None:
-    python = python_with(CLIENT / "requirements" / f"{adapter}.txt")
+    python = python_with(
+        CLIENT / "requirements" / f"{adapter}.txt",
+        alone=adapter != "trl_training",  # what torch needs depends on its build
+    )
     environment = {
         **os.environ,
         "LLMEVAL_ADAPTER_TEST": str(exchange(live_server.url, tmp_path)),

@@ -5,7 +5,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,6 +13,7 @@ from sandbox.client.pool import Pool
 from sandbox.limits import Limits
 from sandbox.verdicts.jobs import ProgramJob
 from sandbox.verdicts.results import Status
+from tests.processes import child_processes
 from tests.sandbox.conformance.case import program_job
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Looking for a process's children reads /proc.")
@@ -28,16 +28,12 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
         yield opened
 
 
-def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def spare(pool: Pool) -> int:
     """The process that waits for the next job, as soon as it is the only run of the pool's only engine."""
     ((pair, _),) = pool.engines.idle
-    (zygote,) = children(pair.candidate.transport.pid)  # type: ignore[attr-defined]
+    (zygote,) = child_processes(pair.candidate.transport.pid)  # type: ignore[attr-defined]
     deadline = time.monotonic() + PATIENCE_S
-    while len(waiting := children(zygote)) != 1:
+    while len(waiting := child_processes(zygote)) != 1:
         assert time.monotonic() < deadline, f"The zygote has the runs {waiting}."
     return waiting[0]
 
