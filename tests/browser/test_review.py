@@ -143,6 +143,7 @@ def test_typed_quotes_are_located_or_rejected(sign_in: SignIn) -> None:
     page.get_by_label("Words").fill("x < 1")
     dialog.get_by_role("button", name="Mark").click()
     expect(dialog).to_be_hidden()
+    expect(page.locator("#marks li")).to_have_count(1)
     assert highlighted(page) == ["x < 1"]
 
 
@@ -304,6 +305,7 @@ def test_text_in_tool_call_is_marked(sign_in: SignIn) -> None:
     page.keyboard.press("m")
     page.get_by_label("Words").fill('"order": 7')
     page.locator("#mark-dialog").get_by_role("button", name="Mark").click()
+    expect(page.locator("#marks li")).to_have_count(1)  # the dialog is hidden a moment before its mark is added
     assert highlighted(page) == ['"order": 7']
     page.keyboard.press("b")
     page.keyboard.press("Enter")
