@@ -50,7 +50,7 @@ SECRET_KEY = _secret_key()
 restrict_files([VAR_DIR / "secret_key", BASE_DIR / ".env"])
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # urls.py registers the pages, which commands do not need
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

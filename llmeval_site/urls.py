@@ -13,6 +13,7 @@ from llmeval_site.pages.search import search
 from llmeval_site.pages.styleguide import styleguide
 from llmeval_site.webhooks import views as webhook_views
 
+admin.autodiscover()
 admin.site.site_header = admin.site.site_title = "LLM-Eval"
 admin.site.index_title = "Administration"
 
