@@ -1,0 +1,102 @@
+"""Every control of every page is reached with the Tab key, in view and with a visible focus."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from review.queue import assignments
+from tests.browser.conftest import Visit
+from tests.browser.looks.full_site import FullSite, build_site
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+USUAL = ["/", "/hub/", "/runs/new/", "/review/"]
+
+# Numbers all controls that a pointer can use. Tab reaches one radio button of a group, and arrow keys the others.
+_NUMBER_CONTROLS = """() => {
+    const controls = [...document.querySelectorAll(
+        "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0'], [contenteditable=true]"
+    )].filter((e) => !e.matches(":disabled") && !e.closest("[inert], [aria-hidden=true]")
+        && e.checkVisibility({ visibilityProperty: true }));
+    const groups = new Set();
+    window.controls = controls.filter((e) => {
+        if (e.type !== "radio") return true;
+        const group = `${e.form?.id} ${e.name}`;
+        if (groups.has(group)) return false;
+        groups.add(group);
+        return true;
+    });
+    window.groupOf = (e) => e.type === "radio" ? window.controls.find((o) => o.name === e.name && o.form === e.form) : e;
+    return window.controls.length;
+}"""
+_FOCUSED = """() => {
+    const e = document.activeElement;
+    if (!e || e === document.body) return null;
+    const shown = [e, ...(e.labels ?? []), e.parentElement].some((part) => {
+        const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(part);
+        return (outlineStyle !== "none" && parseFloat(outlineWidth) > 0) || boxShadow !== "none";
+    });
+    const box = e.getBoundingClientRect();
+    const inView = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+    return { number: window.controls.indexOf(window.groupOf(e)), shown, inView, html: e.outerHTML.slice(0, 160) };
+}"""
+_MISSED = "(reached) => window.controls.filter((_, i) => !reached.includes(i)).map((e) => e.outerHTML.slice(0, 160))"
+
+
+@pytest.fixture(autouse=True)
+def nothing_drawn(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
+    """Show the first response of each pair as A, and no suggestion hidden."""
+    monkeypatch.setattr(assignments, "_draw", lambda what, pair, user: 0.99)
+
+
+@pytest.fixture
+def site(tmp_path: Path, transactional_db: None) -> FullSite:
+    return build_site(tmp_path)
+
+
+def unreached(page: Page) -> list[str]:
+    """Return what is wrong with *page* for a person who only has the Tab key."""
+    expect(page.locator("[hx-trigger=load]:not([hx-swap=none])")).to_have_count(0)
+    page.evaluate("document.activeElement?.blur(); scrollTo(0, 0)")
+    count = page.evaluate(_NUMBER_CONTROLS)
+    reached: list[int] = []
+    found = []
+    for _ in range(count + 10):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(_FOCUSED)
+        if focused is None or (reached and focused["number"] == reached[0]):
+            break
+        if not focused["shown"]:
+            found.append(f"{page.url}: no visible focus: {focused['html']}")
+        if not focused["inView"]:
+            found.append(f"{page.url}: focus outside the window: {focused['html']}")
+        if focused["number"] >= 0:
+            reached.append(focused["number"])
+    return found + [f"{page.url}: not reached: {html}" for html in page.evaluate(_MISSED, reached)]
+
+
+def test_controls_of_main_pages_are_reached_with_tab(visit: Visit, site: FullSite) -> None:
+    page = visit("/", site.user)
+    found = []
+    for url in [*USUAL, f"/runs/{site.run.pk}/", f"/responses/{site.response.pk}/", f"/hub/{site.environment}/"]:
+        page.goto(url)
+        found += unreached(page)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("width", [390, 1440])
+def test_controls_of_all_pages_are_reached_with_tab(visit: Visit, site: FullSite, width: int) -> None:
+    page = visit("/", site.user, width=width)
+    found = []
+    for url in [*site.pages(), *site.variants()]:
+        page.goto(url)
+        found += unreached(page)
+    assert not found, "\n".join(found)
+
+
+def test_control_that_tab_skips_is_reported(visit: Visit, site: FullSite) -> None:
+    page = visit("/models/", site.user)
+    page.evaluate("document.querySelector('main a[href]').tabIndex = -1")
+    (found,) = unreached(page)
+    assert "not reached: <a" in found
