@@ -26,7 +26,8 @@ _NUMBER_CONTROLS = """() => {
         groups.add(group);
         return true;
     });
-    window.groupOf = (e) => e.type === "radio" ? window.controls.find((o) => o.name === e.name && o.form === e.form) : e;
+    window.groupOf = (e) => e.type !== "radio" ? e
+        : window.controls.find((other) => other.name === e.name && other.form === e.form);
     return window.controls.length;
 }"""
 _FOCUSED = """() => {
