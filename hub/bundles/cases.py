@@ -34,7 +34,7 @@ def prepared_cases(
 
     Without *environment*, if it does not compile, rows are only mapped and the digests are empty.
     """
-    mapper = CaseMapper(manifest.dataset.fields)
+    mapper = CaseMapper(manifest.dataset.fields, open_file)
     position = number = 0
     with DiskIndex() as ids:
         try:

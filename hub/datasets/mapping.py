@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from hub.common.problems import Problem
+from hub.datasets.images import embed_images
+from hub.datasets.row_types import Opener
 from hub.manifest.problems import BundleError
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON, Message
@@ -14,10 +16,14 @@ MAX_ID = 200  # characters; the column's width
 
 
 class CaseMapper:
-    """Mapper of rows to cases by the manifest's `fields`; an unmapped field uses the column of its name."""
+    """Mapper of rows to cases by the manifest's `fields`; an unmapped field uses the column of its name.
 
-    def __init__(self, fields: Mapping[str, object]) -> None:
+    *open_file* opens the images of the bundle that messages name.
+    """
+
+    def __init__(self, fields: Mapping[str, object], open_file: Opener) -> None:
         self._fields = dict(fields)
+        self._open_file = open_file
 
     def case(self, row: dict[str, JSON], *, file: str, line: int, position: int) -> CaseData:
         """Return the case of *row*. Raises BundleError with every wrong field; *position* counts from 1."""
@@ -27,6 +33,8 @@ class CaseMapper:
             try:
                 value = self._value(name, row)
                 values[name] = convert(str(position) if name == "id" and value is None else value)
+                if name == "input" and isinstance(values[name], list):
+                    values[name] = embed_images(values[name], self._open_file)
             except ValueError as error:
                 problems.append(Problem(file=file, line=line, path=f"dataset.fields.{name}", message=f"{error}"))
         if problems:

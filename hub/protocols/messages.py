@@ -71,6 +71,13 @@ def text_of(message: Mapping[str, object]) -> str:
     return content if isinstance(content, str) else ""
 
 
+def parts_without_text(message: Mapping[str, object]) -> list[dict[str, JSON]]:
+    """Return the parts of a message's content that are no text, such as images."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return [part for part in parts if isinstance(part, dict) and "text" not in part]
+
+
 def call_text(call: Mapping[str, object]) -> str:
     """Return a tool call as it is shown and quoted: `name(arguments)`, the arguments as the model wrote them."""
     function = _function(call)
@@ -111,9 +118,9 @@ def count_common_messages(first: Sequence[Message], second: Sequence[Message]) -
 
 
 def get_comparable_content(message: Message) -> list[JSON]:
-    """Return the parts of a message that are compared: role, text without reasoning, and calls without ids."""
+    """Return what of a message is compared: role, text without reasoning, calls without ids, and parts such as images."""
     calls = [[_function(call).get("name"), parsed_arguments(call)] for call in calls_of(message)]
-    return [message.get("role"), text_of(remove_reasoning(message)), calls]
+    return [message.get("role"), text_of(remove_reasoning(message)), calls, parts_without_text(message)]
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.utils.safestring import SafeString, mark_safe
 
 from hub.extraction.normalization import reasoning_spans
-from hub.protocols.messages import call_text, calls_of, text_of
+from hub.protocols.messages import call_text, calls_of, parts_without_text, text_of
 from hub.web.reading.characters import escaped
 from hub.web.reading.highlighting import classes_of_blocks, classes_of_code, is_bare_code, lexer_name
 from hub.web.reading.json_layout import lay_out_json
@@ -17,6 +17,8 @@ from hub.web.reading.spans import MarkedSpan, SpanWriter, line_starts
 
 MAX_SHOWN = 200_000  # characters of one text on a page; the rest is in the raw JSON
 _LONG = (2400, 40)  # characters and lines from which a text is folded
+MAX_IMAGE = 6_000_000  # characters of the data URL of an image that is shown
+_IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
 _TAG = re.compile(r"<[^<>]{1,30}>|◁/?think▷|\[/?THINK\]")
 
 Marks = Mapping[tuple[int, int | None], Sequence[MarkedSpan]]  # key: message index, and tool call index or None
@@ -47,6 +49,15 @@ class CallCard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherPart:
+    """Part of a message that is no text. `image` is its data URL if the page can show it, `address` one on the web."""
+
+    type: str
+    image: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptTurn:
     """Message of a conversation. `answers` is the id of the tool call whose result it is, `tool` its name."""
 
@@ -57,7 +68,7 @@ class TranscriptTurn:
     calls: list[CallCard]
     answers: str = ""
     tool: str = ""
-    parts: list[str] = field(default_factory=list)  # types of parts without text, such as images
+    parts: list["OtherPart"] = field(default_factory=list)
 
     @property
     def empty(self) -> bool:
@@ -87,9 +98,8 @@ def _turn(
     index: int, message: Mapping[str, object], names: Mapping[str, str], source: bool, marks: Marks, positions: bool
 ) -> TranscriptTurn:
     text, role = text_of(message), str(message.get("role", ""))
-    content, answers = message.get("content"), str(message.get("tool_call_id") or "")
+    answers = str(message.get("tool_call_id") or "")
     read = read_result if role == "tool" else read_text
-    parts = content if isinstance(content, list) else []
     return TranscriptTurn(
         number=index,
         role=role,
@@ -100,8 +110,17 @@ def _turn(
         ],
         answers=answers,
         tool=names.get(answers, "") if answers else "",
-        parts=[str(p.get("type", "part")) for p in parts if isinstance(p, dict) and "text" not in p],
+        parts=[_other_part(part) for part in parts_without_text(message)],
     )
+
+
+def _other_part(part: Mapping[str, object]) -> OtherPart:
+    image = part.get("image_url")
+    url = image.get("url") if isinstance(image, dict) else None
+    kind = str(part.get("type", "part"))
+    if isinstance(url, str) and len(url) <= MAX_IMAGE and _IMAGE.fullmatch(url):
+        return OtherPart(type=kind, image=url)
+    return OtherPart(type=kind, address=url if isinstance(url, str) and url.startswith("https://") else "")
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------------

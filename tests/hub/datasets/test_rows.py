@@ -172,7 +172,7 @@ def test_hugging_face_dataset_without_commit_is_rejected():
 
 
 def case(row, position=1, **fields):
-    return CaseMapper(fields).case(row, file="d.jsonl", line=3, position=position)
+    return CaseMapper(fields, opener()).case(row, file="d.jsonl", line=3, position=position)
 
 
 def test_fields_default_to_the_columns_of_their_names_and_the_id_to_the_position():
