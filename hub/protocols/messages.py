@@ -118,7 +118,7 @@ def count_common_messages(first: Sequence[Message], second: Sequence[Message]) -
 
 
 def get_comparable_content(message: Message) -> list[JSON]:
-    """Return what of a message is compared: role, text without reasoning, calls without ids, and parts such as images."""
+    """Return what is compared: role, text without reasoning, calls without ids, and parts such as images."""
     calls = [[_function(call).get("name"), parsed_arguments(call)] for call in calls_of(message)]
     return [message.get("role"), text_of(remove_reasoning(message)), calls, parts_without_text(message)]
 

@@ -44,6 +44,6 @@ def test_image_of_the_bundle_is_sent_to_the_model_and_shown(tmp_path: Path, clie
     response = Response.objects.get(run_environment__run=run)
     assert (response.status, response.messages[0]["content"]) == ("passed", content)
     client.force_login(member("Runner", "Curator"))
-    for page in (f"/responses/{response.pk}/", f"/hub/flags/1.0.0/cases/pe/"):
+    for page in (f"/responses/{response.pk}/", "/hub/flags/1.0.0/cases/pe/"):
         shown = client.get(page).content.decode()
         assert f'<img src="{URL}" alt="Image 1 of message 0" loading="lazy">' in shown, page
