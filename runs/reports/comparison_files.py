@@ -63,7 +63,7 @@ def difference_chart(rows: Sequence[ComparedRow]) -> Chart | None:
     shown = [row for row in rows if row.item.paired.difference is not None]
     if not shown:
         return None
-    several = len({row.item.slug for row in shown}) > 1
+    pairs = {f"{row.pair.model_a} - {row.pair.model_b}" for row in shown}
     bounds = [abs(bound) for row in shown for bound in (row.item.paired.low, row.item.paired.high) if bound is not None]
     reach = min(1.0, max(0.05, *bounds) * 1.05) if bounds else 1.0
     return interval_chart(
@@ -71,7 +71,7 @@ def difference_chart(rows: Sequence[ComparedRow]) -> Chart | None:
         "Differences of accuracy, A - B, with 95 % intervals",
         [
             IntervalRow(
-                label=f"{row.pair.model_a} - {row.pair.model_b}{f', {row.item.slug}' if several else ''}",
+                label=_difference_label(row, several=len(pairs) > 1),
                 n=row.item.paired.n,
                 value=row.item.paired.difference,
                 low=row.item.paired.low,
@@ -79,10 +79,15 @@ def difference_chart(rows: Sequence[ComparedRow]) -> Chart | None:
             )
             for row in shown
         ],
-        axis="A - B, percentage points",
+        axis=f"{pairs.pop() if len(pairs) == 1 else 'A - B'}, percentage points",
         low=-reach,
         high=reach,
     )
+
+
+def _difference_label(row: ComparedRow, *, several: bool) -> str:
+    """Return the environment, and the models if the chart has several pairs of them."""
+    return f"{row.item.slug}: {row.pair.model_a} - {row.pair.model_b}" if several else row.item.slug
 
 
 def comparison_markdown(
