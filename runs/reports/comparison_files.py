@@ -25,6 +25,7 @@ METHOD = (
     "document. Detectable is the smallest true difference that this number of cases finds with 80 % power. Ratios of "
     "cost and latency are A / B, with bootstrap intervals over the cases."
 )
+_MAX_AXIS_LABEL = 60  # characters
 
 
 def compared_cells(row: ComparedRow) -> list[str]:
@@ -79,10 +80,16 @@ def difference_chart(rows: Sequence[ComparedRow]) -> Chart | None:
             )
             for row in shown
         ],
-        axis=f"{pairs.pop() if len(pairs) == 1 else 'A - B'}, percentage points",
+        axis=f"{_axis_label(pairs)}, percentage points",
         low=-reach,
         high=reach,
     )
+
+
+def _axis_label(pairs: set[str]) -> str:
+    """Return the pair of models if there is one and it fits below the axis."""
+    only = next(iter(pairs))
+    return only if len(pairs) == 1 and len(only) <= _MAX_AXIS_LABEL else "A - B"
 
 
 def _difference_label(row: ComparedRow, *, several: bool) -> str:

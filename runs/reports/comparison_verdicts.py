@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hub.common.wording import counted
 from runs.reports import formats
 from runs.results.comparison.pair import Comparison, EnvironmentComparison, ModelComparison
 
@@ -53,18 +54,19 @@ def compared_verdict(item: EnvironmentComparison, name_a: str, name_b: str, marg
     paired = item.paired
     if paired.difference is None or paired.low is None or paired.high is None:
         return f"{name_a} and {name_b} cannot be compared on {item.slug}: {paired.note or 'there is no interval'}."
-    size = f"{100 * abs(paired.difference):.1f} points"
-    first, second = (name_a, name_b) if paired.difference > 0 else (name_b, name_a)
-    low, high = (paired.low, paired.high) if paired.difference > 0 else (-paired.high, -paired.low)
-    interval = f"{formats.interval(low, high)} (n = {paired.n:,} cases)"
+    number = f"(n = {counted(paired.n, 'case')})"
+    difference = f"{100 * paired.difference:+.1f} points {formats.interval(paired.low, paired.high)} {number}"
     equivalent = margin is not None and -margin <= paired.low and paired.high <= margin
     within = f"within the margin of {100 * margin:g} points" if margin is not None else ""
     if item.p_adjusted is not None and item.p_adjusted < SIGNIFICANT:
+        first, second = (name_a, name_b) if paired.difference > 0 else (name_b, name_a)
+        low, high = (paired.low, paired.high) if paired.difference > 0 else (-paired.high, -paired.low)
+        size = f"{100 * abs(paired.difference):.1f} points {formats.interval(low, high)} {number}"
         addition = f", which is {within}" if equivalent else ""
-        return f"{first} is better than {second} on {item.slug} by {size} {interval}{addition}."
+        return f"{first} is better than {second} on {item.slug} by {size}{addition}."
     if equivalent:
-        return f"{name_a} and {name_b} are equivalent on {item.slug} {within}: {size} {interval}."
-    text = f"No difference between {name_a} and {name_b} is shown on {item.slug}: {size} {interval}"
+        return f"{name_a} and {name_b} are equivalent on {item.slug} {within}: {difference}."
+    text = f"No difference between {name_a} and {name_b} is shown on {item.slug}: {difference}"
     if paired.mde is not None:
         text += f"; a true difference of {100 * paired.mde:.1f} points would be found with 80 % power"
     return f"{text}."

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from hub.common.wording import counted
 from runs.models import Run, RunEnvironment
 from runs.results.comparison.cases import ONLY_A, ONLY_B, OTHER_INPUT, OTHER_SCORING, QUARANTINED, UNSCORED
 from runs.results.statistics.paired import PairedDifference
@@ -13,28 +14,32 @@ def environment_notes(
     notes = []
     if part_a.version.digest != part_b.version.digest:
         notes.append(
-            f"The runs are of {part_a.version} and {part_b.version}, whose content differs: {paired.n:,} cases have "
-            "equal input and scoring and are compared."
+            f"The runs are of {part_a.version} and {part_b.version}, whose content differs. Only the cases with equal "
+            f"input and scoring are compared: {paired.n:,}."
         )
     if left_out[OTHER_INPUT]:
         notes.append(
-            f"{left_out[OTHER_INPUT]:,} cases ask something else in A than in B (prompt, tools, files or harness); "
-            "they compare only after both models answer the same version."
+            f"{_left_out(left_out[OTHER_INPUT])} because A asked something else than B (prompt, tools, files or "
+            "harness). Both models must answer the same version."
         )
     if left_out[OTHER_SCORING]:
         notes.append(
-            f"{left_out[OTHER_SCORING]:,} cases ask the same but are scored differently; score the stored responses "
+            f"{_left_out(left_out[OTHER_SCORING])} because A and B were scored differently. Score the stored responses "
             "again (manage.py rescore) to compare them without asking a model."
         )
     if left_out[UNSCORED]:
-        notes.append(f"{left_out[UNSCORED]:,} cases are errored or unscored on one side.")
+        notes.append(f"{_left_out(left_out[UNSCORED])} because one side is errored or unscored.")
     if left_out[QUARANTINED]:
-        notes.append(f"{left_out[QUARANTINED]:,} cases are left out, because a curator found them wrong.")
+        notes.append(f"{_left_out(left_out[QUARANTINED])} because a curator found the case wrong.")
     if left_out[ONLY_A] or left_out[ONLY_B]:
-        notes.append(f"{left_out[ONLY_A]:,} cases were answered in A only, {left_out[ONLY_B]:,} in B only.")
+        notes.append(f"Answered in A only: {counted(left_out[ONLY_A], 'case')}, in B only: {left_out[ONLY_B]:,}.")
     if paired.note:
         notes.append(f"{paired.note[0].upper()}{paired.note[1:]}.")
     return notes
+
+
+def _left_out(number: int) -> str:
+    return f"Left out: {counted(number, 'case')},"
 
 
 def run_notes(

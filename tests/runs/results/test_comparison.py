@@ -47,7 +47,7 @@ def test_cases_that_one_side_did_not_score_are_left_out_and_counted() -> None:
     item = only(compare(*two_runs("ppeup-", "pfppp" + "p")))
     assert item.paired.n == 3
     assert item.left_out == {"not scored by both": 2, "only in B": 1}
-    assert any("2 cases are errored or unscored on one side" in note for note in item.notes)
+    assert any("Left out: 2 cases, because one side is errored or unscored" in note for note in item.notes)
 
 
 def test_several_attempts_are_compared_by_their_means() -> None:
@@ -113,7 +113,7 @@ def test_versions_are_compared_on_cases_with_equal_input_and_scoring() -> None:
     assert item.left_out == {"other input": 1, "other scoring": 1}
     notes = " ".join(item.notes)
     assert "sums@1.0.0 and sums@1.1.0" in notes
-    assert "1 cases ask something else in A than in B" in notes
+    assert "Left out: 1 case, because A asked something else than B" in notes
     assert "scored differently" in notes
 
 
