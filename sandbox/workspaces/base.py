@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 from sandbox.errors import SandboxUnavailable
 
@@ -129,6 +130,20 @@ class Artifacts:
     missing: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotFacts:
+    """An archive of the writable folders of a box: its SHA-256 and its size in bytes.
+
+    `processes` is the number of processes that ran at that time, which no archive keeps. `left_out` are entries that
+    cannot be kept, such as sockets.
+    """
+
+    digest: str
+    size: int
+    processes: int
+    left_out: Sequence[str] = ()
+
+
 class WorkspaceEngine(ABC):
     """Engine of workspaces. Its methods block, and can be called from several threads.
 
@@ -188,6 +203,17 @@ class WorkspaceEngine(ABC):
     @abstractmethod
     def export_artifacts(self, handle: Handle, paths: Sequence[str], max_mb: int) -> Artifacts:
         """Kill the box's processes and copy *paths* out of it. Raises WorkspaceError."""
+
+    @abstractmethod
+    def snapshot(self, handle: Handle, workdir: str, target: BinaryIO, max_mb: int) -> SnapshotFacts:
+        """Write an archive of the work folder, /tmp and /dev/shm to *target*. Its processes wait and then go on.
+
+        Files may have *max_mb* together, holes of sparse ones included. Raises WorkspaceError.
+        """
+
+    @abstractmethod
+    def open_snapshot(self, spec: BoxSpec, source: BinaryIO, max_mb: int) -> Handle:
+        """Open a box with the files of an archive. Raises SandboxUnavailable, ServiceFailed, WorkspaceError."""
 
     @abstractmethod
     def open_from(self, spec: BoxSpec, artifacts: Artifacts) -> Handle:

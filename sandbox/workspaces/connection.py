@@ -42,12 +42,14 @@ class Connection:
         *_, reply = self.stream(operation, timeout, **arguments)
         return reply
 
-    def stream(self, operation: str, timeout: float, /, **arguments: object) -> Iterator[Reply]:
-        """Yield the parts of a reply, the final one last. Raises as `call` does."""
+    def stream(
+        self, operation: str, timeout: float, max_reply: int = _MAX_REPLY, /, **arguments: object
+    ) -> Iterator[Reply]:
+        """Yield the parts of a reply of at most *max_reply* bytes, the final one last. Raises as `call` does."""
         identity = uuid4().hex
         deadline = time.monotonic() + timeout
         self._send({**arguments, "operation": operation, "id": identity}, deadline)
-        for reply in self._replies(deadline):
+        for reply in self._replies(deadline, max_reply):
             if reply.get("id") != identity:
                 continue
             if reply.get("generation") != self._generation:
@@ -67,12 +69,12 @@ class Connection:
         except OSError as error:
             raise WorkspaceLost(f"The workspace has ended: {error}.") from error
 
-    def _replies(self, deadline: float) -> Iterator[Reply]:
+    def _replies(self, deadline: float, max_reply: int) -> Iterator[Reply]:
         total = 0
         while True:
             data = self._receive(deadline)
             total += len(data)
-            if total > _MAX_REPLY:
+            if total > max_reply:
                 raise WorkspaceLost("The workspace sent more data than it may.")
             self._received += data
             for line in self._lines():

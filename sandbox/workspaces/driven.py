@@ -1,6 +1,7 @@
 """What engines share whose boxes have the driver as their first process."""
 
 import base64
+import hashlib
 import json
 import posixpath
 from abc import abstractmethod
@@ -8,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import (
@@ -18,6 +20,7 @@ from sandbox.workspaces.base import (
     BoxSpec,
     CommandResult,
     Handle,
+    SnapshotFacts,
     WorkspaceEngine,
     WorkspaceError,
     WorkspaceLost,
@@ -30,6 +33,9 @@ _START_S = 60.0
 _REPLY_S = 30.0  # for the driver to reply after a command has ended
 _CHUNK = 1024 * 1024
 _MAX_ARTIFACTS = 20_000
+_MAX_SNAPSHOT = 100_000
+_SNAPSHOT_S = 120  # for packing or unpacking
+_SNAPSHOT_OVERHEAD = 64 * 1024 * 1024  # headers of up to _MAX_SNAPSHOT entries
 
 
 def driver_arguments(spec: BoxSpec, generation: str, **more: int) -> list[str]:
@@ -77,9 +83,24 @@ def lost() -> WorkspaceLost:
     return WorkspaceLost("The workspace does not exist any more, or is on another host.")
 
 
+_START = """
+import sys, types
+for name, source in {modules!r}.items():
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(source, name, "exec"), module.__dict__)
+module.main()
+"""
+
+
 @cache
 def _driver_source() -> str:
-    return Path(__file__).with_name("driver.py").read_text(encoding="utf-8")
+    """Return the program of a box: the modules of `inside`, under the names by which they import each other."""
+    folder = Path(__file__).with_name("inside")
+    names = ("files", "driver")
+    modules = {
+        f"sandbox.workspaces.inside.{name}": (folder / f"{name}.py").read_text(encoding="utf-8") for name in names
+    }
+    return _START.format(modules=modules)
 
 
 class DriverWorkspaces(WorkspaceEngine):
@@ -175,6 +196,37 @@ class DriverWorkspaces(WorkspaceEngine):
         ]
         return Artifacts(entries=entries, refused=refused, missing=missing)
 
+    def snapshot(self, handle: Handle, workdir: str, target: BinaryIO, max_mb: int) -> SnapshotFacts:
+        digest, size = hashlib.sha256(), 0
+        with self.connect(handle) as connection:
+            parts = connection.stream(
+                "snapshot",
+                _SNAPSHOT_S + _REPLY_S,
+                2 * max_mb * 1024 * 1024 + _SNAPSHOT_OVERHEAD,
+                folders=_snapshot_folders(workdir),
+                max_bytes=max_mb * 1024 * 1024,
+                max_entries=_MAX_SNAPSHOT,
+                seconds=_SNAPSHOT_S,
+            )
+            for reply in parts:
+                if reply.get("part") == "data":
+                    data = base64.b64decode(reply["data"])
+                    digest.update(data)
+                    size += len(data)
+                    target.write(data)
+        left_out = [str(path) for path in reply.get("left_out", ())]
+        return SnapshotFacts(digest=digest.hexdigest(), size=size, processes=int(reply["processes"]), left_out=left_out)
+
+    def open_snapshot(self, spec: BoxSpec, source: BinaryIO, max_mb: int) -> Handle:
+        handle = self.open(replace(spec, seeded=False))
+        try:
+            with self.connect(handle) as connection:
+                _restore(connection, spec.workdir, source, max_mb)
+        except BaseException:
+            self.close(handle)
+            raise
+        return handle
+
     def open_from(self, spec: BoxSpec, artifacts: Artifacts) -> Handle:
         handle = self.open(spec)
         try:
@@ -191,6 +243,29 @@ class DriverWorkspaces(WorkspaceEngine):
             self.close(handle)
             raise
         return handle
+
+
+def _snapshot_folders(workdir: str) -> list[str]:
+    """Return all folders in which the agent can keep files."""
+    return [workdir, "/tmp", "/dev/shm"]  # noqa: S108
+
+
+def _restore(connection: Connection, workdir: str, source: BinaryIO, max_mb: int) -> None:
+    part, first = source.read(_CHUNK), True
+    while first or part:
+        following = source.read(_CHUNK)
+        connection.call(
+            "restore",
+            _SNAPSHOT_S + _REPLY_S,
+            folders=_snapshot_folders(workdir),
+            max_bytes=max_mb * 1024 * 1024,
+            max_entries=_MAX_SNAPSHOT,
+            seconds=_SNAPSHOT_S,
+            data=base64.b64encode(part).decode(),
+            first=first,
+            last=not following,
+        )
+        part, first = following, False
 
 
 def _write_file(

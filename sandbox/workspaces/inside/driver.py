@@ -1,6 +1,7 @@
 """The driver: process 1 of a box. Carries out requests from standard input and replies on standard output.
 
-Runs inside the box with any Python from 3.9 on, started with `python3 -I -S -c`: it imports only the standard library.
+Runs inside the box with any Python from 3.9 on, started with `python3 -I -S -c`: it imports only the standard library
+and `files.py`, which is sent with it.
 Requests and replies are lines of JSON; a line that cannot be parsed is ignored. In a native box, requests come from the
 connections of a socket, and replies go to them. The driver is root without capabilities except those to change its user
 and to kill. Commands and file operations of the agent run as the agent's user, so the agent can neither kill the driver
@@ -16,7 +17,6 @@ import os
 import select
 import signal
 import socket
-import stat
 import struct
 import subprocess
 import sys
@@ -24,18 +24,15 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from sandbox.workspaces.inside.files import CHUNK, Export, Packer, RequestRefused, Unpacker, open_regular
+
 T = TypeVar("T")
 Request = dict  # as JSON
 CONFIG: Request = {}  # set by `main`
-CHUNK = 192 * 1024
 MAX_LINE = 8 * 1024 * 1024
 FILE_SECONDS = 30
 SEND_SECONDS = 30
 MAX_CONNECTIONS = 64
-
-
-class RequestRefused(Exception):
-    """A request that cannot be carried out; the message is the reply."""
 
 
 def send(message: Request) -> None:
@@ -213,11 +210,23 @@ def end_session(leader: int) -> None:
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 
-def as_user(root: bool, work: Callable[[], Request]) -> Request:
+def as_user(root: bool, work: Callable[[], Request], seconds: int = FILE_SECONDS, make_room: bool = True) -> Request:
     """Return what *work* returns in a child process of the agent's user (of root if *root*)."""
+    return finish_as_user(*start_as_user(root, work, seconds, make_room))
+
+
+def start_as_user(root: bool, work: Callable[[], Request], seconds: int, make_room: bool = True) -> "tuple[int, int]":
+    """Start a child that carries out *work*, for at most *seconds*; return it and where its reply is read.
+
+    make_room: whether all processes of a full box are ended, so that the child can be started.
+    """
     reading, writing = os.pipe()
     try:
-        child = with_room(os.fork)
+        child = with_room(os.fork) if make_room else os.fork()
+    except BlockingIOError:
+        os.close(reading)
+        os.close(writing)
+        raise RequestRefused("the box has no room for another process") from None
     except BaseException:
         os.close(reading)
         os.close(writing)
@@ -225,7 +234,7 @@ def as_user(root: bool, work: Callable[[], Request]) -> Request:
     if child == 0:
         try:
             os.close(reading)
-            signal.alarm(FILE_SECONDS)
+            signal.alarm(seconds)
             become(root)
             os.chdir("/")
             try:
@@ -242,6 +251,10 @@ def as_user(root: bool, work: Callable[[], Request]) -> Request:
         finally:
             os._exit(0)
     os.close(writing)
+    return child, reading
+
+
+def finish_as_user(child: int, reading: int) -> Request:
     data = bytearray()
     while True:
         part = os.read(reading, CHUNK)
@@ -258,15 +271,6 @@ def as_user(root: bool, work: Callable[[], Request]) -> Request:
 
 def absolute(path: str) -> str:
     return os.path.normpath(os.path.join(CONFIG["workdir"], path))
-
-
-def open_regular(path: str, flags: int) -> int:
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
-    kind = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(kind):
-        os.close(descriptor)
-        raise RequestRefused("it is a folder" if stat.S_ISDIR(kind) else "it is not a regular file")
-    return descriptor
 
 
 def read(request: Request) -> Request:
@@ -297,67 +301,61 @@ def change_mode(request: Request) -> Request:
     return {}
 
 
-class Export:
-    """Sends files below the declared paths. Links are never followed, and only regular files and folders are sent."""
+# ---- snapshots -------------------------------------------------------------------------------------------------------
 
-    def __init__(self, request: Request) -> None:
-        self.id = request["id"]
-        self.paths = request["paths"]
-        self.bytes_left = request["max_bytes"]
-        self.entries_left = request["max_entries"]
 
-    def run(self) -> Request:
-        for path in self.paths:
-            if not os.path.lexists(path):
-                self.send("missing", path)
-            else:
-                self.visit(path)
+def snapshot(request: Request) -> Request:
+    """Send an archive of the writable folders. The agent's processes are stopped meanwhile and go on afterwards."""
+
+    def emit(data: bytes) -> None:
+        send({"id": request["id"], "part": "data", "data": base64.b64encode(data).decode()})
+
+    processes = signal_all(signal.SIGSTOP)
+    try:
+        packer = Packer(request["folders"], request["max_bytes"], request["max_entries"])
+        reply = as_user(False, lambda: packer.pack(emit), request["seconds"], make_room=False)
+    finally:
+        signal_all(signal.SIGCONT)
+    return dict(reply, processes=processes)
+
+
+def signal_all(number: signal.Signals) -> int:
+    """Send a signal to every process but this one, and return how many there are."""
+    reap()
+    try:
+        os.kill(-1, number)
+    except ProcessLookupError:
+        return 0
+    return sum(name.isdigit() and name != "1" for name in os.listdir("/proc"))
+
+
+RESTORING: Request = {}  # the child that unpacks an archive, from its first part to its last
+
+
+def restore(request: Request) -> Request:
+    """Pass one part of an archive to a child that unpacks it; its reply is that of the last part, or an error."""
+    if request["first"]:
+        reading, writing = os.pipe()
+
+        def unpack() -> Request:
+            os.close(writing)
+            unpacker = Unpacker(request["folders"], request["max_bytes"], request["max_entries"])
+            with os.fdopen(reading, "rb") as source:
+                return unpacker.unpack(source)
+
+        RESTORING.update(child=start_as_user(False, unpack, request["seconds"]), writing=writing)
+        os.close(reading)
+    failed = False
+    try:
+        left = base64.b64decode(request["data"])
+        while left:
+            left = left[os.write(RESTORING["writing"], left) :]
+    except BrokenPipeError:
+        failed = True
+    if not (failed or request["last"]):
         return {}
-
-    def visit(self, path: str) -> None:
-        self.entries_left -= 1
-        if self.entries_left < 0:
-            raise RequestRefused("too large")
-        kind = os.lstat(path).st_mode
-        try:
-            path.encode()
-        except UnicodeEncodeError:
-            self.send("refused", ascii(path))
-            return
-        if stat.S_ISDIR(kind):
-            self.send("folder", path, mode=stat.S_IMODE(kind))
-            try:
-                names = sorted(os.listdir(path))
-            except OSError:
-                self.send("refused", path)
-                return
-            for name in names:
-                self.visit(os.path.join(path, name))
-        elif stat.S_ISREG(kind):
-            self.copy(path)
-        else:
-            self.send("refused", path)
-
-    def copy(self, path: str) -> None:
-        try:
-            descriptor = open_regular(path, os.O_RDONLY | os.O_NOFOLLOW)
-        except (OSError, RequestRefused):
-            self.send("refused", path)
-            return
-        with os.fdopen(descriptor, "rb") as file:
-            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-            self.send("file", path, mode=mode)
-            while True:
-                data = file.read(CHUNK)
-                if not data:
-                    return
-                self.bytes_left -= len(data)
-                if self.bytes_left < 0:
-                    raise RequestRefused("too large")
-                self.send("data", path, data=base64.b64encode(data).decode())
-
-    def send(self, kind: str, path: str, **values: object) -> None:
-        send(dict(values, id=self.id, part=kind, path=path))
+    os.close(RESTORING.pop("writing"))
+    return finish_as_user(*RESTORING.pop("child"))
 
 
 # ---- requests --------------------------------------------------------------------------------------------------------
@@ -374,7 +372,11 @@ def carry_out(request: Request) -> Request:
         return {}
     if operation == "export":
         end_processes()
-        return as_user(False, Export(request).run)
+        return as_user(False, Export(request, send).run)
+    if operation == "snapshot":
+        return snapshot(request)
+    if operation == "restore":
+        return restore(request)
     if operation in FILE_OPERATIONS:
         return as_user(bool(request.get("root")), lambda: FILE_OPERATIONS[operation](request))
     return {}
@@ -454,7 +456,3 @@ def carry_out_lines(received: bytearray, data: bytes) -> None:
         reap()
     if len(received) > MAX_LINE:
         received.clear()
-
-
-if __name__ == "__main__":
-    main()
