@@ -7,7 +7,16 @@ from django.conf import settings
 from django.utils import timezone
 
 from llmeval_site.models import AuditEntry, WebhookDelivery
-from runs.retention import Removal, cached_calls, deleted_runs, ended_rollouts, gate_leftovers, rows_removal
+from runs.retention import (
+    Removal,
+    cached_calls,
+    deleted_runs,
+    ended_rollouts,
+    episode_checkpoints,
+    gate_leftovers,
+    rows_removal,
+    workspace_snapshots,
+)
 
 KEEP_DELIVERIES_DAYS = 30
 
@@ -31,6 +40,8 @@ def removals_by_settings() -> Iterator[Removal]:
     if settings.KEEP_CALLS_DAYS:
         yield cached_calls(before=now - timedelta(days=settings.KEEP_CALLS_DAYS), max_characters=None)
     yield ended_rollouts()
+    yield episode_checkpoints()
+    yield workspace_snapshots()
     yield webhook_deliveries(before=now - timedelta(days=KEEP_DELIVERIES_DAYS))
     if settings.KEEP_GATES_DAYS:
         yield gate_leftovers(before=now - timedelta(days=settings.KEEP_GATES_DAYS))

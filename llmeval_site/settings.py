@@ -188,17 +188,20 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True  # serves static/ and the files of packages directly, without collectstatic
 MEDIA_ROOT = VAR_DIR / "media"
 FILE_UPLOAD_PERMISSIONS = 0o600
+_S3 = {
+    "endpoint": ENV.text("LLMEVAL_S3_ENDPOINT"),
+    "region": ENV.text("LLMEVAL_S3_REGION"),
+    "access_key": ENV.text("AWS_ACCESS_KEY_ID"),
+    "secret_key": ENV.text("AWS_SECRET_ACCESS_KEY"),
+}
 # Archives of bundles: hub/bundles/stored.py writes them and keeps copies in the cache.
+# Snapshots of workspaces: sandbox/workspaces/snapshots.py.
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-    "archives": file_storage(
-        ENV.text("LLMEVAL_ARCHIVES"),
-        variable="LLMEVAL_ARCHIVES",
-        endpoint=ENV.text("LLMEVAL_S3_ENDPOINT"),
-        region=ENV.text("LLMEVAL_S3_REGION"),
-        access_key=ENV.text("AWS_ACCESS_KEY_ID"),
-        secret_key=ENV.text("AWS_SECRET_ACCESS_KEY"),
+    "archives": file_storage(ENV.text("LLMEVAL_ARCHIVES"), variable="LLMEVAL_ARCHIVES", **_S3),
+    "snapshots": file_storage(
+        ENV.text("LLMEVAL_SNAPSHOTS", str(VAR_DIR / "snapshots")), variable="LLMEVAL_SNAPSHOTS", **_S3
     ),
 }
 ARCHIVE_CACHE = Path(ENV.text("LLMEVAL_ARCHIVE_CACHE", str(VAR_DIR / "archive-cache")))

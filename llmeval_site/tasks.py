@@ -7,7 +7,8 @@ from celery import shared_task
 from hub.common.shutdown import is_shutting_down
 from llmeval_site.retention import removals_by_settings
 from llmeval_site.webhooks.deliveries import DELIVER, deliver_due
-from runs.rollouts.sessions import close_expired_rollouts
+from runs.rollouts.sessions import close_expired_rollouts, save_idle_rollouts
+from runs.snapshots import remove_unneeded_snapshots
 from sandbox.workspaces.shared import get_workspaces, has_workspaces
 
 logger = logging.getLogger(__name__)
@@ -15,9 +16,14 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="site.close_workspaces", ignore_result=True)
 def close_workspaces() -> None:
-    """Close the boxes of expired episodes, and remove those whose process was killed. Needs no engine."""
+    """Close the boxes of expired episodes, and remove those whose process was killed. Needs no engine.
+
+    Snapshots of idle episodes are stored, and those that no episode needs are removed.
+    """
     if has_workspaces():
         closed = close_expired_rollouts()
+        save_idle_rollouts()
+        remove_unneeded_snapshots()
         removed = get_workspaces().sweep()
         if closed or removed:
             logger.info("closed %d expired episodes of workspaces and removed %d boxes", closed, len(removed))

@@ -396,6 +396,27 @@ class ModelEndpoint(models.Model):
         return self.name
 
 
+class EpisodeCheckpoint(models.Model):
+    """State of an episode of a run after its latest turn, so that another process can continue it.
+
+    Removed when the response is stored. `totals` are the tokens, costs and times of its calls so far.
+    """
+
+    run_environment = models.ForeignKey(RunEnvironment, models.CASCADE, related_name="+")
+    run_model = models.ForeignKey(RunModel, models.CASCADE, related_name="checkpoints")
+    case = models.ForeignKey(Case, models.CASCADE, related_name="+")
+    attempt = models.PositiveSmallIntegerField(default=1)
+    state = OrderedJSONField(default=dict)
+    totals = OrderedJSONField(default=dict)
+    updated_at = models.DateTimeField(auto_now=True, db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run_model", "case", "attempt"], name="checkpoint_once")]
+
+    def __str__(self) -> str:
+        return f"checkpoint of case {self.case_id}, attempt {self.attempt}"
+
+
 class EpisodeSession(Leased):
     """Episode that a trainer drives over REST. The row holds its complete state, so any process can take the next step.
 

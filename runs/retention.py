@@ -12,15 +12,19 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
+from django.conf import settings
 from django.db import models, transaction
 from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Coalesce, Length
+from django.utils import timezone
 
 from hub.common import leases
 from hub.gates.queue import TRIES
 from hub.models import GateRequest
-from runs.models import ACTIVE, ENDED, ModelCall, Response, Run
+from runs.models import ACTIVE, ENDED, EpisodeCheckpoint, ModelCall, Response, Run
 from runs.rollouts.expiry import expired_rollouts
+from runs.snapshots import unneeded_snapshots
+from sandbox.workspaces.snapshots import remove_snapshots
 
 BATCH = 500
 _RESPONSE_TEXTS = ("messages", "text", "reason")
@@ -130,6 +134,24 @@ def _age_limit(max_characters: int) -> datetime | None:
 def ended_rollouts() -> Removal:
     """Return the removal of the rollouts that expired more than EPISODE_KEEP_DAYS days ago."""
     return rows_removal("expired rollouts", expired_rollouts(), _EPISODE_TEXTS)
+
+
+def episode_checkpoints() -> Removal:
+    """Return the removal of the checkpoints of runs that ended, or do not use them any more, EPISODE_KEEP_DAYS ago."""
+    before = timezone.now() - timedelta(days=settings.EPISODE_KEEP_DAYS)
+    rows = EpisodeCheckpoint.objects.filter(updated_at__lt=before).exclude(run_environment__run__status__in=ACTIVE)
+    return rows_removal("checkpoints", rows, ("state", "totals"))
+
+
+def workspace_snapshots() -> Removal:
+    """Return the removal of the snapshots of workspaces that no episode needs any more."""
+    folders = unneeded_snapshots()
+    return Removal("snapshots", len(folders), 0, partial(_remove_snapshots, folders))
+
+
+def _remove_snapshots(folders: list[str]) -> None:
+    for folder in folders:
+        remove_snapshots(folder)
 
 
 def gate_leftovers(*, before: datetime) -> Removal:

@@ -11,7 +11,7 @@ from typing import TypedDict, cast
 
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.scoring import EpisodeScore, combine, rule_score
-from hub.harnesses.base import EpisodeContext, HarnessError, Services, Turn
+from hub.harnesses.base import EpisodeContext, HarnessError, HarnessOptions, Services, Turn
 from hub.protocols.calls import CallKey
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON, Message, Tool, text_of
@@ -143,7 +143,7 @@ class Episode:
         if message.get("role") != "assistant":
             raise EpisodeError(f"A step takes an assistant message; the role was {message.get('role')!r}.")
         harness_state = self.state["harness"]
-        turn = await self.environment.harness.step(self._context, harness_state, message)
+        turn = await self.environment.harness.step(self._current_context, harness_state, message)
         self.state["messages"].append(message)
         self.state["turns"] += 1
         observation = self._apply_turn(turn)
@@ -165,6 +165,24 @@ class Episode:
         if self.done:
             raise EpisodeError("The episode is already over.")
         return await self._finish(Observation(), reason, {})
+
+    @property
+    def can_reopen(self) -> bool:
+        """Return whether the episode can be continued from its stored state after its process has ended."""
+        return self.environment.harness.can_reopen(self._context.options)
+
+    async def save(self) -> None:
+        """Store what the harness has opened, as far as it can, so that another process can continue from the state."""
+        if not self.done:
+            self.state["harness"] = await self.environment.harness.save(self._current_context, self.state["harness"])
+
+    async def reopen(self) -> None:
+        """Continue an episode whose process has ended. Raises HarnessError, SandboxUnavailable."""
+        self.state["harness"] = await self.environment.harness.reopen(self._current_context, self.state["harness"])
+
+    @property
+    def _current_context(self) -> EpisodeContext[HarnessOptions]:
+        return replace(self._context, messages=self.state["messages"])
 
     async def close(self) -> None:
         """Free what the harness has opened for this episode. The end of an episode does so, too."""
@@ -190,7 +208,15 @@ class Episode:
         return Observation(messages=turn.messages, tools=self.state["tools"])
 
     async def _finish(self, observation: Observation, stop: str, info: dict[str, JSON]) -> Step:
-        score = await self._score(stop)
+        before = self.state["harness"]
+        settled = await self.environment.harness.settle(self._current_context, before)
+        self.state["harness"] = settled
+        try:
+            score = await self._score(stop)
+        except BaseException:
+            if settled is not before:  # the caller does not know what was opened
+                await self.close()
+            raise
         self.state["done"] = True
         self.state["stop"] = stop
         await self.close()

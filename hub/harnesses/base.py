@@ -1,7 +1,7 @@
 """Base classes of harnesses: a harness turns a case into messages and tools and answers the model's messages."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
@@ -40,6 +40,9 @@ class Services:
 
     `process_bound`: the episode ends with this process, and so may what it has opened. Episodes of trainers do not.
 
+    `snapshots`: the folder in which the harness may store snapshots of this episode; "" if it may store none. Whoever
+    sets it removes the folder.
+
     `record_call_ms` is called with the milliseconds of each call of the environment's own code, waiting time excluded.
     """
 
@@ -48,12 +51,16 @@ class Services:
     models_per_role: Mapping[str, int] = field(default_factory=dict)
     isolated: bool = True
     process_bound: bool = True
+    snapshots: str = ""
     record_call_ms: Callable[[float], None] = field(default=lambda milliseconds: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeContext(Generic[OptionsT_co]):
-    """Everything a harness may read in one episode. `files` are the bundle's code files by path."""
+    """Everything a harness may read in one episode. `files` are the bundle's code files by path.
+
+    `messages` is the transcript so far, prompts included.
+    """
 
     case: CaseData
     key: CallKey
@@ -61,6 +68,7 @@ class EpisodeContext(Generic[OptionsT_co]):
     options: OptionsT_co  # rendered for the case
     files: Mapping[str, bytes]
     services: Services
+    messages: Sequence[Message] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +114,25 @@ class Harness(ABC, Generic[OptionsT]):
     async def close(self, state: JSON) -> None:
         """Free what the episode with *state* has opened. Called once it has ended or failed; may be called twice."""
         return
+
+    async def settle(self, context: EpisodeContext[OptionsT], state: JSON) -> JSON:
+        """Return the state that is scored: *state*, or what replaces it if something that it names was lost."""
+        return state
+
+    async def save(self, context: EpisodeContext[OptionsT], state: JSON) -> JSON:
+        """Return *state* after what it names was stored as well, so that another process can continue from it."""
+        return state
+
+    async def reopen(self, context: EpisodeContext[OptionsT], state: JSON) -> JSON:
+        """Return the state of an episode whose process has ended, with all that it had opened opened again.
+
+        Raises HarnessError, SandboxUnavailable.
+        """
+        return state
+
+    def can_reopen(self, options: OptionsT) -> bool:
+        """Return whether a run stores the state of its episodes after each turn, and continues from it."""
+        return False
 
     def check_available(self, options: Mapping[str, object], files: Mapping[str, bytes]) -> None:
         """Raise SandboxUnavailable if what episodes with the raw *options* need is missing on this machine.

@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from hub.common.problems import Problem
@@ -10,12 +11,13 @@ from hub.harnesses.base import EpisodeContext, HarnessError, Turn
 from hub.harnesses.boxes.options import WorkspaceOptions, code_paths, option_problems, service_images
 from hub.harnesses.boxes.preparation import built_image, open_world
 from hub.harnesses.boxes.program_turns import begin_program, continue_program
+from hub.harnesses.boxes.recovery import restore, take_snapshot, wants_snapshot, with_note
 from hub.harnesses.boxes.tools import run_bash, use_file, workspace_tools
 from hub.harnesses.boxes.world import World, handle_of, take_refusals
 from hub.harnesses.steps.tool_calls import ParsedCall, call_problem
 from hub.harnesses.steps.tool_loop import CallOutcome, ToolLoop, ToolLoopState
 from hub.protocols.messages import JSON, Message, Tool
-from sandbox.workspaces.base import WorkspaceError
+from sandbox.workspaces.base import WorkspaceError, WorkspaceLost
 from sandbox.workspaces.shared import get_workspaces, in_thread
 
 
@@ -66,10 +68,49 @@ class Workspace(ToolLoop[WorkspaceOptions]):
         before = cast(ToolLoopState, state)
         if context.options.policy == "program":
             return await continue_program(context, before, message)
-        if time.time() < cast(World, before["world"])["ends_at"]:
-            return await super().step(context, state, message)
-        after = {**before, "turns": before["turns"] + 1}
-        return Turn(state=cast(JSON, after), done=True, truncated=True, info={"limit": "episode_s"})
+        if time.time() >= cast(World, before["world"])["ends_at"]:
+            after = {**before, "turns": before["turns"] + 1}
+            return Turn(state=cast(JSON, after), done=True, truncated=True, info={"limit": "episode_s"})
+        try:
+            turn = await super().step(context, state, message)
+        except WorkspaceLost:
+            turn = await self._step_in_new_box(context, before, message)
+        current, messages = with_note(cast(ToolLoopState, turn.state), turn.messages)
+        current = {**current, "world": cast(JSON, {**cast(World, current["world"]), "seen_at": time.time()})}
+        if not turn.done and wants_snapshot(context, current):
+            current = await take_snapshot(context, current)
+        return replace(turn, state=cast(JSON, current), messages=messages)
+
+    async def _step_in_new_box(
+        self, context: EpisodeContext[WorkspaceOptions], before: ToolLoopState, message: Message
+    ) -> Turn:
+        restored = await restore(context, before, self.execute_call)
+        try:
+            return await super().step(context, cast(JSON, restored), message)
+        except BaseException:  # the stored state does not know the new box
+            await self.close(cast(JSON, restored))
+            raise
+
+    async def settle(self, context: EpisodeContext[WorkspaceOptions], state: JSON) -> JSON:
+        before = cast(ToolLoopState, state)
+        if context.options.policy == "program":
+            return state
+        try:
+            await in_thread(get_workspaces().ping, handle_of(cast(World, before["world"])))
+        except WorkspaceLost:
+            return cast(JSON, await restore(context, before, self.execute_call))
+        return state
+
+    async def save(self, context: EpisodeContext[WorkspaceOptions], state: JSON) -> JSON:
+        if not context.options.snapshot_turns:
+            return state
+        return cast(JSON, await take_snapshot(context, cast(ToolLoopState, state)))
+
+    async def reopen(self, context: EpisodeContext[WorkspaceOptions], state: JSON) -> JSON:
+        return cast(JSON, await restore(context, cast(ToolLoopState, state), self.execute_call))
+
+    def can_reopen(self, options: WorkspaceOptions) -> bool:
+        return options.policy == "model"
 
     async def close(self, state: JSON) -> None:
         world = cast(ToolLoopState, state)["world"] if isinstance(state, dict) and "world" in state else None

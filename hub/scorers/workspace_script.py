@@ -148,6 +148,8 @@ class WorkspaceScript(Scorer[WorkspaceScriptOptions]):
         detail: dict[str, JSON] = {**verdict.detail, "trust": trust, "output": describe_result(result)[-4000:]}
         if artifacts.refused:
             detail["not_copied"] = list(artifacts.refused[:50])
+        if restored := world.get("restored"):
+            detail["boxes_lost"] = cast(JSON, restored)
         if artifacts.missing:
             detail["missing"] = list(artifacts.missing)
         return Verdict(value=verdict.value, reason=verdict.reason, detail=detail)

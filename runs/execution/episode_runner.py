@@ -2,19 +2,21 @@
 
 import logging
 import platform
+from typing import cast
 
 from hub.common.digests import attempt_seed
 from hub.common.masking import mask
 from hub.common.storable import storable
 from hub.common.tracing import Attribute, span
 from hub.environments.compiled import CaseError
-from hub.environments.episodes import Episode, Step
+from hub.environments.episodes import Episode, EpisodeState, Step
 from hub.environments.scoring import EpisodeScore
 from hub.harnesses.base import HarnessError, Services
 from hub.protocols.calls import CallKey, ModelError, Reply
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import text_of
 from hub.scorers.base import ScoringFailed
+from runs.execution.checkpoints import Checkpoints, restore_totals, snapshot_folder
 from runs.execution.faults import DATABASE_ERRORS
 from runs.execution.model_client import CallsStopped, CaseTimeExceeded, ModelClient, ResponseTotals
 from runs.execution.plan import MissingResponse, Plan
@@ -33,8 +35,16 @@ Status = Response.Status
 class EpisodeRunner:
     """Runs one episode and turns its result into a response."""
 
-    def __init__(self, missing: MissingResponse, plan: Plan, model_client: ModelClient, pool: Pool | None) -> None:
+    def __init__(
+        self,
+        missing: MissingResponse,
+        plan: Plan,
+        model_client: ModelClient,
+        pool: Pool | None,
+        checkpoints: Checkpoints,
+    ) -> None:
         self._missing = missing
+        self._checkpoints = checkpoints
         self._plan = plan
         self._environment = missing.environment.compiled
         self._totals = ResponseTotals(seconds_left=plan.case_seconds)
@@ -44,6 +54,7 @@ class EpisodeRunner:
             pool=self._environment.pool(pool),
             models_per_role=plan.models_per_role,
             isolated=False,
+            snapshots=snapshot_folder(missing),
             record_call_ms=self._totals.took,
         )
         self._episode: Episode | None = None
@@ -112,17 +123,45 @@ class EpisodeRunner:
             max_turns=self._plan.max_turns,
         )
         try:
-            await episode.reset()
+            await self._begin(episode)
             while True:
                 try:
                     reply: Reply = await self._call_model(self._key(episode.turns), episode.conversation, episode.tools)
                     step = await episode.step(reply.message)
                 except CaseTimeExceeded:
                     return await episode.stop("time")
+                except CallsStopped:  # another process continues the run
+                    await episode.save()
+                    await self._store_turn(episode)
+                    raise
                 if step.done:
                     return step
+                await self._store_turn(episode)
         finally:
             await episode.close()
+
+    async def _begin(self, episode: Episode) -> None:
+        """Reset the episode, or continue with the turns that an earlier process has stored."""
+        stored = await self._checkpoints.load(self._missing) if episode.can_reopen else None
+        if stored is None:
+            await episode.reset()
+            await self._store_turn(episode)
+            return
+        episode.state = cast(EpisodeState, stored.state)
+        restore_totals(self._totals, stored.totals)
+        logger.info(
+            "continue case %s of %s after turn %d",
+            self._missing.case.external_id,
+            self._environment.slug,
+            episode.turns,
+            extra={"run_id": self._missing.environment.row.run_id, "case_id": self._missing.case.pk},
+        )
+        await episode.reopen()
+        await self._store_turn(episode)
+
+    async def _store_turn(self, episode: Episode) -> None:
+        if episode.can_reopen:
+            await self._checkpoints.store(self._missing, episode, self._totals)
 
     def _scored(self, step: Step) -> FinishedResponse:
         assert step.score is not None and self._episode is not None
@@ -135,13 +174,19 @@ class EpisodeRunner:
         response.finish_reason = finish
         response.truncated = finish == "length"
         response.refused = finish in ("refusal", "content_filter")
-        return FinishedResponse(response, _score_rows(score, response))
+        return FinishedResponse(response, _score_rows(score, response), snapshots=self._snapshots)
 
     def errored(self, kind: str, reason: str) -> FinishedResponse:
         """Return an errored response: the network, the provider or the sandbox failed."""
         response = self._response(Status.ERRORED, reason)
         response.error_kind = kind
-        return FinishedResponse(response)
+        return FinishedResponse(response, snapshots=self._snapshots)
+
+    @property
+    def _snapshots(self) -> str:
+        """Return the folder of the episode if it may have checkpoints."""
+        episode = self._episode
+        return self._services.snapshots if episode is not None and episode.can_reopen else ""
 
     def _response(self, status: Status, reason: str) -> Response:
         usage, last = self._totals.usage, self._totals.last

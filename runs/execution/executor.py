@@ -7,6 +7,7 @@ from itertools import product
 from typing import Literal
 
 from hub.protocols.calls import ModelError
+from runs.execution.checkpoints import Checkpoints
 from runs.execution.connections import Connection
 from runs.execution.episode_runner import EpisodeRunner
 from runs.execution.model_client import CallsStopped, ModelClient
@@ -51,6 +52,7 @@ class Executor:
         self._pool = pool
         self._reader = reader
         self._writer = writer
+        self._checkpoints = Checkpoints(reader, writer)
         self._listener = listener
         self._stopping = asyncio.Event()
         self._finish_within_s = 0.0
@@ -149,7 +151,7 @@ class Executor:
 
     async def _evaluate(self, missing: MissingResponse) -> bool:
         """Run one episode and store its response. Return False if the run or its model is stopped first."""
-        episode_runner = EpisodeRunner(missing, self._plan, self._model_client, self._pool)
+        episode_runner = EpisodeRunner(missing, self._plan, self._model_client, self._pool, self._checkpoints)
         try:
             finished = await episode_runner.run()
         except CallsStopped:

@@ -18,7 +18,8 @@ from django.db import InterfaceError, OperationalError, connection, connections,
 from hub.common.storable import storable
 from hub.protocols.calls import CallKey, Reply, Usage
 from runs.leases import LeaseLost
-from runs.models import ModelCall, Response, Run, RunModel, Score, Shard
+from runs.models import EpisodeCheckpoint, ModelCall, Response, Run, RunModel, Score, Shard
+from sandbox.workspaces.snapshots import remove_snapshots
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +38,22 @@ class FinishedResponse:
     """Response ready to be stored, with its scores. Their `response` is set when they are written.
 
     shard_id: of the shard that it belongs to, if the run is divided. replaces: an errored response may be stored.
+    snapshots: the folder of its episode, which is removed with the checkpoint; "" if the episode has neither.
     """
 
     response: Response
     scores: list[Score] = field(default_factory=list)
     shard_id: int | None = None
     replaces: bool = False
+    snapshots: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """State of an episode after a turn, which replaces the one before."""
+
+    row: EpisodeCheckpoint
+    shard_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +69,7 @@ class _StoppedModel:
     reason: str
 
 
-_Item = FinishedResponse | FinishedShard | ModelCall | _StoppedModel
+_Item = FinishedResponse | StoredTurn | FinishedShard | ModelCall | _StoppedModel
 
 
 def _close_connections() -> None:
@@ -237,6 +248,9 @@ class Writer(_DatabaseThread):
                 raise LeaseLost(f"run {self._run_id} was taken over by another process.")
             _store(batch, replaces)
         self._repeats = False
+        for item in batch:
+            if isinstance(item, FinishedResponse) and item.snapshots:
+                _remove_snapshots(item.snapshots)
 
     def _hold_leases(self, batch: Sequence[_Item]) -> bool:
         """Lock the leases that *batch* needs, so that nobody takes them before it is stored; False if one is lost."""
@@ -246,13 +260,33 @@ class Writer(_DatabaseThread):
         wanted = {
             item.shard_id
             for item in batch
-            if isinstance(item, FinishedResponse | FinishedShard) and item.shard_id is not None
+            if isinstance(item, FinishedResponse | StoredTurn | FinishedShard) and item.shard_id is not None
         }
         shards = Shard.objects.select_for_update(of=("self",)).filter(pk__in=wanted, lease_owner=self._owner)
         return len(shards.order_by("pk").values_list("pk", flat=True)) == len(wanted)
 
 
+def _remove_snapshots(folder: str) -> None:
+    try:
+        remove_snapshots(folder)
+    except Exception as error:  # of the storage; a periodic task tries again
+        logger.warning("the snapshots in %s cannot be removed: %s", folder, error)
+
+
+def _store_turns(rows: Sequence[EpisodeCheckpoint]) -> None:
+    """Store the latest of the *rows* of each episode."""
+    latest = {(row.run_model_id, row.case_id, row.attempt): row for row in rows}
+    EpisodeCheckpoint.objects.bulk_create(
+        latest.values(),
+        update_conflicts=True,
+        unique_fields=["run_model", "case", "attempt"],
+        update_fields=["state", "totals", "updated_at"],
+    )
+
+
 def _store(batch: Sequence[_Item], replaces: bool) -> None:
+    if turns := [item.row for item in batch if isinstance(item, StoredTurn)]:
+        _store_turns(turns)
     finished = [item for item in batch if isinstance(item, FinishedResponse)]
     calls = [item for item in batch if isinstance(item, ModelCall)]
     if calls:
@@ -267,6 +301,11 @@ def _store(batch: Sequence[_Item], replaces: bool) -> None:
                 score.response_id = response.pk
                 scores.append(score)
         Score.objects.bulk_create(scores)
+        for item in finished:
+            if item.snapshots:
+                response = item.response
+                key = {"run_model": response.run_model_id, "case": response.case_id, "attempt": response.attempt}
+                EpisodeCheckpoint.objects.filter(**key).delete()
     if shards := [item.shard_id for item in batch if isinstance(item, FinishedShard)]:
         Shard.objects.filter(pk__in=shards).update(done=True)
     for stopped in batch:

@@ -4,17 +4,22 @@ from datetime import timedelta
 from typing import TypedDict
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from hub.common import leases
+from hub.environments.episodes import Episode
 from runs.models import EpisodeSession
 from runs.rollouts.claims import claim_step
-from runs.rollouts.rebuilding import close_episode
+from runs.rollouts.errors import RolloutConflict, RolloutFailed
+from runs.rollouts.rebuilding import advance, close_episode
 
 _CLOSE_WITHIN = timedelta(minutes=10)  # boxes that were missed end by themselves
 _CLOSE_AT_ONCE = 500
+_IDLE = timedelta(seconds=60)  # since the last step
+_SAVE_AT_ONCE = 50
 _HARNESS_WITH_BOXES = "workspace"  # the only one that opens anything
 _LIST_FIELDS = [
     "case__external_id",
@@ -80,6 +85,37 @@ def close_expired_rollouts() -> int:
         close_episode(session)
         closed += 1
     return closed
+
+
+def save_idle_rollouts() -> int:
+    """Store snapshots of the boxes of episodes that are idle, if their environment has snapshots. Return how many."""
+    used_before = timezone.now() + timedelta(seconds=settings.EPISODE_IDLE_SECONDS) - _IDLE
+    idle = EpisodeSession.objects.filter(leases.free(), done=False, revision__gt=0)
+    idle = idle.filter(expires_at__gt=timezone.now(), expires_at__lt=used_before)
+    idle = idle.filter(case__version__manifest__harness__snapshot_turns__gt=0).order_by("expires_at")
+    saved = 0
+    for session in idle[:_SAVE_AT_ONCE]:
+        state = session.state["harness"]
+        if state["world"].get("snapshot", {}).get("turns") != state["turns"]:
+            saved += _save(session)
+    return saved
+
+
+def _save(session: EpisodeSession) -> bool:
+    revision = session.revision
+    try:
+        with claim_step(session, wait=False) as claimed:
+            if not claimed:
+                return False
+            advance(session, _save_episode)
+            unchanged = EpisodeSession.objects.filter(pk=session.pk, revision=revision)
+            return bool(unchanged.update(state=session.state))
+    except (RolloutConflict, RolloutFailed):  # it is used again, or its box cannot be reached
+        return False
+
+
+async def _save_episode(episode: Episode) -> None:
+    await episode.save()
 
 
 def delete_rollout(*, session: EpisodeSession) -> None:

@@ -44,7 +44,7 @@ from runs.rollouts.errors import (
 )
 from runs.rollouts.expiry import next_expiry
 from runs.rollouts.messages import validate_message
-from runs.rollouts.rebuilding import advance
+from runs.rollouts.rebuilding import advance, remove_rollout_snapshots
 from runs.rollouts.tokens import StepTokens, append_tokens
 
 logger = logging.getLogger(__name__)
@@ -292,6 +292,8 @@ def _execute(
         return repeated
     for name, value in changes.items():
         setattr(session, name, value)
+    if answer.done:
+        remove_rollout_snapshots(session)
     return answer
 
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import IO
 
 from sandbox.errors import SandboxUnavailable
 
@@ -197,6 +197,10 @@ class WorkspaceEngine(ABC):
         """Write files, and the folders that they need. Raises WorkspaceError."""
 
     @abstractmethod
+    def ping(self, handle: Handle) -> None:
+        """Return if the box can be used."""
+
+    @abstractmethod
     def end_processes(self, handle: Handle) -> None:
         """Kill every process in the box that was started by a command."""
 
@@ -205,14 +209,14 @@ class WorkspaceEngine(ABC):
         """Kill the box's processes and copy *paths* out of it. Raises WorkspaceError."""
 
     @abstractmethod
-    def snapshot(self, handle: Handle, workdir: str, target: BinaryIO, max_mb: int) -> SnapshotFacts:
+    def snapshot(self, handle: Handle, workdir: str, target: IO[bytes], max_mb: int) -> SnapshotFacts:
         """Write an archive of the work folder, /tmp and /dev/shm to *target*. Its processes wait and then go on.
 
         Files may have *max_mb* together, holes of sparse ones included. Raises WorkspaceError.
         """
 
     @abstractmethod
-    def open_snapshot(self, spec: BoxSpec, source: BinaryIO, max_mb: int) -> Handle:
+    def open_snapshot(self, spec: BoxSpec, source: IO[bytes], max_mb: int) -> Handle:
         """Open a box with the files of an archive. Raises SandboxUnavailable, ServiceFailed, WorkspaceError."""
 
     @abstractmethod

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.base import (
@@ -157,6 +157,10 @@ class DriverWorkspaces(WorkspaceEngine):
             for path, content in files.items():
                 _write_file(connection, path, content, root=root, mode=mode)
 
+    def ping(self, handle: Handle) -> None:
+        with self.connect(handle) as connection:
+            connection.call("ping", _REPLY_S)
+
     def end_processes(self, handle: Handle) -> None:
         with self.connect(handle) as connection:
             connection.call("end_processes")
@@ -196,7 +200,7 @@ class DriverWorkspaces(WorkspaceEngine):
         ]
         return Artifacts(entries=entries, refused=refused, missing=missing)
 
-    def snapshot(self, handle: Handle, workdir: str, target: BinaryIO, max_mb: int) -> SnapshotFacts:
+    def snapshot(self, handle: Handle, workdir: str, target: IO[bytes], max_mb: int) -> SnapshotFacts:
         digest, size = hashlib.sha256(), 0
         with self.connect(handle) as connection:
             parts = connection.stream(
@@ -217,7 +221,7 @@ class DriverWorkspaces(WorkspaceEngine):
         left_out = [str(path) for path in reply.get("left_out", ())]
         return SnapshotFacts(digest=digest.hexdigest(), size=size, processes=int(reply["processes"]), left_out=left_out)
 
-    def open_snapshot(self, spec: BoxSpec, source: BinaryIO, max_mb: int) -> Handle:
+    def open_snapshot(self, spec: BoxSpec, source: IO[bytes], max_mb: int) -> Handle:
         handle = self.open(replace(spec, seeded=False))
         try:
             with self.connect(handle) as connection:
@@ -250,7 +254,7 @@ def _snapshot_folders(workdir: str) -> list[str]:
     return [workdir, "/tmp", "/dev/shm"]  # noqa: S108
 
 
-def _restore(connection: Connection, workdir: str, source: BinaryIO, max_mb: int) -> None:
+def _restore(connection: Connection, workdir: str, source: IO[bytes], max_mb: int) -> None:
     part, first = source.read(_CHUNK), True
     while first or part:
         following = source.read(_CHUNK)

@@ -15,6 +15,8 @@ from hub.manifest.schema import check_relative
 _RESERVED = ("/", "/tmp", "/verify", "/proc", "/sys", "/dev", "/usr", "/bin", "/lib", "/sbin", "/etc")  # noqa: S108
 _ONE_IMAGE = "give either `image`, a Docker image, or `build`, a folder of the bundle with a Dockerfile"
 _PROGRAM = "`program`, a file of the bundle, and `policy: program` belong together"
+SNAPSHOT_MB = 128
+_NO_SNAPSHOTS = "`snapshot_turns` cannot be used with {}, whose state no snapshot has; leave it out"
 _UNSUPPORTED = {
     "mcp": "the tools are bash, read, write and edit",
 }
@@ -22,7 +24,7 @@ _UNSUPPORTED = {
 
 class WorkspaceLimits(BaseModel):
     """Limits: `cpus`, `memory_mb`, `pids`, `disk_mb` of the box, `episode_s` of its use, `output_kb` of a command,
-    `build_s` for building the image.
+    `build_s` for building the image, `snapshot_mb` for the files of a snapshot.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -33,6 +35,8 @@ class WorkspaceLimits(BaseModel):
     episode_s: Annotated[int, Field(ge=30, le=86_400)] = 1800
     output_kb: Annotated[int, Field(ge=1, le=1024)] = 16
     build_s: Annotated[int, Field(ge=1, le=7200)] = 900
+    # Left out of digests if it is not given, so that digests of existing cases do not change.
+    snapshot_mb: Annotated[int, Field(ge=1, le=1024, exclude_if=lambda value: value == SNAPSHOT_MB)] = SNAPSHOT_MB
 
 
 class NetworkOptions(BaseModel):
@@ -88,6 +92,7 @@ class WorkspaceOptions(ToolLoopOptions):
     prepares the work folder. `policy`: `model` (the model calls the tools) or `program` (the file `program` of the
     bundle runs in the box and requests the model). `tools`: those that the model gets. `network`: `none`, or
     the hosts that may be reached.
+    `snapshot_turns`: after so many turns the files of the box are stored; 0 for never.
     `services`: containers that the box reaches by name. `artifacts`: the files and folders that scoring sees.
     """
 
@@ -108,6 +113,7 @@ class WorkspaceOptions(ToolLoopOptions):
     services: Annotated[list[ServiceOptions], Field(max_length=8)] = []
     limits: WorkspaceLimits = WorkspaceLimits()
     artifacts: list[str] = []
+    snapshot_turns: Annotated[int, Field(ge=0, le=1000, exclude_if=lambda value: value == 0)] = 0
     call_seconds: Annotated[float, Field(ge=0.1, le=600)] = 60.0
     tool_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 1200.0
 
@@ -123,6 +129,14 @@ class WorkspaceOptions(ToolLoopOptions):
     def _program_of_policy(self) -> "WorkspaceOptions":
         if (self.policy == "program") != bool(self.program):
             raise ValueError(_PROGRAM)
+        return self
+
+    @model_validator(mode="after")
+    def _complete_snapshots(self) -> "WorkspaceOptions":
+        if self.snapshot_turns and self.services:
+            raise ValueError(_NO_SNAPSHOTS.format("services"))
+        if self.snapshot_turns and self.policy == "program":
+            raise ValueError(_NO_SNAPSHOTS.format("`policy: program`"))
         return self
 
     @field_validator("network", mode="before")
@@ -177,6 +191,9 @@ def option_problems(options: Mapping[str, object], files: Mapping[str, bytes]) -
         refused.append(Problem(_ONE_IMAGE, "build" if options.get("build") else "image"))
     if (options.get("policy", "model") == "program") != bool(options.get("program")):
         refused.append(Problem(_PROGRAM, "program" if options.get("program") else "policy"))
+    if options.get("snapshot_turns") and (options.get("services") or options.get("policy", "model") == "program"):
+        with_what = "services" if options.get("services") else "`policy: program`"
+        refused.append(Problem(_NO_SNAPSHOTS.format(with_what), "snapshot_turns"))
     build = options.get("build")
     if isinstance(build, str) and build and "{{" not in build and f"{build.rstrip('/')}/Dockerfile" not in files:
         refused.append(Problem(f"the folder {build!r} has no Dockerfile", "build"))

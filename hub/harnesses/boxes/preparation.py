@@ -32,17 +32,35 @@ _SCORING_S = 600  # for a last command's end, and for copying artifacts
 async def open_world(context: EpisodeContext[WorkspaceOptions]) -> World:
     """Open the episode's box and prepare it. Raises HarnessError, SandboxUnavailable."""
     options = context.options
-    setup = b""
-    if options.setup:
-        if options.setup not in context.files:
-            raise HarnessError(f"The bundle has no setup script {options.setup!r}.")
-        setup = context.files[options.setup]
     image = await in_thread(built_image, options, context.files) if options.build else options.image
-    limits = BoxLimits(**options.limits.model_dump(exclude={"build_s"}))
+    handle = await open_prepared(context, box_spec(context, image))
+    now = time.time()
+    world: World = {
+        "box": cast(Box, asdict(handle)),
+        "ends_at": now + options.limits.episode_s,
+        "seen_at": now,
+        "workdir": options.workdir,
+        "user": options.user,
+        "limits": cast(dict[str, JSON], asdict(_limits(options))),
+        "artifacts": options.artifacts or [options.workdir],
+    }
+    if options.build:
+        world["built"] = True
+    if options.network:
+        world["refusals"] = 0
+    return world
+
+
+def _limits(options: WorkspaceOptions) -> BoxLimits:
+    return BoxLimits(**options.limits.model_dump(exclude={"build_s", "snapshot_mb"}))
+
+
+def box_spec(context: EpisodeContext[WorkspaceOptions], image: str) -> BoxSpec:
+    """Return the box of an episode, of *image*."""
+    options, limits = context.options, _limits(context.options)
     # The box lives longer than the episode, so that it can be scored after its last command.
     life = replace(limits, episode_s=limits.episode_s + math.ceil(options.call_seconds) + _SCORING_S)
-    engine = get_workspaces()
-    spec = BoxSpec(
+    return BoxSpec(
         image=image,
         workdir=options.workdir,
         seeded=bool(options.build),
@@ -52,6 +70,16 @@ async def open_world(context: EpisodeContext[WorkspaceOptions]) -> World:
         services=[_service(service) for service in options.services],
         allowed=options.network.allow if options.network else [],
     )
+
+
+async def open_prepared(context: EpisodeContext[WorkspaceOptions], spec: BoxSpec) -> Handle:
+    """Open a box with the case's files, after the setup script. Raises HarnessError, SandboxUnavailable."""
+    options, setup = context.options, b""
+    if options.setup:
+        if options.setup not in context.files:
+            raise HarnessError(f"The bundle has no setup script {options.setup!r}.")
+        setup = context.files[options.setup]
+    engine = get_workspaces()
     try:
         handle = await in_thread(engine.open, spec)
     except ServiceFailed as error:
@@ -61,19 +89,7 @@ async def open_world(context: EpisodeContext[WorkspaceOptions]) -> World:
     except BaseException:
         await in_thread(engine.close, handle)
         raise
-    world: World = {
-        "box": cast(Box, asdict(handle)),
-        "ends_at": time.time() + options.limits.episode_s,
-        "workdir": options.workdir,
-        "user": options.user,
-        "limits": cast(dict[str, JSON], asdict(limits)),
-        "artifacts": options.artifacts or [options.workdir],
-    }
-    if options.build:
-        world["built"] = True
-    if options.network:
-        world["refusals"] = 0
-    return world
+    return handle
 
 
 def _service(options: ServiceOptions) -> ServiceSpec:

@@ -16,6 +16,42 @@ class Box(TypedDict):
     network: NotRequired[str]
 
 
+class SnapshotState(TypedDict):
+    """The latest snapshot: its digest, the turns and calls that it includes, and the processes that it lacks.
+
+    `before` is the digest of the one before it, "" if there is none: a stored state may still name that.
+    """
+
+    digest: str
+    before: str
+    turns: int
+    calls: int
+    processes: int
+
+
+class Divergence(TypedDict):
+    """A repeated call whose result differs: its turn and number, both from 1, and the beginnings of both results."""
+
+    turn: int
+    call: int
+    tool: str
+    before: str
+    after: str
+
+
+class Restoration(TypedDict):
+    """A box that was lost and opened again.
+
+    `from_turn`: of its snapshot, 0 without one. `repeated`: calls since then. `ended`: processes that are missing.
+    """
+
+    turn: int
+    from_turn: int
+    repeated: int
+    ended: int
+    diverged: list[Divergence]
+
+
 class World(TypedDict):
     """The environment's state: the live box, when its use ends, and what a scoring box needs to be like it."""
 
@@ -26,6 +62,10 @@ class World(TypedDict):
     limits: dict[str, JSON]
     artifacts: list[str]
     built: NotRequired[bool]  # the image has what the work folder begins with
+    seen_at: NotRequired[float]  # when the latest turn ended
+    snapshot: NotRequired[SnapshotState]
+    restored: NotRequired[list[Restoration]]
+    note: NotRequired[str]  # about a restoration, for the next result of a call
     refusals: NotRequired[int]  # refused connections to the outside that the transcript has; absent without a network
 
 

@@ -10,7 +10,15 @@ from django.utils import timezone
 from hub.common.errors import UserError
 from hub.management import base
 from llmeval_site.retention import audit_entries, removals_by_settings
-from runs.retention import Removal, cached_calls, deleted_runs, ended_rollouts, gate_leftovers
+from runs.retention import (
+    Removal,
+    cached_calls,
+    deleted_runs,
+    ended_rollouts,
+    episode_checkpoints,
+    gate_leftovers,
+    workspace_snapshots,
+)
 
 _UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
 
@@ -51,7 +59,11 @@ class Command(base.Command):
         parser.add_argument(
             "--max-size", type=size, metavar="10GB", help="with --calls: keep the newest up to this size"
         )
-        parser.add_argument("--rollouts", action="store_true", help="rollouts that expired (LLMEVAL_EPISODE_KEEP_DAYS)")
+        parser.add_argument(
+            "--rollouts",
+            action="store_true",
+            help="rollouts that expired and snapshots that nothing needs (LLMEVAL_EPISODE_KEEP_DAYS)",
+        )
         parser.add_argument("--gates", action="store_true", help="requests for gates that were given up")
         parser.add_argument("--audit", action="store_true", help="entries of the audit log")
         parser.add_argument(
@@ -97,7 +109,7 @@ def _removals(options: Options) -> list[Removal]:
     if options["calls"]:
         removals.append(cached_calls(before=before, max_characters=options["max_size"]))
     if options["rollouts"]:
-        removals.append(ended_rollouts())
+        removals += [ended_rollouts(), episode_checkpoints(), workspace_snapshots()]
     if options["gates"]:
         assert before is not None
         removals.append(gate_leftovers(before=before))
