@@ -17,13 +17,11 @@ from hub.environments.episodes import Step
 from hub.gates.runner import run_gates
 from hub.harnesses.base import HarnessError
 from hub.protocols.cases import CaseData
-from hub.scorers.base import ScoringFailed
 from hub.scorers.workspace_script import read_reward
 from sandbox.client.options import PoolOptions
 from sandbox.client.shared_pools import get_shared_pool
 from sandbox.connections.owners import owner
 from sandbox.errors import SandboxUnavailable
-from sandbox.workspaces.base import WorkspaceLost
 from sandbox.workspaces.docker_api import GROUP_LABEL, OWNER_LABEL
 from sandbox.workspaces.docker_engine import DockerWorkspaces
 from sandbox.workspaces.shared import get_workspaces
@@ -120,19 +118,6 @@ async def test_command_beyond_its_time_is_reported_to_the_model(image: str) -> N
     step = await playing.step(calls(("bash", {"command": "echo begun; sleep 60"})))
     assert step.observation.messages[0]["content"].startswith("begun\n[timed out and was killed after 1.")
     await playing.close()
-
-
-@pytest.mark.docker
-async def test_lost_box_raises_an_infrastructure_error_and_no_score(image: str) -> None:
-    playing = play(image)
-    await playing.reset()
-    await playing.close()
-    with pytest.raises(WorkspaceLost):
-        await playing.step(calls(("bash", {"command": "true"})))
-    with pytest.raises(ScoringFailed) as failure:
-        await playing.step(DONE)
-    assert failure.value.kind == "sandbox"
-    assert issubclass(WorkspaceLost, SandboxUnavailable)
 
 
 @pytest.mark.docker

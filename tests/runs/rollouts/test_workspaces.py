@@ -237,18 +237,6 @@ def test_killed_web_process_loses_no_stored_turn_and_the_next_finds_the_box(slug
     assert end.json()["reward"] == 1.0
 
 
-def test_step_after_its_box_was_lost_fails_with_the_reason_and_is_not_scored(api: APIClient, slug: str) -> None:
-    episode = api.post("/api/v1/episodes/", {"environment": slug}, format="json").json()["id"]
-    client = containers.daemon()
-    client.api.remove_container(box_of(episode), force=True)
-    client.close()
-    for message in (call("true"), _DONE):
-        answer = api.post(f"/api/v1/episodes/{episode}/step", {"message": message, "turn": 0}, format="json")
-        assert answer.status_code == 503
-        assert "does not exist any more" in str(answer.json())
-    assert EpisodeSession.objects.get(pk=episode).revision == 0
-
-
 def test_box_of_a_killed_worker_is_swept_and_another_worker_completes_the_run(slug: str, tmp_path: Path) -> None:
     answers = [call("sleep 6"), call("echo 42 > answer"), _DONE]
 
