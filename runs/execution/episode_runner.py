@@ -1,7 +1,9 @@
 """Runs the episode of one missing response, and turns its result into rows for the database."""
 
+import asyncio
 import logging
 import platform
+from contextlib import suppress
 from typing import cast
 
 from hub.common.digests import attempt_seed
@@ -28,6 +30,7 @@ from sandbox.errors import SandboxUnavailable
 
 logger = logging.getLogger(__name__)
 
+_SAVE_WITHIN_S = 10.0  # a run that is stopped waits for this
 _HOST = platform.node()[:64]
 Status = Response.Status
 
@@ -126,14 +129,10 @@ class EpisodeRunner:
             await self._begin(episode)
             while True:
                 try:
-                    reply: Reply = await self._call_model(self._key(episode.turns), episode.conversation, episode.tools)
+                    reply = await self._next_reply(episode)
                     step = await episode.step(reply.message)
                 except CaseTimeExceeded:
                     return await episode.stop("time")
-                except CallsStopped:  # another process continues the run
-                    await episode.save()
-                    await self._store_turn(episode)
-                    raise
                 if step.done:
                     return step
                 await self._store_turn(episode)
@@ -158,6 +157,19 @@ class EpisodeRunner:
         )
         await episode.reopen()
         await self._store_turn(episode)
+
+    async def _next_reply(self, episode: Episode) -> Reply:
+        """Call the model. If the run is stopped meanwhile, save the episode first: another process may continue it."""
+        try:
+            reply: Reply = await self._call_model(self._key(episode.turns), episode.conversation, episode.tools)
+        except (CallsStopped, asyncio.CancelledError):
+            if episode.can_reopen:
+                with suppress(TimeoutError, LeaseLost, *DATABASE_ERRORS):
+                    async with asyncio.timeout(_SAVE_WITHIN_S):
+                        await episode.save()
+                        await self._store_turn(episode)
+            raise
+        return reply
 
     async def _store_turn(self, episode: Episode) -> None:
         if episode.can_reopen:

@@ -1,7 +1,8 @@
 """Runs whose process is killed during an episode of a workspace: stored turns are continued."""
 
-import json
+import signal
 import threading
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from runs.config.resolve import find_environments
 from runs.models import EpisodeCheckpoint, Response, Run
 from runs.retention import episode_checkpoints
 from runs.services import create_run
+from sandbox.workspaces import shared
 from sandbox.workspaces.shared import get_workspaces
 from tests.endpoint import Answer, completion, endpoint
 from tests.processes import start_eval, wait_until
 from tests.runs.capitals import config_text, execute, load, resume
 from tests.runs.workspaces import bash, import_journal, remove_box, snapshot_folders
+from tests.sandbox.workspaces.engines import make_engine
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
 COMMANDS = ["echo one > log", "echo two >> log; cat /proc/sys/kernel/random/uuid", "echo three >> log"]
@@ -45,13 +48,32 @@ def config(url: str, **changes: Any) -> str:
     return config_text(url, environments=["journal"], **changes)
 
 
+@pytest.fixture
+def native(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Use native boxes, and return the environment of processes that do so as well."""
+    make_engine("native")
+    settings.WORKSPACES = "native"
+    settings.WORKSPACES_DIR = str(settings.BASE_DIR / "var" / "test-workspaces")
+    monkeypatch.setattr(shared, "_engine", None)
+    yield {"LLMEVAL_WORKSPACES": "native", "LLMEVAL_WORKSPACES_DIR": settings.WORKSPACES_DIR}
+    get_workspaces().sweep()
+
+
 @pytest.mark.parametrize(("turns", "diverged"), [(0, True), (1, False)])
 def test_run_continues_its_episodes_after_kill_9(tmp_path: Path, turns: int, diverged: bool) -> None:
+    check_kill_9(tmp_path, turns, diverged, {})
+
+
+def test_run_continues_its_episodes_in_native_boxes_after_kill_9(tmp_path: Path, native: dict[str, str]) -> None:
+    check_kill_9(tmp_path, 1, False, native)
+
+
+def check_kill_9(tmp_path: Path, turns: int, diverged: bool, extra: dict[str, str]) -> None:
     import_journal(tmp_path, **({"snapshot_turns": turns} if turns else {}))
     model = Model(waits_at=2)
     with endpoint(model) as server:
         (tmp_path / "run.yaml").write_text(config(server.url))
-        process = start_eval(tmp_path, "--config", str(tmp_path / "run.yaml"), "--no-cache")
+        process = start_eval(tmp_path, "--config", str(tmp_path / "run.yaml"), "--no-cache", extra=extra)
         try:
             assert model.waiting.wait(60), process.communicate()
             wait_until(lambda: EpisodeCheckpoint.objects.filter(state__turns=2).exists())
@@ -77,6 +99,24 @@ def test_run_continues_its_episodes_after_kill_9(tmp_path: Path, turns: int, div
     assert response.scores.get().detail["boxes_lost"][0]["from_turn"] == 2 * bool(turns)
     assert (EpisodeCheckpoint.objects.count(), list(snapshot_folders())) == (0, [])
     get_workspaces().sweep()
+
+
+def test_run_that_is_interrupted_keeps_a_snapshot_of_its_episodes(tmp_path: Path) -> None:
+    import_journal(tmp_path, snapshot_turns=10)
+    model = Model(waits_at=2)
+    with endpoint(model) as server:
+        (tmp_path / "run.yaml").write_text(config(server.url))
+        process = start_eval(tmp_path, "--config", str(tmp_path / "run.yaml"), "--no-cache")
+        assert model.waiting.wait(60), process.communicate()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        model.released.set()
+        assert EpisodeCheckpoint.objects.get().state["harness"]["world"]["snapshot"]["turns"] == 2
+        resume(Run.objects.get())
+    response = Response.objects.get()
+    assert (response.status, response.turns) == ("passed", 4), response.reason
+    assert "with its files after turn 2]" in response.messages[6]["content"]
+    assert list(snapshot_folders()) == []
 
 
 def test_run_goes_on_after_the_container_of_its_episode_was_removed(tmp_path: Path) -> None:
@@ -115,7 +155,7 @@ def test_checkpoints_of_runs_that_ended_long_ago_are_removed(tmp_path: Path, set
     import_journal(tmp_path)
     with endpoint(Model(waits_at=-1)) as server:
         loaded = load(tmp_path, config(server.url))
-        run, _ = execute(create_run(config=loaded, environments=find_environments(loaded)), loaded)
+        execute(create_run(config=loaded, environments=find_environments(loaded)), loaded)
     row = Response.objects.get()
     EpisodeCheckpoint.objects.create(
         run_environment_id=row.run_environment_id, run_model_id=row.run_model_id, case_id=row.case_id
@@ -128,4 +168,3 @@ def test_checkpoints_of_runs_that_ended_long_ago_are_removed(tmp_path: Path, set
     Run.objects.update(status="interrupted")
     episode_checkpoints().remove()
     assert EpisodeCheckpoint.objects.count() == 0
-    assert json.dumps(run.pk)
