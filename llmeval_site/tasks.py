@@ -8,7 +8,7 @@ from hub.common.shutdown import is_shutting_down
 from llmeval_site.retention import removals_by_settings
 from llmeval_site.webhooks.deliveries import DELIVER, deliver_due
 from runs.rollouts.sessions import close_expired_rollouts, save_idle_rollouts
-from runs.snapshots import remove_unneeded_snapshots
+from runs.rollouts.snapshots import remove_unneeded_snapshots
 from sandbox.workspaces.shared import get_workspaces, has_workspaces
 
 logger = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from hub.gates.queue import TRIES
 from hub.models import GateRequest
 from runs.models import ACTIVE, ENDED, EpisodeCheckpoint, ModelCall, Response, Run
 from runs.rollouts.expiry import expired_rollouts
-from runs.snapshots import unneeded_snapshots
+from runs.rollouts.snapshots import unneeded_snapshots
 from sandbox.workspaces.snapshots import remove_snapshots
 
 BATCH = 500

@@ -13,7 +13,8 @@ from runs.execution.model_client import ResponseTotals
 from runs.execution.plan import MissingResponse
 from runs.execution.storage import Reader, StoredTurn, Writer
 from runs.models import EpisodeCheckpoint
-from runs.snapshots import response_folder
+
+RESPONSES = "runs"  # folder of the folders of episodes of runs
 
 
 class Checkpoints:
@@ -37,6 +38,11 @@ class Checkpoints:
             totals=storable(totals_json(totals)),
         )
         await self._writer.put(StoredTurn(row, shard_id=missing.block.shard_id))
+
+
+def response_folder(run_model_id: int, case_id: int, attempt: int) -> str:
+    """Return the folder of the episode of a response in the storage of snapshots."""
+    return f"{RESPONSES}/{run_model_id}-{case_id}-{attempt}"
 
 
 def snapshot_folder(missing: MissingResponse) -> str:

@@ -1,7 +1,6 @@
 """One reset or step of a trainer's episode, which is rebuilt from its session for each call."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,13 +19,10 @@ from hub.selectors import compile_version
 from runs.models import EpisodeSession
 from runs.rollouts.errors import RolloutError, RolloutFailed
 from runs.rollouts.roles import TRAINER, RecordedCall, RecordingNotFound, RoleModels, list_role_endpoints
-from runs.snapshots import rollout_folder
+from runs.rollouts.snapshots import remove_rollout_snapshots, rollout_folder
 from sandbox.client.settings import get_pool_options
 from sandbox.client.shared_pools import get_shared_pool
 from sandbox.errors import SandboxUnavailable
-from sandbox.workspaces.snapshots import remove_snapshots
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _MAX_TURNS = 100  # limit of every episode, besides that of its harness
@@ -103,17 +99,6 @@ def close_episode(session: EpisodeSession) -> None:
     environment = _session_environment(session.pk, session.case_id).compiled
     asyncio.run(environment.harness.close(session.state.get("harness")))
     remove_rollout_snapshots(session)
-
-
-def remove_rollout_snapshots(session: EpisodeSession) -> None:
-    """Remove the snapshots of an episode. If the storage fails, a periodic task removes them."""
-    harness = session.state.get("harness")
-    if not (isinstance(harness, dict) and "snapshot" in (harness.get("world") or {})):
-        return
-    try:
-        remove_snapshots(rollout_folder(session.pk))
-    except Exception as error:
-        logger.warning("the snapshots of episode %s cannot be removed: %s", session.pk, error)
 
 
 @lru_cache(maxsize=128)

@@ -44,7 +44,8 @@ from runs.rollouts.errors import (
 )
 from runs.rollouts.expiry import next_expiry
 from runs.rollouts.messages import validate_message
-from runs.rollouts.rebuilding import advance, remove_rollout_snapshots
+from runs.rollouts.rebuilding import advance
+from runs.rollouts.snapshots import remove_rollout_snapshots
 from runs.rollouts.tokens import StepTokens, append_tokens
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 from llmeval_site.accounts.tokens import create_token
 from llmeval_site.tasks import close_workspaces
 from runs.models import EpisodeSession
-from runs.snapshots import remove_unneeded_snapshots, rollout_folder
+from runs.rollouts.snapshots import remove_unneeded_snapshots, rollout_folder
 from sandbox.errors import SandboxUnavailable
 from sandbox.workspaces.docker_engine import DockerWorkspaces
 from tests.runs.workspaces import DONE, bash, import_journal, remove_box, snapshot_folders

@@ -1,28 +1,38 @@
-"""Names of the folders with snapshots of episodes, and the removal of those that no episode needs any more."""
+"""Snapshots of the boxes of episodes over REST, and the removal of all snapshots that no episode needs any more."""
 
+import logging
 from uuid import UUID
 
 from django.utils import timezone
 
+from runs.execution.checkpoints import RESPONSES, response_folder
 from runs.models import EpisodeCheckpoint, EpisodeSession
 from sandbox.workspaces.snapshots import list_snapshot_folders, remove_snapshots
 
-_RUNS, _ROLLOUTS = "runs", "rollouts"
+logger = logging.getLogger(__name__)
 
-
-def response_folder(run_model_id: int, case_id: int, attempt: int) -> str:
-    """Return the folder of the episode of a response."""
-    return f"{_RUNS}/{run_model_id}-{case_id}-{attempt}"
+_ROLLOUTS = "rollouts"
 
 
 def rollout_folder(session_id: UUID) -> str:
-    """Return the folder of an episode over REST."""
+    """Return the folder of an episode in the storage of snapshots."""
     return f"{_ROLLOUTS}/{session_id}"
 
 
+def remove_rollout_snapshots(session: EpisodeSession) -> None:
+    """Remove the snapshots of an episode. If the storage fails, a periodic task removes them."""
+    harness = session.state.get("harness")
+    if not (isinstance(harness, dict) and "snapshot" in (harness.get("world") or {})):
+        return
+    try:
+        remove_snapshots(rollout_folder(session.pk))
+    except Exception as error:
+        logger.warning("the snapshots of episode %s cannot be removed: %s", session.pk, error)
+
+
 def unneeded_snapshots() -> list[str]:
-    """Return the folders of episodes that have ended, expired or were deleted."""
-    found = list(list_snapshot_folders(_RUNS))
+    """Return the folders of episodes, also those of runs, that have ended, expired or were deleted."""
+    found = list(list_snapshot_folders(RESPONSES))
     if found:
         keys = EpisodeCheckpoint.objects.values_list("run_model_id", "case_id", "attempt")
         needed = {response_folder(*key) for key in keys}
