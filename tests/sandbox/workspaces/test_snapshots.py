@@ -89,6 +89,23 @@ def test_background_processes_wait_during_a_snapshot_and_go_on(engine: Workspace
     assert in_copy(engine, archive, "cat tick").strip() != ""
 
 
+COUNT = """
+import itertools, os
+for number in itertools.count():
+    for name in ("first", "second"):
+        with open("new", "w") as file:
+            file.write(str(number))
+        os.replace("new", name)
+"""
+
+
+def test_snapshot_has_one_state_of_all_files_while_a_process_changes_them(engine: WorkspaceEngine, box: Handle) -> None:
+    engine.write(box, {"count.py": COUNT.encode()})
+    run(engine, box, "head -c 6000000 /dev/urandom > middle; python3 count.py & while [ ! -e second ]; do :; done")
+    first, second = in_copy(engine, take(engine, box)[1], "cat first; echo; cat second").split()
+    assert int(first) - int(second) in (0, 1)
+
+
 def test_sockets_are_left_out_and_named(engine: WorkspaceEngine, box: Handle) -> None:
     run(engine, box, "python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('server')\"; echo x > kept")
     facts, archive = take(engine, box)
