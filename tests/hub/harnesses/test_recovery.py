@@ -23,6 +23,7 @@ from tests.hub.bundle_files import lines, write_bundle
 from tests.hub.playing import calls, environment
 from tests.sandbox import containers
 from tests.sandbox.workspaces.engines import make_engine
+from tests.sandbox.workspaces.test_snapshots import ROOT, forged
 
 pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("workspaces")]
 RULE = {"name": "tests", "type": "workspace_script", "path": "tests/test.sh", "timeout_s": 20}
@@ -182,7 +183,7 @@ async def test_background_processes_that_a_snapshot_lacks_are_reported(engine: W
 
 
 async def test_missing_and_changed_snapshots_fall_back_to_repeating_all_calls(engine: WorkspaceEngine) -> None:
-    for damage in (lambda path: path.unlink(), lambda path: path.write_bytes(b"changed")):
+    for damage in (lambda path: path.unlink(), lambda path: path.write_bytes(forged(*ROOT).getvalue())):
         episode = play(snapshot_turns=1)
         await episode.reset()
         await run(episode, "printf kept > log")
