@@ -11,6 +11,7 @@ nor write to its streams.
 # mypy: allow-any-generics
 
 import base64
+import contextlib
 import errno
 import json
 import os
@@ -223,13 +224,11 @@ def start_as_user(root: bool, work: Callable[[], Request], seconds: int, make_ro
     reading, writing = os.pipe()
     try:
         child = with_room(os.fork) if make_room else os.fork()
-    except BlockingIOError:
+    except BaseException as error:
         os.close(reading)
         os.close(writing)
-        raise RequestRefused("the box has no room for another process") from None
-    except BaseException:
-        os.close(reading)
-        os.close(writing)
+        if isinstance(error, BlockingIOError):
+            raise RequestRefused("the box has no room for another process") from None
         raise
     if child == 0:
         try:
@@ -255,17 +254,13 @@ def start_as_user(root: bool, work: Callable[[], Request], seconds: int, make_ro
 
 
 def finish_as_user(child: int, reading: int) -> Request:
-    data = bytearray()
-    while True:
-        part = os.read(reading, CHUNK)
-        if not part:
-            break
-        data += part
-    os.close(reading)
-    os.waitpid(child, 0)
+    with os.fdopen(reading, "rb") as file:
+        data = file.read()
+    with contextlib.suppress(ChildProcessError):  # it was reaped before
+        os.waitpid(child, 0)
     if not data:
         raise RequestRefused("the operation took too long or used too much memory")
-    found: Request = json.loads(bytes(data))
+    found: Request = json.loads(data)
     return found
 
 
@@ -360,23 +355,20 @@ def restore(request: Request) -> Request:
 
 # ---- requests --------------------------------------------------------------------------------------------------------
 
+OPERATIONS = {"execute": execute, "snapshot": snapshot, "restore": restore}
 FILE_OPERATIONS = {"read": read, "write": write, "make_folder": make_folder, "change_mode": change_mode}
 
 
 def carry_out(request: Request) -> Request:
     operation = request["operation"]
-    if operation == "execute":
-        return execute(request)
+    if operation in OPERATIONS:
+        return OPERATIONS[operation](request)
     if operation == "end_processes":
         end_processes()
         return {}
     if operation == "export":
         end_processes()
         return as_user(False, Export(request, send).run)
-    if operation == "snapshot":
-        return snapshot(request)
-    if operation == "restore":
-        return restore(request)
     if operation in FILE_OPERATIONS:
         return as_user(bool(request.get("root")), lambda: FILE_OPERATIONS[operation](request))
     return {}

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import tarfile
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -165,11 +166,11 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int =
     return info
 
 
-def forged(*members: tarfile.TarInfo) -> io.BytesIO:
+def forged(*members: tarfile.TarInfo, content: Callable[[int], bytes] = bytes) -> io.BytesIO:
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as archive:
         for info in members:
-            archive.addfile(info, io.BytesIO(b"\0" * info.size))
+            archive.addfile(info, io.BytesIO(content(info.size)))
     return io.BytesIO(gzip.compress(plain.getvalue()))
 
 
@@ -203,6 +204,13 @@ def test_a_plain_forged_archive_is_unpacked(engine: WorkspaceEngine) -> None:
 def test_hostile_archive_is_refused(engine: WorkspaceEngine, members: list[tarfile.TarInfo], reason: str) -> None:
     with pytest.raises(WorkspaceError, match=reason):
         engine.open_snapshot(spec(), forged(*members), 8)
+
+
+def test_archive_that_fails_before_its_last_part_is_refused_with_the_reason(engine: WorkspaceEngine) -> None:
+    noise = [member(f"0/{number}", size=1_000_000) for number in range(4)]
+    archive = forged(*ROOT, noise[0], member("../a"), *noise[1:], content=os.urandom)
+    with pytest.raises(WorkspaceError, match="outside of its folders"):
+        engine.open_snapshot(spec(), archive, 8)
 
 
 @pytest.mark.parametrize(
