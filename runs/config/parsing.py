@@ -3,7 +3,7 @@
 All problems are collected, each with its key path, line and remedy, and raised together as ConfigError.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from pydantic import BaseModel, ValidationError
@@ -39,13 +39,22 @@ def parse_config(value: Mapping[str, object], source: ConfigSource) -> RunConfig
     return read_config(value, ParsedConfig(source)).require_valid()
 
 
-def read_config_text(text: str, source: ConfigSource, overrides: list[str] | None = None) -> ParsedConfig:
-    """Parse the YAML *text* as far as possible. Raises ConfigError if it is not YAML, or not a mapping."""
+def read_config_text(
+    text: str,
+    source: ConfigSource,
+    overrides: list[str] | None = None,
+    *,
+    prepare: Callable[[Mapping[str, object], AddProblem], Mapping[str, object]] = lambda value, add_problem: value,
+) -> ParsedConfig:
+    """Parse the YAML *text* as far as possible. Raises ConfigError if it is not YAML, or not a mapping.
+
+    prepare: replaces values before the config is validated, such as the names of registered models.
+    """
     document, value = parse_document(text, source)
     parsed = ParsedConfig(source, document)
     for override in overrides or []:
         apply_override(value, override, parsed)
-    return read_config(value, parsed)
+    return read_config(prepare(value, parsed.add_problem), parsed)
 
 
 def parse_document(text: str, source: ConfigSource) -> tuple[yaml_source.YamlText, dict[str, object]]:

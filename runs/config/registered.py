@@ -4,7 +4,7 @@ Where a config on the command line describes a model, such a config has the name
 `roles`, and in the `model` of a stage. Paths, endpoints, providers, `${...}` and names of variables are rejected.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -88,16 +88,15 @@ def _check_environments(value: object, user: User, add_problem: AddProblem) -> s
 def _with_models(value: Mapping[str, object], user: User, add_problem: AddProblem) -> dict[str, object]:
     """Return the config with the name of each registered model replaced by its description."""
     key_variables = frozenset(settings.API_KEY_VARIABLES)
-    endpoints = {endpoint.name: endpoint for endpoint in ModelEndpoint.objects.filter(enabled=True)}
+    endpoints = {endpoint.name: endpoint for endpoint in list_usable_models()}
 
-    def described(named: object, path: yaml_source.Path) -> dict[str, object]:
+    def describe(named: object, path: yaml_source.Path) -> object:
         if not isinstance(named, str):
             add_problem(path, f"give {_NAME}; endpoints and keys are part of its registration")
             return _placeholder(path)
         endpoint = endpoints.get(named)
         if endpoint is None:
-            known = wording.suggest(named, sorted(endpoints)) or "none is yet; staff register them at /models/"
-            add_problem(path, f"no model is registered as {named!r}; {known}")
+            add_problem(path, _unknown_model(named, endpoints))
             return _placeholder(path)
         if endpoint.api_key_env and settings.ENV.lookup(endpoint.api_key_env) is None:
             variable = endpoint.api_key_env if user.is_staff else "its variable"
@@ -108,25 +107,60 @@ def _with_models(value: Mapping[str, object], user: User, add_problem: AddProble
             return _placeholder(path)
         return spec.model_dump(mode="json", exclude_none=True)
 
-    filled = dict(value)
-    models = value.get("models")
-    if isinstance(models, list):
-        filled["models"] = [described(named, ("models", i)) for i, named in enumerate(models)]
-    elif models is not None:
+    if value.get("models") is not None and not isinstance(value["models"], list):
         add_problem(("models",), f"a list, each {_NAME}: [small]")
-        filled["models"] = [_placeholder(("models",))]
-    roles = value.get("roles")
+        value = {**value, "models": [_placeholder(("models",))]}
+    return _describe_models(value, describe)
+
+
+def describe_registered_models(value: Mapping[str, object], add_problem: AddProblem) -> dict[str, object]:
+    """Return a config of the command line with the names of registered models replaced by their descriptions.
+
+    Models that the config describes itself are kept.
+    """
+    endpoints: dict[str, ModelEndpoint] | None = None
+
+    def describe(named: object, path: yaml_source.Path) -> object:
+        nonlocal endpoints
+        if not isinstance(named, str) or "${" in named:
+            return named
+        if endpoints is None:
+            endpoints = {endpoint.name: endpoint for endpoint in list_usable_models()}
+        try:
+            if named in endpoints:
+                return endpoint_spec(endpoints[named]).model_dump(mode="json", exclude_none=True)
+            add_problem(path, f"{_unknown_model(named, endpoints)} Or describe it: name, provider, model")
+        except ValidationError:
+            add_problem(path, f"the registration of {named!r} is invalid; correct it at /models/")
+        return _placeholder(path)
+
+    return _describe_models(value, describe)
+
+
+def _unknown_model(name: str, known: Iterable[str]) -> str:
+    advice = wording.suggest(name, sorted(known)) or "none is yet; staff register them at /models/"
+    return f"no model is registered as {name!r}; {advice}"
+
+
+def _describe_models(
+    value: Mapping[str, object], describe: Callable[[object, yaml_source.Path], object]
+) -> dict[str, object]:
+    """Return *value* with *describe* applied to each model: in `models`, in `roles` and in stages."""
+    filled = dict(value)
+    models, roles = value.get("models"), value.get("roles")
+    if isinstance(models, list):
+        filled["models"] = [describe(named, ("models", i)) for i, named in enumerate(models)]
     if isinstance(roles, dict):
         filled["roles"] = {
-            role: [described(item, ("roles", role, i)) for i, item in enumerate(named)]
+            role: [describe(item, ("roles", role, i)) for i, item in enumerate(named)]
             if isinstance(named, list)
-            else [described(named, ("roles", role))]
+            else [describe(named, ("roles", role))]
             for role, named in roles.items()
         }
     for stage in stages():
         part = value.get(stage.key)
         if isinstance(part, dict) and "model" in part and "model" in stage.Config.model_fields:
-            filled[stage.key] = {**part, "model": described(part["model"], (stage.key, "model"))}
+            filled[stage.key] = {**part, "model": describe(part["model"], (stage.key, "model"))}
     return filled
 
 

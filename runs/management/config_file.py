@@ -13,6 +13,7 @@ from hub.common.errors import UserError
 from hub.selectors import compile_version, get_version
 from runs.config.endpoints import endpoint_spec
 from runs.config.parsing import read_config_text
+from runs.config.registered import describe_registered_models
 from runs.config.resolve import ResolvedConfig, resolve_config, source_for_command
 from runs.models import ModelEndpoint
 
@@ -30,7 +31,8 @@ def load_config(path: Path, *, overrides: list[str], limit: int | None) -> Resol
     if limit is not None and limit < 1:
         raise UsageError(f"--limit must be 1 or more, not {limit}.")
     source = source_for_command(path.resolve().parent, str(path))
-    resolved = resolve_config(read_config_text(_read_file(path), source, overrides))
+    parsed = read_config_text(_read_file(path), source, overrides, prepare=describe_registered_models)
+    resolved = resolve_config(parsed)
     if limit is None:
         return resolved
     return ResolvedConfig(resolved.config, [item.first(limit) for item in resolved.environments])
