@@ -2,12 +2,12 @@
 
 from django.urls import path
 
-from runs.web.views import cases, comparison, endpoints, models, responses, runs, start
+from runs.web.views import cases, comparison, endpoints, models, new, responses, runs, start
 
 app_name = "runs"
 urlpatterns = [
     path("runs/", runs.runs, name="list"),
-    path("runs/new/", runs.new, name="new"),
+    path("runs/new/", new.new, name="new"),
     path("runs/start/<slug:slug>/", start.start, name="start"),
     path("runs/best/", models.best_results, name="best_results"),
     path("runs/past/<slug:slug>/", models.past_results, name="past_results"),

@@ -100,7 +100,9 @@
     const part = document.getElementById(event.detail.target.id) ?? event.detail.target;
     const announcement = part.querySelector("[data-announce]");
     if (announcement) announce(announcement.textContent.trim().replace(/\s+/g, " "));
-    if (document.activeElement === document.body && event.detail.requestConfig.elt.matches(".pager a")) {
+    const wanted = document.activeElement === document.body && event.detail.requestConfig.elt.dataset.focus;
+    if (wanted) document.getElementById(wanted)?.focus({ preventScroll: true });
+    else if (document.activeElement === document.body && event.detail.requestConfig.elt.matches(".pager a")) {
       part.tabIndex = -1;
       part.focus({ preventScroll: true });
     }

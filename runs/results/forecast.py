@@ -1,16 +1,21 @@
 """Estimates of what a run will need: requests, cost and time, from earlier responses or from the length of cases."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.db.models import Avg, TextField
+from django.db.models.functions import Cast, Length
+
+from hub.common.fields import json_text
 from hub.models import Case, EnvironmentVersion
 from hub.protocols.calls import Usage
-from runs.models import Response, RunEnvironment
+from runs.models import Response, RunEnvironment, RunResult
 from runs.providers.base import ModelSpec
 from runs.providers.registry import PROVIDERS
 
 _EARLIER = 100  # responses that an estimate is made from
+_RESULTS = 2000  # latest results that the estimate of several environments looks at
 _RUNS = 5  # last runs of an environment that they are taken from
 _CASES = 20  # cases whose length is measured if there are no earlier responses
 _CHARACTERS_PER_TOKEN = 4
@@ -30,18 +35,121 @@ class RunEstimate:
     recorded: bool
 
 
-def sum_estimates(items: Iterable[RunEstimate]) -> RunEstimate:
-    """Return the estimate of a run with several environments and models, whose parts share its requests in flight."""
-    found = list(items)
-    costs, seconds = [item.cost_usd for item in found], [item.seconds for item in found]
-    return RunEstimate(
-        responses=sum(item.responses for item in found),
-        requests=sum(item.requests for item in found),
-        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
-        seconds=None if None in seconds else sum(value or 0.0 for value in seconds),
-        measured=all(item.measured for item in found),
-        recorded=all(item.recorded for item in found),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanEstimate:
+    """What a run of several environments and models will need, and what the estimate is made from.
+
+    cost_usd: of the models with a price; None if none has one. unpriced: names of the others. seconds: None unless the
+    time is known for all parts. parts: pairs of an environment and a model that is called. measured: those with results
+    of earlier runs. earlier: responses of these results.
+    """
+
+    responses: int
+    requests: int
+    cost_usd: float | None
+    unpriced: list[str]
+    seconds: float | None
+    parts: int
+    measured: int
+    earlier: int
+
+    @property
+    def parts_guessed(self) -> int:
+        return self.parts - self.measured
+
+
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """Mean needs of a response. responses: number of earlier responses they are from; 0 if they are a guess."""
+
+    usage: Usage
+    turns: float
+    latency_ms: float | None
+    responses: int = 0
+
+
+def estimate_plan(
+    cases: Mapping[EnvironmentVersion, int], specs: Sequence[ModelSpec], *, attempts: int, concurrency: int
+) -> PlanEstimate:
+    """Return what *specs* need for a number of cases of each version, in two queries. Models for roles are left out.
+
+    Tokens and times are those of the latest result of the same environment and model, or else of the environment and
+    any model, or else a guess from the length of some cases. Turns are guessed from the harness.
+    """
+    live = [spec for spec in specs if PROVIDERS[spec.provider].live]
+    earlier = _latest_results(cases) if live else {}
+    unmeasured = [version for version in cases if not earlier.get(version.environment_id)] if live else []
+    guesses = _guess_all(unmeasured) if unmeasured else {}
+    requests, cost, seconds, found = 0.0, 0.0, 0.0, 0
+    used: list[_Means] = []
+    for version, count in cases.items():
+        for spec in specs:
+            responses = count * attempts
+            if spec not in live:
+                requests += responses
+                continue
+            labelled = earlier.get(version.environment_id, {})
+            means = labelled.get(spec.name) or next(iter(labelled.values()), None) or guesses[version.pk]
+            used.append(means)
+            requests += responses * means.turns
+            cost += spec.price.cost(means.usage) * responses if spec.price else 0.0
+            seconds += responses * (means.latency_ms or 0.0) / 1000
+            found += means.responses
+    priced = [spec for spec in live if spec.price]
+    total = sum(cases.values()) * attempts * len(specs)
+    known = all(means.latency_ms is not None for means in used)
+    return PlanEstimate(
+        responses=total,
+        requests=round(requests),
+        cost_usd=cost if priced or not live else None,
+        unpriced=[spec.name for spec in live if not spec.price],
+        seconds=seconds / min(concurrency, max(total, 1)) if used and known else None,
+        parts=len(used),
+        measured=sum(bool(means.responses) for means in used),
+        earlier=found,
     )
+
+
+def _latest_results(cases: Iterable[EnvironmentVersion]) -> dict[int, dict[str, _Means]]:
+    """Return the means of the latest result with token counts by environment id and label, the latest label first."""
+    versions = {version.environment_id: version for version in cases}
+    rows = (
+        RunResult.objects.filter(run_environment__version__environment_id__in=list(versions), run__deleted_at=None)
+        .annotate(tokens=json_text("figures", "tokens"), times=json_text("figures", "latency_ms"))
+        .order_by("-run_id")
+        .values_list("run_environment__version__environment_id", "run_model__label", "stored", "tokens", "times")
+    )
+    found: dict[int, dict[str, _Means]] = {}
+    for environment, label, stored, tokens, times in rows[:_RESULTS]:
+        count, sums = sum(stored.values()), json.loads(tokens or "{}")
+        labelled = found.setdefault(environment, {})
+        if label in labelled or not count or not sums.get("input"):
+            continue
+        usage = Usage(
+            input=round(sums["input"] / count),
+            cached_input=round(sums.get("cached_input", 0) / count),
+            output=round(sums.get("output", 0) / count),
+        )
+        labelled[label] = _Means(
+            usage, _guessed_turns(versions[environment]), json.loads(times or "{}").get("p50"), count
+        )
+    return found
+
+
+def _guess_all(versions: Sequence[EnvironmentVersion]) -> dict[int, _Means]:
+    """Return the means guessed from the length of some cases, by id of the version."""
+    sizes = dict(
+        Case.objects.filter(version__in=versions, position__lt=_CASES)
+        .order_by()
+        .values("version_id")
+        .annotate(size=Avg(Length(Cast(json_text("data", "input"), TextField()))))
+        .values_list("version_id", "size")
+    )
+    found = {}
+    for version in versions:
+        usage, turns = _guessed_usage(version, sizes.get(version.pk) or 0.0)
+        found[version.pk] = _Means(usage, turns, None)
+    return found
 
 
 def estimate_run(
@@ -93,9 +201,17 @@ def _guess(version: EnvironmentVersion) -> tuple[Usage, float]:
     """Return the usage and requests of a response, guessed from the harness and the length of some cases."""
     inputs = Case.objects.filter(version=version).order_by("position").values_list("data", flat=True)[:_CASES]
     sizes = [len(json.dumps(data.get("input", ""), ensure_ascii=False)) for data in inputs]
-    prompt = sum(sizes) / max(len(sizes), 1) / _CHARACTERS_PER_TOKEN + 100
-    harness = (version.manifest.get("harness") or {}).get("type", "single_turn")
-    turns = 1 if harness == "single_turn" else _GUESSED_TURNS
+    return _guessed_usage(version, sum(sizes) / max(len(sizes), 1))
+
+
+def _guessed_usage(version: EnvironmentVersion, size: float) -> tuple[Usage, float]:
+    """Return the usage and requests of a response to a case whose input has *size* characters."""
+    prompt, turns = size / _CHARACTERS_PER_TOKEN + 100, _guessed_turns(version)
     # Each turn sends everything before it again.
     sent = prompt * turns + _GUESSED_OUTPUT * turns * (turns - 1) / 2
     return Usage(input=round(sent), output=_GUESSED_OUTPUT * turns), turns
+
+
+def _guessed_turns(version: EnvironmentVersion) -> int:
+    harness = (version.manifest.get("harness") or {}).get("type", "single_turn")
+    return 1 if harness == "single_turn" else _GUESSED_TURNS

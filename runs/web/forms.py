@@ -1,20 +1,14 @@
-"""Forms of the pages of runs: filters, a new run, a comparison."""
+"""Forms of the pages of runs: filters, the description of a run, a comparison."""
 
 from collections.abc import Mapping, Sequence
 
 from django import forms
-from django.contrib.auth.models import User
-from django.core.exceptions import NON_FIELD_ERRORS
 
 from hub.common.errors import UserError
 from hub.common.web.filters import PAGING, FilterForm
-from hub.web.queries import filter_environments
-from runs.config.parsed import ConfigError
-from runs.config.registered import MAX_CONFIG, resolve_registered, resolve_registered_text
-from runs.config.resolve import ResolvedConfig
 from runs.description import read_tags
 from runs.exports import COMPLETIONS
-from runs.models import NOTE_LENGTH, ModelEndpoint, Response, Run
+from runs.models import NOTE_LENGTH, Response, Run
 from runs.reports.files import REPORT_FILES
 from runs.results.comparison.flips import Change
 
@@ -132,138 +126,6 @@ class DescriptionForm(forms.Form):
             return read_tags(self.cleaned_data["tags"])
         except UserError as error:
             raise forms.ValidationError(str(error)) from None
-
-
-class RunForm(forms.Form):
-    """New run of registered models on environments of the hub. `resolved` is its config if the form is valid."""
-
-    name = forms.CharField(max_length=120, help_text="Name in the list of runs.")
-    environments = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
-    models = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
-    cases = forms.ChoiceField(
-        choices=[("all", "all cases"), ("sample", "a random sample"), ("limit", "the first cases")],
-        initial="all",
-        help_text="Cases of each environment. The same seed always draws the same sample.",
-    )
-    count = forms.IntegerField(
-        min_value=1, required=False, label="Number of cases", help_text="Size of the sample, or number of first cases."
-    )
-    attempts = forms.IntegerField(min_value=1, max_value=1000, initial=1, help_text="Responses per case and model.")
-    budget = forms.FloatField(
-        required=False,
-        min_value=0.01,
-        label="Budget in USD",
-        help_text="The run stops when it is spent. Empty: no limit.",
-    )
-    seed = forms.IntegerField(initial=0, required=False, help_text="Random seed of samples and of attempts.")
-
-    resolved: ResolvedConfig
-
-    def __init__(
-        self,
-        data: Mapping[str, object] | None,
-        *,
-        user: User,
-        environments: Sequence[str] = (),
-        models: Sequence[str] = (),
-    ) -> None:
-        super().__init__(data, initial={"environments": environments, "models": models})
-        self._user = user
-        visible = list(filter_environments(user).order_by("slug"))
-        self.fields["environments"].choices = [  # type: ignore[attr-defined]
-            (item.slug, f"{item.title} ({item.latest.case_count:,} cases)") for item in visible if item.latest
-        ]
-        endpoints = ModelEndpoint.objects.filter(enabled=True).values_list("name", "model")
-        names = [(name, f"{name} ({model})" if user.is_staff else name) for name, model in endpoints]
-        self.fields["models"].choices = names  # type: ignore[attr-defined]
-        titles_by_role: dict[str, list[str]] = {}
-        for item in visible:
-            for role in manifest_roles(item.latest.manifest) if item.latest else ():
-                titles_by_role.setdefault(role, []).append(item.title)
-        self.roles = sorted(titles_by_role)
-        for role in self.roles:
-            self.fields[f"role_{role}"] = forms.ChoiceField(
-                required=False,
-                choices=[("", "none"), *names],
-                label=f"Model for the role {role}",
-                help_text=f"{_ROLE_DESCRIPTIONS.get(role, '')} Needed by {', '.join(titles_by_role[role])}.".strip(),
-            )
-
-    @property
-    def role_fields(self) -> list[forms.BoundField]:
-        return [self[f"role_{role}"] for role in self.roles]
-
-    def clean(self) -> dict[str, object]:
-        data = self.cleaned_data
-        if data.get("cases") in ("sample", "limit") and not data.get("count") and "count" not in self.errors:
-            self.add_error("count", "Enter the number of cases.")
-        if not self.errors:
-            try:
-                self.resolved = resolve_registered(self._config(), user=self._user)
-            except ConfigError as error:
-                for problem in error.problems:
-                    field = problem.path.partition("[")[0].partition(".")[0]
-                    self.add_error(field if field in self.fields else NON_FIELD_ERRORS, str(problem))
-        return data
-
-    def _config(self) -> dict[str, object]:
-        data = self.cleaned_data
-        selection = {} if data["cases"] == "all" else {data["cases"]: data["count"]}
-        config: dict[str, object] = {
-            "name": data["name"],
-            "environments": [{"environment": slug, **selection} for slug in data["environments"]],
-            "models": list(data["models"]),
-            "attempts": data["attempts"],
-            "seed": data["seed"] or 0,
-        }
-        if data["budget"]:
-            config["limits"] = {"budget_usd": data["budget"]}
-        roles = {role: data[f"role_{role}"] for role in self.roles if data[f"role_{role}"]}
-        return {**config, "roles": roles} if roles else config
-
-
-_ROLE_DESCRIPTIONS = {
-    "rubric": "Judges responses by a rubric.",
-    "user": "Writes the messages of the user.",
-}
-
-
-def manifest_roles(manifest: Mapping[str, object]) -> set[str]:
-    """Return the roles of models in a manifest, without compiling it: compiling all environments takes too long."""
-    roles = set()
-    harness, scoring = manifest.get("harness"), manifest.get("scoring")
-    user = harness.get("user") if isinstance(harness, dict) else None
-    if isinstance(user, dict) and "prompt" in user:
-        roles.add(str(user.get("role", "user")))
-    for rule in (scoring.get("rules") if isinstance(scoring, dict) else None) or []:
-        if rule.get("type") == "judge":
-            roles.add(str(rule.get("role", "rubric")))
-    return roles
-
-
-class ConfigForm(forms.Form):
-    """New run from a config as YAML or JSON. `resolved` is that config if the form is valid."""
-
-    config = forms.CharField(
-        max_length=MAX_CONFIG,
-        strip=False,
-        widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "false", "class": "mono"}),
-        help_text="Name models as they are registered: models: [small]. Paths and ${...} are not allowed.",
-    )
-
-    resolved: ResolvedConfig
-
-    def __init__(self, data: Mapping[str, object] | None, *, user: User) -> None:
-        super().__init__(data)
-        self._user = user
-
-    def clean_config(self) -> str:
-        text: str = self.cleaned_data["config"]
-        try:
-            self.resolved = resolve_registered_text(text, user=self._user)
-        except ConfigError as error:
-            raise forms.ValidationError([str(problem) for problem in error.problems]) from None
-        return text
 
 
 class CompareForm(FilterForm):

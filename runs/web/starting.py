@@ -15,7 +15,7 @@ from runs.models import ModelEndpoint, Run, RunModel
 from runs.results.forecast import RunEstimate, estimate_run
 from runs.selectors import visible_runs
 from runs.services import DEMO_MODELS
-from runs.web.forms import manifest_roles
+from runs.web.new_run.form import manifest_roles
 
 PILOT = 10  # cases
 CASES = [("pilot", f"a pilot of {PILOT} cases"), ("all", "all cases")]

@@ -60,7 +60,7 @@ def test_page_of_the_run_says_that_it_waits_for_the_broker(client: Client, folde
     client.force_login(member("Runner"))
     with endpoint(answer_capital) as server:
         config = registered_config(folder, server.url)
-        page = client.post("/runs/new/", {"config": config}, follow=True)
+        page = client.post("/runs/new/", {"config": config, "do": "start-yaml"}, follow=True)
     assert page.status_code == 200
     assert "the broker cannot be reached" in page.content.decode()
     assert "nothing is lost" in page.content.decode()

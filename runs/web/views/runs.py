@@ -1,4 +1,4 @@
-"""Pages of runs: list, new run, one run and its progress, downloads; cancelling and resuming a run."""
+"""Pages of runs: list, one run and its progress, downloads; cancelling and resuming a run."""
 
 from urllib.parse import urlencode
 
@@ -8,16 +8,15 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from hub.common.errors import UserError
 from hub.common.web.pagination import keyset_page, order_of, page_or_part, render_list
-from runs.config.resolve import ResolvedConfig
 from runs.description import describe_run, may_describe, tags_of
-from runs.execution.dispatch import WorkersNotNotified, dispatch_run
+from runs.execution.dispatch import dispatch_run
 from runs.exports import ROLLOUT_FORMATS, RolloutSelection
 from runs.missing import count_missing, is_run_complete
-from runs.models import ENDED, ModelEndpoint, Response, Run
+from runs.models import ENDED, Response, Run
 from runs.reports import stage_sentences
 from runs.reports.document import known_cost
 from runs.reports.files import REPORT_FILES
@@ -25,20 +24,19 @@ from runs.reports.page import results_for_page
 from runs.rescoring import create_rescoring
 from runs.results.outcomes import outcome_of, outcomes_of
 from runs.selectors import may_delete, shown_config, withheld_environments
-from runs.services import RunActive, cancel_run, create_run, delete_run, resume_run
+from runs.services import RunActive, cancel_run, delete_run, resume_run
 from runs.tracking.mlflow_links import mlflow_url
 from runs.web import queries
 from runs.web.downloads import download_failures, download_report, download_run_rollouts, failure_formats
 from runs.web.forms import (
-    ConfigForm,
     DescriptionForm,
     FailuresFilter,
     ResponsesFilter,
     RolloutsFilter,
-    RunForm,
     RunsFilter,
 )
 from runs.web.live import get_live_run
+from runs.web.notices import notify_workers
 from runs.web.starting import find_continuation
 
 RUNS_PER_PAGE, RESPONSES_PER_PAGE = 30, 40
@@ -64,49 +62,6 @@ def runs(request: HttpRequest) -> HttpResponse:
         "may_add": request.user.has_perm(ADD),
     }
     return render_list(request, page_or_part(request, "runs/list.html", "runs"), context, form)
-
-
-@require_http_methods(["GET", "POST"])
-@permission_required(ADD, raise_exception=True)
-def new(request: HttpRequest) -> HttpResponse:
-    """Create and queue a run from the form, or from a config."""
-    assert request.user.is_authenticated
-    from_config = "config" in request.POST
-    data = request.POST if request.method == "POST" else None
-    form = RunForm(
-        None if from_config else data,
-        user=request.user,
-        environments=request.GET.getlist("environment"),
-        models=request.GET.getlist("model"),
-    )
-    config_form = ConfigForm(data if from_config else None, user=request.user)
-    sent: RunForm | ConfigForm = config_form if from_config else form
-    if data is not None and sent.is_valid():
-        run = _start(request, sent.resolved)
-        return redirect("runs:run", pk=run.pk)
-    context = {
-        "form": form,
-        "config_form": config_form,
-        "any_model": ModelEndpoint.objects.filter(enabled=True).exists(),
-    }
-    return render(request, "runs/new.html", context, status=200 if data is None else 422)
-
-
-def _start(request: HttpRequest, resolved: ResolvedConfig) -> Run:
-    assert request.user.is_authenticated
-    run = create_run(config=resolved.config, environments=resolved.environments, user=request.user)
-    _notify_workers(request, run)
-    return run
-
-
-def _notify_workers(request: HttpRequest, run: Run) -> bool:
-    """Notify the workers of *run*. If that fails, show why on the next page and return False."""
-    try:
-        dispatch_run(run=run)
-    except WorkersNotNotified as error:
-        messages.warning(request, str(error))
-        return False
-    return True
 
 
 @require_safe
@@ -220,7 +175,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
     if is_run_complete(found):
         messages.info(request, "The run is complete: no response is missing or errored.")
     elif resume_run(run=found):
-        if _notify_workers(request, found):
+        if notify_workers(request, found):
             messages.success(request, "The run is resumed: missing and errored responses are requested again.")
     else:
         messages.warning(request, "The run is already in progress.")

@@ -1,7 +1,9 @@
-"""Runs that are started from the site and executed by a worker."""
+"""Page that starts a run: choosing, errors at fields, and runs that a worker executes."""
 
 import json
+import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,15 @@ from django.test import Client
 from hub.models import Environment
 from hub.services import import_bundle
 from runs.models import ModelEndpoint, Run
+from runs.services import register_demo_models
 from runs.tasks import execute_queued_runs
 from tests.endpoint import Endpoint, completion, endpoint
+from tests.factories import stored_version
 from tests.hub.bundle_files import write_bundle
 from tests.members import member
 
 CAPITALS = {"France": "Paris", "Spain": "Madrid", "Norway": "Oslo"}
+URL = "/runs/new/"
 
 
 def capital(request: dict[str, Any], _: int) -> Any:
@@ -45,25 +50,145 @@ def runner(client: Client, tmp_path: Path, server: Endpoint, db: None) -> User:
     return user
 
 
+def publish(slug: str, **manifest: Any) -> Environment:
+    version = stored_version(slug, **manifest)
+    Environment.objects.filter(pk=version.environment_id).update(visibility="published", latest=version)
+    return Environment.objects.get(pk=version.environment_id)
+
+
 def form(**changes: Any) -> dict[str, Any]:
     given = {
         "name": "from the site",
-        "environments": ["capitals"],
-        "models": ["small"],
+        "environment": ["capitals"],
+        "model": ["small"],
         "cases": "all",
         "attempts": 1,
+        "concurrency": 16,
         "seed": 7,
+        "do": "start",
         **changes,
     }
     return {key: value for key, value in given.items() if value is not None}
 
 
-def test_form_lists_environments_and_models_that_user_may_run(client: Client, runner: User) -> None:
-    page = client.get("/runs/new/?environment=capitals").content.decode()
-    assert "Capitals (3 cases)" in page and "> small</label>" in page.replace("\n", "") and "small (m)" not in page
-    assert 'value="capitals" id="id_environments_0" checked' in page
+def show(client: Client, address: str) -> str:
+    page = client.get(address)
+    assert page.status_code == 200
+    return unescape(page.content.decode())
+
+
+def error_of(page: str, field: str) -> str:
+    """Return the text of the place for errors of a field."""
+    found = re.search(rf'id="id_{field}_error"[^>]*>(.*?)</div>', page, re.DOTALL)
+    assert found is not None, field
+    return unescape(re.sub(r"<[^>]+>", " ", found[1])).strip()
+
+
+def chosen(page: str, kind: str = "environments") -> list[str]:
+    """Return the titles in the list of what is chosen."""
+    found = re.search(rf'aria-label="Chosen {kind}">(.*?)</ul>', page, re.DOTALL)
+    assert found is not None
+    return [re.sub(r"<[^>]+>", " ", item).replace("×", "").strip() for item in re.findall(r"<li.*?</li>", found[1])]
+
+
+def checked(page: str) -> list[str]:
+    return re.findall(r'name="environment" value="([^"]+)" checked', page)
+
+
+# ---- choosing
+
+
+def test_lists_have_environments_and_models_that_user_may_run(client: Client, runner: User) -> None:
+    page = show(client, URL)
+    assert "Capitals" in page and 'value="small"' in page and ">m</small>" not in page
     Environment.objects.update(visibility=Environment.Visibility.PRIVATE, owner=member(name="owner"))
-    assert "Capitals" not in client.get("/runs/new/").content.decode()
+    assert 'value="capitals"' not in show(client, URL)
+
+
+def test_address_preselects_and_fills_fields(client: Client, runner: User) -> None:
+    page = show(client, f"{URL}?environment=capitals&model=small&limit=2&attempts=3&budget=1.5&name=x")
+    assert (chosen(page), chosen(page, "models"), checked(page)) == (["Capitals"], ["small"], ["capitals"])
+    assert '<option value="limit" selected>' in page and 'name="count" value="2"' in page
+    assert 'name="attempts" value="3"' in page and 'name="budget" value="1.5"' in page
+    assert "2 in 1 environment" in page and "<dd>6</dd>" in page
+
+
+def test_search_keeps_what_is_chosen_and_shows_one_page(client: Client, runner: User) -> None:
+    for i in range(50):
+        publish(f"sums-{i:02}")
+    page = show(client, f"{URL}?q=sums&environment=capitals&environment=sums-40")
+    assert page.count('type="checkbox" id="environment-') == 20
+    assert "50 environments found, 1 to 20 shown" in page
+    assert chosen(page) == ["Capitals", "sums-40"] and checked(page) == []
+    assert page.count('type="hidden" name="environment"') == 2
+    second = show(client, f"{URL}?q=sums&page=3&environment=capitals&environment=sums-40")
+    assert checked(second) == ["sums-40"] and second.count('type="checkbox" id="environment-') == 10
+
+
+def test_submitted_search_redirects_to_address_of_the_state(client: Client, runner: User) -> None:
+    answer = client.post(URL, form(do="search", q="sums", name="", seed=0, cases="sample", count=5))
+    assert answer.status_code == 302
+    assert answer["Location"] == f"{URL}?environment=capitals&model=small&sample=5&q=sums"
+    assert Run.objects.count() == 0
+
+
+def test_category_filters_and_returns_to_first_page(client: Client, runner: User) -> None:
+    publish("sums")
+    page = show(client, f"{URL}?category=reasoning")
+    assert 'value="sums"' in page and 'value="capitals"' not in page
+    answer = client.post(URL, form(do="search", category="reasoning", page="3", listed=" "))
+    assert "page=3" not in answer["Location"] and "category=reasoning" in answer["Location"]
+    answer = client.post(URL, form(do="search", category="reasoning", page="3", listed="reasoning "))
+    assert "page=3" in answer["Location"]
+    assert "page=2" in client.post(URL, form(do="search", page="1", listed=" ", go="2"))["Location"]
+
+
+def test_buttons_remove_one_remove_all_and_choose_all_found(client: Client, runner: User) -> None:
+    for i in range(30):
+        publish(f"sums-{i:02}")
+    two = ["capitals", "sums-01"]
+    answer = client.post(URL, form(environment=two, do=None, drop="environment=capitals"))
+    assert "environment=sums-01" in answer["Location"] and "capitals" not in answer["Location"]
+    assert "environment" not in client.post(URL, form(environment=two, do="clear-environment"))["Location"]
+    assert "model=" not in client.post(URL, form(do="clear-model"))["Location"]
+    answer = client.post(URL, form(do="add-found", q="sums"))
+    assert answer["Location"].count("environment=") == 31
+
+
+def test_selection_too_long_for_an_address_stays_in_the_form(client: Client, runner: User) -> None:
+    many = [f"environment-with-a-long-name-{i:03}" for i in range(150)]
+    Environment.objects.bulk_create(
+        Environment(slug=slug, title=slug, summary=slug, category="c", visibility="published") for slug in many
+    )
+    answer = client.post(URL, form(environment=many, do="search"))
+    page = answer.content.decode()
+    assert answer.status_code == 200 and "too long for the address" in page and "150 chosen" in page
+    assert page.count('name="environment"') - page.count('type="checkbox" id="environment-') == 150
+    answer = client.post(URL, form(environment=many, do=None), headers={"HX-Request": "true"})
+    assert answer["HX-Replace-Url"] == "false"
+
+
+def test_htmx_gets_parts_and_the_address(client: Client, runner: User) -> None:
+    answer = client.post(URL, form(do=None, name="", seed=0, attempts=0), headers={"HX-Request": "true"})
+    page = answer.content.decode()
+    assert "<html" not in page and answer["HX-Replace-Url"].startswith(f"{URL}?environment=capitals&model=small")
+    parts = {"environment-list", "model-list", "roles", "needs", "yaml", "id_attempts_error"}
+    assert parts <= set(re.findall(r'id="([a-z_-]+)" hx-swap-oob="true"', page.replace('class="errors" ', "")))
+    assert "greater than or equal to 1" in error_of(page, "attempts")
+
+
+def test_models_are_searched_and_staff_search_their_names_at_endpoints(client: Client, runner: User) -> None:
+    for i in range(45):
+        ModelEndpoint.objects.create(name=f"large-{i:02}", model=f"provider/secret-{i:02}")
+    page = show(client, f"{URL}?model_q=large&model=small")
+    assert page.count('type="checkbox" id="model-') == 20 and chosen(page, "models") == ["small"]
+    assert "No model matches" in show(client, f"{URL}?model_q=secret-07")
+    runner.is_staff = True
+    runner.save()
+    assert 'value="large-07"' in show(client, f"{URL}?model_q=secret-07")
+
+
+# ---- starting
 
 
 def test_submitted_form_queues_and_dispatches_run(
@@ -72,73 +197,148 @@ def test_submitted_form_queues_and_dispatches_run(
     sent: list[int] = []
     monkeypatch.setattr("runs.execution.dispatch._send", sent.append)
     with django_capture_on_commit_callbacks(execute=True):
-        answer = client.post("/runs/new/", form(cases="sample", count=2, budget="1.5", attempts=3))
+        answer = client.post(URL, form(cases="sample", count=2, budget="1.5", attempts=3, concurrency=4))
     run = Run.objects.get()
     assert answer["Location"] == f"/runs/{run.pk}/"
     assert (run.status, run.created_by, sent) == (Run.Status.QUEUED, runner, [run.pk])
     assert run.environments.get().case_count == 2
-    assert run.config["limits"]["budget_usd"] == 1.5 and run.config["attempts"] == 3
+    assert run.config["limits"]["budget_usd"] == 1.5 and run.config["attempts"] == 3 and run.config["concurrency"] == 4
     assert "Waiting for a worker" in client.get(answer["Location"]).content.decode()
 
 
+def test_run_without_a_name_is_named_after_its_environments_and_models(client: Client, runner: User) -> None:
+    client.post(URL, form(name=""))
+    assert Run.objects.get().name == "capitals; small"
+
+
+def test_environment_has_its_own_version_and_cases(client: Client, runner: User) -> None:
+    client.post(URL, form(environment=["capitals@1.0.0:sample=1"], cases="limit", count=2))
+    environment = Run.objects.get().environments.get()
+    assert (environment.case_count, environment.selection) == (1, {"sample": 1})
+
+
+def test_other_settings_are_part_of_the_config(client: Client, runner: User) -> None:
+    client.post(URL, form(budget="2", other="limits: {turns: 4}\njudge: {model: small, max_pairs: 7}\n"))
+    config = Run.objects.get().config
+    assert (config["limits"]["turns"], config["limits"]["budget_usd"], config["judge"]["max_pairs"]) == (4, 2.0, 7)
+
+
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("changes", "field", "expected"),
     [
-        ({"name": ""}, "This field is required."),
-        ({"environments": ["nothing"]}, "nothing is not one of the available choices"),
-        ({"models": ["nobody"]}, "nobody is not one of the available choices"),
-        ({"models": None}, "This field is required."),
-        ({"cases": "sample"}, "Enter the number of cases."),
-        ({"attempts": 0}, "greater than or equal to 1"),
-        ({"budget": "-1"}, "greater than or equal to 0.01"),
-        ({"name": "${HOME}"}, "command line only"),
-        ({"models": ["unpriced"], "budget": "1"}, "has no price, so the budget cannot be kept"),
+        ({"environment": ["capitols"]}, "environment", "There is no environment 'capitols' that you may run. Did you"),
+        ({"environment": None}, "environment", "Choose at least one environment."),
+        ({"environment": ["capitals@9.9.9"]}, "environment", "Capitals has no version 9.9.9."),
+        ({"environment": ["capitals", "capitals@1.0.0"]}, "environment", "Capitals is chosen twice."),
+        ({"environment": ["empty"]}, "environment", "Empty has no version yet"),
+        ({"environment": ["secret"]}, "environment", "There is no environment 'secret' that you may run."),
+        ({"environment": [f"e{i}" for i in range(501)]}, "environment", "at most 500 environments"),
+        ({"model": ["smal"]}, "model", "No model is registered as 'smal'. Did you mean 'small'?"),
+        ({"model": None}, "model", "Choose at least one model."),
+        ({"model": ["keyless"]}, "model", "The key of 'keyless' is not set on this server. Ask an operator to set it."),
+        ({"model": ["demo"]}, "model", "has recorded answers only for environments that ship"),
+        ({"model": [f"m{i}" for i in range(201)]}, "model", "at most 200 models"),
+        ({"cases": "sample"}, "count", "Enter the number of cases."),
+        ({"cases": "limit", "count": "0"}, "count", "greater than or equal to 1"),
+        ({"attempts": 0}, "attempts", "greater than or equal to 1"),
+        ({"attempts": 1001}, "attempts", "less than or equal to 1000"),
+        ({"attempts": ""}, "attempts", "This field is required."),
+        ({"concurrency": 1025}, "concurrency", "less than or equal to 1024"),
+        ({"concurrency": "many"}, "concurrency", "Enter a whole number."),
+        ({"budget": "-1"}, "budget", "greater than or equal to 0.01"),
+        ({"model": ["unpriced"], "budget": "1"}, "budget", "The budget cannot be kept: unpriced has no price."),
+        ({"name": "${HOME}"}, "name", "Variables (${...}) cannot be used here."),
+        ({"name": "x" * 121}, "name", "at most 120 characters"),
+        ({"other": "limits: ["}, "other", "Line 1"),
+        ({"other": "- a"}, "other", "must be keys with values"),
+        ({"other": "limits: {turns: 2}\nattempts: 3"}, "other", "Line 2: attempts has a field of its own."),
+        ({"other": "limits:\n  budget_usd: 3"}, "other", "Line 2: enter the budget in its own field."),
+        ({"other": "\nlimits: {turns: 0}"}, "other", "Line 2, limits.turns: "),
+        ({"other": "jugde: {}"}, "other", "Line 1, jugde: unknown key; did you mean 'judge'?"),
     ],
 )
-def test_invalid_form_shows_error_and_stores_nothing(
-    client: Client, runner: User, changes: dict[str, Any], expected: str
+def test_errors_are_at_their_fields_and_entries_are_kept(
+    client: Client, runner: User, changes: dict[str, Any], field: str, expected: str
 ) -> None:
-    answer = client.post("/runs/new/", form(**changes))
-    assert answer.status_code == 422
-    assert expected in answer.content.decode()
-    assert 'role="alert"' in answer.content.decode()
-    assert Run.objects.count() == 0
+    Environment.objects.create(slug="empty", title="Empty", summary="", category="c", visibility="published")
+    Environment.objects.create(slug="secret", title="Secret", summary="", category="c")
+    ModelEndpoint.objects.create(name="keyless", model="m", api_key_env="OPENAI_API_KEY", price_input=0)
+    register_demo_models()
+    given = form(**changes)
+    answer = client.post(URL, given)
+    page = answer.content.decode()
+    assert answer.status_code == 422 and Run.objects.count() == 0
+    assert expected in error_of(page, field)
+    assert "The run was not started." in page
+    shown = unescape(page)
+    for name in ("name", "attempts", "concurrency", "budget", "seed", "count"):
+        if given.get(name):
+            assert re.search(rf'name="{name}" value="{re.escape(str(given[name]))}"', shown), name
+    assert given.get("other", "").strip() in shown
+    for name in [*given.get("environment", [])[:40], *given.get("model", [])[:40]]:
+        assert f'value="{name}"' in shown
 
 
-def test_config_starts_run_and_its_errors_name_the_path(client: Client, runner: User) -> None:
-    config = "name: whole\nenvironments: [capitals]\nmodels: [small, nobody]\n"
-    page = client.post("/runs/new/", {"config": config})
-    assert page.status_code == 422
-    assert "line 3: models[1]" in page.content.decode()
-    answer = client.post("/runs/new/", {"config": config.replace(", nobody", "")})
-    assert answer.status_code == 302
-    assert Run.objects.get().name == "whole"
+def test_draft_shows_errors_of_what_is_entered_but_not_of_what_is_missing(client: Client, runner: User) -> None:
+    page = show(client, f"{URL}?model=nobody&budget=-1")
+    assert "No model is registered as 'nobody'" in error_of(page, "model")
+    assert "greater than" in error_of(page, "budget")
+    assert error_of(page, "environment") == "" and "The run was not started" not in page
+
+
+def test_roles_of_chosen_environments_have_fields(client: Client, runner: User) -> None:
+    publish("essay", scoring={"rules": [{"type": "judge"}]})
+    assert "role_rubric" not in show(client, f"{URL}?environment=capitals")
+    page = show(client, f"{URL}?environment=essay&role_rubric=small")
+    assert 'name="role_rubric" value="small"' in page and "Needed by essay." in page
+    answer = client.post(URL, form(environment=["essay"]))
+    assert answer.status_code == 422 and "Choose a model. Needed by essay." in answer.content.decode()
+    answer = client.post(URL, form(environment=["essay"], role_rubric="nobody"))
+    assert answer.status_code == 422 and "No model is registered as" in answer.content.decode()
+    answer = client.post(URL, form(environment=["essay"], role_rubric="unpriced", budget="1"))
+    assert "The budget cannot be kept: unpriced" in error_of(answer.content.decode(), "budget")
+
+
+def test_staff_is_told_which_key_is_missing(client: Client, runner: User) -> None:
+    ModelEndpoint.objects.create(name="keyless", model="m", api_key_env="OPENAI_API_KEY", price_input=0)
+    runner.is_staff = True
+    runner.save()
+    page = show(client, f"{URL}?model=keyless")
+    assert "An operator sets OPENAI_API_KEY." in error_of(page, "model")
 
 
 def test_new_run_page_without_registered_models_explains_registration(client: Client, runner: User) -> None:
     ModelEndpoint.objects.all().delete()
-    page = client.get("/runs/new/").content.decode()
+    page = client.get(URL).content.decode()
     assert "Ask a member of staff to register one" in page and "Start the run" not in page
     runner.is_staff = True
     runner.save()
-    assert 'href="/endpoints/new/"' in client.get("/runs/new/").content.decode()
+    assert 'href="/endpoints/new/"' in client.get(URL).content.decode()
 
 
 def test_new_run_page_without_environments_shows_prepare_command(client: Client, runner: User) -> None:
     Environment.objects.update(visibility=Environment.Visibility.RETIRED)
-    page = client.get("/runs/new/").content.decode()
+    page = client.get(URL).content.decode()
     assert "manage.py prepare" in page and "Start the run" not in page
+
+
+def test_page_needs_the_permission_to_start_runs(client: Client, runner: User) -> None:
+    client.force_login(member())
+    assert client.get(URL).status_code == 403
+    assert client.post(URL, form()).status_code == 403
+    assert Run.objects.count() == 0
 
 
 @pytest.mark.django_db(transaction=True)
 def test_run_from_site_is_executed_and_page_shows_results(client: Client, runner: User) -> None:
     config = {"name": "x", "environments": ["capitals"], "models": ["small"], "tracking": {"mlflow": False}}
-    client.post("/runs/new/", {"config": json.dumps(config)})
+    client.post(URL, {"config": json.dumps(config), "do": "start-yaml"})
     execute_queued_runs()
     run = Run.objects.get()
     assert run.status == Run.Status.COMPLETED, run.message
     page = client.get(f"/runs/{run.pk}/").content.decode()
     assert "66.7 %" in page and ">Norway</a>" in page
+    assert "From the tokens of 3 responses of earlier runs" in show(client, f"{URL}?environment=capitals&model=small")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -150,7 +350,7 @@ def test_model_name_with_special_characters_is_accepted_by_site_and_rest(
     config = {"name": "r", "environments": ["capitals"], "models": [name], "tracking": {"mlflow": False}}
     started = client.post("/api/v1/runs/", json.dumps(config), content_type="application/json")
     assert started.status_code == 201, started.content
-    assert client.post("/runs/new/", form(models=[name])).status_code == 302
+    assert client.post(URL, form(model=[name])).status_code == 302
     assert name in [item["name"] for item in client.get("/api/v1/models/").json()["results"]]
     while Run.objects.filter(status="queued").exists():
         execute_queued_runs()
