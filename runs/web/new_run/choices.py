@@ -14,7 +14,7 @@ from runs.config.schema import MAX_ITEMS
 from runs.models import ModelEndpoint
 from runs.web.new_run.draft import Draft, EnvironmentChoice
 
-PER_PAGE = 20
+PER_PAGE = 12
 Row = TypeVar("Row", bound=Model)
 
 

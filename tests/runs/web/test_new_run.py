@@ -16,6 +16,7 @@ from hub.services import import_bundle
 from runs.models import ModelEndpoint, Run
 from runs.services import register_demo_models
 from runs.tasks import execute_queued_runs
+from runs.web.new_run.choices import PER_PAGE
 from tests.endpoint import Endpoint, completion, endpoint
 from tests.factories import stored_version
 from tests.hub.bundle_files import write_bundle
@@ -88,7 +89,8 @@ def chosen(page: str, kind: str = "environments") -> list[str]:
     """Return the titles in the list of what is chosen."""
     found = re.search(rf'aria-label="Chosen {kind}">(.*?)</ul>', page, re.DOTALL)
     assert found is not None
-    return [re.sub(r"<[^>]+>", " ", item).replace("×", "").strip() for item in re.findall(r"<li.*?</li>", found[1])]
+    items = re.findall(r"<li.*?</li>", found[1])
+    return [" ".join(re.sub(r"<[^>]+>", " ", item).replace("×", "").split()) for item in items]
 
 
 def checked(page: str) -> list[str]:
@@ -117,12 +119,14 @@ def test_search_keeps_what_is_chosen_and_shows_one_page(client: Client, runner: 
     for i in range(50):
         publish(f"sums-{i:02}")
     page = show(client, f"{URL}?q=sums&environment=capitals&environment=sums-40")
-    assert page.count('type="checkbox" id="environment-') == 20
-    assert "50 environments found, 1 to 20 shown" in page
+    assert page.count('type="checkbox" id="environment-') == PER_PAGE
+    assert f"50 environments found, 1 to {PER_PAGE} shown" in page
     assert chosen(page) == ["Capitals", "sums-40"] and checked(page) == []
     assert page.count('type="hidden" name="environment"') == 2
-    second = show(client, f"{URL}?q=sums&page=3&environment=capitals&environment=sums-40")
-    assert checked(second) == ["sums-40"] and second.count('type="checkbox" id="environment-') == 10
+    fourth = show(client, f"{URL}?q=sums&page=4&environment=capitals&environment=sums-40")
+    assert checked(fourth) == ["sums-40"] and fourth.count('type="hidden" name="environment"') == 1
+    last = show(client, f"{URL}?q=sums&page=99&environment=capitals")
+    assert last.count('type="checkbox" id="environment-') == 50 % PER_PAGE
 
 
 def test_submitted_search_redirects_to_address_of_the_state(client: Client, runner: User) -> None:
@@ -181,7 +185,7 @@ def test_models_are_searched_and_staff_search_their_names_at_endpoints(client: C
     for i in range(45):
         ModelEndpoint.objects.create(name=f"large-{i:02}", model=f"provider/secret-{i:02}")
     page = show(client, f"{URL}?model_q=large&model=small")
-    assert page.count('type="checkbox" id="model-') == 20 and chosen(page, "models") == ["small"]
+    assert page.count('type="checkbox" id="model-') == PER_PAGE and chosen(page, "models") == ["small"]
     assert "No model matches" in show(client, f"{URL}?model_q=secret-07")
     runner.is_staff = True
     runner.save()
