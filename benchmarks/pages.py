@@ -88,6 +88,7 @@ def pages() -> dict[str, str]:
     """Return the path of each page and list, by its name in the table."""
     from django.urls import reverse
 
+    from hub.models import Environment
     from preferences.models import Preference
     from review.models import Pair
     from runs.models import Response, Run, RunEnvironment
@@ -103,6 +104,7 @@ def pages() -> dict[str, str]:
     preference = Preference.objects.all()[0].pk
     run = reverse("runs:run", args=[largest.pk])
     waiting = Pair.objects.filter(free__gt=0).order_by("id")[0].pk
+    chosen = list(Environment.objects.order_by("slug").values_list("slug", flat=True)[:100])
     compared = f"?a={largest.pk}&model_a=model-a&b={largest.pk}&model_b=model-b&environment={slug}"
     paths = {
         "account": reverse("account"),
@@ -117,7 +119,8 @@ def pages() -> dict[str, str]:
         "environment, bundle": reverse("hub:bundle", args=[slug, version]),
         "environment, past results": reverse("runs:past_results", args=[small]),
         "start a run": reverse("runs:start", args=[slug]),
-        "new run": reverse("runs:new"),
+        "new run": reverse("runs:new") + "?" + "&".join(f"environment={name}" for name in chosen),
+        "new run, like another": reverse("runs:new") + f"?run={first.pk}",
         "runs": reverse("runs:list"),
         "runs, completed": reverse("runs:list") + "?status=completed",
         "run of 50,000": run,

@@ -1,26 +1,33 @@
 """Browser tests of the page that starts a run: choose among many, search, start; by mouse and keyboard."""
 
 import re
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from hub.models import Environment
+from hub.services import import_bundle
 from runs.models import ModelEndpoint, Run
 from tests.browser.conftest import Visit
 from tests.browser.looks.checks import accessibility_findings
 from tests.factories import stored_version
+from tests.hub.bundle_files import write_bundle
 from tests.members import member
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
-def runner(transactional_db: None) -> User:
-    """A runner, with 40 environments and 30 models."""
+def runner(transactional_db: None, tmp_path: Path) -> User:
+    """A runner, with 40 environments, some of which can be run, and 30 models."""
     for i in range(40):
-        version = stored_version(f"sums-{i:02}", cases=3)
+        slug = f"sums-{i:02}"
+        if i in (1, 2, 30, 37):
+            version = import_bundle(bundle=write_bundle(tmp_path / slug, slug=slug))
+        else:
+            version = stored_version(slug, cases=3)
         category = "reasoning" if i % 2 else "tool-use"
         Environment.objects.filter(pk=version.environment_id).update(
             latest=version, visibility="published", title=f"Sums {i:02}", category=category
@@ -74,6 +81,7 @@ def test_pages_category_and_removal_keep_the_focus_near(visit: Visit, runner: Us
     page.locator("#environments-next").press("Enter")
     expect(page.locator("#environments-found")).to_contain_text("13 to 24 shown")
     expect(page.locator("#environments-next")).to_be_focused()
+    page.get_by_label("Category").focus()
     page.get_by_label("Category").select_option("reasoning")
     expect(page.locator("#environments-found")).to_have_text("20 environments found, 1 to 12 shown")
     page.get_by_role("button", name="Remove Sums 01").press("Enter")

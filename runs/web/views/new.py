@@ -36,6 +36,10 @@ def new(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _show(request, request.user)
     draft, do = read_draft(request.POST), request.POST.get("do", "")
+    if do == "add-found":
+        choose_all_found(request.user, draft)
+    if request.headers.get("HX-Request"):
+        return _update(request, request.user, draft)
     if do == "start":
         form = NewRunForm(draft, user=request.user, complete=True)
         if form.is_valid():
@@ -43,10 +47,6 @@ def new(request: HttpRequest) -> HttpResponse:
         return _page(request, draft, form, status=422)
     if do in ("fill", "start-yaml"):
         return _read_yaml(request, request.user, draft, start=do == "start-yaml")
-    if do == "add-found":
-        choose_all_found(request.user, draft)
-    if request.headers.get("HX-Request"):
-        return _update(request, request.user, draft)
     return _show_draft(request, request.user, draft)
 
 
@@ -112,9 +112,20 @@ def _page(
 
 
 def _update(request: HttpRequest, user: User, draft: Draft) -> HttpResponse:
-    """Return the parts of the page that depend on what is chosen, each of which htmx puts into its place."""
+    """Return the parts of the page that depend on what is chosen, each of which htmx puts into its place.
+
+    Lists are left alone by a choice in them: it may be the first of several in quick succession.
+    """
     form = NewRunForm(draft, user=user, complete=False)
-    response = render(request, "runs/new.html#update", {**_context(user, draft, form), "oob": True})
+    shown = (request.POST.get("listed"), request.POST.get("page"))
+    models_shown = (request.POST.get("model_listed"), request.POST.get("model_page"))
+    context = _context(user, draft, form)
+    context["lists_changed"] = (
+        bool(request.POST.get("do") or request.POST.get("drop"))
+        or shown != (draft.listed, draft.fields["page"])
+        or models_shown != (draft.fields["model_q"], draft.fields["model_page"])
+    )
+    response = render(request, "runs/new.html#update", {**context, "oob": True})
     response["HX-Replace-Url"] = draft.address() or "false"
     patch_vary_headers(response, ["HX-Request"])
     return response

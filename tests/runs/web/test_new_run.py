@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from hub.models import Environment
 from hub.services import import_bundle
@@ -83,6 +85,11 @@ def error_of(page: str, field: str) -> str:
     found = re.search(rf'id="id_{field}_error"[^>]*>(.*?)</div>', page, re.DOTALL)
     assert found is not None, field
     return unescape(re.sub(r"<[^>]+>", " ", found[1])).strip()
+
+
+def swapped(page: str) -> set[str]:
+    """Return the ids of the elements that htmx replaces."""
+    return set(re.findall(r'id="([a-z_-]+)" hx-swap-oob="true"', page))
 
 
 def chosen(page: str, kind: str = "environments") -> list[str]:
@@ -176,9 +183,31 @@ def test_htmx_gets_parts_and_the_address(client: Client, runner: User) -> None:
     answer = client.post(URL, form(do=None, name="", seed=0, attempts=0), headers={"HX-Request": "true"})
     page = answer.content.decode()
     assert "<html" not in page and answer["HX-Replace-Url"].startswith(f"{URL}?environment=capitals&model=small")
-    parts = {"environment-list", "model-list", "roles", "needs", "yaml", "id_attempts_error"}
-    assert parts <= set(re.findall(r'id="([a-z_-]+)" hx-swap-oob="true"', page.replace('class="errors" ', "")))
+    parts = {"chosen-environments", "chosen-models", "roles", "needs", "yaml", "id_attempts_error"}
+    assert parts <= swapped(page)
     assert "greater than or equal to 1" in error_of(page, "attempts")
+
+
+def test_choice_in_a_list_leaves_the_lists_alone(client: Client, runner: User) -> None:
+    shown = {"do": None, "q": "cap", "listed": " cap", "page": "1", "model_listed": "", "model_page": "1"}
+    lists = {"found-environments", "found-models"}
+    for changes, changed in (
+        ({}, False),
+        ({"q": "capit"}, True),
+        ({"category": "reasoning"}, True),
+        ({"go": "2"}, True),
+        ({"model_q": "s"}, True),
+        ({"model_go": "2"}, True),
+        ({"drop": "model=small"}, True),
+        ({"do": "add-found"}, True),
+    ):
+        answer = client.post(URL, form(**{**shown, **changes}), headers={"HX-Request": "true"})
+        assert (lists <= swapped(answer.content.decode())) == changed, changes
+
+
+def test_htmx_never_starts_a_run(client: Client, runner: User) -> None:
+    assert client.post(URL, form(), headers={"HX-Request": "true"}).status_code == 200
+    assert Run.objects.count() == 0
 
 
 def test_models_are_searched_and_staff_search_their_names_at_endpoints(client: Client, runner: User) -> None:
@@ -190,6 +219,25 @@ def test_models_are_searched_and_staff_search_their_names_at_endpoints(client: C
     runner.is_staff = True
     runner.save()
     assert 'value="large-07"' in show(client, f"{URL}?model_q=secret-07")
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_number_of_queries_is_fixed_with_hundreds_of_environments(client: Client, runner: User, method: str) -> None:
+    def count(chosen: list[str]) -> int:
+        given = form(environment=chosen, do=None)
+        with CaptureQueriesContext(connection) as queries:
+            if method == "get":
+                assert client.get(URL, given).status_code == 200
+            else:
+                assert client.post(URL, given, headers={"HX-Request": "true"}).status_code == 200
+        return len(queries)
+
+    publish("sums")
+    count(["capitals"])
+    few = count(["capitals", "sums@1.0.0"])
+    many = [publish(f"sums-{i:03}", version="1.0.0").slug for i in range(500)]
+    ModelEndpoint.objects.bulk_create(ModelEndpoint(name=f"large-{i:03}", model="m") for i in range(200))
+    assert count(["capitals", "sums@1.0.0", *many[:300]]) == few <= 20
 
 
 # ---- starting

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from hub.models import Environment
 from preferences.models import Preference
-from runs.models import Response, Run
+from runs.models import ModelEndpoint, Response, Run
 from runs.results.stored import get_results
 from tests.factories import stored_outcomes, stored_run, stored_score, stored_version
 from tests.review.pages import suggest, waiting_pairs
@@ -25,6 +25,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "past results": lambda: f"/runs/past/{_slug()}/",
     "best results": lambda: "/runs/best/?" + "&".join(f"environment={row.slug}" for row in Environment.objects.all()),
     "runs": lambda: "/runs/",
+    "new run": lambda: f"/runs/new/?model=small&environment={'&environment='.join(_slugs())}",
+    "new run, like another": lambda: f"/runs/new/?run={_run()}",
     "run": lambda: f"/runs/{_run()}/",
     "run, cases": lambda: f"/runs/{_run()}/cases/",
     "run, slices": lambda: f"/runs/{_run()}/slices/",
@@ -55,6 +57,10 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def _slug() -> str:
     return Environment.objects.earliest("pk").slug
+
+
+def _slugs() -> list[str]:
+    return list(Environment.objects.values_list("slug", flat=True))
 
 
 def _run() -> int:
@@ -89,6 +95,7 @@ def _count(client: Client, address: str) -> int:
 
 def test_pages_need_as_many_queries_for_many_rows_as_for_few(client: Client) -> None:
     client.force_login(User.objects.create_superuser("boss"))
+    ModelEndpoint.objects.create(name="small", model="m")
     _store(2, 2)
     few = {name: _count(client, address()) for name, address in PAGES.items()}
     _store(4, 6)
