@@ -1,6 +1,7 @@
 """`manage.py eval --env SLUG --model NAME`: runs without a config."""
 
 import json
+from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -33,6 +34,25 @@ def test_environments_and_registered_models_run_without_config(capsys: pytest.Ca
     rows = json.loads(capsys.readouterr().out)["results"]
     assert {(row["model"], row["cases"]) for row in rows} == {("demo", 3), ("demo-hasty", 3)}
     assert run.models.get(role="user").label == "demo"
+
+
+def test_config_names_registered_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        "name: by name\nenvironments: [{environment: repair-desk, limit: 2}]\n"
+        "models:\n- demo\n- {name: mine, provider: demo}\nroles: {user: demo}\n"
+    )
+    call_command("eval", config=str(path), json=True)
+    run = Run.objects.get()
+    assert run.status == "completed" and run.models.get(role="user").label == "demo"
+    assert list(run.models.filter(role="").values_list("label", "provider")) == [("demo", "demo"), ("mine", "demo")]
+    capsys.readouterr()
+    path.write_text("name: x\nenvironments: [repair-desk]\nmodels:\n- demo\n- dem\nroles: {user: nobody}\n")
+    with pytest.raises(SystemExit) as exit_:
+        call_command("eval", config=str(path))
+    said = " ".join(capsys.readouterr().err.split())
+    assert exit_.value.code == 2 and "line 5: models[1]: no model is registered as 'dem'; did you mean 'demo'?" in said
+    assert "line 6: roles.user" in said
 
 
 @pytest.mark.parametrize(
