@@ -58,6 +58,7 @@ def test_environments_are_searched_chosen_and_run(visit: Visit, runner: User) ->
     expect(page.locator("#models-found")).to_have_text("1 model found")
     page.get_by_role("checkbox", name="model-29").check()
     expect(page.locator("#needs")).to_contain_text("6 in 2 environments")
+    expect(page.locator("#announce")).to_contain_text("6 responses, about $")
     page.get_by_label("Cases", exact=True).select_option("limit")
     page.get_by_label("Number of cases").fill("2")
     page.get_by_label("Number of cases").press("Tab")

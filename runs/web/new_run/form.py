@@ -105,9 +105,9 @@ class NewRunForm(forms.Form):
         required=False,
         max_length=20_000,
         strip=False,
-        label="Other settings",
+        label="Other settings as YAML",
         widget=forms.Textarea(attrs={"rows": 5, "spellcheck": "false", "class": "mono"}),
-        help_text="YAML, for what has no field here: limits, judge, review, tracking.",
+        help_text="For what has no field here: limits, judge, review, tracking.",
     )
 
     resolved: ResolvedConfig

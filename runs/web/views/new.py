@@ -134,6 +134,7 @@ def _update(request: HttpRequest, user: User, draft: Draft) -> HttpResponse:
 def _context(user: User, draft: Draft, form: NewRunForm) -> dict[str, object]:
     valid = form.is_valid()
     ready = valid and form.environments and form.models
+    estimate, budget = form.estimate(), form.cleaned_data.get("budget")
     return {
         "form": form,
         "draft": draft,
@@ -143,6 +144,7 @@ def _context(user: User, draft: Draft, form: NewRunForm) -> dict[str, object]:
         "models": list_models(user, draft),
         "categories": facets(user)["categories"],
         "cases": sum(count for _, count in form.planned),
-        "estimate": form.estimate(),
+        "estimate": estimate,
+        "over_budget": bool(budget and estimate and (estimate.cost_usd or 0) > budget),
         "yaml": run_yaml(form) if ready else "",
     }

@@ -129,6 +129,8 @@ class FullSite:
             "/preferences/?source=execution",
             f"/preferences/{self.preference.suggestion_id}/",
             f"/responses/{self.response.pk}/?view=source",
+            f"/runs/new/?run={self.run.pk}",
+            "/runs/new/?environment=no-such-one&model=no-such-model&budget=-1&attempts=0&other=x&role_rubric=y",
             f"/runs/{self.run.pk}/?sort=-score&q=zebra",
             f"/runs/{self.run.pk}/?status=nonsense",
             f"/runs/{self.going.pk}/",

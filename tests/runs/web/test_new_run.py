@@ -338,6 +338,16 @@ def test_draft_shows_errors_of_what_is_entered_but_not_of_what_is_missing(client
     assert error_of(page, "environment") == "" and "The run was not started" not in page
 
 
+def test_page_estimates_needs_and_compares_cost_with_the_budget(client: Client, runner: User) -> None:
+    page = show(client, f"{URL}?environment=capitals&model=small&model=unpriced&attempts=100")
+    assert "<dd>600</dd>" in page and "without unpriced: no price" in page and "unknown: no earlier run" in page
+    assert "From the length of the cases, because no earlier run has results, and the prices" in page
+    warning = "This is more than the budget."
+    assert warning in show(client, f"{URL}?environment=capitals&model=small&attempts=100&budget=0.01")
+    assert warning not in show(client, f"{URL}?environment=capitals&model=small&attempts=100&budget=5")
+    assert "free" not in page and "Choose environments and models to see" in show(client, f"{URL}?model=small")
+
+
 def test_roles_of_chosen_environments_have_fields(client: Client, runner: User) -> None:
     publish("essay", scoring={"rules": [{"type": "judge"}]})
     assert "role_rubric" not in show(client, f"{URL}?environment=capitals")
