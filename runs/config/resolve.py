@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from django.conf import settings
+from pydantic import ValidationError
 
 from hub.bundles.cases import PreparedCase
 from hub.bundles.loader import open_bundle
@@ -11,7 +12,7 @@ from hub.bundles.validation import bundle_problems
 from hub.common import digests, wording
 from hub.common.documents import yaml_source
 from hub.common.errors import NotFound
-from hub.environments.compiled import CompiledEnvironment
+from hub.environments.compiled import CompiledEnvironment, CompileError
 from hub.manifest.problems import BundleError
 from hub.models import EnvironmentVersion
 from hub.protocols.messages import JSON
@@ -133,6 +134,9 @@ def _find_environments(parsed: ParsedConfig) -> list[SelectedEnvironment]:
             continue
         except UnknownCases as error:
             add_problem((*place, "cases"), str(error))
+            continue
+        except (CompileError, ValidationError):
+            add_problem(place, f"{ref.environment} cannot be used: its stored manifest is not valid; import it again")
             continue
         slug = item.compiled.slug
         if slug in places:

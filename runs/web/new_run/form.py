@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import NON_FIELD_ERRORS
 from pydantic import ValidationError
 
+from hub.bundles.stored import ArchiveUnavailable
 from hub.common import wording
 from hub.common.documents import yaml_source
 from hub.models import EnvironmentVersion
@@ -278,6 +279,8 @@ class NewRunForm(forms.Form):
     def _resolve(self) -> None:
         try:
             self.resolved = resolve_registered(self.config(), user=self._user)
+        except ArchiveUnavailable as error:
+            self.add_error("environment", error.message)
         except ConfigError as error:
             for problem in error.problems:
                 field, message = self._place(problem.path), problem.message

@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods
 
+from hub.bundles.stored import ArchiveUnavailable
 from hub.web.queries import facets
 from runs.config.parsed import ConfigError
 from runs.config.registered import MAX_CONFIG, resolve_registered_text
@@ -87,6 +88,8 @@ def _read_yaml(request: HttpRequest, user: User, draft: Draft, *, start: bool) -
             return _show_draft(request, user, filled.draft)
     except ConfigError as error:
         problems = [str(problem) for problem in error.problems]
+    except ArchiveUnavailable as error:
+        problems = [error.message]
     form = NewRunForm(draft, user=user, complete=False)
     return _page(request, draft, form, {"yaml_text": text, "yaml_problems": problems}, status=422)
 

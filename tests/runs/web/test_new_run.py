@@ -283,6 +283,7 @@ def test_other_settings_are_part_of_the_config(client: Client, runner: User) -> 
         ({"environment": ["capitals@9.9.9"]}, "environment", "Capitals has no version 9.9.9."),
         ({"environment": ["capitals", "capitals@1.0.0"]}, "environment", "Capitals is chosen twice."),
         ({"environment": ["empty"]}, "environment", "Empty has no version yet"),
+        ({"environment": ["invalid"]}, "environment", "invalid cannot be used: its stored manifest is not valid"),
         ({"environment": ["secret"]}, "environment", "There is no environment 'secret' that you may run."),
         ({"environment": [f"e{i}" for i in range(501)]}, "environment", "at most 500 environments"),
         ({"model": ["smal"]}, "model", "No model is registered as 'smal'. Did you mean 'small'?"),
@@ -316,6 +317,7 @@ def test_errors_are_at_their_fields_and_entries_are_kept(
     Environment.objects.create(slug="secret", title="Secret", summary="", category="c")
     ModelEndpoint.objects.create(name="keyless", model="m", api_key_env="OPENAI_API_KEY", price_input=0)
     register_demo_models()
+    publish("invalid")
     given = form(**changes)
     answer = client.post(URL, given)
     page = answer.content.decode()

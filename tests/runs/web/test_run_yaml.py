@@ -11,7 +11,8 @@ import yaml
 from django.contrib.auth.models import User
 from django.test import Client
 
-from hub.models import Environment
+from hub.bundles.stored import ArchiveUnavailable
+from hub.models import Environment, EnvironmentVersion
 from hub.services import import_bundle
 from runs.management.config_file import load_config
 from runs.models import ModelEndpoint, Run
@@ -146,6 +147,20 @@ def test_yaml_that_the_form_cannot_express_can_be_started_as_it_is(client: Clien
 def test_long_yaml_is_refused(client: Client, runner: User) -> None:
     answer = fill(client, "a" * (1024 * 1024 + 1))
     assert answer.status_code == 422 and "at most 1,048,576 are read" in error_of(answer.content.decode(), "config")
+
+
+def test_missing_archive_is_reported_at_the_field(
+    client: Client, runner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(version: EnvironmentVersion) -> None:
+        raise ArchiveUnavailable(f"The archive of {version} is missing.")
+
+    monkeypatch.setattr("runs.config.resolve.compile_version", fail)
+    said = "The archive of capitals@1.0.0 is missing."
+    text = "name: x\nenvironments: [capitals]\nmodels: [small]\n"
+    assert said in error_of(fill(client, text).content.decode(), "config")
+    answer = client.post(URL, form())
+    assert answer.status_code == 422 and said in error_of(answer.content.decode(), "environment")
 
 
 # ---- edit and run
