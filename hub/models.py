@@ -1,11 +1,14 @@
-"""Models of environments, their immutable versions, cases and reports of wrong cases."""
+"""Models of environments, their immutable versions, cases, reports of wrong cases and drafts of uploads."""
 
+import uuid
+from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 
 from django.conf import settings
 from django.core.files.storage import Storage, storages
 from django.db import models
 from django.db.models.functions import Lower
+from django.utils import timezone
 
 from hub.common.fields import OrderedJSONField
 from hub.common.leases import Leased
@@ -148,3 +151,41 @@ class CaseDefect(models.Model):
 
     def __str__(self) -> str:
         return f"{self.case.external_id}: {self.status}"
+
+
+class LiveDrafts(models.Manager["UploadDraft"]):
+    """The drafts that have not expired."""
+
+    def get_queryset(self) -> models.QuerySet["UploadDraft"]:
+        return super().get_queryset().filter(changed_at__gt=timezone.now() - UploadDraft.KEPT)
+
+
+class UploadDraft(models.Model):
+    """An uploaded bundle with problems, which its owner corrects on the site. Nobody else can see it.
+
+    It is text that nobody has checked: it is validated, but none of its code is executed. It is deleted once its bundle
+    is stored as a version, and expires a while after its last change.
+    """
+
+    KEPT = timedelta(days=7)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=200)
+    archive = models.BinaryField()
+    problems = OrderedJSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    objects = models.Manager["UploadDraft"]()
+    live = LiveDrafts()
+
+    class Meta:
+        ordering = ["-changed_at"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def expires_at(self) -> datetime:
+        return self.changed_at + self.KEPT

@@ -2,12 +2,16 @@
 
 from django.urls import path
 
-from hub.web import views
+from hub.web import upload_views, views
 
 app_name = "hub"
 urlpatterns = [
     path("", views.catalogue, name="catalogue"),
-    path("upload/", views.upload, name="upload"),
+    path("upload/", upload_views.upload, name="upload"),
+    path("upload/starters/<str:harness>/", upload_views.starter, name="starter"),
+    path("upload/<uuid:pk>/", upload_views.draft, name="draft"),
+    path("upload/<uuid:pk>/bundle", upload_views.draft_bundle, name="draft_bundle"),
+    path("upload/<uuid:pk>/discard/", upload_views.discard, name="discard"),
     path("<slug:slug>/", views.environment, name="environment"),
     path("<slug:slug>/<str:version>/", views.environment, name="version"),
     path("<slug:slug>/<str:version>/bundle", views.bundle, name="bundle"),

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
+from hub.models import UploadDraft
 from llmeval_site.models import AuditEntry, WebhookDelivery
 from runs.retention import (
     Removal,
@@ -32,6 +33,12 @@ def webhook_deliveries(*, before: datetime) -> Removal:
     return rows_removal("deliveries of webhooks", WebhookDelivery.objects.filter(created_at__lt=before), ("body",))
 
 
+def expired_drafts() -> Removal:
+    """Return the removal of the drafts of uploads that have expired."""
+    rows = UploadDraft.objects.filter(changed_at__lte=timezone.now() - UploadDraft.KEPT)
+    return rows_removal("expired drafts", rows, ("problems",))
+
+
 def removals_by_settings() -> Iterator[Removal]:
     """Yield the removals that the settings LLMEVAL_KEEP_..._DAYS select. 0 days keep everything."""
     now = timezone.now()
@@ -42,6 +49,7 @@ def removals_by_settings() -> Iterator[Removal]:
     yield ended_rollouts()
     yield episode_checkpoints()
     yield workspace_snapshots()
+    yield expired_drafts()
     yield webhook_deliveries(before=now - timedelta(days=KEEP_DELIVERIES_DAYS))
     if settings.KEEP_GATES_DAYS:
         yield gate_leftovers(before=now - timedelta(days=settings.KEEP_GATES_DAYS))

@@ -9,6 +9,7 @@ from llmeval_site.accounts.views import account
 from llmeval_site.dashboard import dashboard
 from llmeval_site.metrics import metrics
 from llmeval_site.pages.icon import favicon
+from llmeval_site.pages.manual import manual
 from llmeval_site.pages.search import search
 from llmeval_site.pages.styleguide import styleguide
 from llmeval_site.webhooks import views as webhook_views
@@ -40,6 +41,8 @@ urlpatterns = [
     path("", include("runs.urls")),
     path("", include("preferences.urls")),
     path("review/", include("review.urls")),
+    path("docs/", manual, name="manual"),
+    path("docs/<path:path>", manual, name="manual"),
     path("metrics", metrics, name="metrics"),
     path("api/v1/", include("llmeval_site.api_urls")),
     # Browsers request this path for pages that link to no icon, such as JSON.

@@ -123,10 +123,23 @@
     const link = event.target.closest("[data-view-switch] a");
     if (link) document.cookie = `view=${link.dataset.view}; path=/; max-age=31536000; samesite=lax`;
   });
-  document.addEventListener("htmx:afterSettle", prepareTexts);
+  // Select the line of the problem that was opened, in the text field of a draft.
+  const selectLine = () => {
+    const field = document.querySelector("textarea[data-line]");
+    if (!field) return;
+    const lines = field.value.split("\n");
+    const line = Math.min(Number(field.dataset.line), lines.length);
+    const start = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    field.focus();
+    field.setSelectionRange(start, start + lines[line - 1].length);
+    field.scrollTop = field.scrollHeight * (line - 1) / lines.length - field.clientHeight / 3;
+    field.removeAttribute("data-line");
+  };
+  document.addEventListener("htmx:afterSettle", () => { prepareTexts(); selectLine(); });
 
   document.addEventListener("DOMContentLoaded", () => {
     document.querySelectorAll("[data-keys-switch]").forEach(label);
     prepareTexts();
+    selectLine();
   });
 })();

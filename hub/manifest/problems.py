@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypedDict
 
 from hub.common.errors import UserError
 from hub.common.problems import Problem
@@ -64,7 +65,17 @@ class BundleError(UserError):
         return [{"path": problem.where, **problem_to_json(problem)} for problem in self.problems]
 
 
-def problem_to_json(problem: Problem) -> dict[str, object]:
+class ProblemJSON(TypedDict):
+    """A problem of a bundle as JSON."""
+
+    message: str
+    remedy: str
+    file: str
+    line: int | None
+    key: str
+
+
+def problem_to_json(problem: Problem) -> ProblemJSON:
     """Return a problem of a bundle as JSON."""
     return {
         "message": problem.message,
@@ -73,3 +84,8 @@ def problem_to_json(problem: Problem) -> dict[str, object]:
         "line": problem.line,
         "key": problem.path,
     }
+
+
+def problem_from_json(value: ProblemJSON) -> Problem:
+    """Return the problem that `problem_to_json` wrote."""
+    return Problem(value["message"], value["key"], file=value["file"], line=value["line"], remedy=value["remedy"])

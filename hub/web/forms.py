@@ -1,9 +1,9 @@
-"""Forms of the hub: filters of the catalogue and of cases, upload of a bundle, report of a wrong case."""
+"""Forms of the hub: filters of the catalogue and of cases, upload and draft of a bundle, report of a wrong case."""
 
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
-from hub.bundles.archive import MAX_UNPACKED
+from hub.bundles.archive import MAX_PATH, MAX_UNPACKED
 from hub.common.web.filters import FilterForm
 from hub.manifest.schema import CATEGORIES
 from hub.models import Environment
@@ -42,6 +42,19 @@ class UploadForm(forms.Form):
         if (bundle.size or 0) > MAX_UPLOAD:
             raise forms.ValidationError(f"The file has {bundle.size:,} bytes; at most {MAX_UPLOAD:,} are allowed.")
         return bundle
+
+
+class DraftForm(forms.Form):
+    """An edited file of a draft: its path, its text, and the digest of the text that was edited.
+
+    *upload* is the content of a file, and *other* its path; without *upload*, *other* is a file to open.
+    """
+
+    path = forms.CharField(max_length=MAX_PATH)
+    text = forms.CharField(required=False, strip=False)
+    seen = forms.CharField(required=False, max_length=64)
+    upload = forms.FileField(required=False, allow_empty_file=True, label="Upload a file")
+    other = forms.CharField(required=False, max_length=MAX_PATH, label="Name in the bundle")
 
 
 class DefectForm(forms.Form):

@@ -1,4 +1,4 @@
-"""Pages of the hub: catalogue, environment, case, report of a wrong case, changes between versions, upload."""
+"""Pages of the hub: catalogue, environment, case, report of a wrong case, changes between versions."""
 
 import json
 from collections.abc import Mapping
@@ -11,9 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from hub.bundles.changes import VersionChanges, manifest_yaml, version_changes
 from hub.bundles.stored import ArchiveUnavailable, open_stored_archive, open_stored_bundle
-from hub.common.problems import Problem
 from hub.common.web.pagination import Order, keyset_page, order_of, page_or_part, render_list, render_part
-from hub.common.wording import counted
 from hub.environments.compiled import CaseError, CompileError
 from hub.gates.queue import TRIES, dispatch_gates
 from hub.manifest.problems import MANIFEST, BundleError
@@ -30,9 +28,8 @@ from hub.selectors import (
 )
 from hub.services import EnvironmentRefused, publish_environment, report_defect, why_not_publishable
 from hub.web import queries
-from hub.web.forms import CasesForm, CatalogueForm, DefectForm, UploadForm
+from hub.web.forms import CasesForm, CatalogueForm, DefectForm
 from hub.web.reading.markdown import markdown_html
-from hub.web.uploads import receive_bundle
 from sandbox.errors import SandboxUnavailable
 
 ENVIRONMENTS, CASES = 30, 25  # on a page
@@ -297,30 +294,3 @@ def publish(request: HttpRequest, slug: str, version: str) -> HttpResponse:
 
 def _to_version(version: EnvironmentVersion) -> HttpResponse:
     return redirect("hub:version", version.environment.slug, version.version)
-
-
-@require_http_methods(["GET", "POST"])
-@permission_required(CURATE, raise_exception=True)
-def upload(request: HttpRequest) -> HttpResponse:
-    """Store an uploaded bundle, or show all its problems."""
-    posted = request.method == "POST"
-    form = UploadForm(request.POST, request.FILES) if posted else UploadForm()
-    problems: list[Problem] = []
-    name = ""
-    if posted and form.is_valid():
-        assert request.user.is_authenticated
-        name = form.cleaned_data["bundle"].name
-        try:
-            version, new = receive_bundle(file=form.cleaned_data["bundle"].file, user=request.user)
-        except BundleError as error:
-            problems = error.problems
-        except SandboxUnavailable as error:
-            form.add_error(None, str(error))
-        else:
-            if new:
-                messages.success(request, f"{version} is stored with {counted(version.case_count, 'case')}.")
-            else:
-                messages.success(request, f"{version} was stored already.")
-            return _to_version(version)
-    status = 422 if problems or form.errors else 200
-    return render(request, "hub/upload.html", {"form": form, "problems": problems, "name": name}, status=status)

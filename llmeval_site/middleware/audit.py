@@ -22,6 +22,7 @@ FREQUENT = {
 }
 DOWNLOADS = {
     "hub:bundle",
+    "hub:draft_bundle",
     "api-bundle",
     "runs:failures",
     "api-run-failures",

@@ -10,6 +10,7 @@ from django import template
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.http import HttpRequest
 from django.template import Context
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -260,6 +261,13 @@ def difference_bar(value: float | None, low: float | None, high: float | None) -
         return {"bar": None}
     left, right, point = (round(500 + 500 * max(-1.0, min(1.0, bound))) for bound in (low, high, value))
     return {"bar": {"low": str(left), "width": str(max(right - left, 2)), "point": str(point)}}
+
+
+@register.simple_tag
+def manual(section: str) -> str:
+    """Return the address of a section of the manual, such as "web.md#registering-a-model"."""
+    page, mark, heading = section.partition("#")
+    return f"{reverse('manual', args=[page])}{mark}{heading}"
 
 
 @register.simple_tag

@@ -13,7 +13,7 @@ from runs.models import ModelEndpoint, Run
 from tests.browser.conftest import Visit, execute_queue
 from tests.endpoint import endpoint
 from tests.factories import stored_outcomes, stored_run, stored_version
-from tests.hub.bundle_files import write_bundle
+from tests.hub.bundle_files import ROWS, lines, write_bundle
 from tests.hub.web.test_upload import zipped
 from tests.members import member
 from tests.runs.web.test_new_run import capital
@@ -94,20 +94,34 @@ def test_pages_work_without_javascript(visit: Visit) -> None:
     expect(page.get_by_role("heading", name="Past results on sums")).to_be_visible()
 
 
-def test_invalid_bundle_lists_problems_and_fixed_bundle_is_stored(
-    visit: Visit, everything: User, tmp_path: Path
+@pytest.mark.parametrize("script", [True, False])
+def test_invalid_bundle_is_corrected_on_the_page_and_stored(
+    visit: Visit, everything: User, tmp_path: Path, script: bool
 ) -> None:
-    bad, good = tmp_path / "bad.zip", tmp_path / "good.zip"
+    bad, gold = tmp_path / "bad.zip", tmp_path / "missing.jsonl"
     bad.write_bytes(zipped(write_bundle(tmp_path / "bad", category="nonsense", gold="missing.jsonl")))
-    good.write_bytes(zipped(write_bundle(tmp_path / "good")))
-    page = visit("/hub/upload/", everything)
+    gold.write_text(lines([{"case": row["country"], "content": row["capital"]} for row in ROWS]))
+    page = visit("/hub/upload/", everything, script=script)
     page.get_by_label("Bundle (.zip)").set_input_files(bad)
     page.get_by_role("button", name="Check and store").click()
-    expect(page.get_by_role("alert")).to_contain_text("Nothing was stored")
-    expect(page.locator("table.problems")).to_contain_text("missing.jsonl")
-    page.get_by_label("Bundle (.zip)").set_input_files(good)
-    page.get_by_role("button", name="Check and store").click()
-    expect(page.get_by_role("heading", name="Capitals")).to_be_visible()
+    expect(page.get_by_role("heading", name="2 problems")).to_be_visible()
+    expect(page.locator(".found")).to_contain_text("missing.jsonl")
+    text = page.get_by_label("environment.yaml", exact=True)
+    text.fill(text.input_value().replace("nonsense", "reasoning"))
+    # Opening a file keeps the text, and selects the line with the problem.
+    page.get_by_role("button", name="wrong.jsonl").click()
+    expect(page.get_by_label("wrong.jsonl", exact=True)).to_be_visible()
+    page.locator(".found button").nth(1).click()
+    expect(text).to_have_value(re.compile("category: reasoning"))
+    if script:
+        selected = text.evaluate("field => field.value.slice(field.selectionStart, field.selectionEnd)")
+        assert selected == "gold: missing.jsonl"
+        expect(text).to_be_focused()
+    page.get_by_role("button", name="Check again").first.click()
+    expect(page.get_by_role("heading", name="1 problem", exact=True)).to_be_visible()
+    page.get_by_label("File from your computer").set_input_files(gold)
+    page.get_by_role("button", name="Check again").last.click()
+    expect(page.get_by_role("heading", name="Capitals", exact=True)).to_be_visible()
     expect(page.get_by_role("status")).to_contain_text("3 cases")
     with page.expect_download() as download:
         page.get_by_role("link", name="Export .zip").click()

@@ -19,7 +19,7 @@ ROOT: Path = settings.BASE_DIR
 APPS = ["llmeval_site", "review", "preferences", "runs", "hub", "sandbox"]
 FIRST_PARTY = {*APPS, "tests", "benchmarks"}
 # Programs that run elsewhere: code of bundles, and code that the sandbox's tests run inside the isolation.
-NOT_CHECKED = ("hub/catalog/", "tests/sandbox/conformance/", "tests/sandbox/correct_solutions/")
+NOT_CHECKED = ("hub/catalog/", "hub/starters/", "tests/sandbox/conformance/", "tests/sandbox/correct_solutions/")
 
 # ---- limits ----------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """A site with something on every page, and the addresses of its pages by the address in the access table."""
 
+import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,11 @@ from django.test import Client
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from hub.models import CaseDefect, Environment, EnvironmentVersion
+from hub.bundles.loader import open_bundle
+from hub.bundles.validation import validate_bundle
+from hub.models import CaseDefect, Environment, EnvironmentVersion, UploadDraft
 from hub.services import import_bundle
+from hub.web.drafts import keep_draft
 from preferences.models import IssueCategory, Preference
 from preferences.services import NewIssue
 from preferences.spans import find_quote
@@ -45,6 +49,7 @@ class FullSite:
     pair: Pair
     preference: Preference
     defect: CaseDefect
+    draft: UploadDraft
     model: str
     other_model: str
 
@@ -72,6 +77,8 @@ class FullSite:
         failed = quote(self.response.case.external_id, safe="")
         replacements = [
             (r"^/runs/1/cases/1/", f"/runs/{self.run.pk}/cases/{self.response.case_id}/"),
+            (r"^/hub/upload/[0-9a-f-]{36}/", f"/hub/upload/{self.draft.pk}/"),
+            (r"^/docs/c0$", "/docs/scorers.md"),
             (r"^/runs/1/", f"/runs/{self.run.pk}/"),
             (r"^/responses/1/", f"/responses/{self.response.pk}/"),
             (r"^/preferences/1/", f"/preferences/{self.preference.pk}/"),
@@ -121,6 +128,10 @@ class FullSite:
             "/hub/?q=zebra",
             "/hub/?sort=-cases",
             "/hub/?state=nonsense",
+            f"/hub/upload/{self.draft.pk}/?file=cases.jsonl&line=1",
+            f"/hub/upload/{self.draft.pk}/?file=data/image.png",
+            "/docs/examples/bug-fix/environment.yaml",
+            "/docs/tutorial.md",
             "/compare/",
             f"/compare/?a={self.run.pk}&b={self.run.pk}&gate=accuracy+%3E%3D+-0.01&margin=2",
             f"/compare/?a={self.run.pk}&b={self.broken.pk}",
@@ -208,9 +219,21 @@ def build_site(folder: Path, *, long: bool = False) -> FullSite:
         pair=pair,
         preference=preference,
         defect=defect,
+        draft=_draft(folder / "draft", user, name("capitals", 200, ".zip"), name("nonsense", 400)),
         model=model,
         other_model=other,
     )
+
+
+def _draft(folder: Path, user: User, name: str, wrong: str) -> UploadDraft:
+    """A draft with a problem in two files, and a file that cannot be edited."""
+    rows = [f'{{"country": "{wrong}"' + "\n", lines(ROWS)]
+    write_bundle(folder, category=wrong, files={"cases.jsonl": "".join(rows), "data/image.png": b"\x89PNG\xff"})
+    out = io.BytesIO()
+    with open_bundle(folder) as bundle:
+        bundle.write(out)
+        problems = validate_bundle(bundle).problems
+    return keep_draft(content=out.getvalue(), name=name, problems=problems, user=user)
 
 
 def _review(user: User, critique: str) -> tuple[Pair, Preference]:

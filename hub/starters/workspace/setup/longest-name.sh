@@ -1,0 +1,3 @@
+#!/bin/sh
+set -eu
+printf 'Ann\nBartholomew\nCarla\n' > names.txt

@@ -1,0 +1,1 @@
+sort names.txt | tail -n 1 > longest.txt
