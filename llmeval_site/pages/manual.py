@@ -92,6 +92,9 @@ def get_page(path: str) -> ManualPage:
     headings = tuple(_number_headings(tokens))
     for number, token in enumerate(item for item in tokens if item.type == "table_open"):
         token.meta["number"] = number + 1
+    for opened, content, closed in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if opened.type == "th_open" and not content.content:  # an empty heading would be announced as one
+            opened.tag = closed.tag = "td"
     for token in tokens:
         # The policy of the site forbids styles in attributes.
         if token.type in ("th_open", "td_open") and str(token.attrs.pop("style", "")).endswith("right"):
