@@ -30,7 +30,8 @@ EXCLUDED = {
     "llmeval_site.pages.icon.favicon": "an icon",
     **dict.fromkeys(("login", "logout", "password_reset", "password_reset_done", "runs:endpoint_new"), _FORM),
     **dict.fromkeys(("password_reset_complete", "password_reset_confirm", "hub:upload", "hub:defect"), _FORM),
-    **dict.fromkeys(("runs:endpoint_edit", "runs:endpoint_test", "hub:publish", "hub:gates", "hub:discard"), _CHANGE),
+    **dict.fromkeys(("hub:publish", "hub:retire", "hub:gates", "hub:discard"), _CHANGE),
+    **dict.fromkeys(("runs:endpoint_edit", "runs:endpoint_test"), _CHANGE),
     **dict.fromkeys(("runs:cancel", "runs:resume", "runs:rescore", "runs:describe", "runs:delete"), _CHANGE),
     **dict.fromkeys(("api-run-cancel", "api-run-resume", "api-run-rescore", "api-pair-decision"), _CHANGE),
     **dict.fromkeys(("review:take", "review:decide", "review:skip", "review:draft", "review:undo"), _CHANGE),
@@ -100,7 +101,6 @@ def pages() -> dict[str, str]:
     second = same.exclude(pk=first.pk).order_by("id").first() or other  # few runs have no environment in common
     environment = RunEnvironment.objects.select_related("version__environment").filter(run=largest)[0]
     slug, version = environment.version.environment.slug, environment.version.version
-    small = first.environments.all()[0].version.environment.slug
     response = Response.objects.filter(run_environment=environment)[0]
     preference = Preference.objects.all()[0].pk
     run = reverse("runs:run", args=[largest.pk])
@@ -118,7 +118,11 @@ def pages() -> dict[str, str]:
         "environment, case": reverse("hub:case", args=[slug, version, "c1"]),
         "environment, changes": reverse("hub:changes", args=[slug, version]),
         "environment, bundle": reverse("hub:bundle", args=[slug, version]),
-        "environment, past results": reverse("runs:past_results", args=[small]),
+        "environment, file": reverse("hub:file", args=[slug, version]),
+        "environment, certificate": reverse("hub:certificate", args=[slug, version]),
+        "environment, cases": reverse("runs:environment_cases", args=[slug, version]),
+        "environment, hardest cases": reverse("runs:environment_cases", args=[slug, version]) + "?sort=passed",
+        "environment, results": reverse("runs:environment_results", args=[slug, version]),
         "start a run": reverse("runs:start", args=[slug]),
         "new run": reverse("runs:new") + "?" + "&".join(f"environment={name}" for name in chosen),
         "new run, like another": reverse("runs:new") + f"?run={first.pk}",

@@ -1,16 +1,17 @@
-"""URLs of runs, responses, comparisons and models, at the root of the site."""
+"""URLs of runs, responses, comparisons and models, and of the pages of environments that show data of runs."""
 
 from django.urls import path
 
-from runs.web.views import cases, comparison, endpoints, models, new, responses, runs, start
+from runs.web.views import cases, comparison, endpoints, environments, models, new, responses, runs, start
 
 app_name = "runs"
 urlpatterns = [
     path("runs/", runs.runs, name="list"),
     path("runs/new/", new.new, name="new"),
     path("runs/start/<slug:slug>/", start.start, name="start"),
-    path("runs/best/", models.best_results, name="best_results"),
-    path("runs/past/<slug:slug>/", models.past_results, name="past_results"),
+    path("runs/best/", environments.best_results, name="best_results"),
+    path("hub/<slug:slug>/<str:version>/cases/", environments.cases, name="environment_cases"),
+    path("hub/<slug:slug>/<str:version>/results/", environments.results, name="environment_results"),
     path("runs/<int:pk>/", runs.run, name="run"),
     path("runs/<int:pk>/progress/", runs.progress, name="progress"),
     path("runs/<int:pk>/cancel/", runs.cancel, name="cancel"),

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 import yaml
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from hub.bundles.loader import Bundle
+from hub.bundles.loader import README, Bundle
 from hub.bundles.stored import open_stored_bundle
-from hub.manifest.problems import BundleError
+from hub.manifest.problems import MANIFEST, BundleError
 from hub.models import Case, EnvironmentVersion
 
 EXAMPLES = 10  # case ids listed for each kind of change
-_COMPARED = (".py", ".sh", ".txt", ".j2", ".toml", ".cfg")  # README and manifest are compared apart, data by case
 _MAX_FILES = 50  # files whose differences a page shows
 _MAX_BYTES = 200_000  # of each file
 MAX_LINES = 4000  # of both texts; comparing longer ones takes too long for a page
@@ -29,22 +28,46 @@ class CaseChange:
     examples: list[str]
 
 
+Diff = list[tuple[str, str]]  # (kind, line); kind is add, remove, place or same
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """File that differs. `kind`: added, removed or changed; `added` and `removed` count the lines of `diff`."""
+
+    path: str
+    kind: str
+    diff: Diff
+
+    @property
+    def added(self) -> int:
+        return sum(kind == "add" for kind, _ in self.diff)
+
+    @property
+    def removed(self) -> int:
+        return sum(kind == "remove" for kind, _ in self.diff)
+
+
 @dataclass(frozen=True, slots=True)
 class VersionChanges:
-    """`before` is None for a first version. A diff is a list of (kind, line); kind is add, remove, place or same."""
+    """Differences between two versions. `before` is None for a first version."""
 
     before: EnvironmentVersion | None
     after: EnvironmentVersion
     cases: list[CaseChange] = field(default_factory=list)
-    manifest: list[tuple[str, str]] = field(default_factory=list)
-    readme: list[tuple[str, str]] = field(default_factory=list)
-    files: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)  # path, diff; of code and prompts
+    manifest: Diff = field(default_factory=list)
+    readme: Diff = field(default_factory=list)
+    files: list[FileChange] = field(default_factory=list)  # all but manifest, README and datasets
+    file_count: int = 0  # of the files that differ; `files` has the first of them
 
 
 def version_changes(
     before: EnvironmentVersion, after: EnvironmentVersion, *, with_files: bool = False
 ) -> VersionChanges:
-    """Compare two versions of one environment. Cases are matched by id. with_files: also compare code files."""
+    """Compare two versions of one environment. Cases are matched by id.
+
+    with_files: also compare the other files of the bundles, which raises ArchiveUnavailable if one cannot be read.
+    """
     new_cases, old_cases = Case.objects.filter(version=after), Case.objects.filter(version=before)
     predecessor = Case.objects.filter(version=before, external_id=OuterRef("external_id"))
     successor = Case.objects.filter(version=after, external_id=OuterRef("external_id"))
@@ -61,22 +84,41 @@ def version_changes(
         ),
         ("unchanged", after, new_cases.filter(Exists(predecessor.filter(same_input, same_scoring)))),
     ]
+    files, file_count = _file_changes(before, after) if with_files else ([], 0)
     return VersionChanges(
         before=before,
         after=after,
         cases=[change for title, version, cases in kinds if (change := _case_change(title, version, cases)).count],
         manifest=list(_diff(_yaml(before.manifest), _yaml(after.manifest))),
         readme=list(_diff(before.readme, after.readme)),
-        files=file_changes(before, after) if with_files else [],
+        files=files,
+        file_count=file_count,
     )
 
 
-def file_changes(before: EnvironmentVersion, after: EnvironmentVersion) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the path and the differences of each code file and prompt that differs. Raises ArchiveUnavailable."""
+def _file_changes(before: EnvironmentVersion, after: EnvironmentVersion) -> tuple[list[FileChange], int]:
+    """Return the first _MAX_FILES files that differ, and the number of all. Raises ArchiveUnavailable.
+
+    Manifest and README are compared apart, and datasets by case.
+    """
+    left_out = {MANIFEST, README, *_dataset_paths(before), *_dataset_paths(after)}
     with open_stored_bundle(before) as old, open_stored_bundle(after) as new:
-        paths = sorted(path for path in {*old.files, *new.files} if path.endswith(_COMPARED))
+        paths = sorted({*old.files, *new.files} - left_out)
         changed = [path for path in paths if _sha256(old, path) != _sha256(new, path)]
-        return [(path, list(_diff(_file_text(old, path), _file_text(new, path)))) for path in changed[:_MAX_FILES]]
+        return [_file_change(old, new, path) for path in changed[:_MAX_FILES]], len(changed)
+
+
+def _dataset_paths(version: EnvironmentVersion) -> set[str]:
+    dataset = version.manifest.get("dataset") or {}
+    return {path for path in (dataset.get("path"), (dataset.get("join") or {}).get("path")) if path}
+
+
+def _file_change(old: Bundle, new: Bundle, path: str) -> FileChange:
+    kind = "added" if path not in old.files else "removed" if path not in new.files else "changed"
+    try:
+        return FileChange(path, kind, list(_diff(_file_text(old, path), _file_text(new, path))))
+    except BundleError:
+        return FileChange(path, kind, [("place", "Too long to be compared here, or not text.")])
 
 
 def _sha256(bundle: Bundle, path: str) -> str:
@@ -84,12 +126,8 @@ def _sha256(bundle: Bundle, path: str) -> str:
 
 
 def _file_text(bundle: Bundle, path: str) -> str:
-    if path not in bundle.files:
-        return ""
-    try:
-        return bundle.text(path, _MAX_BYTES)
-    except BundleError:
-        return f"({path} is too long to be compared, or not text)"
+    """Return the text of a file; "" if there is none. Raises BundleError if it is long or not text."""
+    return bundle.text(path, _MAX_BYTES) if path in bundle.files else ""
 
 
 def _case_change(title: str, version: EnvironmentVersion, cases: QuerySet[Case]) -> CaseChange:

@@ -1,5 +1,6 @@
 """Loading of bundles, folders or .zip files: manifest, files with their hashes, data, code and digest."""
 
+import codecs
 import hashlib
 import json
 import os
@@ -166,6 +167,15 @@ class Bundle:
                 return file.read().decode("utf-8-sig").replace("\r\n", "\n")
             except UnicodeDecodeError:
                 raise BundleError(Problem(file=path, message="not UTF-8.", remedy="Save it as UTF-8.")) from None
+
+    def head(self, path: str, size: int) -> str:
+        """Return the text of the first *size* bytes of a file. Raises BundleError if it is missing or not UTF-8."""
+        with self.file(path) as file:
+            try:
+                text = codecs.getincrementaldecoder("utf-8-sig")().decode(file.read(size), final=False)
+            except UnicodeDecodeError:
+                raise BundleError(Problem(file=path, message="not UTF-8.", remedy="Save it as UTF-8.")) from None
+        return text.replace("\r\n", "\n")
 
     @cached_property
     def yaml(self) -> yaml_source.YamlText:

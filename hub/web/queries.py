@@ -4,12 +4,12 @@ from collections import Counter
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet, TextField
+from django.db.models import Exists, Expression, F, OuterRef, Q, QuerySet, TextField
 from django.db.models.functions import Cast, Left, Lower
 from django.http import Http404
 
 from hub.common.fields import json_text
-from hub.models import Case, Environment, EnvironmentVersion
+from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
 from hub.selectors import list_visible_environments, may_see_content
 
 # Sortable columns: name in `?sort=` -> field of the rows.
@@ -21,7 +21,7 @@ ENVIRONMENT_COLUMNS = {
 }
 CASE_COLUMNS = {"case": "external_id"}
 
-PREVIEW = 240  # characters of a case's input in a list
+PREVIEW = 240  # characters of a case's input and target in a list
 
 
 def filter_environments(
@@ -103,7 +103,19 @@ def case_of(version: EnvironmentVersion, case: str) -> Case:
 def case_list(version: EnvironmentVersion, q: str = "") -> QuerySet[Case]:
     """Return the cases without their data, with `preview`, the start of the input. *q* searches ids and inputs."""
     asked = json_text("data", "input")
-    rows = Case.objects.filter(version=version).defer("data").annotate(preview=Left(Cast(asked, TextField()), PREVIEW))
+    rows = Case.objects.filter(version=version).defer("data").annotate(preview=_start(asked))
     if q:
         rows = rows.annotate(asked=Cast(asked, TextField())).filter(Q(external_id__icontains=q) | Q(asked__icontains=q))
     return rows
+
+
+def with_details(cases: QuerySet[Case]) -> QuerySet[Case]:
+    """Annotate the cases with `target`, its start, `metadata`, and `reported`: whether a report is open or accepted."""
+    reports = CaseDefect.objects.filter(case=OuterRef("pk")).exclude(status=CaseDefect.Status.REJECTED)
+    return cases.annotate(
+        target=_start(json_text("data", "target")), metadata=F("data__metadata"), reported=Exists(reports)
+    )
+
+
+def _start(text: Expression) -> Left:
+    return Left(Cast(text, TextField()), PREVIEW)

@@ -29,7 +29,7 @@ FOLDED_LENGTH = 2400  # characters of a long text that are visible before it is 
 FOLDED_LINES = 40
 UNFOLDED_ANSWER = 20_000  # characters; the last answer of a transcript is folded only if it is longer
 
-_LANGUAGES = {"py": "python", "js": "javascript", "md": "markdown", "yml": "yaml"}
+_LANGUAGES = {"py": "python", "js": "javascript", "md": "markdown", "yml": "yaml", "jsonl": "json", "cfg": "ini"}
 
 register.filter("percent", formats.percent)
 register.filter("points", formats.points)

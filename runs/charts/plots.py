@@ -1,7 +1,8 @@
-"""Kinds of charts: intervals, points on two axes, stacked bars, and distributions side by side."""
+"""Kinds of charts: intervals, points on two axes, values over time, stacked bars, and distributions side by side."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from runs.charts.svg import WIDTH, Chart, Drawing, Scale, horizontal_axis, shorten, text_width, ticks
 
@@ -103,6 +104,80 @@ def point_chart(
         columns=["", "Cases", x_axis, y_axis, "95 % interval"],
         rows=table,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendPoint:
+    """Value at a moment with its interval, all from 0 to 1 or None. Points with the same label form a line."""
+
+    label: str
+    detail: str
+    moment: datetime
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def trend_chart(key: str, title: str, points: Sequence[TrendPoint], *, axis: str) -> Chart:
+    """Draw values over time, a line with a colour for each label. *points* are in any order."""
+    drawn = sorted((p for p in points if p.value is not None), key=lambda p: (p.moment, p.label))
+    labels = list(dict.fromkeys(point.label for point in drawn))
+    top, bottom, left = 24, 240, 48
+    entries = _legend_places([shorten(label, _LABEL) for label in labels], left, bottom + 48)
+    drawing = Drawing(WIDTH, int(entries[-1][1]) + 16 if entries else bottom + 32)
+    upwards = Scale(low=0.0, high=1.0, start=bottom, end=top)
+    for value in ticks(0.0, 1.0):
+        drawing.line(left, upwards(value), WIDTH - 24, upwards(value), "grid")
+        drawing.text(left - 8, upwards(value) + 4, f"{100 * value:.0f}", anchor="end", kind="tick")
+    drawing.text(left - 40, 12, axis, kind="tick")
+    across, moments = _time_scale(drawn, left + 12, WIDTH - 40)
+    for moment, anchor in moments:
+        drawing.text(across(moment.timestamp()), bottom + 16, _moment_text(moment), anchor=anchor, kind="tick")
+    last: dict[str, tuple[float, float]] = {}
+    for point in drawn:
+        colour = f"c{labels.index(point.label) % COLOURS}"
+        x, y = across(point.moment.timestamp()), upwards(point.value or 0.0)
+        if point.label in last:
+            drawing.line(*last[point.label], x, y, colour)
+        if point.low is not None and point.high is not None:
+            drawing.line(x, upwards(point.low), x, upwards(point.high), f"whisker {colour}")
+        drawing.dot(x, y, colour, f"{point.label}, {point.detail}: {_interval_text(point)}")
+        last[point.label] = (x, y)
+    for i, (x, below, label) in enumerate(entries):
+        drawing.box(x, below - 10, 12, 12, f"c{i % COLOURS}")
+        drawing.text(x + 18, below, label)
+    newest = list(reversed(drawn))
+    summary = "; ".join(
+        f"{point.label} on {_moment_text(point.moment)}: {_interval_text(point)}" for point in newest[:ROWS]
+    ) + _rest(newest)
+    return Chart(
+        key=key,
+        title=title,
+        summary=summary,
+        svg=drawing.finish(key, title, summary),
+        columns=["", "From", "Date (UTC)", "Cases", axis, "95 % interval"],
+        rows=[[p.label, p.detail, _moment_text(p.moment), f"{p.n:,}", _percent(p.value), _bounds(p)] for p in newest],
+    )
+
+
+def _time_scale(points: Sequence[TrendPoint], start: float, end: float) -> tuple[Scale, list[tuple[datetime, str]]]:
+    """Return the scale of the points, which are sorted, and the moments to name on it with the anchors of their texts.
+
+    Points of one moment are in the middle.
+    """
+    if not points:
+        return Scale(low=0.0, high=1.0, start=start, end=end), []
+    first, last = points[0].moment, points[-1].moment
+    if first == last:
+        middle = (start + end) / 2
+        return Scale(low=first.timestamp(), high=first.timestamp(), start=middle, end=middle), [(first, "middle")]
+    scale = Scale(low=first.timestamp(), high=last.timestamp(), start=start, end=end)
+    return scale, [(first, "start"), (first + (last - first) / 2, "middle"), (last, "end")]
+
+
+def _moment_text(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,9 +324,9 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
-def _bounds(row: IntervalRow | Point) -> str:
+def _bounds(row: IntervalRow | Point | TrendPoint) -> str:
     return "-" if row.low is None or row.high is None else f"[{100 * row.low:.1f}, {100 * row.high:.1f}]"
 
 
-def _interval_text(row: IntervalRow) -> str:
+def _interval_text(row: IntervalRow | TrendPoint) -> str:
     return f"{_percent(row.value)} {_bounds(row)}, n = {row.n:,}"

@@ -9,7 +9,6 @@ from django.db.models import Count, Exists, F, Max, OuterRef, QuerySet, Subquery
 
 from hub.models import Environment, EnvironmentVersion
 from runs.models import Run, RunEnvironment, RunModel, RunResult
-from runs.providers.registry import PROVIDERS
 from runs.results.figures import CellResult
 from runs.results.stored import (
     DEFERRED_OF_VERSIONS,
@@ -34,36 +33,43 @@ class PastResult:
     cell: CellResult
 
 
-def environment_results(user: Viewer, environment: Environment) -> list[PastResult]:
-    """Return the latest result of each model on each version of *environment*, best accuracy of a version first."""
+def leaderboard(user: Viewer, version: EnvironmentVersion) -> list[PastResult]:
+    """Return the latest result of each model on all cases of *version*, the most accurate first.
+
+    Models without such a result follow, with their latest result on a part of the cases.
+    """
+    rows = _past_rows(user).filter(run_environment__version=version, responses__gt=0)
+    whole = rows.filter(run_environment__case_count=version.case_count)
+    found = list(_latest(whole))
+    models = {past.cell.model for past in found}
+    found += [past for past in _latest(rows) if past.cell.model not in models]
+    by_accuracy = sorted(found, key=lambda past: (-(past.cell.accuracy.value or 0.0), past.cell.model))
+    return sorted(by_accuracy, key=lambda past: past.cell.run_environment.case_count < version.case_count)
+
+
+def results_over_time(user: Viewer, environment: Environment, *, model: str = "") -> QuerySet[RunResult]:
+    """Return the rows of the completed runs on all versions of *environment*; *model*: of this label only."""
+    rows = _past_rows(user).filter(run_environment__version__environment=environment, responses__gt=0)
+    return rows.filter(run_model__label=model) if model else rows
+
+
+def models_evaluated_on(user: Viewer, environment: Environment) -> list[str]:
+    """Return the labels of the models that have a result on *environment*, in alphabetical order."""
+    labels = results_over_time(user, environment).order_by().values_list("run_model__label", flat=True)
+    return sorted(set(labels.distinct()))
+
+
+def store_environment_results(user: Viewer, environment: Environment) -> None:
+    """Store the rows of runs on *environment* that have none, so that the functions above find them."""
     evaluated = RunEnvironment.objects.filter(run=OuterRef("pk"), version__environment=environment)
     store_missing_results(_completed_runs(user).filter(Exists(evaluated)), limit=_COMPUTED_AT_ONCE)
-    rows = _past_rows(user).filter(run_environment__version__environment=environment, responses__gt=0)
-    newest_first = list(environment.versions.values_list("version", flat=True))
-    return sorted(
-        _latest(rows),
-        key=lambda past: (newest_first.index(past.cell.version), -(past.cell.accuracy.value or 0.0)),
-    )
 
 
-@dataclass(frozen=True, slots=True)
-class BestResult:
-    """Best accuracy of a model on all cases of the latest version of an environment."""
+def best_results(user: Viewer, slugs: Iterable[str]) -> dict[str, PastResult]:
+    """Return the best stored result on each of these environments, by slug.
 
-    slug: str
-    model: str
-    accuracy: float
-    run: int
-    provider: str
-
-    @property
-    def recorded(self) -> bool:
-        """Return whether the answers are recordings."""
-        return self.provider in PROVIDERS and not PROVIDERS[self.provider].live
-
-
-def best_results(user: Viewer, slugs: Iterable[str]) -> list[BestResult]:
-    """Return the best stored result on each of these environments. Runs of a part of the cases do not count."""
+    Only results of all cases of the latest version count.
+    """
     version = "run_environment__version"
     rows = (
         _past_rows(user)
@@ -74,12 +80,12 @@ def best_results(user: Viewer, slugs: Iterable[str]) -> list[BestResult]:
             accuracy__isnull=False,
         )
         .order_by("-accuracy", "-run_id")
-        .values_list(f"{version}__environment__slug", "run_model__label", "accuracy", "run_id", "run_model__provider")
     )
-    best: dict[str, BestResult] = {}
-    for row in rows[:_BEST_ROWS]:
-        best.setdefault(row[0], BestResult(*row))
-    return list(best.values())
+    best: dict[str, int] = {}
+    for slug, pk in rows.values_list(f"{version}__environment__slug", "pk")[:_BEST_ROWS]:
+        best.setdefault(slug, pk)
+    found = (PastResult(row.run, result_of(row)) for row in _past_rows(user).filter(pk__in=list(best.values())))
+    return {past.cell.slug: past for past in found}
 
 
 def versions_of_model(user: Viewer, label: str) -> QuerySet[EnvironmentVersion]:

@@ -6,6 +6,8 @@ from django import forms
 
 from hub.common.errors import UserError
 from hub.common.web.filters import PAGING, FilterForm
+from hub.web.case_metadata import split_filter
+from hub.web.forms import CasesForm
 from runs.description import read_tags
 from runs.exports import COMPLETIONS
 from runs.models import NOTE_LENGTH, Response, Run
@@ -56,6 +58,34 @@ class GridFilter(EnvironmentFilter):
     """Filters of the grid of cases and models."""
 
     solved = forms.ChoiceField(required=False, choices=SOLVED)
+
+
+class CasesFilter(CasesForm):
+    """Filters of the cases of an environment. `meta` is a key and a value of their metadata: `level:hard`."""
+
+    meta = forms.CharField(required=False, max_length=200)
+    solved = forms.ChoiceField(
+        required=False,
+        choices=[
+            _ALL,
+            ("none", "by no response"),
+            ("some", "by some"),
+            ("all", "by all"),
+            ("unknown", "no scored response"),
+        ],
+    )
+
+    def clean_meta(self) -> str:
+        meta: str = self.cleaned_data["meta"]
+        if meta and not split_filter(meta)[0]:
+            raise forms.ValidationError("Name a key of the metadata and a value, with a colon: level:hard.")
+        return meta
+
+
+class ResultsFilter(FilterForm):
+    """Filter of the results on an environment."""
+
+    model = forms.CharField(required=False, max_length=120)
 
 
 class SlicesFilter(EnvironmentFilter):

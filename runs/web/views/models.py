@@ -1,18 +1,15 @@
-"""Pages of models, and the results of all models on an environment."""
+"""Pages of models."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from hub.common.web.pagination import Order, keyset_page, page_or_part, render_part
-from hub.selectors import may_see_content
-from hub.web.queries import environment_of
 from runs.models import ModelEndpoint
 from runs.results import history
 from runs.web.queries import may_register_models
 from runs.web.views.endpoints import is_key_set
 
-_ENVIRONMENTS = 100  # in one request for their best results
 _RESULTS_PER_PAGE = 50
 
 
@@ -48,19 +45,3 @@ def model(request: HttpRequest, name: str) -> HttpResponse:
         "page": page,
     }
     return render_part(request, page_or_part(request, "runs/model.html", "results"), context)
-
-
-@require_safe
-def best_results(request: HttpRequest) -> HttpResponse:
-    """Return the best result on each `?environment=`, which htmx puts into the list of environments."""
-    slugs = request.GET.getlist("environment")[:_ENVIRONMENTS]
-    return render(request, "runs/best_results.html", {"results": history.best_results(request.user, slugs)})
-
-
-@require_safe
-def past_results(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the latest result of each model on an environment, as a page or as a part of the environment's page."""
-    environment = environment_of(request.user, slug)
-    context = {"environment": environment, "results": history.environment_results(request.user, environment)}
-    context["shows_content"] = may_see_content(request.user, environment)
-    return render_part(request, page_or_part(request, "runs/past_results.html", "past"), context)

@@ -432,9 +432,9 @@ def test_past_results_show_latest_per_model_and_version(client: Client, run: Run
     user = User.objects.get()
     found = [(item.run.name, item.cell.model) for item in history.environment_results(user, version.environment)]
     assert found == [("newer", "alpha"), ("first", "beta")]
-    part = page(client, "/runs/past/sums/", HX_Target="past")
+    part = page(client, "/hub/sums/1.0.0/results/", HX_Target="past")
     assert part.strip().startswith('<div id="past">') and "100.0 %" in part
-    assert "<html" in page(client, "/runs/past/sums/")
+    assert "<html" in page(client, "/hub/sums/1.0.0/results/")
 
 
 def test_response_list_does_not_load_texts(client: Client, run: Run) -> None:

@@ -63,10 +63,15 @@ ROLES = {
     "/hub/sums/1.0.0/": ("user", "user"),
     "/hub/sums/1.0.0/bundle": ("user", "user"),
     "/hub/sums/1.0.0/cases/c0/": ("user", "user"),
+    "/hub/sums/1.0.0/cases/": ("user", "user"),
+    "/hub/sums/1.0.0/certificate/": ("user", "user"),
     "/hub/sums/1.0.0/changes/": ("user", "user"),
     "/hub/sums/1.0.0/defects/c0/": ("user", "user"),
+    "/hub/sums/1.0.0/file": ("user", "user"),
     "/hub/sums/1.0.0/files/": ("user", "user"),
     "/hub/sums/1.0.0/publish/": ("user", "curator"),
+    "/hub/sums/1.0.0/results/": ("user", "user"),
+    "/hub/sums/1.0.0/retire/": ("user", "curator"),
     "/hub/sums/1.0.0/gates/": ("user", "curator"),
     "/hub/upload/": ("curator", "curator"),
     "/hub/upload/00000000-0000-0000-0000-000000000001/": ("curator", "curator"),
@@ -115,7 +120,6 @@ ROLES = {
     "/runs/new/": ("runner", "runner"),
     "/runs/start/sums/": ("runner", "runner"),
     "/runs/best/": ("user", "user"),
-    "/runs/past/sums/": ("user", "user"),
     "/search/": ("user", "user"),
 }
 SCOPES: dict[str, tuple[str, str | None]] = {

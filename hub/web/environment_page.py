@@ -1,0 +1,33 @@
+"""What all pages of an environment show above their tabs: its state, and what the user may do."""
+
+from typing import Literal
+
+from django.contrib.auth.models import AnonymousUser, User
+
+from hub.models import Environment, EnvironmentVersion
+from hub.selectors import is_curator, list_open_defects, may_see_content
+from hub.services import why_not_publishable
+
+Tab = Literal["overview", "cases", "files", "versions", "results", "certificate"]
+
+
+def page_context(user: User | AnonymousUser, version: EnvironmentVersion, tab: Tab) -> dict[str, object]:
+    """Return the context of hub/environment_page.html for the page *tab* of *version*.
+
+    `content` says whether the user may see cases and files, `publish_problem` why the environment cannot be published.
+    """
+    environment = version.environment
+    curator = is_curator(user)
+    latest = version.pk == environment.latest_id
+    unpublished = latest and environment.visibility != Environment.Visibility.PUBLISHED
+    return {
+        "environment": environment,
+        "version": version,
+        "tab": tab,
+        "curator": curator,
+        "content": may_see_content(user, environment),
+        "unpublished": unpublished,
+        "publish_problem": why_not_publishable(environment) if unpublished else "",
+        "retirable": latest and curator and environment.visibility == Environment.Visibility.PUBLISHED,
+        "open_defects": list_open_defects(version).count() if curator else 0,
+    }

@@ -1,0 +1,62 @@
+"""Actions of curators: request the gates of a version, publish and retire an environment."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from hub.gates.queue import dispatch_gates
+from hub.models import Environment, EnvironmentVersion
+from hub.selectors import CURATE
+from hub.services import EnvironmentRefused, publish_environment, retire_environment
+from hub.web import queries
+
+
+@require_POST
+@permission_required(CURATE, raise_exception=True)
+def gates(request: HttpRequest, slug: str, version: str) -> HttpResponse:
+    """Request the gates of a version that has no certificate."""
+    shown = queries.version_of(queries.environment_of(request.user, slug), version)
+    if shown.certificate is None:
+        dispatch_gates(version=shown)
+    return redirect("hub:certificate", shown.environment.slug, shown.version)
+
+
+@require_POST
+@permission_required(CURATE, raise_exception=True)
+def publish(request: HttpRequest, slug: str, version: str) -> HttpResponse:
+    """Publish an environment, if this is its latest version and the version passed its gates."""
+    found = queries.environment_of(request.user, slug)
+    shown = queries.version_of(found, version)
+    if found.latest_id != shown.pk:
+        messages.error(request, f"{shown} is not the latest version; publish the latest.")
+        return _to_version(shown)
+    try:
+        publish_environment(environment=found)
+    except EnvironmentRefused as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"{found.title} is published: everybody who signs in can see and run it.")
+    return _to_version(shown)
+
+
+@require_POST
+@permission_required(CURATE, raise_exception=True)
+def retire(request: HttpRequest, slug: str, version: str) -> HttpResponse:
+    """Remove a published environment from the catalogue. A private one would become visible, so it is refused."""
+    found = queries.environment_of(request.user, slug)
+    shown = queries.version_of(found, version)
+    if found.visibility != Environment.Visibility.PUBLISHED:
+        messages.error(request, f"{found.title} is {found.visibility}; only a published environment can be retired.")
+        return _to_version(shown)
+    retire_environment(environment=found)
+    messages.success(
+        request,
+        f"{found.title} is retired: the catalogue no longer lists it. Its runs are kept. Publish undoes it.",
+    )
+    return _to_version(shown)
+
+
+def _to_version(version: EnvironmentVersion) -> HttpResponse:
+    return redirect("hub:version", version.environment.slug, version.version)
