@@ -21,6 +21,7 @@ def environment(request: HttpRequest, slug: str, version: str | None = None) -> 
     context = page_context(request.user, shown, "overview")
     context |= _description(shown)
     context["forgeable"] = list_forgeable_rules(shown)
+    context["gates"] = _pending_gates(shown)
     context["follows"] = found.versions.filter(pk__lt=shown.pk).exists()
     return render_part(request, "hub/environment.html", context)
 

@@ -2,7 +2,9 @@
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
 
 from hub.common.web.pagination import Page, keyset_page, order_of
 from hub.models import Case, Environment, EnvironmentVersion
@@ -183,3 +185,20 @@ def test_column_headings_sort_the_catalogue_and_keep_filters(client: Client, use
     assert 'href="?category=reasoning&amp;sort=cases"' in page
     assert 'aria-sort="descending"' in page
     assert '<input type="hidden" name="sort" value="-cases" form="filters">' in page
+
+
+# ---- many environments -----------------------------------------------------------------------------------------------
+
+
+def test_catalogue_needs_as_many_queries_for_500_environments_as_for_one(client: Client, user: User) -> None:
+    environment("first")
+    client.get("/hub/")
+    with CaptureQueriesContext(connection) as few:
+        assert "1 environment<" in client.get("/hub/").content.decode()
+    for i in range(499):
+        environment(f"e{i:03}", category="tool-use" if i % 2 else "reasoning")
+    with CaptureQueriesContext(connection) as many:
+        page = client.get("/hub/").content.decode()
+    assert len(many) == len(few)
+    assert "500 environments" in page and page.count("data-open href") == 30
+    assert "tool-use <small>249</small>" in page and "reasoning <small>251</small>" in page

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from hub.bundles.changes import version_changes
 from hub.models import Case, CaseDefect, Environment, EnvironmentVersion
@@ -47,39 +45,13 @@ def test_page_shows_harness_rules_and_version(client: Client, user: User, capita
         "exact_match",
         "<strong>by hand</strong>",
         capitals.digest,
-        "3 cases",
     ):
         assert part in shown
-    assert 'hx-get="/runs/past/capitals/"' in shown
+    assert 'hx-get="/hub/capitals/1.0.0/results/"' in shown
     assert "/hub/capitals/1.0.0/bundle" in shown
     assert "/runs/start/" not in shown
     client.force_login(member("Runner"))
     assert 'hx-get="/runs/start/capitals/"' in page(client, "/hub/capitals/")
-
-
-def test_cases_are_listed_with_preview_and_searched(client: Client, user: User, capitals: EnvironmentVersion) -> None:
-    assert "What is the capital of Norway?" in page(client, "/hub/capitals/")
-    found = page(client, "/hub/capitals/?q=capital+of+spain")
-    assert "/cases/Spain/" in found and "/cases/France/" not in found
-    assert "/cases/France/" in page(client, "/hub/capitals/?q=fran")
-    assert "No case matches" in page(client, "/hub/capitals/?q=zebra")
-
-
-def test_page_queries_do_not_grow_with_the_dataset(client: Client, user: User) -> None:
-    publish(stored_version("few", cases=30))
-    publish(stored_version("many", cases=3000))
-    client.get("/hub/few/")
-    counts = []
-    for slug in ("few", "many"):
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
-            client.get(f"/hub/{slug}/")
-        counts.append(len(queries))
-        listing = next(query["sql"] for query in queries if "preview" in query["sql"])
-        assert "LIMIT 26" in listing and "OFFSET" not in listing
-        assert not any("COUNT(" in query["sql"] for query in queries)
-    assert counts[0] == counts[1]
 
 
 def test_case_page_shows_prompt_target_and_scoring(client: Client, user: User, capitals: EnvironmentVersion) -> None:
@@ -98,7 +70,7 @@ def test_case_page_shows_prompt_target_and_scoring(client: Client, user: User, c
 
 def test_case_id_with_slashes_has_a_page(client: Client, user: User) -> None:
     publish(stored_version(cases=[{"id": "HumanEval/0", "input": "x"}, {"id": "a?b#c d", "input": "y"}]))
-    shown = page(client, "/hub/sums/")
+    shown = page(client, "/hub/sums/1.0.0/cases/")
     assert "/hub/sums/1.0.0/cases/HumanEval/0/" in shown
     assert "/hub/sums/1.0.0/cases/a%3Fb%23c%20d/" in shown
     assert page(client, "/hub/sums/1.0.0/cases/HumanEval/0/")
@@ -140,7 +112,14 @@ def test_dataset_content_is_escaped(client: Client, user: User) -> None:
     version = publish(stored_version(cases=[{"id": "<b>c", "input": evil, "target": evil, "files": {"<i>.py": evil}}]))
     Environment.objects.update(title=evil[:40], summary=evil[:40], tags=['"><script>'])
     EnvironmentVersion.objects.update(readme=evil)
-    for url in ("/hub/", "/hub/sums/", f"/hub/sums/{version.version}/cases/%3Cb%3Ec/", "/", "/search/?q=script"):
+    for url in (
+        "/hub/",
+        "/hub/sums/",
+        "/hub/sums/1.0.0/cases/?meta=k:v&q=b",
+        f"/hub/sums/{version.version}/cases/%3Cb%3Ec/",
+        "/",
+        "/search/?q=script",
+    ):
         shown = page(client, url)
         assert (
             "<script>alert" not in shown and "<img src=x" not in shown and "<b>c" not in shown and "<i>.py" not in shown
@@ -234,17 +213,6 @@ def test_downloaded_bundle_has_the_same_bytes(client: Client, user: User, capita
         assert b"".join(answer.streaming_content) == file.read()  # type: ignore[attr-defined]
 
 
-def test_files_of_a_version_are_shown_and_unknown_ones_are_404(
-    client: Client, user: User, capitals: EnvironmentVersion
-) -> None:
-    shown = page(client, "/hub/capitals/1.0.0/files/")
-    assert "cases.jsonl" in shown and 'aria-current="page"' in shown and "exact_match" in shown
-    assert "Norway" in page(client, "/hub/capitals/1.0.0/files/?file=cases.jsonl")
-    assert client.get("/hub/capitals/1.0.0/files/?file=../settings.py").status_code == 404
-    Environment.objects.update(held_out=True)
-    assert client.get("/hub/capitals/1.0.0/files/").status_code == 403
-
-
 def test_curator_publishes_certified_version_from_its_page(client: Client, capitals: EnvironmentVersion) -> None:
     Environment.objects.update(visibility="private")
     client.force_login(member("Curator"))
@@ -273,10 +241,84 @@ def test_owner_reads_what_publishing_needs(client: Client, user: User, capitals:
     assert "so a curator can publish it" in page(client, "/hub/capitals/")
 
 
-def test_changes_of_code_files_are_shown_line_by_line(client: Client, user: User, tmp_path: Path) -> None:
-    for version, line in (("1.0.0", "x = 1"), ("1.1.0", "x = 2")):
-        path = write_bundle(tmp_path / version, files={"helpers.py": f"# help\n{line}\n"}, version=version)
-        import_bundle(bundle=path)
-    Environment.objects.update(visibility="published")
-    shown = page(client, "/hub/capitals/1.1.0/changes/")
-    assert "helpers.py</h2>" in shown and "<code>x = 1</code>" in shown and "<code>x = 2</code>" in shown
+# ---- retiring --------------------------------------------------------------------------------------------------------
+
+
+def test_curator_retires_a_published_environment_and_can_publish_it_again(
+    client: Client, capitals: EnvironmentVersion
+) -> None:
+    EnvironmentVersion.objects.update(certificate={"digest": capitals.digest, "gates": []})
+    client.force_login(member("Curator"))
+    shown = page(client, "/hub/capitals/")
+    assert 'action="/hub/capitals/1.0.0/retire/" data-confirm="Retire Capitals?' in shown and "/publish/" not in shown
+    assert "is retired" in client.post("/hub/capitals/1.0.0/retire/", follow=True).content.decode()
+    assert Environment.objects.get().visibility == "retired"
+    assert "/hub/capitals/" not in page(client, "/hub/") and "/hub/capitals/" in page(client, "/hub/?state=retired")
+    shown = page(client, "/hub/capitals/")
+    assert "/hub/capitals/1.0.0/publish/" in shown and "/retire/" not in shown
+    client.post("/hub/capitals/1.0.0/publish/")
+    assert Environment.objects.get().visibility == "published"
+
+
+def test_private_environment_is_not_retired_because_it_would_become_visible(
+    client: Client, capitals: EnvironmentVersion
+) -> None:
+    Environment.objects.update(visibility="private")
+    client.force_login(member("Curator"))
+    assert "/retire/" not in page(client, "/hub/capitals/")
+    answer = client.post("/hub/capitals/1.0.0/retire/", follow=True).content.decode()
+    assert "only a published environment can be retired" in answer
+    assert Environment.objects.get().visibility == "private"
+
+
+@pytest.mark.parametrize("action", ["publish", "retire", "gates"])
+def test_readers_and_owners_neither_publish_nor_retire(
+    client: Client, capitals: EnvironmentVersion, action: str
+) -> None:
+    owner = member(name="owner")
+    Environment.objects.update(owner=owner)
+    for user in (member(), owner):
+        client.force_login(user)
+        for tab in ("", "cases/", "files/", "changes/", "results/", "certificate/"):
+            assert f"/{action}/" not in page(client, f"/hub/capitals/1.0.0/{tab}")
+        assert client.post(f"/hub/capitals/1.0.0/{action}/").status_code == 403
+    assert Environment.objects.get().visibility == "published"
+
+
+# ---- certificate -----------------------------------------------------------------------------------------------------
+
+
+def test_certificate_lists_gates_with_their_failures(client: Client, user: User, capitals: EnvironmentVersion) -> None:
+    address = "/hub/capitals/1.0.0/certificate/"
+    assert "The gates have not been run for this version" in page(client, address)
+    failure = {"case": "Spain", "message": "Madrid <b>failed</b>"}
+    gates = [
+        {
+            "name": "gold",
+            "what": "Gold passes.",
+            "status": "failed",
+            "checked": 1200,
+            "failed": 1,
+            "failures": [failure],
+        },
+        {"name": "leak", "what": "No leak.", "status": "not_run", "checked": 0, "failed": 0, "failures": []},
+    ]
+    certificate = {"digest": capitals.digest, "gates": gates, "date": "2026-01-02", "sandbox": None}
+    EnvironmentVersion.objects.update(certificate=certificate)
+    shown = page(client, address)
+    for part in ("1,200", "Gold passes.", "failed: gold", "2026-01-02", "Madrid &lt;b&gt;failed", capitals.digest):
+        assert part in shown
+    owner = member(name="owner")
+    Environment.objects.update(held_out=True, owner=owner)
+    for reader, may in ((user, False), (owner, True), (member("Curator"), True)):
+        client.force_login(reader)
+        shown = page(client, address)
+        assert "1,200" in shown and ("Madrid" in shown) is may, reader
+
+
+def test_version_that_does_not_exist_is_404_on_every_tab(
+    client: Client, user: User, capitals: EnvironmentVersion
+) -> None:
+    for tab in ("", "cases/", "files/", "file", "changes/", "results/", "certificate/"):
+        assert client.get(f"/hub/capitals/9.9.9/{tab}").status_code == 404
+        assert client.get(f"/hub/missing/1.0.0/{tab}").status_code == 404

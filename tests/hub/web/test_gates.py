@@ -42,10 +42,12 @@ def test_uploaded_bundle_runs_gates_and_can_be_published(
     with django_capture_on_commit_callbacks(execute=True):
         answer = send(client, zipped(write_bundle(tmp_path / "capitals")))
     assert sent == [GATES]
-    assert "A worker runs the gates" in client.get(answer["Location"]).content.decode()
+    assert "gates running" in client.get(answer["Location"]).content.decode()
+    assert "A worker runs the gates" in page_of(client)
     assert "gates have not been run" in publish(client)
     run_waiting_gates()
-    part = client.get(answer["Location"], headers={"HX-Target": "certificate"}).content.decode()
+    address = f"{answer['Location']}certificate/"
+    part = client.get(address, headers={"HX-Target": "certificate"}).content.decode()
     assert "Every gold answer" in part or "gold" in part
     assert "hx-trigger" not in part
     publish(client)
@@ -57,7 +59,7 @@ def test_bundle_with_failed_gates_stays_private_and_shows_reasons(
 ) -> None:
     send(client, zipped(write_bundle(tmp_path / "capitals", gold={"content": "Lyon"})))
     run_waiting_gates()
-    page = client.get("/hub/capitals/").content.decode()
+    page = page_of(client)
     assert "badge failed" in page and "Failures" in page
     assert "failed gold" in publish(client)
     assert Environment.objects.get().visibility == Environment.Visibility.PRIVATE
@@ -68,7 +70,7 @@ def test_gates_can_be_requested_again_without_certificate_only(
 ) -> None:
     send(client, zipped(write_bundle(tmp_path / "capitals")))
     GateRequest.objects.all().delete()
-    assert "Run the gates" in client.get("/hub/capitals/").content.decode()
+    assert "Run the gates" in page_of(client)
     with django_capture_on_commit_callbacks(execute=True):
         client.post("/hub/capitals/1.0.0/gates/")
     assert len(sent) == 1
@@ -96,7 +98,7 @@ def lapse() -> None:
 
 
 def page_of(client: Client) -> str:
-    return client.get("/hub/capitals/").content.decode()
+    return client.get("/hub/capitals/1.0.0/certificate/").content.decode()
 
 
 def test_worker_finds_gate_requests_whose_message_was_lost(uploaded: EnvironmentVersion) -> None:

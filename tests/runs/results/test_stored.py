@@ -17,7 +17,13 @@ from runs.execution.runner import execute_run
 from runs.models import Response, Run, RunResult
 from runs.results import stored
 from runs.results.aggregate import aggregate_run
-from runs.results.history import environment_results, latest_results, model_results, versions_of_model
+from runs.results.history import (
+    latest_results,
+    leaderboard,
+    model_results,
+    store_environment_results,
+    versions_of_model,
+)
 from runs.results.outcomes import outcome_of
 from runs.results.stored import count_responses, get_results, result_of
 from runs.services import cancel_run, config_of, create_run, fail_run, interrupt_run, resume_run
@@ -219,7 +225,8 @@ def test_past_results_store_missing_rows_of_earlier_runs() -> None:
     newer = stored_run(older.environments.get().version, ["alpha"], name="newer")
     stored_outcomes(newer, "p" * 12)
     version = older.environments.get().version
-    found = [(past.run.pk, past.cell.model) for past in environment_results(user, version.environment)]
+    store_environment_results(user, version.environment)
+    found = [(past.run.pk, past.cell.model) for past in leaderboard(user, version)]
     assert found == [(newer.pk, "alpha")]  # beta has no responses
     assert RunResult.objects.count() == 3
     assert [past.run.pk for past in model_results(user, "alpha", versions_of_model(user, "alpha"))] == [newer.pk]

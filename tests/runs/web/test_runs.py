@@ -423,14 +423,15 @@ def test_model_list_shows_registered_and_used_models(client: Client, run: Run) -
     assert "No completed run" in page(client, "/models/a/name/with/slashes/")
 
 
-def test_past_results_show_latest_per_model_and_version(client: Client, run: Run) -> None:
+def test_leaderboard_shows_the_latest_result_of_each_model(client: Client, run: Run) -> None:
     version = run.environments.get().version
     newer = stored_run(version, ["alpha"], name="newer")
     stored_outcomes(newer, "pppppppppp")
     unfinished = stored_run(version, ["alpha"], status=Run.Status.FAILED)
     stored_outcomes(unfinished, "ffffffffff")
     user = User.objects.get()
-    found = [(item.run.name, item.cell.model) for item in history.environment_results(user, version.environment)]
+    history.store_environment_results(user, version.environment)
+    found = [(item.run.name, item.cell.model) for item in history.leaderboard(user, version)]
     assert found == [("newer", "alpha"), ("first", "beta")]
     part = page(client, "/hub/sums/1.0.0/results/", HX_Target="past")
     assert part.strip().startswith('<div id="past">') and "100.0 %" in part
