@@ -68,6 +68,7 @@ def test_cases_are_paged_searched_and_opened_with_working_back_button(visit: Vis
     environment("sums", cases=60)
     page = visit("/hub/sums/", member())
     expect(page.locator("#past")).to_contain_text("No completed run")
+    page.get_by_role("link", name="Cases 60").click()
     page.get_by_role("link", name="Next").click()
     expect(page.locator("#cases tbody tr").first).to_contain_text("c25")
     page.get_by_role("link", name="Previous").click()
@@ -88,10 +89,15 @@ def test_pages_work_without_javascript(visit: Visit) -> None:
     page.get_by_role("button", name="Filter").click()
     expect(page.locator("#environments tbody a[data-open]")).to_have_text(["sums"])
     page.get_by_role("link", name="sums").click()
+    page.get_by_role("link", name="Cases 60").click()
     page.get_by_role("link", name="Next").click()
     expect(page.locator("#cases tbody a[data-open]").first).to_have_text("c25")
+    page.get_by_label("Passed").select_option("by all")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator("#cases")).to_contain_text("No case matches")
+    page.get_by_role("link", name="Overview").click()
     page.get_by_role("link", name="Open as a page").click()
-    expect(page.get_by_role("heading", name="Past results on sums")).to_be_visible()
+    expect(page.get_by_role("heading", name="Leaderboard")).to_be_visible()
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -200,6 +206,22 @@ def test_defect_is_reported_on_response_and_resolved_by_curator(visit: Visit) ->
     expect(page.locator("main")).to_contain_text(
         "Accepted as wrong; reports of later runs leave this case out. 3 + 1 is 4."
     )
+
+
+def test_curator_retires_and_publishes_on_the_page_after_one_question(visit: Visit, capitals: Environment) -> None:
+    version = capitals.versions.get()
+    EnvironmentVersion.objects.update(certificate={"digest": version.digest, "gates": []})
+    page = visit("/hub/capitals/", member("Curator", name="cara"))
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.get_by_role("button", name="Retire").click()
+    assert Environment.objects.get().visibility == "published"
+    for action, state in (("Retire", "retired"), ("Publish", "published")):
+        questions: list[str] = []
+        page.once("dialog", lambda dialog, asked=questions: (asked.append(dialog.message), dialog.accept()))
+        page.get_by_role("button", name=action, exact=True).click()
+        expect(page.get_by_role("status")).to_contain_text(f"Capitals is {state}")
+        assert len(questions) == 1 and questions[0].startswith(f"{action} Capitals?")
+        assert Environment.objects.get().visibility == state
 
 
 def test_curator_features_publishes_and_retires_but_cannot_edit_content(visit: Visit, capitals: Environment) -> None:

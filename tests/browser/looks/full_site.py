@@ -127,6 +127,10 @@ class FullSite:
         return [
             "/hub/?q=zebra",
             "/hub/?sort=-cases",
+            f"/hub/{self.environment}/1.1.0/cases/?sort=passed&solved=some",
+            f"/hub/{self.environment}/1.1.0/cases/?meta=level",
+            f"/hub/{self.environment}/1.1.0/files/?file=cases.jsonl",
+            f"/hub/{self.environment}/1.0.0/changes/?from=1.1.0",
             "/hub/?state=nonsense",
             f"/hub/upload/{self.draft.pk}/?file=cases.jsonl&line=1",
             f"/hub/upload/{self.draft.pk}/?file=data/image.png",

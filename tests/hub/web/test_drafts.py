@@ -219,7 +219,7 @@ def test_number_and_size_of_drafts_are_limited(
 def test_large_upload_is_checked_but_not_kept(
     client: Client, curator: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hub.web.upload_views.MAX_PACKED", 10)
+    monkeypatch.setattr("hub.web.views.uploads.MAX_PACKED", 10)
     answer = send(client, zipped(write_bundle(tmp_path / "broken", category="nonsense")))
     assert answer.status_code == 422
     assert "cannot be edited here" in text(answer) and "category" in text(answer)
