@@ -279,6 +279,8 @@ def test_pages_are_usable_with_keyboard_only(visit: Visit) -> None:
     page.keyboard.press("k")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="desk", level=1)).to_be_visible()
+    page.get_by_role("link", name="Cases 4").press("Enter")
+    expect(page.locator("#case-search")).to_be_visible()
     page.keyboard.press("/")
     expect(page.locator("#case-search")).to_be_focused()
     page.keyboard.type("g h ?")
