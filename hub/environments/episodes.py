@@ -12,7 +12,7 @@ from typing import TypedDict, cast
 from hub.environments.compiled import CompiledEnvironment
 from hub.environments.scoring import EpisodeScore, combine, rule_score
 from hub.harnesses.base import EpisodeContext, HarnessError, HarnessOptions, Services, Turn
-from hub.protocols.calls import CallKey
+from hub.protocols.calls import CallKey, Reply
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON, Message, Tool, text_of
 from hub.scorers.base import Submission
@@ -134,8 +134,11 @@ class Episode:
         }
         return self._apply_turn(turn)
 
-    async def step(self, message: Message) -> Step:
-        """Continue with the assistant's *message*. Raises EpisodeError, HarnessError, ScoringFailed."""
+    async def step(self, message: Message, reply: Reply | None = None) -> Step:
+        """Continue with the assistant's *message*. Raises EpisodeError, HarnessError, ScoringFailed.
+
+        reply: the model's reply with the message, if one was requested for this step.
+        """
         if not self.state:
             raise EpisodeError("The episode has not been reset.")
         if self.done:
@@ -143,7 +146,8 @@ class Episode:
         if message.get("role") != "assistant":
             raise EpisodeError(f"A step takes an assistant message; the role was {message.get('role')!r}.")
         harness_state = self.state["harness"]
-        turn = await self.environment.harness.step(self._current_context, harness_state, message)
+        context = replace(self._current_context, reply=reply)
+        turn = await self.environment.harness.step(context, harness_state, message)
         self.state["messages"].append(message)
         self.state["turns"] += 1
         observation = self._apply_turn(turn)

@@ -8,7 +8,7 @@ from typing import ClassVar, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from hub.common.problems import Problem
-from hub.protocols.calls import CallKey, CallModel
+from hub.protocols.calls import CallKey, CallModel, Reply
 from hub.protocols.cases import CaseData
 from hub.protocols.messages import JSON, Message, Tool
 from sandbox.client.pool import Pool
@@ -59,7 +59,8 @@ class Services:
 class EpisodeContext(Generic[OptionsT_co]):
     """Everything a harness may read in one episode. `files` are the bundle's code files by path.
 
-    `messages` is the transcript so far, prompts included.
+    `messages` is the transcript so far, prompts included. `reply`: the reply with the message of this step; None at a
+    reset, and if a trainer sent the message.
     """
 
     case: CaseData
@@ -69,6 +70,7 @@ class EpisodeContext(Generic[OptionsT_co]):
     files: Mapping[str, bytes]
     services: Services
     messages: Sequence[Message] = ()
+    reply: Reply | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

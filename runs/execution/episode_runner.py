@@ -130,7 +130,7 @@ class EpisodeRunner:
             while True:
                 try:
                     reply = await self._next_reply(episode)
-                    step = await episode.step(reply.message)
+                    step = await episode.step(reply.message, reply)
                 except CaseTimeExceeded:
                     return await episode.stop("time")
                 if step.done:

@@ -2,8 +2,9 @@
 
 Runs inside the box as the agent's user with any Python from 3.9 on, from a `-c` argument, so that no file in the box
 can replace it. `serve` offers an OpenAI-compatible endpoint on the loopback interface, starts the program, and writes
-each request to a file; it answers when the reply's file appears. `next` waits for the next request or the end.
-The host trusts nothing that either of them writes.
+each request to a file; it answers with what the host writes. It keeps the items of earlier responses, which a request
+may name instead of sending them again. `next` waits for the next request or the end. The host trusts nothing that
+either of them writes.
 """
 
 # mypy: allow-any-generics
@@ -21,10 +22,12 @@ FOLDER = "/tmp/.relay"  # noqa: S108
 MAX_BODY = 4 * 1024 * 1024
 MAX_WAITING = 16
 KEPT_OUTPUT = 64 * 1024
-PATHS = ("/v1/chat/completions", "/chat/completions")
+PATHS = ("/chat/completions", "/responses")
+MODEL = {"id": "model", "object": "model", "created": 0, "owned_by": "run"}
 
 numbers = threading.Lock()
 counts = {"requests": 0, "waiting": 0}
+responses: dict[str, list] = {}  # the items of each response's conversation, by its id
 
 
 def write_file(path: str, content: bytes) -> None:
@@ -46,10 +49,15 @@ class RelayHandler(BaseHTTPRequestHandler):
     timeout = 60
 
     def do_GET(self) -> None:
-        if self.path.rstrip("/").endswith("/models"):
-            self.answer(200, {"object": "list", "data": [{"id": "model", "object": "model", "owned_by": "run"}]})
+        name = self.name()
+        if name == "/models":
+            self.answer(200, json.dumps({"object": "list", "data": [MODEL]}))
+        elif name.startswith("/models/"):
+            self.answer(200, json.dumps(dict(MODEL, id=name[len("/models/") :])))
         else:
-            self.fail(404, "only chat completions are offered")
+            self.fail(404, "only POST /chat/completions, POST /responses and GET /models are offered")
+
+    do_DELETE = do_GET
 
     def do_POST(self) -> None:
         self.close_connection = True
@@ -59,13 +67,21 @@ class RelayHandler(BaseHTTPRequestHandler):
             return self.fail(411, "a request needs a Content-Length")
         if not 0 <= length <= MAX_BODY:
             return self.fail(413, "a request has at most " + str(MAX_BODY) + " bytes")
-        if self.path.split("?")[0] not in PATHS:
-            return self.fail(404, "only chat completions are offered")
+        if self.name() not in PATHS:
+            return self.fail(404, "only POST /chat/completions, POST /responses and GET /models are offered")
         body = self.rfile.read(length)
         try:
             asked = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return self.fail(400, "the body is not JSON")
+        history = self.history(asked)
+        if history is None:
+            text = "Previous response with id " + repr(asked["previous_response_id"]) + " not found."
+            return self.fail(400, text, "previous_response_id", "previous_response_not_found")
+        key = (self.headers.get("Authorization") or "").partition(" ")[2]
+        sent = json.dumps({"key": key, "api": self.name(), "body": asked, "history": history}).encode()
+        if len(sent) > 2 * MAX_BODY:
+            return self.fail(413, "a request and the responses before it have at most " + str(2 * MAX_BODY) + " bytes")
         with numbers:
             if counts["waiting"] >= MAX_WAITING:
                 return self.fail(429, "too many requests at a time")
@@ -73,17 +89,25 @@ class RelayHandler(BaseHTTPRequestHandler):
             counts["waiting"] += 1
             number = counts["requests"]
         try:
-            key = (self.headers.get("Authorization") or "").partition(" ")[2]
-            write_file(request_path(number), json.dumps({"key": key, "body": asked}).encode())
+            write_file(request_path(number), sent)
             reply = self.wait(number)
         finally:
             with numbers:
                 counts["waiting"] -= 1
-        if reply.get("error"):
-            return self.fail(int(reply.get("status") or 500), str(reply["error"]))
-        stream = isinstance(asked, dict) and bool(asked.get("stream"))
-        (self.stream if stream else self.complete)(number, reply["message"])
+        if reply.get("items") and asked.get("store") is not False:
+            responses["resp_" + str(number)] = history + reply["items"]
+        self.answer(reply["status"], reply["body"], "text/event-stream" if reply["stream"] else "application/json")
         return None
+
+    def name(self) -> str:
+        path = self.path.split("?")[0].rstrip("/")
+        return path[len("/v1") :] if path.startswith("/v1/") else path
+
+    def history(self, asked: object) -> "list | None":
+        named = asked.get("previous_response_id") if isinstance(asked, dict) else None
+        if named is None or self.name() != "/responses":
+            return []
+        return responses.get(named) if isinstance(named, str) else None
 
     def wait(self, number: int) -> dict:
         while not os.path.exists(reply_path(number)):
@@ -93,50 +117,23 @@ class RelayHandler(BaseHTTPRequestHandler):
         os.unlink(reply_path(number))
         return dict(reply)
 
-    def complete(self, number: int, message: dict) -> None:
-        choice = {"index": 0, "message": message, "finish_reason": finish_reason(message), "logprobs": None}
-        self.answer(200, envelope(number, "chat.completion", choice))
-
-    def stream(self, number: int, message: dict) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        deltas: list[dict] = [{"role": "assistant", "content": ""}]
-        if message.get("content"):
-            deltas.append({"content": message["content"]})
-        for index, call in enumerate(message.get("tool_calls") or []):
-            deltas.append({"tool_calls": [dict(call, index=index)]})
-        parts: list[dict] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-        parts.append({"index": 0, "delta": {}, "finish_reason": finish_reason(message)})
-        for part in parts:
-            event = json.dumps(envelope(number, "chat.completion.chunk", part))
-            self.wfile.write(b"data: " + event.encode() + b"\n\n")
-        self.wfile.write(b"data: [DONE]\n\n")
-
-    def answer(self, status: int, body: dict) -> None:
-        content = json.dumps(body).encode()
+    def answer(self, status: int, body: str, kind: str = "application/json") -> None:
+        content = body.encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(content)
 
-    def fail(self, status: int, text: str) -> None:
+    def fail(self, status: int, text: str, param: "str | None" = None, code: "str | None" = None) -> None:
         self.close_connection = True
-        self.answer(status, {"error": {"message": text, "type": "invalid_request_error", "param": None, "code": None}})
+        error = {"message": text, "type": "invalid_request_error", "param": param, "code": code}
+        self.answer(status, json.dumps({"error": error}))
 
     def log_message(self, *arguments: object) -> None:
         pass
-
-
-def finish_reason(message: dict) -> str:
-    return "tool_calls" if message.get("tool_calls") else "stop"
-
-
-def envelope(number: int, kind: str, choice: dict) -> dict:
-    identity = "chatcmpl-" + str(number)
-    return {"id": identity, "object": kind, "created": int(time.time()), "model": "model", "choices": [choice]}
 
 
 class RelayServer(ThreadingHTTPServer):

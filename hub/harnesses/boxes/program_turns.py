@@ -55,7 +55,7 @@ async def continue_program(context: EpisodeContext[WorkspaceOptions], state: Too
     if current["turns"] >= context.options.max_turns:
         return Turn(state=current, done=True, truncated=True, info={"limit": "max_turns"})
     try:
-        program = await in_thread(send_reply, engine, handle, _program_of(state), message)
+        program = await in_thread(send_reply, engine, handle, _program_of(state), message, context.reply)
         return await _program_turn(context, current, program)
     except WorkspaceLost:
         raise

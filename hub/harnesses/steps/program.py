@@ -11,14 +11,18 @@ import posixpath
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TypedDict, cast
 
+from hub.harnesses.endpoint.chat import ChatCompletions
+from hub.harnesses.endpoint.responses import Responses
+from hub.harnesses.endpoint.shapes import Answer, Body, EndpointApi, InvalidRequest, error_answer, shown_message
+from hub.protocols.calls import Reply
 from hub.protocols.messages import JSON, Message, Tool, text_of
 from sandbox.workspaces import relay
-from sandbox.workspaces.base import Handle, WorkspaceEngine, WorkspaceError
+from sandbox.workspaces.base import Handle, WorkspaceEngine, WorkspaceError, WorkspaceLost
 
 FOLDER = "/tmp/agent"  # noqa: S108
 PORT = 8080
@@ -26,7 +30,7 @@ REFERENCE_CALL = "reference_script"  # id of the call that carries the script of
 MAX_INVALID = 20  # requests that are answered with an error, before the episode ends
 MAX_TRANSCRIPT_BYTES = 16 * 1024 * 1024
 _WAIT_S = 10.0
-_ROLES = ("system", "developer", "user", "assistant", "tool")
+_APIS: Mapping[str, EndpointApi] = {"/chat/completions": ChatCompletions(), "/responses": Responses()}
 
 
 class ProgramState(TypedDict):
@@ -37,6 +41,15 @@ class ProgramState(TypedDict):
     said: list[str]
     tools: bool
     bytes: int
+
+
+class _Sent(TypedDict):
+    """A request as the relay wrote it. `history`: the items of the response that it continues."""
+
+    key: str
+    api: str
+    body: Body
+    history: list[JSON]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,23 +130,37 @@ def next_request(
         if found <= number:
             return Ended(output="The program's requests are out of order.")
         number = found
-        problem, request = _read(engine, handle, {**state, "request": number})
-        if request is not None:
+        try:
+            request = _read(engine, handle, {**state, "request": number})
+        except InvalidRequest as error:
+            _reply(engine, handle, number, error_answer(error))
+            invalid += 1
+        else:
             too_large = request.state["bytes"] > MAX_TRANSCRIPT_BYTES
             return Ended(limit="transcript") if too_large else request
-        _reply(engine, handle, number, {"status": problem[0], "error": problem[1]})
-        invalid += 1
         if invalid >= MAX_INVALID:
             return Ended(limit="invalid_requests")
 
 
-def send_reply(engine: WorkspaceEngine, handle: Handle, state: ProgramState, message: Message) -> ProgramState:
-    """Give the model's *message* to the program. May be repeated."""
-    shown: dict[str, JSON] = {"role": "assistant", "content": message.get("content")}
-    if message.get("tool_calls"):
-        shown["tool_calls"] = message["tool_calls"]
-    _reply(engine, handle, state["request"], {"message": shown})
-    return {**state, "said": [*state["said"], _digest(message)]}
+def send_reply(
+    engine: WorkspaceEngine, handle: Handle, state: ProgramState, message: Message, reply: Reply | None
+) -> ProgramState:
+    """Give the model's *message* to the program. May be repeated. Raises WorkspaceError.
+
+    reply: the reply that has the message, None if a trainer sent it.
+    """
+    number = state["request"]
+    after: ProgramState = {**state, "said": [*state["said"], _digest(shown_message(message, number))]}
+    try:
+        sent = _sent(engine, handle, number)
+    except WorkspaceLost:
+        raise
+    except WorkspaceError:
+        return after  # it was answered before, and its file removed
+    except ValueError:
+        raise WorkspaceError("the program changed its request") from None
+    _reply(engine, handle, number, _APIS[sent["api"]].answer(sent["body"], number, message, reply))
+    return after
 
 
 def reference_script(message: Message) -> str:
@@ -172,77 +199,55 @@ def _end(engine: WorkspaceEngine, handle: Handle) -> Ended:
     return Ended(exit_code=code if isinstance(code, int) else None, output=str(output))
 
 
-def _read(
-    engine: WorkspaceEngine, handle: Handle, state: ProgramState
-) -> tuple[tuple[int, str], ProgramRequest | None]:
-    path = f"{relay.FOLDER}/requests/{state['request']}"
-    data = engine.read(handle, path, 2 * relay.MAX_BODY)
+def _read(engine: WorkspaceEngine, handle: Handle, state: ProgramState) -> ProgramRequest:
+    """Return the request whose number is in *state*. Raises InvalidRequest."""
     try:
-        sent = json.loads(data)
-        key, body = sent["key"], sent["body"]
-        messages, tools = body["messages"], body.get("tools") or []
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return (400, "the request is not a chat completion"), None
-    if not isinstance(key, str) or not hmac.compare_digest(key.encode(), state["token"].encode()):
-        return (401, "the key is not the one of this episode"), None
-    if body.get("n") not in (None, 1):
-        return (400, "`n` must be 1"), None
-    if problem := _problem(messages, tools):
-        return (400, problem), None
-    digests = [_digest(message) for message in messages]
+        sent = _sent(engine, handle, state["request"])
+    except ValueError:
+        raise InvalidRequest("The request is not a JSON object of a known API.") from None
+    if not hmac.compare_digest(sent["key"].encode("utf-8", "surrogatepass"), state["token"].encode()):
+        raise InvalidRequest("The key is not the one of this episode.", status=401, code="invalid_api_key")
+    call = _APIS[sent["api"]].parse(sent["body"], sent["history"])
+    digests = [_digest(message) for message in call.messages]
     said = state["said"]
-    new = bool(said) and (digests[: len(said)] != said or (state["tools"] and not tools))
-    added = messages if new else messages[len(said) :]
+    new = bool(said) and (digests[: len(said)] != said or (state["tools"] and not call.tools))
+    added = call.messages if new else call.messages[len(said) :]
     size = state["bytes"] + len(json.dumps(added))
-    after: ProgramState = {**state, "said": digests, "tools": bool(tools), "bytes": size}
-    return (0, ""), ProgramRequest(after, cast(list[Message], added), cast(list[Tool], tools), new)
+    after: ProgramState = {**state, "said": digests, "tools": bool(call.tools), "bytes": size}
+    return ProgramRequest(after, added, call.tools, new)
 
 
-def _problem(messages: object, tools: object) -> str:
-    if not isinstance(messages, list) or not messages:
-        return "`messages` must be a list with at least one message"
-    for number, message in enumerate(messages):
-        where = f"messages[{number}]"
-        if not isinstance(message, dict) or message.get("role") not in _ROLES:
-            return f"{where} must have a role: {', '.join(_ROLES)}"
-        if not isinstance(message.get("content"), str | list | None):
-            return f"{where}.content must be text, a list of parts or null"
-        calls = message.get("tool_calls") or []
-        if not isinstance(calls, list) or not all(_is_call(call) for call in calls):
-            return f"{where}.tool_calls must be a list of calls of functions"
-    if not isinstance(tools, list) or not all(
-        isinstance(tool, dict) and isinstance(tool.get("function"), dict) and tool["function"].get("name")
-        for tool in tools
-    ):
-        return "`tools` must be a list of functions"
-    return ""
-
-
-def _is_call(call: object) -> bool:
-    function = call.get("function") if isinstance(call, dict) else None
-    return (
-        isinstance(function, dict)
-        and isinstance(function.get("name"), str)
-        and isinstance(function.get("arguments"), str)
-    )
+def _sent(engine: WorkspaceEngine, handle: Handle, number: int) -> _Sent:
+    """Return what the relay wrote for a request. Raises ValueError if it has another shape."""
+    try:
+        sent = json.loads(engine.read(handle, f"{relay.FOLDER}/requests/{number}", 3 * relay.MAX_BODY))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    shapes = {"key": str, "api": str, "body": dict, "history": list}
+    if not isinstance(sent, dict) or not all(isinstance(sent.get(name), shape) for name, shape in shapes.items()):
+        raise ValueError("not a request")
+    if sent["api"] not in _APIS:
+        raise ValueError("not an API")
+    return cast(_Sent, sent)
 
 
 def _digest(message: Message) -> str:
     """Return a digest of what a model reads of a message. Clients drop and add other keys when they send it back."""
     calls: Sequence[Mapping[str, JSON]] = cast(Sequence[Mapping[str, JSON]], message.get("tool_calls") or [])
     content = message.get("content")
+    texts = isinstance(content, list) and all(part.get("type") == "text" for part in content)
     plain = [
         message["role"],
-        content if isinstance(content, list) else text_of(message),
+        content if isinstance(content, list) and not texts else text_of(message),
         [[call.get("id"), call.get("function")] for call in calls],
         message.get("tool_call_id"),
     ]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _reply(engine: WorkspaceEngine, handle: Handle, number: int, reply: Mapping[str, object]) -> None:
+def _reply(engine: WorkspaceEngine, handle: Handle, number: int, answer: Answer) -> None:
     part, path = f"{relay.FOLDER}/reply.part", f"{relay.FOLDER}/replies/{number}"
-    engine.write(handle, {part: json.dumps(reply).encode()})
+    engine.write(handle, {part: json.dumps(asdict(answer)).encode()})
     engine.execute(handle, f"mv {part} {path} && rm -f {relay.FOLDER}/requests/{number}", 10.0)
 
 

@@ -285,13 +285,37 @@ open("answer", "w").write(ask("first") + ask("second"))
 """
 
 
-def test_requests_of_a_program_are_recorded_and_priced_in_a_run(tmp_path: Path, opened: list[str]) -> None:
+RESPONSES_AGENT = """
+import json, os, subprocess, urllib.request
+
+def respond(**more):
+    body = json.dumps({"model": "any", "stream": True, "tools": [TOOL], **more}).encode()
+    headers = {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "Content-Type": "application/json"}
+    request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/responses", body, headers)
+    events = [json.loads(line[6:]) for line in urllib.request.urlopen(request) if line.startswith(b"data: ")]
+    assert events[-1]["type"] == "response.completed"
+    return events[-1]["response"]
+
+TOOL = {"type": "function", "name": "bash", "parameters": {"type": "object"}}
+response = respond(instructions="Use bash.", input=open(os.environ["INSTRUCTION"]).read())
+while calls := [item for item in response["output"] if item["type"] == "function_call"]:
+    outputs = []
+    for call in calls:
+        done = subprocess.run(["sh", "-c", json.loads(call["arguments"])["command"]], capture_output=True, text=True)
+        outputs.append({"type": "function_call_output", "call_id": call["call_id"], "output": done.stdout})
+    response = respond(instructions="Use bash.", input=outputs, previous_response_id=response["id"])
+assert response["usage"]["total_tokens"] > 0
+print(response["output"][0]["content"][0]["text"])
+"""
+
+
+def write_program(folder: Path, program: str) -> None:
     write_environment(
-        tmp_path / "answer",
+        folder,
         files={
             "cases.jsonl": lines([{"id": "a", "input": "Write 42 to answer."}]),
             "tests/test.sh": CHECK,
-            "agent/main.py": PROGRAM,
+            "agent/main.py": program,
         },
         slug="answer",
         category="tool-use",
@@ -301,6 +325,10 @@ def test_requests_of_a_program_are_recorded_and_priced_in_a_run(tmp_path: Path, 
         gold=None,
         wrong=None,
     )
+
+
+def test_requests_of_a_program_are_recorded_and_priced_in_a_run(tmp_path: Path, opened: list[str]) -> None:
+    write_program(tmp_path / "answer", PROGRAM)
 
     def script(request: dict[str, Any], number: int) -> Answer:
         return completion("4" if request["messages"] == [{"role": "user", "content": "first"}] else "2")
@@ -315,6 +343,38 @@ def test_requests_of_a_program_are_recorded_and_priced_in_a_run(tmp_path: Path, 
         [{"role": "user", "content": "second"}],
     ]
     assert (response.cost_usd or 0) > 0
+    assert not boxes() & set(opened)
+
+
+def test_agent_with_streamed_responses_is_recorded_priced_and_replayed_from_the_cache(
+    tmp_path: Path, opened: list[str]
+) -> None:
+    write_program(tmp_path / "answer", RESPONSES_AGENT)
+
+    def script(request: dict[str, Any], number: int) -> Answer:
+        if request["messages"][-1]["role"] == "tool":
+            return completion("It is written.")
+        return completion(None, tool_calls=call("echo 42 > answer; echo ok")["tool_calls"])
+
+    costs = []
+    with endpoint(script) as model:
+        for _ in range(2):
+            run, _ = start(tmp_path, config_text(model.url, environments=[{"path": "answer"}]))
+            response = Response.objects.get(run_environment__run=run)
+            assert (response.status, response.turns, response.input_tokens) == ("passed", 2, 20), response.reason
+            costs.append(response.cost_usd or 0)
+    assert len(model.requests) == 2  # the second run read both replies from the cache
+    assert costs[0] > 0 == costs[1]
+    assert [message["role"] for message in response.messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert [message["content"] for message in response.messages] == [
+        "Use bash.",
+        "Write 42 to answer.",
+        "",
+        "ok\n",
+        "It is written.",
+    ]
+    assert model.requests[1]["messages"][-1] == {"role": "tool", "tool_call_id": "1", "content": "ok\n"}
+    assert [tool["function"]["name"] for tool in model.requests[0]["tools"]] == ["bash"]
     assert not boxes() & set(opened)
 
 

@@ -1,0 +1,1 @@
+"""The OpenAI-compatible endpoint of agent programs: requests to messages, and messages to replies."""

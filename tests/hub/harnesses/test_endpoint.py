@@ -1,0 +1,300 @@
+"""The endpoint of agent programs, used by OpenAI's own client over HTTP."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from hub.protocols.calls import Reply, Usage
+from hub.protocols.messages import Message
+from tests.hub.harnesses.local_box import Played, play_program
+
+USAGE = Usage(input=11, output=7, cached_input=3, reasoning=2)
+TOOL = {"name": "add", "description": "Add.", "parameters": {"type": "object", "properties": {}}}
+CALL: Any = {
+    "role": "assistant",
+    "content": "I add.",
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}],
+}
+START = """
+import asyncio, json, openai
+client = openai.OpenAI(max_retries=0)
+later = openai.AsyncOpenAI(max_retries=0)
+"""
+Play: TypeAlias = Callable[[str, Sequence[Reply | Message]], Played]
+
+
+def said(text: str, **more: Any) -> Reply:
+    return Reply(message={"role": "assistant", "content": text}, usage=USAGE, **more)
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Play:
+    folder: Path = tmp_path_factory.mktemp("box")
+    return lambda script, replies: play_program(monkeypatch, folder, START + script, replies)
+
+
+# ---- chat completions ------------------------------------------------------------------------------------------------
+
+
+def test_chat_completions_with_tools_and_usage(play: Play) -> None:
+    played = play(
+        f"""
+tools = [{{"type": "function", "function": {json.dumps(TOOL)}}}]
+messages = [{{"role": "user", "content": "1?"}}]
+first = client.chat.completions.create(model="gpt", messages=messages, tools=tools, temperature=0.5)
+choice = first.choices[0]
+assert (first.object, first.model, choice.finish_reason) == ("chat.completion", "gpt", "tool_calls"), first
+call = choice.message.tool_calls[0]
+assert (call.id, call.function.name, json.loads(call.function.arguments)) == ("c1", "add", {{"a": 1}})
+assert (first.usage.prompt_tokens, first.usage.completion_tokens, first.usage.total_tokens) == (11, 7, 18)
+assert first.usage.prompt_tokens_details.cached_tokens == 3
+assert first.usage.completion_tokens_details.reasoning_tokens == 2
+messages += [choice.message, {{"role": "tool", "tool_call_id": call.id, "content": "2"}}]
+second = client.chat.completions.create(model="gpt", messages=messages, tools=tools)
+assert (second.choices[0].message.content, second.choices[0].finish_reason) == ("two", "length")
+assert second.usage is None
+assert [model.id for model in client.models.list()] == ["model"]
+assert client.models.retrieve("gpt").id == "gpt"
+""",
+        [Reply(message=CALL, usage=USAGE), said("two", finish_reason="length", metered=False)],
+    )
+    assert played.new == [False, False]
+    assert played.tools[1] == [{"type": "function", "function": TOOL}]
+    assert played.messages[1][1:] == [CALL, {"role": "tool", "tool_call_id": "c1", "content": "2"}]
+
+
+LONG = "A long answer. " * 200
+STREAM = f"""
+LONG = "A long answer. " * 200
+
+async def main():
+    request = dict(model="gpt", messages=[{{"role": "user", "content": "?"}}], stream=True)
+    chunks = [chunk async for chunk in await later.chat.completions.create(**request)]
+    deltas = [chunk.choices[0].delta for chunk in chunks]
+    assert deltas[0].role == "assistant" and len(chunks) > 10
+    assert "".join(delta.content or "" for delta in deltas) == LONG
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices[0].finish_reason] == ["stop"]
+    assert all(chunk.usage is None and chunk.object == "chat.completion.chunk" for chunk in chunks)
+
+asyncio.run(main())
+request = dict(model="gpt", messages=[{{"role": "user", "content": "?"}}], tools=[
+    {{"type": "function", "function": {json.dumps(TOOL)}}}
+])
+chunks = list(client.chat.completions.create(stream=True, stream_options={{"include_usage": True}}, **request))
+assert (chunks[-1].choices, chunks[-1].usage.total_tokens) == ([], 18), chunks[-1]
+calls = [call for chunk in chunks[:-1] for call in chunk.choices[0].delta.tool_calls or []]
+assert (calls[0].id, calls[0].function.name) == ("c1", "add")
+assert "".join(call.function.arguments for call in calls) == '{{"a": 1}}'
+with client.chat.completions.stream(**request) as stream:
+    final = stream.get_final_completion()
+assert final.choices[0].message.tool_calls[0].function.name == "add" and final.choices[0].finish_reason == "tool_calls"
+assert final.choices[0].message.content == "I add."
+"""
+
+
+def test_streamed_chat_completions(play: Play) -> None:
+    play(STREAM, [said(LONG), Reply(message=CALL, usage=USAGE), CALL])
+
+
+# ---- responses -------------------------------------------------------------------------------------------------------
+
+FUNCTION = repr({"type": "function", **TOOL, "strict": True})
+RESPONSES = f"""
+tools = [{FUNCTION}]
+first = client.responses.create(model="gpt", instructions="Be brief.", input="1?", tools=tools)
+assert (first.status, first.model, first.output_text, first.error) == ("completed", "gpt", "I add.", None), first
+text, call = first.output
+assert (call.type, call.call_id, call.name, json.loads(call.arguments)) == ("function_call", "c1", "add", {{"a": 1}})
+assert (first.usage.input_tokens, first.usage.output_tokens, first.usage.total_tokens) == (11, 7, 18)
+assert first.usage.input_tokens_details.cached_tokens == 3
+assert first.usage.output_tokens_details.reasoning_tokens == 2
+output = {{"type": "function_call_output", "call_id": call.call_id, "output": "2"}}
+"""
+CONVERSATION: list[Any] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "1?"},
+    CALL,
+    {"role": "tool", "tool_call_id": "c1", "content": "2"},
+]
+
+
+@pytest.mark.parametrize(
+    "input",
+    [
+        pytest.param("input=[output], previous_response_id=first.id", id="previous-response"),
+        pytest.param("input=[{'role': 'user', 'content': '1?'}, *first.output, output], store=False", id="all-items"),
+        pytest.param(
+            "input=[{'role': 'user', 'content': [{'type': 'input_text', 'text': '1?'}]},"
+            " *[item.model_dump() for item in first.output], output]",
+            id="parts",
+        ),
+    ],
+)
+def test_responses_continue_a_conversation(play: Play, input: str) -> None:
+    played = play(
+        RESPONSES
+        + f"""
+second = client.responses.create(
+    model="gpt", instructions="Be brief.", tools=[{FUNCTION}], {input}
+)
+assert (second.output_text, second.status) == ("two", "incomplete")
+assert (second.incomplete_details.reason, second.usage) == ("max_output_tokens", None)
+""",
+        [Reply(message=CALL, usage=USAGE), said("two", finish_reason="length", metered=False)],
+    )
+    assert played.messages[1] == CONVERSATION
+    assert played.new == [False, False]
+    assert played.tools[0] == [{"type": "function", "function": {**TOOL, "strict": True}}]
+
+
+def test_earlier_responses_can_be_continued_twice_and_with_other_instructions(play: Play) -> None:
+    played = play(
+        """
+first = client.responses.create(model="gpt", input="one")
+second = client.responses.create(model="gpt", input="two", previous_response_id=first.id)
+other = client.responses.create(model="gpt", input="three", previous_response_id=first.id, instructions="New.")
+assert other.previous_response_id == first.id
+last = client.responses.create(model="gpt", input="four", previous_response_id=second.id, store=False)
+try:
+    client.responses.create(model="gpt", input="five", previous_response_id=last.id)
+except openai.BadRequestError as error:
+    assert (error.code, error.param) == ("previous_response_not_found", "previous_response_id")
+else:
+    raise AssertionError("a response that is not stored was continued")
+""",
+        [said(text) for text in ("1", "2", "3", "4")],
+    )
+    contents = [[str(message["content"]) for message in messages] for messages in played.messages]
+    assert contents == [["one"], ["one", "1", "two"], ["New.", "one", "1", "three"], ["one", "1", "two", "2", "four"]]
+    assert played.new == [False, False, True, True]
+
+
+def test_streamed_responses(play: Play) -> None:
+    play(
+        f"""
+tools = [{FUNCTION}]
+events = list(client.responses.create(model="gpt", input="?", tools=tools, stream=True))
+kinds = [event.type for event in events]
+assert kinds == [
+    "response.created", "response.in_progress",
+    "response.output_item.added", "response.content_part.added", "response.output_text.delta",
+    "response.output_text.done", "response.content_part.done", "response.output_item.done",
+    "response.output_item.added", "response.function_call_arguments.delta",
+    "response.function_call_arguments.done", "response.output_item.done",
+    "response.completed",
+], kinds
+assert [event.sequence_number for event in events] == list(range(len(events)))
+assert events[4].delta == "I add." and events[4].item_id == events[2].item.id and events[9].output_index == 1
+assert events[-1].response.usage.total_tokens == 18 and events[0].response.status == "in_progress"
+
+async def main():
+    async with later.responses.stream(model="gpt", input="?") as stream:
+        text = "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
+        final = await stream.get_final_response()
+    assert text == final.output_text == "A long answer. " * 200
+    events = [event async for event in await later.responses.create(model="gpt", input="?", stream=True)]
+    assert (events[-1].type, events[-1].response.status) == ("response.incomplete", "incomplete")
+
+asyncio.run(main())
+""",
+        [Reply(message=CALL, usage=USAGE), said(LONG), said("cut", finish_reason="content_filter")],
+    )
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+REFUSED = [
+    ("responses.create(input='x', background=True)", "background", "`background` must be `false`"),
+    ("responses.create(input='x', conversation='conv_1')", "conversation", "`conversation` is not available"),
+    ("responses.create(input='x', prompt={'id': 'p'})", "prompt", "`prompt` is not available"),
+    ("responses.create(input='x', include=['file_search_call.results'])", "include", "`include` must be"),
+    ("responses.create(input='x', extra_body={'wishes': 1})", "wishes", "Unknown parameter: `wishes`."),
+    (
+        "responses.create(input='x', tools=[{'type': 'file_search', 'vector_store_ids': ['v']}])",
+        "tools[0].type",
+        "'file_search' is not supported; only functions are",
+    ),
+    (
+        "responses.create(input=[{'role': 'user', 'content': [{'type': 'input_image', 'image_url': 'x'}]}])",
+        "input[0].content[0].type",
+        "'input_image' is not supported; only text is",
+    ),
+    (
+        "responses.create(input=[{'type': 'item_reference', 'id': 'x'}])",
+        "input[0].type",
+        "'item_reference' is not supported",
+    ),
+    (
+        "responses.create(input=[{'type': 'function_call', 'name': 'x', 'call_id': 'y'}])",
+        "input[0].arguments",
+        "Missing required parameter: input[0].arguments.",
+    ),
+    ("responses.create(input=[])", "input", "`input` must be text, or a list with at least one item"),
+    ("responses.create(input=[1])", "input", "`input` must be a list of items"),
+    ("responses.create(input='x', previous_response_id='resp_9')", "previous_response_id", "'resp_9' not found"),
+    (
+        "chat.completions.create(messages=[{'role': 'user', 'content': [{'type': 'image_url', 'image_url': {}}]}])",
+        "messages[0].content[0].type",
+        "'image_url' is not supported; only text is",
+    ),
+    ("chat.completions.create(messages=[], n=1)", "messages", "`messages` must be a list with at least one"),
+    ("chat.completions.create(messages=[{'role': 'user', 'content': 'x'}], n=2)", "n", "`n` must be `1` here"),
+    (
+        "chat.completions.create(messages=[{'role': 'user', 'content': 'x'}], functions=[], audio={})",
+        "audio",
+        "`audio`, `functions` is not available",
+    ),
+    (
+        "chat.completions.create(messages=[{'role': 'user', 'content': 'x'}], tools=[{'type': 'custom'}])",
+        "tools[0].type",
+        "'custom' is not supported; only functions are",
+    ),
+]
+
+
+def test_unsupported_requests_get_an_error_that_names_the_field(play: Play) -> None:
+    calls = [f"    lambda: client.{request.replace('(', '(model=model, ', 1)}," for request, _, _ in REFUSED]
+    played = play(
+        'model = "gpt"\ncalls = [\n'
+        + "\n".join(calls)
+        + f"""
+]
+for call, (request, param, text) in zip(calls, {REFUSED!r}):
+    try:
+        call()
+    except openai.BadRequestError as error:
+        assert error.param == param and text in error.message, (request, error.param, error.message)
+        assert error.type == "invalid_request_error", request
+    else:
+        raise AssertionError(request)
+client.responses.create(model=model, input="end")
+""",
+        [said("done")],
+    )
+    assert [message["content"] for message in played.messages[0]] == ["end"]
+
+
+def test_other_paths_and_keys_are_refused(play: Play) -> None:
+    play(
+        """
+for call in (lambda: client.responses.retrieve("resp_1"), lambda: client.embeddings.create(model="m", input="x")):
+    try:
+        call()
+    except openai.NotFoundError as error:
+        assert "only POST /chat/completions, POST /responses and GET /models are offered" in error.message
+    else:
+        raise AssertionError("answered")
+try:
+    openai.OpenAI(max_retries=0, api_key="other").responses.create(model="gpt", input="x")
+except openai.AuthenticationError as error:
+    assert error.code == "invalid_api_key"
+else:
+    raise AssertionError("answered")
+client.responses.create(model="gpt", input="end")
+""",
+        [said("done")],
+    )
